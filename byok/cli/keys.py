@@ -195,6 +195,8 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
         fields = ("upstream", "source", "fingerprint")
         table = [tuple(row[field] for field in fields) for row in rows]
         say_table(*fields, rows=table)
+    elif Vault.label in " ".join(answer["unread"]):
+        say("No keys were found, but not all could be read.")
     else:
         say("No keys were found. Store one: byok keys set NAME")
     for row in rows:

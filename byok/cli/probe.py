@@ -29,6 +29,7 @@ from byok.core.errors import ByokError, ConfigError, UpstreamError
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.routing import split_id
+from byok.core.suggest import did_you_mean
 from byok.dialects.model_facts import ModelFacts, write_facts
 
 if TYPE_CHECKING:
@@ -46,12 +47,26 @@ class ProbeTarget:
     """The upstream and the model that are meant; the model may be ""."""
 
     def __init__(self, what: str, settings: "Settings") -> None:
-        from byok.settings import upstream_named  # not to complete a word
+        from byok.settings import (
+            upstream_named,
+            upstream_names,
+        )  # not to complete a word
 
         name, self.model = _split(what, settings)
         self.name: str
         self.section: UpstreamSettings
-        self.name, self.section = upstream_named(name, settings)
+        try:
+            self.name, self.section = upstream_named(name, settings)
+        except ConfigError as error:
+            known = upstream_names(settings.upstreams)
+            is_address = "://" in name or name.rpartition(":")[2].isdecimal()
+            if name in known or is_address:
+                raise
+            guess = did_you_mean(name, known)
+            raise error.with_hint(
+                guess
+                or f"A model is named with its upstream: byok probe UPSTREAM/{name}"
+            ) from None
 
     def key(self, settings: "Settings") -> str:
         """Return the name of the upstream in the file of profiles."""

@@ -67,6 +67,7 @@ def test_help_is_a_word_too(cli: Cli, asked: str) -> None:
         ("serve --config {}/key.toml", 78, "byok keys set openrouter"),
         ("keys set openrouter sk-0123456789", 78, "byok keys set openrouter"),
         ("config set server.port 9000", 78, "byok config check"),
+        ("probe gpt-5", 78, "byok probe UPSTREAM/gpt-5"),
         ("index add {}/projet", 78, "Did you mean project?"),
         ("connect vscode --write", 1, "byok connect vscode --write --start"),
         ("log", 0, "byok connect vscode"),

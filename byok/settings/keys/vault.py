@@ -155,7 +155,8 @@ class Vault:
             return self._asked
         raise ConfigError(
             "the vault is locked",
-            hint="Set BYOK_VAULT_PASSPHRASE or BYOK_VAULT_KEY_FILE.",
+            hint="Set BYOK_VAULT_PASSPHRASE or BYOK_VAULT_KEY_FILE. In bash: "
+            "read -rs BYOK_VAULT_PASSPHRASE && export BYOK_VAULT_PASSPHRASE",
         )
 
 
