@@ -36,7 +36,9 @@ _CHAT = (
 UPSTREAMS = {model.upstream: model.name for model in _CHAT}
 # Where keys are looked for.
 ENVIRON = {"BYOK_KEY_OPENROUTER": "sk-or-made-up", "BYOK_KEY_DEEPSEEK": "sk-made-up"}
+_FORGOTTEN = 7  # a turn before which the cache forgets the prompt
 _COMPLETION = _Model("ollama", "qwen2.5-coder:7b", None, 80, 0.0)
+_FOLDERS = ("bakery", "till", "recipes")
 _CLIENTS = ("vscode/0.600.1", "vscode/0.600.1", "intellij/0.300.2", "auggie/0.9.0")
 _ERRORS = (
     ("upstream_rate_limit", "UpstreamUnreachable"),
@@ -53,7 +55,26 @@ def history(now: float) -> list[JournalEntry]:
         for day in reversed(range(_DAYS))
         for request in _requests_of(source, now, day)
     ]
+    found += [_refuse(now - minutes * 60) for minutes in (41, 26, 25)]
     return sorted(found, key=lambda request: request.started)
+
+
+def _refuse(started: float) -> JournalEntry:
+    """Return a request of somebody who has no credit left."""
+    return entry(
+        request_id=f"{int(started):012x}",
+        started=started,
+        conversation="0c0ffee0c0ffee00",
+        folder=_FOLDERS[0],
+        upstream=_CHAT[1].upstream,
+        model=_CHAT[1].name,
+        outcome="failed",
+        error="upstream_quota",
+        error_class="UpstreamRefused",
+        **dict.fromkeys(("first_byte", "input_tokens", "output_tokens", "cost")),
+        cache_read_tokens=None,
+        seconds=0.4,
+    )
 
 
 def furnish(paths: Paths, urls: Mapping[str, str], now: float, *roots: Path) -> None:
@@ -73,7 +94,8 @@ def _requests_of(source: Random, now: float, day: int) -> Iterator[JournalEntry]
         model = source.choices(_CHAT, (6, 3, 2))[0]
         client = source.choice(_CLIENTS)
         name = f"{source.getrandbits(64):016x}-{day}-{number}"
-        yield from _turns(source, begun, model, client, name)
+        for turn in _turns(source, begun, model, client, name):
+            yield turn._replace(folder=_FOLDERS[(day + number) % len(_FOLDERS)])
     for _ in range(0 if weekend else source.randint(4, 9)):
         begun = now - day * DAY - source.uniform(0.05, 0.28) * DAY
         yield _request(source, begun, _COMPLETION, "vscode/0.600.1", "", 900)
@@ -83,11 +105,16 @@ def _turns(
     source: Random, begun: float, model: _Model, client: str, conversation: str
 ) -> Iterator[JournalEntry]:
     size, time = source.randint(4_000, 12_000), begun
-    for _ in range(source.randint(3, 12)):
+    for number in range(source.randint(3, 12)):
         turn = _request(source, time, model, client, conversation, size)
+        if number == _FORGOTTEN and model.prices and turn.outcome == "ok":
+            cost = _cost(model, size, turn.output_tokens or 0, 0)
+            turn = turn._replace(cache_read_tokens=0, cost=cost)
         yield turn
         size += source.randint(800, 4_000)
         time = turn.started + turn.seconds + source.uniform(1, 40)
+        if number + 1 == _FORGOTTEN:
+            time += 9 * 60
 
 
 def _request(

@@ -1,6 +1,6 @@
 """The panel of conversations, and the timeline of one."""
 
-import re
+import asyncio
 import time
 from typing import Any
 
@@ -8,19 +8,25 @@ from playwright.async_api import Page, expect
 
 from byok.core.platform.paths import find_paths
 from byok.features.journal.entry import JournalEntry
+from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.pages import Watch, axe, open_panel, settle
+from tests.fakes.upstream import FakeUpstream, Script, delta
 
 START = time.time() - 3600
 
 
 def turn(place: int, **fields: Any) -> JournalEntry:
     """A turn of a conversation, ten seconds after the one before."""
-    return entry(request_id=f"r{place}", started=START + 10 * place, **fields)
+    return entry(**{"request_id": f"r{place}", "started": START + 10 * place, **fields})
 
 
 def write(*entries: JournalEntry) -> None:
     write_journal(find_paths().journal, entries)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
 
 
 async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> None:
@@ -28,48 +34,69 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
         turn(0, tool_calls="view x3, save-file", cache_read_tokens=1000),
         turn(1, repairs=2, attempts=2, loop="ended-failing-6", model_asked="sonnet"),
         turn(2, outcome="failed", error="upstream_auth", cost=None),
-        turn(3, conversation="other"),
+        turn(3, started=START + 900, cache_read_tokens=0, cost=1.5, seconds=10.0),
+        turn(4, conversation="other", folder="", client="cli/1"),
     )
     await open_panel(page, "conversations")
     rows = page.locator("tbody tr")
-    assert await rows.locator("a").all_inner_texts() == ["other", "c0ffee-1"]
-    await rows.nth(1).get_by_role("link").click()
-    turns = page.locator("ol.turns > li")
-    await expect(turns).to_have_count(3)
-    first, second, third = [await turns.nth(n).inner_text() for n in range(3)]
-    assert "first token after 400\xa0ms · 2.5\xa0s in all · 1,200 tokens in" in first
-    assert "1,000 of them from the cache · 30 out · $0.25" in first
-    badges = page.get_by_label("Tools that the answer called").get_by_role("listitem")
-    assert await badges.all_inner_texts() == ["view x3", "save-file"]
-    assert "7.5\xa0s after the previous turn" in second
-    assert "asked for: sonnet" in second
-    for words in ("repaired ×2", "retried ×1", "loop ×6, ended", "ended the turn"):
-        assert words in second
-    assert "upstream_auth" in third
-    assert "What to do:" in third
-    assert "byok keys set NAME" in await turns.nth(2).locator("code").all_inner_texts()
-    sums = await page.locator("dl.facts").inner_text()
-    assert re.search(r"Turns\s+3\s+Failed\s+1\s", sums)
-    assert "1 requests of unknown price" in sums
+    assert await rows.locator("a").all_inner_texts() == ["shop", "CLI"]
     assert await axe(page) == ""
+    await rows.first.get_by_role("link").click()
+    turns = page.locator("ol.turns > .turn")
+    await expect(turns).to_have_count(4)
+    await expect(page.locator("h1")).to_have_text("shop · VS Code")
+    first, second, third, last = [
+        words(await turns.nth(n).inner_text()) for n in range(4)
+    ]
+    for part in ("1 Chat", "1,200 → 30 tokens", "83.3% from the cache", "2.5 s $0.25"):
+        assert part in first
+    tools = page.get_by_label("Tools that the answer called").get_by_role("listitem")
+    assert await tools.all_inner_texts() == ["view ×3", "save-file"]
+    for part in (
+        *("asked for: sonnet", "repaired ×2", "retried ×1"),
+        *("loop ×6, ended", "ended the turn"),
+    ):
+        assert part in second
+    assert "upstream_auth" in third
+    assert "byok keys list" in await turns.nth(2).locator("code").all_inner_texts()
+    assert "cache expired" in last
+    assert "15 minutes without a request" in await page.locator(".pause").inner_text()
+    reason = page.get_by_role("region", name="Why it was dear or slow")
+    assert "Turn 4 cost 75% of this conversation." in await reason.inner_text()
+    assert "a pause of 15 minutes" in await reason.inner_text()
+    settings = reason.get_by_role("link", name="Keep the cache longer")
+    assert (await settings.get_attribute("href") or "").endswith("one.long_cache")
+    await reason.get_by_role("button", name="Show the turn").press("Enter")
+    await expect(turns.nth(3)).to_be_focused()
+    tiles = words(await page.locator(".tiles").inner_text())
+    for part in ("Cost $2.00 1 requests of unknown price", "17.5 s", "62.5%"):
+        assert part in tiles
+    assert await axe(page) == ""
+    await turns.nth(2).get_by_role("link").click()
+    await expect(page.locator("h3").first).to_be_focused()
+    await page.go_back()
     await page.get_by_role("link", name="All conversations").click()
     await expect(page.locator("tbody tr")).to_have_count(2)
-    assert await axe(page) == ""
 
 
 async def test_a_long_conversation_comes_in_pages_and_goes_on(page: Page) -> None:
-    write(*(turn(place) for place in range(450)))
+    free = {"cost": 0.0}
+    write(*(turn(place, **free) for place in range(449)), turn(449, seconds=9, **free))
     await open_panel(page, "conversations/c0ffee-1")
-    turns = page.locator("ol.turns > li")
+    turns = page.locator("ol.turns > .turn")
     earlier = page.get_by_role("button", name="Show earlier turns")
     for shown in (200, 400):
         await expect(turns).to_have_count(shown)
+        await expect(turns.first.locator(".no")).to_have_text(str(451 - shown))
         await earlier.click()
     await expect(turns).to_have_count(450)
     await expect(earlier).to_be_hidden()
-    assert await page.evaluate("document.activeElement.tagName") == "H3"
-    gaps = await page.locator(".turn-head > .quiet").all_text_contents()
-    assert gaps == ["", *["7.5\xa0s after the previous turn"] * 449]
+    numbers = await page.locator(".turn .no").all_text_contents()
+    assert numbers == [str(place) for place in range(1, 451)]
+    await expect(turns.nth(50)).to_be_focused()  # where earlier ones end
+    reason = page.get_by_role("region", name="Why it was dear or slow")
+    assert "Turn 450 took longest: 9\xa0s." in await reason.inner_text()
+    assert "free" in await page.locator(".tiles").inner_text()
     kept = await turns.first.element_handle()
     write(turn(450), turn(451))
     refresh = page.get_by_role("button", name="Refresh")
@@ -88,17 +115,100 @@ async def test_more_conversations_are_shown_on_demand(page: Page) -> None:
     await expect(page.locator("#status")).to_contain_text("looked up again")
     await open_panel(page, "conversations")
     await expect(page.locator("#status")).to_be_empty()
-    assert "No conversations yet." in await page.locator(".panel").inner_text()
-    write(*(turn(place, conversation=f"c{place}") for place in range(60)))
+    assert "No conversations yet" in await page.locator(".panel").inner_text()
+    talks = [turn(n, conversation=f"c{n}", folder=f"f{n}") for n in range(120)]
+    write(*talks)
     await page.get_by_role("button", name="Refresh").click()
     rows = page.locator("tbody tr")
-    await expect(rows).to_have_count(50)
     older = page.get_by_role("button", name="Show older conversations")
-    await older.click()
-    await expect(rows).to_have_count(60)
+    for shown in (50, 100):
+        await expect(rows).to_have_count(shown)
+        await older.click()
+    await expect(rows).to_have_count(120)
     await expect(older).to_be_hidden()
-    links = await rows.locator("a").all_inner_texts()
-    assert links == [f"c{place}" for place in range(59, -1, -1)]
+    links = rows.locator("a")
+    await expect(links.nth(100)).to_be_focused()
+    assert await links.all_inner_texts() == [f"f{n}" for n in range(119, -1, -1)]
+    write(turn(200, conversation="c7", folder="f7"))
+    await page.get_by_role("button", name="Refresh").click()
+    await expect(links.first).to_have_text("f7")
+    await expect(rows).to_have_count(120)
+
+
+async def test_conversations_are_sorted_and_filtered_with_their_sum(
+    page: Page,
+) -> None:
+    write(
+        turn(0, conversation="a", folder="atlas", cost=0.2),
+        turn(1, conversation="b", folder="brick", cost=0.7, client="intellij/0.3"),
+        turn(2, conversation="c", folder="cove", cost=None, outcome="failed"),
+        turn(3, conversation="c", folder="cove", cost=2.0),
+    )
+    await open_panel(page, "conversations")
+    links = page.locator("td.lead a")
+    count = page.locator("#tools [role=status]")
+    await expect(count).to_have_text(
+        "3 conversations · $2.90 + 1 requests of unknown price"
+    )
+
+    async def press(head: str, *names: str) -> None:
+        button = page.get_by_role("columnheader", name=head).get_by_role("button")
+        await button.press("Enter")
+        await expect(links).to_have_text(names)
+        await expect(button).to_be_focused()
+
+    await press("Cost", "cove", "brick", "atlas")
+    await press("Cost", "atlas", "brick", "cove")
+    await press("Conversation", "atlas", "brick", "cove")
+    head = page.locator("th[aria-sort]")
+    await expect(head).to_have_attribute("aria-sort", "ascending")
+    await page.get_by_label("Cost", exact=True).select_option("0.5")
+    await expect(links).to_have_text(["brick", "cove"])
+    await page.get_by_label("Client", exact=True).select_option("intellij")
+    await expect(links).to_have_text(["brick"])
+    await expect(count).to_have_text("1 of 3 · $0.70")
+    await links.first.click()
+    await expect(page.locator("h1")).to_have_text("brick · JetBrains")
+    await page.go_back()  # the filters are as they were
+    await expect(count).to_have_text("1 of 3 · $0.70")
+    await page.get_by_label("With errors").check()
+    await page.get_by_role("button", name="Remove filters").click()
+    await expect(links).to_have_text(["cove", "brick", "atlas"])
+    search = page.get_by_role("searchbox")
+    await expect(search).to_be_focused()
+    await search.fill("ATL")
+    await expect(links).to_have_text(["atlas"])
+    await page.set_viewport_size({"width": 360, "height": 800})
+    await search.fill("")
+    await page.get_by_label("Order").select_option("errors")
+    await expect(links).to_have_text(["cove", "brick", "atlas"])
+
+
+async def test_a_conversation_that_runs_is_marked(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    fake.play(Script([delta(content="one")], end="hang"))
+    write(turn(0, conversation="talk"), turn(1, conversation="other"))
+    await open_panel(page, "conversations")
+    row = page.locator("tr").filter(has=page.locator("a[href$='talk']"))
+    asking = asyncio.ensure_future(editor.chat(conversation_id="talk"))
+    await expect(row).to_contain_text("running")
+    asking.cancel()
+    await expect(row).not_to_contain_text("running")
+
+
+async def test_names_are_the_same_everywhere(page: Page) -> None:
+    name = "דף <b>" + "数" * 190
+    write(turn(0, folder=name))
+    await open_panel(page, "overview")
+    links = page.locator(".list a[href^='#/conversations/']")
+    told = await links.first.get_attribute("aria-label") or ""
+    assert told.startswith(f"{name} · VS Code · ")
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox").last.fill("数数 vs code")
+    await expect(page.locator("#option-0")).to_contain_text(told)
+    await page.keyboard.press("Enter")
+    await expect(page.locator("h1")).to_have_text(f"{name} · VS Code")
 
 
 async def test_a_journal_that_cannot_be_read_is_said(page: Page, watch: Watch) -> None:
@@ -126,8 +236,8 @@ async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
     assert "unknown" in row
     assert "0 / 0" not in row
     await open_panel(page, "conversations/c0ffee-1")
-    sums = " ".join((await page.locator("dl.facts").inner_text()).split())
-    assert (
-        "Tokens in – From the cache – Tokens out – Cost 2 requests of unknown price"
-        in sums
-    )
+    tiles = words(await page.locator(".tiles").inner_text())
+    assert "Cost unknown 2 requests of unknown price" in tiles
+    assert "From the cache unknown" in tiles
+    assert "Tokens in / out –" in tiles
+    assert "tokens unknown" in await page.locator(".turn").first.inner_text()

@@ -29,28 +29,63 @@ def write(*entries: JournalEntry) -> None:
 REFUSED = {"outcome": "failed", "error": "upstream_auth"}
 
 
-async def test_errors_are_told_with_their_cures_and_requests(page: Page) -> None:
+async def test_errors_come_by_weight_with_their_cures_and_requests(
+    page: Page,
+) -> None:
     write(
-        ago(3, **REFUSED),
-        ago(2, **REFUSED, conversation="other"),
-        ago(1, outcome="failed", error="of_a_later_byok"),
         ago(200, outcome="failed", error="upstream_garbled"),
+        ago(3, **REFUSED, upstream="fake"),
+        ago(2.5, **REFUSED, upstream="fake", conversation="other", folder="till"),
+        ago(2, outcome="failed", error="of_a_later_byok"),
+        ago(1, outcome="cancelled"),
+    )
+    await open_panel(page, "problems")
+    headings = page.locator(".weight h2")
+    assert [" ".join(text.split()) for text in await headings.all_inner_texts()] == [
+        "Needs you 2",
+        "Worth a look 1",
+        "Cured by byok 1",
+    ]
+    count = page.locator("#nav a[href='#/problems'] .count")
+    await expect(count).to_have_text("2")
+    errors = page.locator("article")
+    assert "does not know this code" in await errors.nth(1).inner_text()
+    assert "Requests were cancelled" in await errors.nth(2).inner_text()
+    first = errors.first
+    told = await first.inner_text()
+    for words in ("2×", "7 days", "fake", "What to do:", "Nothing has been answered"):
+        assert words in told
+    assert "byok keys set NAME" in await first.locator("code").all_inner_texts()
+    cure = first.get_by_role("link", name="Replace key")
+    assert await cure.get_attribute("href") == "#/settings/find/fake"
+    await page.get_by_role("button", name="30 days").click()
+    await expect(errors).to_have_count(4)
+    await first.locator("summary").click()
+    await expect(first.locator("code", has_text="upstream_auth")).to_be_visible()
+    await expect(
+        first.get_by_role("button", name="Copy: upstream_auth")
+    ).to_be_visible()
+    assert await axe(page) == ""
+    await first.get_by_role("link", name="till").click()
+    await expect(page.locator("ol.turns > li")).to_have_count(1)
+    await open_panel(page, "problems")
+    await expect(page.get_by_role("button", name="30 days")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+
+async def test_of_many_errors_the_latest_are_shown_first(page: Page) -> None:
+    write(
+        *(
+            ago(n, outcome="failed", error=f"code_{n}", model="m" * 200)
+            for n in range(1, 31)
+        )
     )
     await open_panel(page, "problems")
     errors = page.locator("article")
-    codes = await errors.locator("h3").all_inner_texts()
-    assert codes == ["of_a_later_byok", "upstream_auth"]
-    assert "does not know this code" in await errors.first.inner_text()
-    told = await errors.nth(1).inner_text()
-    for words in ("×2", "Keys", "What to do:", "one:m", "Latest requests (2)"):
-        assert words in told
-    assert "byok keys set NAME" in await errors.nth(1).locator("code").all_inner_texts()
-    await page.get_by_label("Period").select_option("30")
-    await expect(errors).to_have_count(3)
-    await errors.nth(1).locator("summary").click()
-    assert await axe(page) == ""
-    await errors.nth(1).get_by_role("link", name="other").click()
-    await expect(page.locator("ol.turns > li")).to_have_count(1)
+    await expect(errors).to_have_count(20)
+    await page.get_by_role("button", name="Show 10 more").click()
+    await expect(errors).to_have_count(30)
 
 
 async def test_repairs_are_told_by_model_and_explained(page: Page) -> None:
@@ -84,7 +119,7 @@ async def test_a_page_without_problems_says_so_and_what_is_damaged(page: Page) -
     assert await axe(page) == ""
     write(ago(1), ago(1))
     await refresh.click()
-    await expect(panel).to_contain_text("All is well")
+    await expect(panel).to_contain_text("If one happens")
     await expect(page.locator("article")).to_have_count(0)
     assert await axe(page) == ""
     write(ago(3, **REFUSED), ago(2, **REFUSED))
@@ -100,7 +135,7 @@ async def test_a_refresh_leaves_the_user_where_they_are(page: Page) -> None:
     await open_panel(page, "problems")
     errors = page.locator("article")
     await errors.nth(1).locator("summary").click()
-    link = errors.nth(1).get_by_role("link")
+    link = errors.nth(1).locator("td a")
     await link.focus()
     write(ago(1, outcome="failed", error="upstream_timeout"))
     await page.evaluate(
@@ -109,7 +144,7 @@ async def test_a_refresh_leaves_the_user_where_they_are(page: Page) -> None:
     )
     await expect(errors).to_have_count(3)
     await settle(page)
-    await expect(errors.nth(2).get_by_role("link")).to_be_focused()
+    await expect(errors.nth(2).locator("td a")).to_be_focused()
     assert await errors.locator("details[open]").count() == 1
 
 
@@ -122,9 +157,10 @@ async def test_what_fails_now_comes_by_itself(
     await editor.chat(conversation_id="c0ffee")
     errors = page.locator("article")
     await expect(errors).to_have_count(1)
-    assert "upstream_auth" in await errors.first.inner_text()
+    await expect(page.locator("#nav .count").last).to_have_text("1")
+    assert "rejects the key" in await errors.first.inner_text()
     await errors.first.locator("summary").click()
-    await errors.first.get_by_role("link", name="c0ffee").click()
+    await errors.first.locator("td a").click()
     turns = page.locator("ol.turns > li")
     await expect(turns).to_have_count(1)
     await editor.chat(conversation_id="c0ffee")

@@ -22,7 +22,7 @@ from byok.features.journal.rows import make_row, select_rows
 _LATEST = """SELECT conversation, max(started) AS last FROM request
     WHERE conversation <> '' GROUP BY conversation ORDER BY last DESC LIMIT ?"""
 _ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"  # as in `LogFilter`
-_TOTALS = """min(started), max(started + seconds), count(*),
+_TOTALS = """min(started), max(started + seconds), count(*), total(seconds),
     total(outcome = 'failed'), total(input_tokens), total(output_tokens),
     iif(count(cache_read_tokens), total(cache_read_tokens), NULL),
     total(iif(cache_read_tokens IS NULL, 0, input_tokens)),
@@ -39,7 +39,8 @@ _MODELS = f"""SELECT upstream || ':' || model, count(*) FROM request
 class ConversationSums(NamedTuple):
     """A conversation: when it began and ended, and the sums of its requests.
 
-    Times are in seconds since 1970, `cost` is in US dollars; `unpriced` requests, whose
+    Times are in seconds since 1970, `seconds` is how long its requests took together,
+    whatever ran at the same time. `cost` is in US dollars; `unpriced` requests, whose
     cost is unknown, have no part in it. `cache_read_tokens` are None where no upstream
     told of a cache; `cache_input_tokens` is the input of the others. `models` are as
     `upstream:model`, the one that was asked most first, at most ten. `folder` is the
@@ -50,6 +51,7 @@ class ConversationSums(NamedTuple):
     first: Moment
     last: float
     requests: int
+    seconds: float
     failed: int
     input_tokens: int
     output_tokens: int
@@ -136,7 +138,14 @@ _KEPT = f"""CREATE TABLE talk ({_COLUMNS}, PRIMARY KEY (conversation)) WITHOUT R
 CREATE TABLE talk_model (conversation, model, requests,
     PRIMARY KEY (conversation, model)) WITHOUT ROWID"""
 _SUMMED = (
-    *("requests", "failed", "input_tokens", "output_tokens", "cache_input_tokens"),
+    *(
+        "requests",
+        "seconds",
+        "failed",
+        "input_tokens",
+        "output_tokens",
+        "cache_input_tokens",
+    ),
     *("cost", "unpriced", "repairs", "dropped_calls"),
 )
 _CHANGES = ", ".join(
@@ -245,6 +254,7 @@ class _NewSums(NamedTuple):
     first: Moment
     last: float
     requests: int
+    seconds: float
     failed: int
     input_tokens: int
     output_tokens: int

@@ -1,22 +1,26 @@
 """Failures in the journal by what they ask of the user: to act, to look, or nothing."""
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.error_table import ErrorWeight, error_rows
 from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
+from byok.features.journal.reading import StoredEntry, read_rows
 from byok.features.journal.rows import select_rows
 from byok.features.journal.schema import MENDED
 
 HOURS = 24
 _MOST = 500  # codes, each with an upstream and a model
 _MOST_MODELS = 10
+_EXAMPLES = 5  # requests of a group
+_MOST_WITH_EXAMPLES = 100  # groups
 _HOUR = "cast((:now - started) / 3600 AS INTEGER)"
 # What an answer of any model of the upstream proves to be over; all else is over when
 # the same model answers.
@@ -36,6 +40,7 @@ _BY_HOUR = f"""SELECT error, upstream, {_HOUR}, count(*) FROM request
     WHERE outcome = 'failed' AND started > :now - {HOURS} * 3600 AND started <= :now
     GROUP BY 1, 2, 3"""  # noqa: S608 - our own words
 _OK = "SELECT started FROM request WHERE outcome = 'ok' AND model <> ''"
+_EXAMPLE = "outcome = 'failed' AND started >= ? AND error = ? AND upstream = ?"
 _LAST_OF_MODEL = f"""{_OK} AND upstream = :upstream AND model = :model
     AND started > :first ORDER BY started DESC LIMIT 1"""
 _LAST_OF_UPSTREAM = f"""{_OK} AND +upstream = :upstream
@@ -58,6 +63,7 @@ class ErrorGroup(Struct, frozen=True):
 
     `cured` are those after which it answered again; `goes_on` says that it has not
     since the last one. `hours` counts those of the last day, the oldest hour first.
+    `examples` are the last that failed.
     """
 
     weight: ErrorWeight
@@ -71,6 +77,7 @@ class ErrorGroup(Struct, frozen=True):
     last: float
     goes_on: bool
     hours: list[int]
+    examples: Sequence[StoredEntry] = ()
 
 
 class _Failure(NamedTuple):
@@ -121,7 +128,9 @@ def weigh_errors(
                 for same in _gather(rows).values()
             ]
         order = list(ErrorWeight)
-        return sorted(groups, key=lambda one: (order.index(one.weight), -one.last))
+        groups.sort(key=lambda one: (order.index(one.weight), -one.last))
+        shown, rest = groups[:_MOST_WITH_EXAMPLES], groups[_MOST_WITH_EXAMPLES:]
+        return [*(_add_examples(db, since, one) for one in shown), *rest]
 
     return read_journal(path, read, [])
 
@@ -162,6 +171,16 @@ def _find_failures(
         outcome = sum(cured), goes_on
         known = hours.get((code, upstream))
         yield _group(Ending.FAILED, weight, same, outcome, known)
+
+
+def _add_examples(
+    db: sqlite3.Connection, since: float, group: ErrorGroup
+) -> ErrorGroup:
+    if group.ending is not Ending.FAILED:
+        return group
+    values = since, group.code, group.upstream
+    order = "started DESC, id DESC"
+    return replace(group, examples=read_rows(db, _EXAMPLE, values, order, _EXAMPLES))
 
 
 def _gather(rows: Iterable[_Failure]) -> dict[tuple[str, str], list[_Failure]]:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import to_builtins
 
 from byok.core.chat import Json
-from byok.core.error_table import GROUPS, ErrorWeight, error_rows
+from byok.core.error_table import ErrorWeight, error_rows
 from byok.core.errors import CannotStart, NotReady
-from byok.core.language import language_in_force, translate
+from byok.core.language import language_in_force
 from byok.features.journal.conversations import (
     SORTS,
     ConversationPage,
@@ -29,11 +29,10 @@ from byok.features.journal.conversations import (
 )
 from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
-    ErrorSum,
     LogFilter,
     StoredEntry,
     entries_before,
-    find_problems,
+    find_mended,
 )
 from byok.features.journal.recent import RecentRequests
 from byok.features.journal.settings import JournalSettings
@@ -146,7 +145,6 @@ class JournalApi:
             "conversations": by_body(self._conversations),
             "conversation": by_body(self._conversation),
             "problems": by_body(self._problems),
-            "errors": by_body(self._errors),
             "series": by_body(self._series),
             "usage": by_body(self._usage),
         }
@@ -292,7 +290,8 @@ class JournalApi:
         """Return turns of a conversation before one, the oldest first, and its sums.
 
         `previous` is when the turn before them ended, in seconds since 1970. A `note`
-        tells of a turn that was dear because the upstream's cache had expired.
+        tells of a turn that was dear because the upstream's cache had expired. `window`
+        is that of the last model in tokens, 0 if it is not known.
         """
         name = read_text(body, "conversation", longest=_LONGEST_ID)
         if not name:  # one of spaces may be a client's
@@ -318,49 +317,49 @@ class JournalApi:
             "errors": _explain({turn.entry.error for turn in turns[-_TURNS:]}),
             "dearest": sums and _dearest(cost, sums),
             "without_cache": cost.without_cache,
+            "window": self._window_of(found),
         }
+
+    def _window_of(self, found: Iterable[StoredEntry]) -> int:
+        for turn in found:
+            if turn.entry.model:
+                asked = turn.entry.upstream, turn.entry.model
+                facts = self._services.catalog.facts_of(*asked).facts
+                return facts.loaded_window or facts.window
+        return 0
 
     async def _problems(self, body: dict[str, Any]) -> Json:
-        """Return errors by code and repairs by model of the last days.
+        """Return failures by what they ask of the user, and repairs by model.
 
-        `damaged` requests were met in the journal and left out, by whatever read it.
+        `weights` are how many requests each weight has. `damaged` requests were met in
+        the journal and left out, by whatever read it.
         """
-        # By this machine's clock: that of a page may be another one's.
-        since = self.clock() - _DAY * read_count(body, "days", 7, most=_MOST_DAYS)
-        found = await self._read(partial(find_problems, since=since))
-        known = _explain({row.code for row in found.errors})
-        return {
-            "requests": found.requests,
-            "errors": [_error(row, known) for row in found.errors],
-            "models": [row._asdict() for row in found.models],
-            "mended": _entries(found.mended),
-            "damaged": left_out(self._path),
-            "keep_days": self._keep_days,
-        }
-
-    async def _errors(self, body: dict[str, Any]) -> Json:
-        """Return failures by what they ask of the user, each with its cures.
-
-        `weights` are how many requests each weight has.
-        """
-        now = self.clock()
+        now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
+        since = now - _DAY * days
         upstreams = self._services.selection.upstreams
-        groups = await self._read(
-            partial(weigh_errors, since=now - _DAY * days, now=now, upstreams=upstreams)
-        )
+        weigh = partial(weigh_errors, since=since, now=now, upstreams=upstreams)
+        groups = await self._read(weigh)
+        mended = await self._read(partial(find_mended, since=since))
         known = _explain({group.code for group in groups})
         return {
-            "now": now,
-            "days": days,
             "weights": {
                 weight: sum(one.requests for one in groups if one.weight is weight)
                 for weight in ErrorWeight
             },
             "groups": [
-                {**known.get(group.code, {}), **to_builtins(group)} for group in groups
+                {
+                    **known.get(group.code, {}),
+                    **to_builtins(group),
+                    "examples": _entries(group.examples),
+                }
+                for group in groups
             ],
+            "requests": mended.requests,
+            "models": [row._asdict() for row in mended.models],
+            "mended": _entries(mended.latest),
             "damaged": left_out(self._path),
+            "keep_days": self._keep_days,
         }
 
     async def _series(self, body: dict[str, Any]) -> Json:
@@ -460,24 +459,9 @@ def _conversation(sums: ConversationSums) -> Json:
     return {**sums._asdict(), "cached": cached}
 
 
-def _error(row: ErrorSum, known: Mapping[str, Json]) -> Json:
-    return {
-        "code": row.code,
-        "requests": row.requests,
-        "last": row.last,
-        "places": row.places,
-        "examples": _entries(row.examples),
-        **known.get(row.code, {}),
-    }
-
-
 def _explain(codes: set[str]) -> dict[str, Json]:
     rows = error_rows(language_in_force()) if codes - {""} else {}
-    return {
-        code: {**row._asdict(), "group": translate(GROUPS.get(row.group, row.group))}
-        for code in sorted(codes)
-        if (row := rows.get(code))
-    }
+    return {code: row._asdict() for code in sorted(codes) if (row := rows.get(code))}
 
 
 def _local(moment: float) -> str:

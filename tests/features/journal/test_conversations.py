@@ -55,6 +55,7 @@ def test_conversations_are_added_up(path: Path) -> None:
         "first": NOW,
         "last": NOW + 7.5,
         "requests": 3,
+        "seconds": 7.5,
         "failed": 1,
         "input_tokens": 2400,
         "output_tokens": 60,

@@ -1,11 +1,11 @@
-"""Errors by code and repairs by model, since a time."""
+"""Repairs by model, since a time."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from byok.features.journal.reading import MendedModel, find_problems
+from byok.features.journal.reading import MendedModel, find_mended
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 
@@ -31,29 +31,18 @@ def path(tmp_path: Path) -> Path:
     return write_journal(tmp_path / "journal.db", ENTRIES)
 
 
-def test_errors_are_counted_by_code_the_latest_first(path: Path) -> None:
-    found = find_problems(path, NOW + 1)
-    told = [(e.code, e.requests, e.last, e.places) for e in found.errors]
-    assert told == [
-        ("bad_body", 1, NOW + 11, ()),
-        ("rate_limited", 8, NOW + 10, ("one:m", "one:n")),
-    ]
-    numbers = [stored.number for stored in found.errors[1].examples]
-    assert numbers == [10, 9, 8, 7, 6]
-
-
 def test_repairs_are_counted_by_model(path: Path) -> None:
-    found = find_problems(path, NOW)
+    found = find_mended(path, NOW)
     assert found.requests == 14
     assert found.models == [
         MendedModel("one:m", 12, 2, 3, 1, 2, 0, 1),
         MendedModel("one:n", 2, 1, 0, 0, 0, 1, 0),
     ]
-    ids = [stored.entry.request_id for stored in found.mended]
+    ids = [stored.entry.request_id for stored in found.latest]
     assert ids == ["dropped", "loop", "mended"]
 
 
 def test_only_what_began_since_then_counts(path: Path) -> None:
-    found = find_problems(path, NOW + 14)
-    assert (found.requests, found.errors) == (2, [])
+    found = find_mended(path, NOW + 14)
+    assert found.requests == 2
     assert [m.mended for m in found.models] == [1]

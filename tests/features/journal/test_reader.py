@@ -27,7 +27,7 @@ from byok.features.journal.reading import (
     LogFilter,
     entries_before,
     entries_since,
-    find_problems,
+    find_mended,
     highest_number,
     last_entries,
 )
@@ -83,7 +83,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "clients seen": lambda path: RecentRequests(path).clients(NOW),
     "today": lambda path: SeriesReader(path).read_day(NOW + 9999),
     "conversation": lambda path: sum_requests(path, CHAT),
-    "problems": lambda path: find_problems(path, NOW),
+    "mended": lambda path: find_mended(path, NOW),
     "models": lambda path: series(path, "model"),
     "clients": lambda path: series(path, "client"),
     "purposes": lambda path: series(path, "purpose"),

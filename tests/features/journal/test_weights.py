@@ -79,3 +79,8 @@ def test_groups_come_by_weight_with_times_models_and_hours(tmp_path: Path) -> No
     )
     assert second.hours == [0] * 22 + [1, 1]
     assert third.ending is Ending.RETRIED
+    assert [[one.number for one in group.examples] for group in groups] == [
+        [5],
+        [4, 3, 1],
+        [],
+    ]

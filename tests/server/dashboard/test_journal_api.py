@@ -112,41 +112,28 @@ async def test_a_turn_whose_prompt_had_expired_has_a_note() -> None:
     assert [turn["note"] for turn in told["requests"]] == [None, note]
 
 
-async def test_problems_have_the_words_of_byok_explain() -> None:
-    write_journal(find_paths().journal, ENTRIES)
-    told = await ask("problems", {"days": 1})
-    [error] = told["errors"]
-    assert (error["code"], error["requests"], error["last"]) == (
-        "upstream_auth",
-        2,
-        NOW + 40,
-    )
-    assert error["group"] == "Keys"
-    assert error["what"].endswith(".")
-    assert error["cures"]
-    assert [row["request_id"] for row in error["examples"]] == ["e", "b"]
-    assert [model["repairs"] for model in told["models"]] == [1]
-    assert [row["request_id"] for row in told["mended"]] == ["c"]
-
-
 async def test_errors_come_by_weight_with_the_words_of_byok_explain() -> None:
     failed = [entry(started=NOW + n, upstream="demo", **FAILED) for n in range(2)]
-    write_journal(find_paths().journal, failed)
+    write_journal(find_paths().journal, [*failed, ENTRIES[2]])
     async with running(upstream="demo", clock=lambda: NOW + 99) as editor:
         page = await signed_in(editor)
-        told, today = await page.call("errors"), await page.call("today")
+        told, today = await page.call("problems"), await page.call("today")
     [group] = told["groups"]
     assert told["weights"] == {"needs_you": 2, "look": 0, "cured": 0}
     assert today["needs_you"] == 2
-    assert (group["weight"], group["ending"], group["code"]) == (
+    assert (group["weight"], group["ending"], group["code"], group["group"]) == (
         "needs_you",
         "failed",
         "upstream_auth",
+        "keys",
     )
     assert group["cures"]
     assert (group["upstream"], group["models"]) == ("demo", ["m"])
     assert (group["requests"], group["cured"], group["goes_on"]) == (2, 0, True)
     assert sum(group["hours"]) == 2
+    assert [row["number"] for row in group["examples"]] == [2, 1]
+    assert [model["repairs"] for model in told["models"]] == [1]
+    assert [row["request_id"] for row in told["mended"]] == ["c"]
 
 
 @pytest.mark.parametrize(("days", "count"), [(1, 1), (2, 2), (3650, 3), (None, 2)])
@@ -156,13 +143,13 @@ async def test_problems_are_those_of_the_last_days(
     old = [entry(started=NOW - 86_400 * ago, **FAILED) for ago in (0, 1, 8)]
     write_journal(find_paths().journal, old)
     told = await ask("problems", {} if days is None else {"days": days})
-    assert [error["requests"] for error in told["errors"]] == [count]
+    assert [group["requests"] for group in told["groups"]] == [count]
 
 
 async def test_an_error_that_this_version_does_not_know_has_its_code_only() -> None:
     row = entry(outcome="failed", error="of_a_later_byok")
     write_journal(find_paths().journal, [row])
-    [error] = (await ask("problems"))["errors"]
+    [error] = (await ask("problems"))["groups"]
     assert (error["code"], "what" in error) == ("of_a_later_byok", False)
 
 
@@ -382,7 +369,7 @@ async def test_errors_are_told_in_the_language_of_the_page() -> None:
         told = {}
         for language in ("zh-CN", "xx", "en"):
             page.language = language
-            [row] = (await page.call("errors"))["groups"]
+            [row] = (await page.call("problems"))["groups"]
             refused = (await page.raw("conversation", {})).json["error"]
             told[language] = [row["what"], *row["cures"], refused["message"]]
     assert told["xx"] == told["en"]

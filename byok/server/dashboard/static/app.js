@@ -2,8 +2,11 @@
 // with `open(root, rest, signal)`: it fills `root` until `signal` is aborted; `rest` are
 // the parts of the address behind the panel's name.
 
-import { isSignedIn, onConfirm, onEnd, requireDaemon, signIn, signOut } from "./api.js";
+import {
+  ApiError, call, isSignedIn, onConfirm, onEnd, requireDaemon, signIn, signOut,
+} from "./api.js";
 import { announce, badge, button, errorBox, h, replace } from "./dom.js";
+import { number } from "./format.js";
 import { icon } from "./icons.js";
 import { followKeys } from "./keys.js";
 import { connect, onRequests, onState } from "./live.js";
@@ -23,6 +26,9 @@ const TONES = { on: "good", lost: "bad", replaced: "warn" };
 const loaded = new Set(); // panels
 let leaving = new AbortController();
 let running = 0; // requests that are being answered
+let needs = 0; // failures that need the user, as far as is known
+let counting = 0; // the timer before they are counted
+const WRITTEN = 2000; // ms after which a request is in the journal
 let connection = "off";
 
 async function start() {
@@ -33,10 +39,13 @@ async function start() {
   onEnd((error) => { show(error); focusTitle(); });
   onConfirm(askForCode);
   onState((state) => { connection = state; showConnection(); });
-  onRequests(({ rows }) => {
+  onRequests(({ rows, changed, reset }) => {
     running = [...rows.values()].filter((row) => row.outcome === "open").length;
     showCounts();
+    const tells = ({ outcome }) => outcome === "failed" || (needs && outcome === "ok");
+    if (!reset && changed.some(tells)) counting ||= setTimeout(countNeeds, WRITTEN);
   }, new AbortController().signal);
+  onEnd(() => { needs = 0; });
   await joinSession();
   followKeys({ panels: PANELS, palette });
   addEventListener("hashchange", async () => {
@@ -88,6 +97,7 @@ function show(error = null, place = null) {
   const panel = PANELS.includes(name) ? name : PANELS[0];
   showNav(panel);
   connect();
+  countNeeds();
   openPanel(panel, rest, place);
 }
 
@@ -152,14 +162,29 @@ function looks() {
   ];
 }
 
-// The number beside a panel's name: what runs now.
+// The numbers beside the names of panels: what runs now, and what needs the user.
 function showCounts() {
-  const link = at("nav").querySelector("a[href='#/live']");
+  showCount("live", running, "count calm", "live.running");
+  showCount("problems", needs, "count", "problems.needing");
+}
+
+function showCount(panel, count, kind, text) {
+  const link = at("nav").querySelector(`a[href='#/${panel}']`);
   link?.querySelector(".count")?.remove();
-  if (running) {
-    link?.append(h("span", { class: "count calm", title: t("live.running",
-      { count: running }) }, String(running)));
+  if (count) link?.append(h("span", { class: kind, title: t(text, { count }) }, number(count)));
+}
+
+// A journal that cannot be read tells so on the panels that show it.
+async function countNeeds() {
+  clearTimeout(counting);
+  counting = 0;
+  if (!isSignedIn()) return;
+  try {
+    needs = (await call("today", {}, { background: true })).needs_you;
+  } catch (error) {
+    if (!(error instanceof ApiError)) reportError(error);
   }
+  showCounts();
 }
 
 function showTop() {

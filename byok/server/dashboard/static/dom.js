@@ -1,6 +1,6 @@
 // Building the page: elements, tables, badges. Text is only ever set as text.
 
-import { agoText, time, visible } from "./format.js";
+import { agoText, clock, visible } from "./format.js";
 import { icon, svg } from "./icons.js";
 import { t } from "./texts.js";
 
@@ -89,20 +89,32 @@ export const badge = (tone, text) => h("span", { class: `badge ${tone}` }, text)
 export const button = (text, kind, run, attributes = {}) =>
   h("button", { type: "button", class: kind || null, on: { click: run }, ...attributes }, text);
 
-// Return a button that copies a text and says so; `what` names it.
+// Copy a text and say so.
+export async function copyText(text) {
+  await navigator.clipboard.writeText(text);
+  announce(t("copied"));
+}
+
+// Return a button that copies a text; `what` names it.
 export const copyButton = (text, what = text) =>
-  button(icon("copy"), "bare little icon-only", async () => {
-    await navigator.clipboard.writeText(text);
-    announce(t("copied"));
-  }, { title: t("copy"), "aria-label": `${t("copy")}: ${visible(what)}` });
+  button(icon("copy"), "bare little icon-only", () => copyText(text),
+    { title: t("copy"), "aria-label": `${t("copy")}: ${visible(what)}` });
 
 // Return a command for a terminal, with a button that copies it.
 export const command = (text) =>
   h("div", { class: "command" }, h("code", {}, text), copyButton(text));
 
-// Return how long ago a moment was, in seconds since 1970; its time stands behind it.
-export const ago = (seconds) => h("time", { class: "nowrap", title: time(seconds),
-  datetime: new Date(seconds * 1000).toISOString() }, agoText(seconds));
+// Return how long ago a moment was, in seconds since 1970, which goes on while it is shown;
+// the whole date stands behind it.
+export const ago = (seconds) => h("time", { class: "ago nowrap", title: clock(seconds,
+  { year: "numeric", month: "short", day: "numeric", second: "2-digit" }),
+datetime: new Date(seconds * 1000).toISOString() }, agoText(seconds));
+
+setInterval(() => {
+  for (const one of document.hidden ? [] : document.querySelectorAll("time.ago")) {
+    one.textContent = agoText(Date.parse(one.dateTime) / 1000);
+  }
+}, 30000);
 
 // Return parts of a line, with dots between those that are there.
 export const dots = (...parts) => parts.filter((part) => part)
@@ -120,17 +132,25 @@ export function bar(parts, attributes = { "aria-hidden": "true" }) {
   return element;
 }
 
-// Return small bars of a day's hours; `tone` is "" or bad.
+// Return small bars of a day's hours or of turns; `tone` is "", warn or bad.
 export function spark(values, tone = "") {
   const most = Math.max(...values, 1e-9);
   const width = 100 / values.length;
+  const gap = Math.min(0.8, width / 4);
   return svg("svg", { class: `spark ${tone}`, viewBox: "0 0 100 34", "aria-hidden": "true",
     preserveAspectRatio: "none" }, ...values.map((value, place) => {
     const height = value ? Math.max(2, 32 * value / most) : 1;
-    return svg("rect", { x: place * width + 0.4, y: 34 - height, width: width - 0.8, height,
+    return svg("rect", { x: place * width + gap / 2, y: 34 - height, width: width - gap, height,
       class: value ? "" : "nil" });
   }));
 }
+
+// Return a figure with its name, a note and a picture; one with an address leads there.
+export const tile = (address, label, figure, unit, note, picture) =>
+  h(address ? "a" : "div", { class: "card tile", href: address },
+    h("span", { class: "label" }, label),
+    h("span", { class: "figure" }, figure, unit ? h("small", {}, " ", unit) : null),
+    h("span", { class: "note" }, note), picture);
 
 // Say what will appear in a place that is empty, and what makes it appear.
 export const nothing = (picture, title, text, ...actions) => h("div", { class: "nothing" },
@@ -147,6 +167,14 @@ export function openDialog(title, body, footer = null) {
   document.body.append(element);
   element.showModal();
   return element;
+}
+
+// Show another title than the panel's name, and what stands below it.
+export function showTitle(title, ...below) {
+  const heading = document.querySelector("#main h1");
+  replace(heading, title);
+  document.title = `${heading.textContent} · byok`;
+  replace(heading.nextElementSibling, below);
 }
 
 // Put buttons, counts and links beside the panel's title.

@@ -86,17 +86,27 @@ export function duration(seconds) {
 export function agoText(seconds) {
   const minutes = Math.max(0, Date.now() / 1000 - seconds) / 60;
   if (minutes < 0.75) return t("time.now");
-  const format = formatterOf(Intl.RelativeTimeFormat, { numeric: "auto", style: "short" });
-  if (minutes < 59.5) return format.format(-Math.round(minutes), "minute");
-  if (minutes < 1320) return format.format(-Math.round(minutes / 60), "hour");
-  return format.format(-Math.max(1, Math.round(minutes / 1440)), "day");
+  const [count, unit] = minutes < 59.5 ? [minutes, "minute"]
+    : minutes < 1320 ? [minutes / 60, "hour"] : [Math.max(1, minutes / 1440), "day"];
+  return formatterOf(Intl.RelativeTimeFormat, { numeric: "auto", style: "short" })
+    .format(-Math.round(count), unit).replace(/\.(?= )/u, "");
+}
+
+// Return a pause in whole minutes, a longer one than an hour as any duration.
+export function pause(seconds) {
+  if (seconds >= 3570) return duration(Math.round(seconds));
+  const options = { style: "unit", unit: "minute", unitDisplay: "long", maximumFractionDigits: 0 };
+  return formatterOf(Intl.NumberFormat, options).format(seconds / 60);
 }
 
 // Return a time in seconds since 1970, with the day unless it is today.
-export function time(seconds) {
+export const time = (seconds) => clock(seconds, { second: "2-digit" });
+
+// Return such a time without its seconds.
+export function clock(seconds, more = {}) {
   const moment = new Date(seconds * 1000);
   const today = new Date().toDateString() === moment.toDateString();
-  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+  const options = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...more };
   if (!today) Object.assign(options, { month: "short", day: "numeric" });
   return formatterOf(Intl.DateTimeFormat, options).format(moment);
 }

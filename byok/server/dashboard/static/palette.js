@@ -5,7 +5,7 @@ import { call } from "./api.js";
 import { h, replace } from "./dom.js";
 import { dollars } from "./format.js";
 import { icon } from "./icons.js";
-import { addressOf, costOf } from "./requests.js";
+import { addressOf, costOf, nameOf } from "./requests.js";
 import { LANGUAGES, t } from "./texts.js";
 
 const MOST = 12; // results
@@ -33,7 +33,7 @@ const looksOf = ({ setTheme, changeLanguage }) => [
 async function conversations(options) {
   const told = await call("conversations", { count: 50 }, options);
   return told.conversations.map((one) => entry(t("conversations.title"),
-    one.conversation, dollars(costOf(one)), "conversations", go(addressOf(one.conversation))));
+    nameOf(one), dollars(costOf(one)), "conversations", go(addressOf(one.conversation))));
 }
 
 async function models(options) {

@@ -1,7 +1,7 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
 import { badge, h } from "./dom.js";
-import { dollars, number, short, time } from "./format.js";
+import { clock, dollars, number, short, time, visible } from "./format.js";
 import { t } from "./texts.js";
 
 // Return what a request was for: chat, completion, or its path.
@@ -40,6 +40,30 @@ export const problemOf = (code) => `#/problems/${encodeURIComponent(code)}`;
 
 const shortId = (id) => cut(id, 12);
 
+const CLIENTS = new Map([["vscode", "VS Code"], ["intellij", "JetBrains"], ["cli", "CLI"],
+  ["sdk", "SDK"]]);
+
+// Return the name of a client for people, without its version.
+export function clientOf(client) {
+  const family = client.split("/")[0];
+  return CLIENTS.get(family) ?? family;
+}
+
+// The journal has no text of a conversation: its name is made of the folder in which the
+// client worked, the client, and when it began. Return what it is called first.
+export const headOf = (sums) => sums.folder || clientOf(sums.client) || shortId(sums.conversation);
+
+// Return the rest of its name.
+export const beginOf = (sums) => [sums.folder && clientOf(sums.client), clock(sums.first)];
+
+// Return the name of a conversation as a text.
+export const nameOf = (sums) => [headOf(sums), ...beginOf(sums)].filter(Boolean).join(" · ");
+
+// Return a link to a conversation; who hears it hears the whole name.
+export const conversationLink = (sums) => h("a", { href: addressOf(sums.conversation),
+  class: "clamp", dir: "auto", "data-key": sums.conversation, "aria-label": visible(nameOf(sums)) },
+headOf(sums));
+
 export const cut = (text, longest) =>
   (text.length > longest ? `${text.slice(0, longest)}…` : text);
 
@@ -51,10 +75,10 @@ export const timeCell = (seconds) => h("span", { class: "nowrap" }, time(seconds
 
 export const kindCell = (request) => h("span", { class: "nowrap" }, cut(kindOf(request), 40));
 
-// Return a link to a conversation's timeline, with its short id.
-export const linkTo = (conversation, key = conversation) =>
-  (conversation ? h("a", { href: addressOf(conversation), class: "mono nowrap", "data-key": key },
-    shortId(conversation)) : "–");
+// Return a link from a request to its conversation.
+export const linkTo = (request, key) => (request.conversation
+  ? h("a", { href: addressOf(request.conversation), class: "clamp", dir: "auto", "data-key": key },
+    headOf(request)) : "–");
 
 // Return what byok mended on the request's way: {badge, why} each, `why` is a sentence.
 function mendsOf(request) {
@@ -101,11 +125,11 @@ export function mendList(request) {
 export const mendBadges = (request) => h("div", { class: "row" },
   mendsOf(request).map((one) => one.badge));
 
-// Return badges of the tools that an answer called, with a name for those who hear them.
-export function toolBadges(calls) {
+// Return the tools that an answer called, with a name for those who hear them.
+export function toolTags(calls) {
   if (!calls) return null;
-  return h("ul", { class: "tools", "aria-label": t("request.tools") },
-    calls.split(", ").map((name) => h("li", {}, badge("quiet", name))));
+  return h("ul", { class: "tools", "aria-label": t("request.tools") }, calls.split(", ")
+    .map((name) => h("li", { class: "tag" }, name.replace(/ x(\d+)$/u, " ×$1"))));
 }
 
 // Return how a request ended, as a badge; null if it went well.
@@ -115,19 +139,13 @@ export function endBadge(request) {
   return badge("bad", request.error || t("request.failed"));
 }
 
-// Return an error of byok's table: what happened, what causes it, what to do. The table is
-// in English only.
-export function explanation(row) {
-  if (!row) return null;
-  return h("div", { class: "explanation" },
-    h("p", { lang: "en" }, withCode(row.what)),
-    row.causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(row.causes)] : null,
-    row.cures.length ? [h("p", { class: "quiet" }, t("error.cures")), list(row.cures)] : null);
-}
+// Return an error of byok's table: what happened and what to do first.
+export const firstAid = ({ what, cures }) => h("span", {},
+  h("strong", { class: "bad" }, withCode(what)), " ", withCode(cures[0] ?? ""));
 
-const list = (sentences) => h("ul", { lang: "en" },
+export const list = (sentences) => h("ul", {},
   sentences.map((sentence) => h("li", {}, withCode(sentence))));
 
 // Return a text whose parts in backticks are code.
-const withCode = (text) => text.split("`")
+export const withCode = (text) => text.split("`")
   .map((part, place) => (place % 2 ? h("code", {}, part) : part));

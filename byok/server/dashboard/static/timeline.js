@@ -1,25 +1,30 @@
-// One conversation: its sums, then a turn for each request, the oldest first.
+// One conversation: what it cost and why, then a row for each turn, the oldest first.
 
 import { call } from "./api.js";
-import { facts, h, replace, section, toolSection } from "./dom.js";
-import { dollars, duration, number, time } from "./format.js";
-import { refresher } from "./refresh.js";
 import {
-  askedOther, costText, endBadge, explanation, kindOf, mendList, modelOf, toolBadges,
+  badge, bar, breakable, button, copyText, dots, flushSection, h, replace, showTitle, showTools,
+  spark, tile,
+} from "./dom.js";
+import { clock, dollars, duration, number, pause, percent } from "./format.js";
+import { icon } from "./icons.js";
+import { refresher, renderAgain } from "./refresh.js";
+import {
+  askedOther, clientOf, costOf, costText, endBadge, firstAid, headOf, kindOf, mendList, modelOf,
+  problemOf, tokensOf, toolTags,
 } from "./requests.js";
-import { t } from "./texts.js";
+import { t, textOr } from "./texts.js";
+
+const PAUSE = 180; // seconds without a request that are worth a row
 
 // Show a conversation; turns come in pages, the latest first, earlier ones on a button.
 export async function openTimeline(root, conversation, signal) {
   const turns = new Turns(conversation, signal);
-  const { button, run, attempt, trouble } = refresher((options) => turns.load(options), signal);
+  const { button: refresh, run, attempt, trouble } =
+    refresher((options) => turns.load(options), signal);
   turns.earlier.addEventListener("click", () => attempt(() => turns.loadEarlier()));
-  replace(root,
-    toolSection(t("timeline.title"),
-      [h("a", { href: "#/conversations" }, t("timeline.back")), button],
-      h("p", { class: "mono names" }, conversation), trouble, turns.sums),
-    section(t("timeline.turns"), h("p", { class: "quiet" }, t("timeline.bar")),
-      turns.earlier, turns.list));
+  showTools(h("a", { class: "button", href: "#/conversations" }, t("timeline.back")),
+    button([icon("copy"), t("timeline.copy")], "", () => copyText(location.href)), refresh);
+  replace(root, trouble, turns.tiles, turns.reason, turns.section);
   await run(false);
 }
 
@@ -27,123 +32,208 @@ class Turns {
   constructor(conversation, signal) {
     this.conversation = conversation;
     this.signal = signal;
-    this.seen = new Set(); // numbers of requests
-    this.first = null; // the number of the earliest one
-    this.longest = 0.001; // seconds of one
-    this.sums = h("div");
+    this.turns = []; // those that are shown, the oldest first
+    this.rows = new Map(); // their rows, by number
+    this.told = null; // the last answer for the latest turns
+    this.tiles = h("div", { class: "tiles" });
+    this.reason = h("section", { class: "card health", hidden: true,
+      "aria-label": t("timeline.reason") });
+    this.heading = h("span");
     this.list = h("ol", { class: "turns", "aria-label": t("timeline.turns") });
-    this.earlier = h("button", { type: "button", hidden: true }, t("timeline.earlier"));
+    this.earlier = button(t("timeline.earlier"), "", () => {}, { hidden: true });
+    this.section = flushSection(this.heading, [legend()], this.earlier, this.list);
   }
 
   async load(options) {
     const told = await call("conversation", { conversation: this.conversation }, options);
-    replace(this.sums, told.sums ? sumsOf(told.sums)
-      : h("p", { class: "empty" }, t("timeline.empty")));
-    if (told.requests.some((request) => this.seen.has(request.number))) {
+    this.told = told;
+    if (told.requests.some(({ number: id }) => this.rows.has(id))) {
       this.list.append(...this.make(told)); // the others are there
     } else {
-      this.seen.clear(); // the first time, or after more turns than a page has
+      this.rows.clear(); // the first time, or after more turns than a page has
+      this.turns = [];
       replace(this.list, this.make(told));
-      this.note(told);
+      this.earlier.hidden = !told.more;
     }
+    this.show();
   }
 
   async loadEarlier() {
-    const asked = { conversation: this.conversation, before: this.first };
-    const told = await call("conversation", asked, { signal: this.signal });
-    const turn = this.list.firstElementChild;
+    const told = await call("conversation",
+      { conversation: this.conversation, before: this.turns[0]?.number }, { signal: this.signal });
+    const first = this.list.querySelector(".turn");
+    const shown = this.turns;
+    this.turns = [];
     this.list.prepend(...this.make(told));
-    this.note(told);
-    if (!told.more) turn?.querySelector("h3").focus(); // the button is gone
+    this.turns.push(...shown);
+    this.earlier.hidden = !told.more;
+    this.show();
+    if (!told.more) first?.focus(); // the button is gone
   }
 
-  // Return the turns of an answer that are not shown yet.
+  // Return the rows of turns that are not shown yet, with those of pauses before them.
   make(told) {
     let end = told.previous;
     const made = [];
-    for (const request of told.requests) {
-      if (!this.seen.has(request.number)) made.push(turnOf(request, end, told.errors));
-      this.seen.add(request.number);
-      this.longest = Math.max(this.longest, request.seconds);
-      end = request.started + request.seconds;
+    for (const turn of told.requests) {
+      if (!this.rows.has(turn.number)) {
+        const gap = end === null ? 0 : turn.started - end;
+        if (gap > PAUSE) made.push(pauseRow(gap));
+        const row = turnRow(turn, gap, told);
+        this.rows.set(turn.number, row);
+        this.turns.push(turn);
+        made.push(row);
+      }
+      end = turn.started + turn.seconds;
     }
-    this.list.style.setProperty("--longest", this.longest);
-    this.list.classList.toggle("many", this.seen.size > 200);
     return made;
   }
 
-  note(told) {
-    this.first = told.requests[0]?.number ?? null;
-    this.earlier.hidden = !told.more;
+  // Show what follows from all turns: sums, numbers, the scale of the bars, the dearest one.
+  show() {
+    const { sums, dearest } = this.told;
+    replace(this.heading, sums ? t("timeline.count", { count: number(sums.requests) })
+      : t("timeline.turns"));
+    if (!sums) return replace(this.tiles, h("p", { class: "empty" }, t("timeline.empty")));
+    showTitle([h("bdi", {}, headOf(sums)), h("span", { class: "quiet" },
+      sums.folder && sums.client ? [" · ", clientOf(sums.client)] : null)],
+    dots(t("timeline.started", { time: clock(sums.first) }), sums.models.join(", ")));
+    replace(this.tiles, tilesOf(this.told, this.turns));
+    const longest = Math.max(...this.turns.map(({ seconds }) => seconds), 0.001);
+    this.list.style.setProperty("--longest", longest);
+    this.list.classList.toggle("many", this.turns.length > 200);
+    const first = this.earlier.hidden ? 1 : Math.max(1, sums.requests - this.turns.length + 1);
+    this.turns.forEach((turn, place) => {
+      const row = this.rows.get(turn.number);
+      row.firstElementChild.textContent = number(first + place);
+      row.classList.toggle("dearest", turn.number === dearest?.number && sums.requests > 1);
+    });
+    this.reason.hidden = sums.requests < 2;
+    const reason = reasonOf(this.told, this.turns, first);
+    this.reason.className = `card health ${reason.tone}`;
+    const row = this.rows.get(reason.number);
+    renderAgain(this.reason, () => replace(this.reason,
+      h("span", { class: "mark" }, icon(reason.picture)),
+      h("div", { class: "grow" }, h("p", { class: "say" }, reason.say),
+        h("p", { class: "quiet" }, reason.why)),
+      h("div", { class: "row" }, reason.act, row
+        ? button(t("timeline.show"), "", () => row.focus(), { "data-key": "show" }) : null)));
   }
 }
 
-function sumsOf(sums) {
-  return facts([
-    [t("conversations.turns"), number(sums.requests)],
-    [t("conversations.failed"), number(sums.failed)],
-    [t("request.in"), number(sums.input_tokens || null)],
-    [t("request.cached"), number(sums.cache_read_tokens)],
-    [t("request.out"), number(sums.input_tokens ? sums.output_tokens : null)],
-    [t("request.cost"), costText(sums)],
-    [t("conversations.repairs"), number(sums.repairs + sums.dropped_calls)],
-    [t("timeline.first"), time(sums.first)],
-    [t("timeline.last"), time(sums.last)],
-    [t("request.client"), sums.client],
-    [t("request.model"), sums.models.join(", ")],
-  ]);
+function tilesOf(told, turns) {
+  const { sums, without_cache: uncached, window } = told;
+  const sparkOf = (value) => (turns.length > 1 ? spark(turns.map((turn) => value(turn) ?? 0)) : null);
+  const last = turns.findLast((turn) => turn.input_tokens);
+  const cost = costOf(sums);
+  return [
+    tile(null, t("request.cost"), cost === 0 ? t("free") : dollars(cost), "",
+      sums.unpriced ? t("request.cost.unknown", { count: number(sums.unpriced) })
+        : uncached > cost ? t("timeline.without-cache", { cost: dollars(uncached) }) : "",
+      sparkOf((turn) => turn.cost)),
+    tile(null, t("timeline.worked"), duration(sums.seconds), "",
+      t("timeline.within", { time: duration(sums.last - sums.first) }),
+      sparkOf(({ seconds }) => seconds)),
+    tile(null, t("request.cached"), sums.cached === null ? t("unknown") : percent(sums.cached), "",
+      sums.cached === null ? "" : t("timeline.cached-of", {
+        count: number(sums.cache_read_tokens), all: number(sums.cache_input_tokens) }),
+      sparkOf(({ cached }) => cached)),
+    window && last
+      ? tile(null, t("timeline.window"), percent(last.input_tokens / window), "",
+        t("timeline.window-of", { count: number(last.input_tokens), all: number(window) }),
+        sparkOf((turn) => turn.input_tokens))
+      : tile(null, t("request.tokens"), tokensOf(sums), "",
+        last ? t("timeline.last-prompt", { count: number(last.input_tokens) }) : "",
+        sparkOf((turn) => turn.input_tokens)),
+  ];
 }
 
-function turnOf(request, previousEnd, errors) {
-  const asked = askedOther(request);
-  const failed = request.outcome === "failed";
-  return h("li", { class: failed ? "turn failed" : "turn" },
-    h("div", { class: "row turn-head" },
-      h("h3", { tabindex: "-1" }, time(request.started), " ",
-        h("span", { class: "quiet" }, kindOf(request))),
-      endBadge(request),
-      h("span", { class: "quiet" }, gapOf(request, previousEnd))),
-    h("p", { class: "names" }, modelOf(request) || t("timeline.no-model"),
-      asked ? h("span", { class: "quiet" }, ` · ${t("timeline.asked", { model: asked })}`) : null),
-    barOf(request),
-    h("p", { class: "quiet" }, factsOf(request).join(" · ")),
-    toolBadges(request.tool_calls),
-    mendList(request),
-    failed ? explanation(errors[request.error]) : null);
-}
-
-function gapOf(request, previousEnd) {
-  if (previousEnd === null) return "";
-  const gap = request.started - previousEnd;
-  return gap < 0 ? t("timeline.beside") : t("timeline.gap", { gap: duration(gap) });
-}
-
-// Return how long a turn took, as a bar; the sentence below says the same.
-function barOf(request) {
-  const bar = h("div", { class: "took", "aria-hidden": "true" }, h("div", { class: "whole" },
-    request.first_byte === null ? null : h("div", { class: "waiting" })));
-  bar.style.setProperty("--seconds", request.seconds);
-  bar.style.setProperty("--first", Math.min(request.first_byte ?? 0, request.seconds));
-  return bar;
-}
-
-function factsOf(request) {
-  const told = [];
-  if (request.first_byte !== null) {
-    told.push(t("timeline.first-word", { time: duration(request.first_byte) }));
+// Return what made the conversation dear, or slow if nothing of it has a price: {tone, picture,
+// say, why, act, number}.
+function reasonOf({ dearest, requests }, turns, first) {
+  const found = dearest?.number
+    ?? [...turns].sort((one, other) => other.seconds - one.seconds)[0]?.number;
+  const place = turns.findIndex((turn) => turn.number === found);
+  const turn = turns[place];
+  const count = number(turn ? first + place : dearest?.turn);
+  const reason = { tone: "calm", picture: "usage", number: found, act: null };
+  if (!dearest) {
+    return { ...reason, picture: "clock", why: turn ? timesOf(turn) : "",
+      say: t("timeline.slowest", { count, time: duration(turn?.seconds) }) };
   }
-  told.push(t("timeline.took", { time: duration(request.seconds) }));
-  if (request.input_tokens !== null) {
-    told.push(t("timeline.tokens-in", { count: number(request.input_tokens) }));
-    if (request.cache_read_tokens) {
-      told.push(t("timeline.tokens-cached", { count: number(request.cache_read_tokens) }));
-    }
-    told.push(t("timeline.tokens-out", { count: number(request.output_tokens) }));
-  } else if (request.attempts) {
-    told.push(t("timeline.tokens-unknown"));
-  }
-  if (request.model) {
-    told.push(request.cost === null ? t("timeline.cost-unknown") : dollars(request.cost));
-  }
-  return told;
+  const say = t("timeline.dearest", { count, share: percent(dearest.share) });
+  if (!turn) return { ...reason, say, why: requests.length ? t("timeline.above") : "" };
+  if (!turn.note) return { ...reason, say, why: whyDear(turn, first + place) };
+  return { ...reason, tone: "warn", say, why: expiryOf(turn.note),
+    act: h("a", { class: "button", href: `#/settings/find/${turn.upstream}.long_cache` },
+      t("timeline.keep-cache")) };
+}
+
+function whyDear(turn, count) {
+  if (turn.prompt_change) return t("mend.prompt.why", { place: turn.prompt_change });
+  const part = turn.cached === null ? "" : t("timeline.cached", { share: percent(turn.cached) });
+  const tokens = t("timeline.tokens",
+    { input: number(turn.input_tokens), output: number(turn.output_tokens) });
+  return [count === 1 ? [t("timeline.why-first"), " "] : null, dots(tokens, part)];
+}
+
+// Say how long the cache was not used, and what that cost.
+const expiryOf = ({ pause: gap, extra_cost: extra }) => [
+  t("timeline.expired", { pause: pause(gap) }),
+  extra > 0 ? [" ", t("timeline.expired-cost", { cost: dollars(extra) })] : null];
+
+const timesOf = (turn) => t("timeline.times",
+  { wait: duration(turn.wait), answer: duration(turn.answer) });
+
+const legend = () => h("span", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
+  h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))));
+
+const pauseRow = (gap) => h("li", { class: "pause" }, icon("clock"),
+  t("timeline.pause", { time: pause(gap) }));
+
+function turnRow(turn, gap, { sums, errors }) {
+  const failed = turn.outcome === "failed";
+  return h("li", { class: failed ? "turn failed" : "turn", tabindex: "-1" },
+    h("span", { class: "no" }),
+    h("div", {},
+      h("div", { class: "row tight" },
+        h("strong", {}, textOr(`timeline.kind.${turn.purpose}`, kindOf(turn))),
+        endBadge(turn), toolTags(turn.tool_calls)),
+      h("div", { class: "small quiet" }, dots(...factsOf(turn, gap, sums)))),
+    h("div", { class: "took" }, took(turn), h("span", { class: "small" }, duration(turn.seconds))),
+    h("span", { class: "price" }, !turn.model ? "–" : turn.cost === 0 ? t("free")
+      : dollars(turn.cost)),
+    moreOf(turn, failed ? errors[turn.error] : null));
+}
+
+function factsOf(turn, gap, sums) {
+  const asked = askedOther(turn);
+  const tokens = turn.input_tokens === null
+    ? turn.attempts ? t("timeline.tokens-unknown") : null
+    : t("timeline.tokens", { input: number(turn.input_tokens), output: number(turn.output_tokens) });
+  return [clock(turn.started), gap < 0 ? t("timeline.beside") : null,
+    sums.models.length > 1 ? breakable(modelOf(turn)) : null,
+    asked ? t("timeline.asked", { model: asked }) : null, tokens,
+    turn.cached === null ? null : h("span", { class: turn.note ? "warn" : null },
+      t("timeline.cached", { share: percent(turn.cached) }))];
+}
+
+// Return how long a turn took, beside the longest one: the wait, then the answer.
+function took(turn) {
+  const waited = turn.seconds ? turn.wait / turn.seconds : 0;
+  const parts = bar([["waiting", 0, waited], [turn.outcome === "failed" ? "bad" : "", waited,
+    1 - waited]], { class: "whole" });
+  parts.style.setProperty("--seconds", turn.seconds);
+  return h("span", { class: "bar", role: "img", "aria-label": timesOf(turn) }, parts);
+}
+
+function moreOf(turn, row) {
+  const mends = mendList(turn);
+  if (!turn.note && !mends && !row) return null;
+  return h("div", { class: "more" },
+    turn.note ? h("p", {}, badge("warn", t("timeline.cache-missed")), " ",
+      expiryOf(turn.note)) : null,
+    mends,
+    row ? h("p", {}, firstAid(row), " ",
+      h("a", { href: problemOf(turn.error) }, t("live.to-problem"))) : null);
 }

@@ -1,83 +1,219 @@
-// The latest conversations; `#/conversations/ID` is the timeline of one.
+// Conversations, found by words, client and cost; `#/conversations/ID` is one of them.
 
-import { call } from "../api.js";
-import { badge, breakable, h, replace, table, toolSection } from "../dom.js";
-import { number } from "../format.js";
+import { call, onEnd } from "../api.js";
+import {
+  ago, badge, bar, breakable, button, dots, h, nothing, replace, showTools, table,
+} from "../dom.js";
+import { dollars, number, percent } from "../format.js";
+import { icon } from "../icons.js";
+import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { costText, cut, linkTo, nameCell, timeCell, tokensOf } from "../requests.js";
+import {
+  beginOf, clientOf, conversationLink, costOf, costText, cut, tokensOf,
+} from "../requests.js";
 import { t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
 
-const COUNT = 50;
-const LONGEST = 60; // characters of a model's name; the timeline has all
+const COUNT = 50; // of a page
+const LONGEST = 60; // characters of a model's name; its conversation has all
+const PAUSE = 250; // ms after a key before words are looked for
+const COUNTING = 1500; // ms before it is asked whether all are counted
+const AMOUNTS = [0.1, 0.5, 1, 5]; // US dollars
+const SORTS = ["last", "start", "cost", "turns", "tokens", "errors", "folder"];
+const begin = () => ({ sort: "last", descending: true, find: "", client: "", least_cost: 0,
+  errors: false });
+let asked = begin(); // it stays while the page is open, so that Back leads to the same
+onEnd(() => { asked = begin(); });
 
 export async function open(root, rest, signal) {
   if (rest[0]) return openTimeline(root, rest[0], signal);
   const list = new List(signal);
-  const { button, run, attempt, trouble } = refresher((options) => list.load(options), signal);
-  list.more.addEventListener("click", () => attempt(() => list.loadOlder()));
-  replace(root, toolSection(t("conversations.latest"), button, trouble, list.shown, list.more));
-  await run(false);
+  replace(root, list.filters, list.trouble, list.shown, list.more);
+  await list.run(false);
 }
 
 class List {
   constructor(signal) {
     this.signal = signal;
-    this.known = new Map(); // conversations by id
-    this.before = null; // where older ones begin
-    this.keepDays = null;
-    this.shown = h("div");
-    this.more = h("button", { type: "button", hidden: true }, t("conversations.older"));
+    this.rows = [];
+    this.told = null; // the last answer
+    this.shownFor = ""; // what was asked for
+    this.running = new Set();
+    this.timer = 0;
+    Object.assign(this, refresher((options) => this.load(options), signal));
+    this.button.className = "little";
+    this.count = h("span", { class: "quiet small", role: "status" });
+    this.shown = h("div", { class: "card flush" });
+    this.more = button(t("conversations.older"), "", () =>
+      this.attempt(() => this.loadMore()), { hidden: true });
+    this.buildFilters();
+    showTools(this.count, this.button);
+    onRequests(({ rows }) => this.takeLive([...rows.values()]), signal);
+    signal.addEventListener("abort", () => clearTimeout(this.timer));
   }
 
+  buildFilters() {
+    const change = (values) => { Object.assign(asked, values); this.run(false); };
+    const find = (event) => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(change, PAUSE, { find: event.target.value.trim() });
+    };
+    const words = t("conversations.find");
+    this.search = h("input", { type: "search", "aria-label": words, placeholder: words,
+      value: asked.find, autocomplete: "off", maxlength: "200", spellcheck: "false",
+      on: { input: find } });
+    this.client = choice(t("request.client"), [], (client) => change({ client }));
+    this.amount = choice(t("request.cost"), [["0", t("conversations.any-cost")],
+      ...AMOUNTS.map((amount) => [String(amount),
+        t("conversations.at-least", { cost: dollars(amount) })])],
+    (amount) => change({ least_cost: Number(amount) }));
+    this.order = choice(t("conversations.order"),
+      SORTS.map((name) => [name, t(`conversations.sort.${name}`)]),
+      (name) => change(sortedBy(name)));
+    this.order.className = "only-cards";
+    this.failed = h("input", { type: "checkbox",
+      on: { change: () => change({ errors: this.failed.checked }) } });
+    this.filters = h("div", { class: "row filters" },
+      h("div", { class: "seeking" }, icon("search"), this.search),
+      this.client, this.amount, this.order,
+      h("label", { class: "row tight" }, this.failed, t("conversations.with-errors")));
+  }
+
+  showFilters() {
+    const names = this.told.clients.map(({ client }) => client);
+    if (asked.client && !names.includes(asked.client)) names.push(asked.client);
+    const options = [["", t("conversations.any-client")],
+      ...names.map((name) => [name, clientOf(name)])];
+    if (this.client.length !== options.length) replace(this.client, optionsOf(options));
+    this.client.value = asked.client;
+    this.amount.value = String(asked.least_cost);
+    this.order.value = asked.sort;
+    this.failed.checked = asked.errors;
+  }
+
+  takeLive(rows) {
+    const running = new Set(rows.filter(({ outcome }) => outcome === "open")
+      .map(({ conversation }) => conversation));
+    const isSame = running.size === this.running.size
+      && [...running].every((id) => this.running.has(id));
+    this.running = running;
+    if (!isSame && this.rows.length) this.show();
+  }
+
+  // Ask for the first page; what else is shown stays below it, unless it was asked otherwise.
   async load(options) {
-    const told = await call("conversations", { count: COUNT }, options);
-    if (!this.known.size) this.before = told.before;
-    this.keepDays = told.keep_days;
-    for (const one of told.conversations) this.known.set(one.conversation, one);
-    this.show();
+    const wanted = JSON.stringify(asked);
+    this.shown.setAttribute("aria-busy", "true");
+    const told = await call("conversations", { ...asked, count: COUNT }, options)
+      .finally(() => this.shown.removeAttribute("aria-busy"));
+    const known = new Set(told.conversations.map(({ conversation }) => conversation));
+    const others = wanted === this.shownFor && told.more
+      ? this.rows.filter(({ conversation }) => !known.has(conversation)) : [];
+    this.take(told, wanted, [...told.conversations, ...others]);
+    if (!told.total) setTimeout(() => this.run(true), COUNTING); // it is counted meanwhile
   }
 
-  async loadOlder() {
-    const asked = { count: COUNT, before: this.before };
-    const told = await call("conversations", asked, { signal: this.signal });
-    this.before = told.before;
-    for (const one of told.conversations) {
-      // One that went on meanwhile is known as it is now.
-      if (!this.known.has(one.conversation)) this.known.set(one.conversation, one);
-    }
+  async loadMore() {
+    const known = new Set(this.rows.map(({ conversation }) => conversation));
+    const told = await call("conversations",
+      { ...asked, count: COUNT, offset: this.rows.length }, { signal: this.signal });
+    const more = told.conversations.filter(({ conversation }) => !known.has(conversation));
+    this.take(told, this.shownFor, [...this.rows, ...more]);
+    const first = more[0]?.conversation; // where the user goes on
+    [...this.shown.querySelectorAll("td.lead a")].find((link) => link.dataset.key === first)
+      ?.focus();
+  }
+
+  take(told, wanted, rows) {
+    Object.assign(this, { told, shownFor: wanted, rows });
+    this.showFilters();
     this.show();
   }
 
   show() {
-    const rows = [...this.known.values()].sort((one, other) => other.last - one.last);
-    const empty = t(this.keepDays === 0 ? "journal.off" : "conversations.empty");
-    renderAgain(this.shown, () => replace(this.shown,
-      table(t("conversations.latest"), columns(), rows, { empty })));
-    this.more.hidden = this.before === null;
+    const { told, rows } = this;
+    const { total, known } = told;
+    replace(this.count, !total ? t("conversations.counting") : known === 0 ? null
+      : dots(total.conversations === known ? t("conversations.count", { count: number(known) })
+        : t("conversations.found", { count: number(total.conversations), known: number(known) }),
+      total.requests ? costText(total) : null));
+    renderAgain(this.shown, () => replace(this.shown, rows.length
+      ? table(t("conversations.title"), this.columns(), rows,
+        { sorted: { by: asked.sort, down: asked.descending }, onSort: (name) => this.sort(name) })
+      : this.none()));
+    this.more.hidden = !(total ? rows.length < total.conversations : told.more);
+  }
+
+  sort(name) {
+    Object.assign(asked, asked.sort === name ? { descending: !asked.descending }
+      : sortedBy(name));
+    this.run(false);
+  }
+
+  none() {
+    if (this.told.known) {
+      return nothing("search", t("conversations.none-fits"), t("conversations.none-fits.why"),
+        button(t("conversations.show-all"), "", () => this.showAll()));
+    }
+    return nothing("conversations", t("conversations.empty"),
+      t(this.told.keep_days === 0 ? "journal.off" : "conversations.empty.why"),
+      h("a", { class: "button", href: "#/overview" }, t("overview.title")));
+  }
+
+  showAll() {
+    asked = begin();
+    this.search.value = "";
+    this.search.focus();
+    this.run(false);
+  }
+
+  columns() {
+    const most = Math.max(...this.rows.map(({ cost }) => cost), 1e-9);
+    return [
+      { title: t("conversations.id"), sort: "folder", lead: true, cell: (one) =>
+        [conversationLink(one), h("span", { class: "sub" }, dots(...beginOf(one)))] },
+      { title: t("request.model"), cell: models },
+      { title: t("conversations.turns"), sort: "turns", numeric: true,
+        cell: (one) => number(one.requests) },
+      { title: t("request.tokens"), sort: "tokens", numeric: true, cell: tokensOf },
+      { title: t("conversations.cached"), numeric: true, cell: (one) => percent(one.cached) },
+      { title: t("request.cost"), sort: "cost", numeric: true, aside: true,
+        cell: (one) => costCell(one, most) },
+      { title: t("problems.title"), sort: "errors", numeric: true, cell: troubles },
+      { title: t("conversations.last"), sort: "last", numeric: true, cell: (one) =>
+        (this.running.has(one.conversation) ? badge("info", t("conversations.running"))
+          : ago(one.last)) },
+    ];
   }
 }
 
-function columns() {
-  return [
-    { title: t("conversations.last"), cell: (one) => timeCell(one.last) },
-    { title: t("conversations.id"), cell: (one) => linkTo(one.conversation) },
-    { title: t("request.client"), cell: (one) => nameCell(one.client) },
-    { title: t("request.model"), cell: models },
-    { title: t("conversations.turns"), numeric: true, cell: (one) => number(one.requests) },
-    { title: t("request.tokens"), numeric: true,
-      cell: tokensOf },
-    { title: t("request.cost"), numeric: true, cell: costText },
-    { title: t("conversations.failed"), numeric: true, cell: (one) => count(one.failed, "bad") },
-    { title: t("conversations.repairs"), numeric: true,
-      cell: (one) => count(one.repairs + one.dropped_calls, "warn") },
-  ];
+// What is large, late or many comes first; names go from A to Z.
+const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
+
+const choice = (label, options, choose) => h("select", { "aria-label": label,
+  on: { change: (event) => choose(event.target.value) } }, optionsOf(options));
+
+const optionsOf = (options) => options.map(([value, title]) => h("option", { value }, title));
+
+function costCell(one, most) {
+  const known = costOf(one);
+  return h("span", { class: "cost" }, known ? bar([["", 0, known / most]]) : null,
+    h("span", {}, known ? dollars(known) : costText({ ...one, unpriced: 0, cost: known }),
+      one.unpriced && known ? h("span", { class: "sub" },
+        t("conversations.unpriced", { count: number(one.unpriced) })) : null));
 }
 
-const count = (found, tone) => (found ? badge(tone, number(found)) : number(0));
+function troubles(one) {
+  const mended = one.repairs + one.dropped_calls;
+  if (!one.failed && !mended) return "–";
+  return h("span", { class: "row tight" }, one.failed ? badge("bad", number(one.failed)) : null,
+    mended ? badge("warn", t("mend.repairs", { count: number(mended) })) : null);
+}
 
 function models(one) {
   const [first = "", ...others] = one.models;
-  return [h("span", { class: "names" }, breakable(cut(first, LONGEST) || "–")),
-    others.length ? t("conversations.models", { count: number(others.length) }) : null];
+  if (!first) return "–";
+  return [h("span", { class: "names" }, breakable(cut(first, LONGEST))),
+  others.length ? h("span", { class: "sub" },
+    t("conversations.models", { count: number(others.length) })) : null];
 }

@@ -56,6 +56,7 @@ class ModelsPanel {
 
   show(most = FEW) {
     this.most = most;
+    if (!this.catalog) return; // somebody types before it is there
     const rows = this.catalog.models.filter(({ id, can }) =>
       id.toLowerCase().includes(this.wanted) && (!this.can || can.includes(this.can)));
     const shown = Math.min(rows.length, most);

@@ -3,15 +3,17 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  announce, badge, bar, breakable, button, command, dots, errorBox, facts, flushSection, h,
-  replace, showTools, spark,
+  ago, announce, badge, bar, breakable, button, command, dots, errorBox, facts, flushSection, h,
+  replace, showTools, spark, tile,
 } from "../dom.js";
 import { statusFacts } from "../feature-status.js";
 import { dollars, duration, number, time } from "../format.js";
 import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
-import { addressOf, costOf, costText, kindOf, modelOf, problemOf } from "../requests.js";
+import {
+  beginOf, clientOf, conversationLink, costOf, costText, kindOf, modelOf, problemOf,
+} from "../requests.js";
 import { t } from "../texts.js";
 import { editorsSection } from "./editors.js";
 import { bytes, elapsed, stateOf } from "./live-table.js";
@@ -122,6 +124,10 @@ function judge(state, upstreams, today, isNew) {
     return warn(t("health.rests", { names }), t("health.rests.next"),
       link("#/problems", t("problems.title")));
   }
+  if (today.needs_you) {
+    return warn(t("health.needs", { count: number(today.needs_you) }), t("health.needs.next"),
+      link("#/problems", t("health.show-errors")));
+  }
   const good = { tone: "good", picture: "check", act: null };
   if (isNew) return { ...good, say: t("health.ready"), next: t("health.ready.next") };
   return { ...good, say: t("health.well", { count: number(upstreams.length) }),
@@ -155,11 +161,6 @@ function tilesOf(today) {
 const wholeDay = (values) => Array.from({ length: Math.max(24, values.length) },
   (_, hour) => values[hour] ?? 0);
 
-const tile = (address, label, figure, unit, note, picture) =>
-  h("a", { class: "card tile", href: address }, h("span", { class: "label" }, label),
-    h("span", { class: "figure" }, figure, unit ? h("small", {}, " ", unit) : null),
-    h("span", { class: "note" }, note), picture);
-
 // What models do just now; the bars grow while nobody tells anything.
 function runningSection(signal) {
   const body = h("div");
@@ -189,7 +190,7 @@ function runningRow(row) {
   const waited = waits ? whole : whole * Math.min(1, (row.first_byte ?? 0) / seconds);
   return h("div", { class: "running" },
     h("div", { class: "row" }, h("a", { class: "grow", href: `#/live/${row.request_id}` },
-      row.client || kindOf(row)), badge("info", t(`live.state.${stateOf(row)}`)),
+      row.folder || clientOf(row.client) || kindOf(row)), badge("info", t(`live.state.${stateOf(row)}`)),
     h("span", { class: "nowrap" }, duration(Math.round(seconds)))),
     h("p", { class: "quiet small" }, dots(kindOf(row), breakable(modelOf(row)),
       row.sent ? t("running.sent", { size: bytes(row.sent), rate: bytes(row.rate) }) : null)),
@@ -211,12 +212,11 @@ async function conversationsBlock(body, signal, tools, health) {
 
 const conversationRow = (sums) => h("li", {},
   h("div", { class: "grow" },
-    h("a", { class: "names", href: addressOf(sums.conversation) },
-      sums.client || sums.conversation),
-    h("div", { class: "quiet small" }, dots(time(sums.first),
+    conversationLink(sums),
+    h("div", { class: "quiet small" }, dots(...beginOf(sums),
       t("overview.turns", { count: number(sums.requests) }), sums.models[0]))),
   h("div", { class: "numeric small" }, h("div", {}, costText(sums)),
-    h("div", { class: "quiet" }, time(sums.last))));
+    h("div", { class: "quiet" }, ago(sums.last))));
 
 // Return a section that loads itself: `make(body, signal, tools)` fills its body.
 function block(title, make, signal) {

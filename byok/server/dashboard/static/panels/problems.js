@@ -1,55 +1,92 @@
-// What failed, by code, with what to do; and what byok mended, by model.
+// What failed, by what it asks of the user, each with its cure; then what byok repaired.
 
 import { call } from "../api.js";
-import { badge, h, replace, section, table } from "../dom.js";
-import { number, percent, time } from "../format.js";
+import {
+  ago, badge, breakable, button, copyButton, dots, h, nothing, replace, section, showTools, spark,
+  table,
+} from "../dom.js";
+import { clock, number, percent } from "../format.js";
 import { refresher, renderAgain } from "../refresh.js";
 import {
-  explanation, kindCell, linkTo, mendBadges, modelOf, nameCell, timeCell,
+  kindCell, linkTo, list, mendBadges, modelOf, nameCell, timeCell, withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
 
-const PERIODS = [1, 7, 30, 90]; // days
-
+const PERIODS = [1, 7, 30]; // days
+const WEIGHTS = { needs_you: "bad", look: "warn", cured: "good" };
+const FEW = 20; // cards of a weight at first
 const SHOWN = 10; // of the last requests, before all are asked for
+let days = 7; // it stays while the page is open
+
+// Where an error is cured: the address behind `#/` and what is done there, by its code or its
+// group in the table of errors. The upstream's name stands for {name}.
+const CURES = {
+  keys: ["settings/find/{name}", "key"],
+  reach: ["settings/find/{name}", "upstream"],
+  address: ["settings/find/{name}", "upstream"],
+  limits: ["settings/find/fallback", "fallback"],
+  answer: ["models", "model"],
+  refused: ["models", "model"],
+  index: ["index", "index"],
+  machine: ["settings", "settings"],
+  cap_reached: ["settings/find/caps", "cap"],
+  context_length: ["models", "model"],
+  model_not_found: ["models", "model"],
+  upstream_bad_parameter: ["settings/find/{name}", "upstream"],
+  upstream_failed: ["settings/find/fallback", "fallback"],
+  upstream_timeout: ["settings/find/{name}.timeout", "timeout"],
+  too_many_streams: ["settings/find/limits.streams", "settings"],
+  no_template: ["settings/find/completion", "settings"],
+};
 
 // `#/problems/CODE` leads to the error of that code.
 export async function open(root, rest, signal) {
   const shown = h("div", { class: "panel" });
+  const all = new Set(); // weights of which everything is shown
   let [wanted] = rest;
   let last = "";
   const load = async (options) => {
-    const told = await call("problems", { days: Number(period.value) }, options);
-    const text = JSON.stringify(told);
+    const told = await call("problems", { days }, options);
+    const text = JSON.stringify([told, days]);
     if (text === last) return; // nothing moves that need not
     last = text;
-    renderAgain(shown, () => replace(shown, partsOf(told)));
+    const show = () => renderAgain(shown, () => replace(shown, partsOf(told, all, show)));
+    show();
     if (wanted && leadTo(shown, wanted)) wanted = "";
   };
-  const { button, run, trouble } = refresher(load, signal);
-  const period = h("select", { id: "problems-period", on: { change: () => run(false) } },
-    PERIODS.map((days) => h("option", { value: days, selected: days === 7 },
-      t(days === 1 ? "problems.day" : "problems.days", { count: days }))));
-  replace(root, h("div", { class: "row" },
-    h("label", { for: "problems-period" }, t("problems.period")), period, button),
-  trouble, shown);
+  const { button: refresh, run, trouble } = refresher(load, signal);
+  refresh.className = "little";
+  const choose = (event) => {
+    days = Number(event.currentTarget.dataset.days);
+    for (const one of period.children) {
+      one.setAttribute("aria-pressed", String(one === event.currentTarget));
+    }
+    run(false);
+  };
+  const period = h("div", { class: "segments", role: "group", "aria-label": t("problems.period") },
+    PERIODS.map((count) => button(periodOf(count), "", choose,
+      { "data-days": count, "aria-pressed": String(count === days) })));
+  showTools(refresh, period);
+  replace(root, trouble, shown);
   await run(false);
 }
+
+const periodOf = (count) => t(count === 1 ? "problems.day" : "problems.days", { count });
 
 // Lead the user to the error of a code, unless they have gone elsewhere; tell whether it
 // is there.
 function leadTo(shown, code) {
   const titles = [...shown.querySelectorAll(".problem h3")];
-  const title = titles.find((one) => one.dataset.key === `problem ${code}`);
+  const title = titles.find((one) => one.dataset.code === code);
   if (document.activeElement?.matches("h1, body")) title?.focus();
   return Boolean(title);
 }
 
-function partsOf(told) {
-  const isWell = !told.errors.length && !told.models.length;
-  if (isWell) return [damagedOf(told), wellOf(told)];
-  const last = told.mended.length ? lastOf(told) : null;
-  return [damagedOf(told), errorsOf(told), repairsOf(told), last];
+function partsOf(told, all, show) {
+  const weights = Object.keys(WEIGHTS).filter((weight) => told.weights[weight]);
+  const isWell = !weights.length && !told.models.length;
+  return [damagedOf(told), weights.length ? weights.map((weight) => weightOf(told, weight, all, show))
+    : noneOf(told), isWell ? null : repairsOf(told), told.mended.length ? lastOf(told) : null];
 }
 
 function damagedOf(told) {
@@ -58,43 +95,87 @@ function damagedOf(told) {
     t("problems.damaged.why", { count: number(told.damaged) }));
 }
 
-function wellOf(told) {
-  if (told.keep_days === 0) return section(t("problems.none"), h("p", {}, t("journal.off")));
-  if (!told.requests) return section(t("problems.none"), h("p", {}, t("problems.unused")));
-  return section(t("problems.none"), h("p", {}, badge("good", t("problems.well")), " ",
-    t("problems.well.why", { count: number(told.requests) })));
+function noneOf(told) {
+  const why = told.keep_days === 0 ? t("journal.off") : !told.requests ? t("problems.unused")
+    : t("problems.well.why", { count: number(told.requests) });
+  return h("section", { class: "card" }, nothing("check", t("problems.none"), why));
 }
 
-function errorsOf(told) {
-  return section(t("problems.errors"), told.errors.length
-    ? told.errors.map(errorOf)
-    : h("p", {}, badge("good", t("problems.well")), " ", t("problems.no-errors")));
+function weightOf(told, weight, all, show) {
+  const groups = told.groups.filter((group) => group.weight === weight);
+  const few = all.has(weight) ? groups : groups.slice(0, FEW);
+  const rest = groups.length - few.length;
+  const tone = WEIGHTS[weight];
+  return h("section", { class: "weight" },
+    h("h2", { class: "row" }, h("span", { class: tone }, h("span", { class: `dot ${tone}`,
+      "aria-hidden": "true" })), t(`problems.${weight}`), " ",
+    h("span", { class: "quiet" }, number(told.weights[weight]))),
+    few.map(cardOf),
+    rest ? button(t("problems.all", { count: number(rest) }), "",
+      () => { all.add(weight); show(); }) : null);
 }
 
-function errorOf(error) {
-  return h("article", { class: "problem" },
-    h("div", { class: "row" },
-      h("h3", { tabindex: "-1", "data-key": `problem ${error.code}` },
-        h("code", {}, error.code || t("request.failed"))),
-      badge("bad", t("problems.count", { count: number(error.requests) })),
-      h("span", { class: "quiet" }, t("problems.last", { time: time(error.last) })),
-      error.group ? h("span", { class: "quiet", lang: "en" }, error.group) : null),
-    error.what ? explanation(error) : h("p", {}, t("problems.unknown-code")),
-    error.places.length
-      ? h("p", { class: "names" }, `${t("request.model")}: ${error.places.join(", ")}`) : null,
-    h("details", { "data-key": `examples ${error.code}` },
-      h("summary", {}, t("problems.examples", { count: number(error.examples.length) })),
-      table(`${t("problems.errors")}: ${error.code}`, requestColumns(), error.examples)));
+function cardOf(group) {
+  const key = `${group.ending} ${group.code} ${group.upstream}`;
+  return h("article", { class: "card problem" },
+    h("p", { class: "times" }, h("strong", {}, t("problems.times", { count: number(group.requests) })),
+      " ", h("small", { class: "quiet" }, periodOf(days))),
+    h("div", { class: "about" },
+      h("h3", { tabindex: "-1", "data-key": `problem ${key}`, "data-code": group.code },
+        titleOf(group)),
+      h("p", { class: "quiet" }, dots(group.upstream ? h("strong", {}, group.upstream) : null,
+        outcomeOf(group))),
+      group.weight === "cured" ? null : cureOf(group),
+      h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
+        detailsOf(group))),
+    h("div", { class: "times-of" },
+      group.hours.some(Boolean) ? h("div", { title: t("problems.hours") },
+        spark(group.hours, WEIGHTS[group.weight])) : null,
+      h("p", { class: "small quiet" },
+        group.requests > 1 ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
+        t("problems.last"), " ", ago(group.last))));
+}
+
+function titleOf({ ending, what }) {
+  if (ending !== "failed") return t(`problems.${ending}`);
+  return what ? withCode(what) : t("problems.unknown-code");
+}
+
+function outcomeOf({ ending, goes_on: goesOn, cured, requests }) {
+  if (ending !== "failed") return t(`problems.${ending}.what`);
+  if (!goesOn) return t("problems.over");
+  return cured ? t("problems.partly", { count: number(cured), all: number(requests) })
+    : t("problems.goes-on");
+}
+
+function cureOf({ code, group, upstream, cures = [] }) {
+  const [address, does] = CURES[code] ?? CURES[group] ?? [];
+  if (!address && !cures.length) return null;
+  const to = upstream || !address?.includes("{name}")
+    ? address?.replace("{name}", encodeURIComponent(upstream)) : "settings";
+  return h("div", { class: "cure" },
+    h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ",
+      withCode(cures.join(" "))),
+    address ? h("a", { class: "button little", href: `#/${to}`,
+      "data-key": `cure ${code} ${upstream}` }, t(`problems.do.${does}`)) : null);
+}
+
+function detailsOf({ code, causes = [], models, examples }) {
+  return [
+    causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(causes)] : null,
+    h("p", { class: "row tight" }, models.map((name) => h("span", { class: "tag" }, breakable(name))),
+      code ? h("span", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
+        copyButton(code)) : null),
+    examples.length ? table(`${t("problems.latest")}: ${code}`, requestColumns(), examples)
+      : null];
 }
 
 function requestColumns() {
   return [
-    { title: t("request.time"), cell: (one) => timeCell(one.started) },
+    { title: t("request.time"), lead: true, cell: (one) => timeCell(one.started) },
     { title: t("request.kind"), cell: kindCell },
     { title: t("request.model"), cell: (one) => nameCell(modelOf(one)) },
-    { title: t("request.client"), cell: (one) => nameCell(one.client) },
-    { title: t("conversations.id"),
-      cell: (one) => linkTo(one.conversation, `failed ${one.number}`) },
+    { title: t("conversations.id"), cell: (one) => linkTo(one, `failed ${one.number}`) },
     { title: t("request.id"), cell: (one) => h("span", { class: "mono names" }, one.request_id) },
   ];
 }
@@ -102,7 +183,7 @@ function requestColumns() {
 function repairsOf(told) {
   const rows = [...told.models].sort((one, other) => share(other) - share(one));
   return section(t("problems.by-model"),
-    h("p", {}, t("problems.repairs.why")),
+    h("p", { class: "quiet" }, t("problems.repairs.why")),
     table(t("problems.by-model"), modelColumns(), rows, { empty: t("problems.no-repairs") }),
     rows.length ? h("details", { "data-key": "words" },
       h("summary", {}, t("problems.words")), wordsOf()) : null);
@@ -114,7 +195,8 @@ function modelColumns() {
   const count = (name) => ({ title: t(`problems.${name}`), numeric: true,
     cell: (row) => number(row[name]) });
   return [
-    { title: t("request.model"), cell: (row) => nameCell(row.model || t("timeline.no-model")) },
+    { title: t("request.model"), lead: true,
+      cell: (row) => breakable(row.model || t("timeline.no-model")) },
     count("answers"),
     { title: t("problems.mended"), numeric: true,
       cell: (row) => (row.answers
@@ -132,11 +214,10 @@ function wordsOf() {
 
 function lastOf(told) {
   const columns = [
-    { title: t("request.time"), cell: (one) => timeCell(one.started) },
+    { title: t("request.time"), lead: true, cell: (one) => timeCell(one.started) },
     { title: t("request.model"), cell: (one) => nameCell(modelOf(one)) },
     { title: t("problems.what"), cell: mendBadges },
-    { title: t("conversations.id"),
-      cell: (one) => linkTo(one.conversation, `mended ${one.number}`) },
+    { title: t("conversations.id"), cell: (one) => linkTo(one, `mended ${one.number}`) },
   ];
   const title = t("problems.last-mended");
   const rest = told.mended.slice(SHOWN);
