@@ -8,7 +8,8 @@ so that the first file is shown at length and a good second one still gets in. T
 measured against a quota for each file (docs/reference/retrieval.md).
 
 The files behind those are shown by one line each, as long as there is room: a bare path
-tells a model little.
+tells a model little. Where many files are nearly as good as the best, the right one may
+be any of them, and more are shown so.
 """
 
 import heapq
@@ -24,9 +25,13 @@ NUMBER_WIDTH = 7  # six columns and a tab
 PATH_LINE = "Path: {}\n"
 GAP_LINE = "...\n"
 MOST_FILES = 16  # that are shown with code
-_GLIMPSES = 12  # files that are shown by one line
+# Files that are shown by one line, and their share of the limit. More where the last
+# of them has this share of the best score.
+_GLIMPSES, _GLIMPSES_SHARE = 12, 0.06
+_MORE_GLIMPSES, _MORE_SHARE = 24, 0.1
+_NEARLY_AS_GOOD = 0.35
 _LISTED = 20  # with these; the others by their paths
-_SHARE, _GLIMPSES_SHARE = 0.95, 0.06  # of the limit, the second of the first
+_SHARE = 0.95  # of the limit
 _STEEPNESS = 3
 _ENCLOSING = 15  # characters of the lines that say what a section is in, on average
 _DECAY = 0.9
@@ -61,7 +66,7 @@ def pack(
     ranked: Sequence[RankedFile],
     spans_of: Callable[[int], Sequence[Span]],
     limit: int,
-    glimpse: Callable[[RankedFile], Span | None] = lambda file: None,
+    glimpse: Callable[[RankedFile], Span | None] | None = None,
 ) -> Packed:
     """Choose chunks for an answer of `limit` characters.
 
@@ -71,7 +76,14 @@ def pack(
     of a file, None where none can be shown.
     """
     taken: dict[int, list[Span]] = defaultdict(list)
-    room = limit * (_SHARE - _GLIMPSES_SHARE)
+    most, share = (_GLIMPSES, _GLIMPSES_SHARE) if glimpse else (0, 0.0)
+    if (
+        glimpse
+        and ranked[_MORE_GLIMPSES:]
+        and (ranked[_MORE_GLIMPSES].score > _NEARLY_AS_GOOD * ranked[0].score)
+    ):
+        most, share = _MORE_GLIMPSES, _MORE_SHARE
+    room = limit * (_SHARE - share)
     for place, span in _spans_by_value(ranked[:MOST_FILES], spans_of):
         cost = _cost(span)
         if place not in taken:
@@ -86,10 +98,10 @@ def pack(
         for place in sorted(taken)
     )
     others = [file for place, file in enumerate(ranked) if place not in taken]
-    glimpses = _glimpse(others, glimpse, room + limit * _GLIMPSES_SHARE)
+    glimpses = _glimpse(others[:most], glimpse, room + limit * share) if glimpse else []
     seen = {file.path for file in glimpses}
     rest = [file.path for file in others if file.path not in seen]
-    return Packed((*files, *glimpses), tuple(rest[: _LISTED - len(glimpses)]))
+    return Packed((*files, *glimpses), tuple(rest[: max(0, _LISTED - len(glimpses))]))
 
 
 def pack_glimpses(
@@ -98,7 +110,7 @@ def pack_glimpses(
     limit: int,
 ) -> Packed:
     """Choose a line of each of the first files, where more would say nothing."""
-    return Packed(tuple(_glimpse(ranked, glimpse, limit)), ())
+    return Packed(tuple(_glimpse(ranked[:_GLIMPSES], glimpse, limit)), ())
 
 
 def _glimpse(
@@ -108,7 +120,7 @@ def _glimpse(
 ) -> list[PackedFile]:
     """Return what one line shows of files, of as many as there is room for."""
     found: list[PackedFile] = []
-    for file in ranked[:_GLIMPSES]:
+    for file in ranked:
         if (span := glimpse(file)) is None:
             continue
         room -= _cost(span) + len(PATH_LINE) + len(file.path)

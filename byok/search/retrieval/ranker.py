@@ -527,9 +527,12 @@ class Ranker:
         methods: tuple[str, ...] = ()
         if asked.wanted is Wanted.USES and not is_cut:
             using += self._find_whole(asked.name, {*defining, *using}, scope)
-        elif asked.wanted is Wanted.BASES and defining and not using:
+        elif asked.wanted is Wanted.BASES and defining:
+            # In Go, what embeds an interface names it, and what implements it does not.
             methods = self._methods_of(asked.name, defining[0])
-            using = self._find_methods(methods, scope, besides=defining[0].blob_id)
+            known = {chunk.blob_id for chunk in using}
+            having = self._find_methods(methods, scope, besides=defining[0].blob_id)
+            using += [chunk for chunk in having if chunk.blob_id not in known]
         score = {hit[:2]: hit.score for hit in hits}
         # Of very many those are looked at that have most of the question.
         best = sorted(using, key=lambda chunk: -score.get(chunk[:2], 0.0))[

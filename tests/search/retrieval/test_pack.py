@@ -78,8 +78,12 @@ def test_pack_shows_sixteen_files_with_code_and_names_twenty_more() -> None:
     assert found.others == tuple(f"{n:02}.py" for n in range(16, 36))
 
 
-def test_pack_shows_one_line_of_files_for_which_there_is_no_more_room() -> None:
-    files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(40)]
+@pytest.mark.parametrize(("step", "most"), [(4.0, 12), (1.0, 24)])
+def test_pack_shows_one_line_of_files_behind_and_more_where_many_are_as_good(
+    step: float, most: int
+) -> None:
+    files = [ranked_file(n, 100.0 - step * n, [(0, 1.0)]) for n in range(24)]
+    files += [ranked_file(n, 30 / step + 40 - n, [(0, 1.0)]) for n in range(24, 40)]
     of = {n: spans(6_000) for n in range(40)}
     found = pack(
         files,
@@ -88,10 +92,12 @@ def test_pack_shows_one_line_of_files_for_which_there_is_no_more_room() -> None:
         lambda file: None if file.blob_id == 4 else Span(3, 3, 60),
     )
     shown = {file.blob_id: file.sections for file in found.files}
-    assert [*shown] == [0, 1, 2, 3, *range(5, 16)]
+    assert [*shown] == [0, 1, 2, 3, *range(5, 4 + most)]
     assert shown[3] == (Section(0, 9),)
-    assert {shown[n] for n in range(5, 16)} == {(Section(3, 3),)}
-    assert found.others == ("04.py", *(f"{n}.py" for n in range(16, 24)))
+    assert {shown[n] for n in range(5, 4 + most)} == {(Section(3, 3),)}
+    listed = max(0, 20 - most + 1)
+    others = [4, *range(4 + most, 40)][:listed]
+    assert found.others == tuple(f"{n:02}.py" for n in others)
 
 
 @pytest.mark.parametrize("limit", [2_000, 8_000])

@@ -138,6 +138,7 @@ NAMES = {
     "\tName() string\n}\n",
     "cage.go": "package zoo\n\nfunc (c *Cage) Area() int { return 1 }\n\n"
     "func (c *Cage) Name() string { return c.n }\n",
+    "sign.go": "package zoo\n\ntype Sign struct {\n\tShape\n\ttext string\n}\n",
     "half.go": "package zoo\n\nfunc (h Half) Area() int { return 2 }\n",
 }
 
@@ -163,7 +164,7 @@ async def test_who_uses_a_name_is_told_and_shown_by_the_lines_that_do(
         assert text.index("Path: tests/calm.py") < text.index("Path: sing.py")
         for question, found in (
             ("what extends Person", ["keeper.py"]),
-            ("what implements Shape", ["shape.go", "cage.go"]),
+            ("what implements Shape", ["shape.go", "sign.go", "cage.go"]),
             ("where is bones called", []),  # in a comment
         ):
             about = (await asker.retriever.search(question)).get("names", [])
@@ -171,7 +172,8 @@ async def test_who_uses_a_name_is_told_and_shown_by_the_lines_that_do(
                 one["defined_in"] + [f["path"] for f in one["files"]] for one in about
             ]
             assert paths == ([found] if found else [])
-            assert [one["used_in"] for one in about] == [1] * len(about)
+            used_in = [len(one["files"]) for one in about]
+            assert [one["used_in"] for one in about] == used_in
 
 
 async def test_a_symbol_is_answered_by_its_definition_and_its_uses_alone(
