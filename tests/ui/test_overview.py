@@ -69,7 +69,7 @@ async def test_a_silent_upstream_holds_up_nothing(
     fake.models = [*fake.models, "three"]
     button = page.get_by_role("button", name="Check again")
     await button.click()
-    await expect(rows.nth(0)).to_contain_text("3 models")
+    await expect(rows.nth(0)).to_contain_text("models: 3")
     await expect(button).to_be_focused()
     assert len(fake.list_headers) == asked + 1
 

@@ -123,8 +123,8 @@ const TEXTS = {
   "overview.conversations-none": ["No conversations yet. They appear here with their cost.",
     "还没有对话。出现后会在此显示费用。"],
   "overview.all-conversations": ["All conversations", "全部对话"],
-  "overview.turns": ["{count} turns", "{count} 轮"],
-  "overview.model-count": ["{count} models", "{count} 个模型"],
+  "overview.turns": ["turns: {count}", "{count} 轮"],
+  "overview.model-count": ["models: {count}", "{count} 个模型"],
   "health.some-fail": ["{names} does not answer; other upstreams do.", "{names} 没有响应，其他上游正常。"],
   "health.all-fail": ["No upstream answers: {names}.", "所有上游都没有响应：{names}。"],
   "health.fails-since": ["It fails since {time}.", "自 {time} 起失败。"],
@@ -260,9 +260,8 @@ const TEXTS = {
   "meter.requests_per_conversation": ["Requests per conversation", "每个对话的请求数"],
   "meter.tokens_per_conversation": ["Tokens per conversation", "每个对话的 token"],
   "meter.usd_per_conversation": ["Dollars per conversation", "每个对话的费用"],
-  "overview.demo": ["The demo is no model: it repeats what you ask. To choose a model, run "
-    + "byok init, or add an upstream under",
-  "演示上游不是模型，只会重复你的问题。要选择模型，请运行 byok init，或在此添加上游："],
+  "overview.demo": ["The demo is no model: it repeats what you ask. Add an upstream in the settings, "
+    + "or run byok init.", "演示上游不是模型，只会重复你的问题。请在设置中添加上游，或运行 byok init。"],
   "overview.upstreams": ["Upstreams", "上游"],
   "overview.first": ["first", "首选"],
   "overview.inside": ["built in", "内置"],
