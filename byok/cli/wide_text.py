@@ -1,13 +1,12 @@
 """Lines of Chinese, Japanese and Korean text, which has no spaces to break at."""
 
-import re
-from unicodedata import east_asian_width
+from byok.core.late import compile_late
 
 # Between any two of these a line may end, unless a sign belongs to one of them.
 _WIDE = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _OPENING, _CLOSING = "（《「『【", "，。；：、！？）》」』】"
 _PLAIN = rf"[^\s{_WIDE}{_OPENING}{_CLOSING}]+"
-_WORD = re.compile(rf"\s*(?:[{_OPENING}]*(?:{_PLAIN}|[{_WIDE}])[{_CLOSING}]*|\S)\s*")
+_WORD = compile_late(rf"\s*(?:[{_OPENING}]*(?:{_PLAIN}|[{_WIDE}])[{_CLOSING}]*|\S)\s*")
 
 
 def break_wide_text() -> None:
@@ -25,6 +24,8 @@ def count_cells(text: str) -> int:
     """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
+    from unicodedata import east_asian_width
+
     return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 

@@ -17,14 +17,13 @@ import typer
 
 import byok
 from byok.cli.commands import ROWS
+from byok.core.catalogue import SLOT, Catalogue
 from byok.core.error_table import ErrorRow, error_rows
 from byok.core.language import (
     COMMANDS,
     ENGLISH,
     ERRORS,
     MESSAGES,
-    SLOT,
-    Catalogue,
     known_languages,
     match_language,
     read_catalogue,
@@ -101,6 +100,8 @@ CATALOGUE = Catalogue(
         ("it runs, or not", "it runs, or not"),
         ("a, b", "a, b"),
         ("box: it runs", "box: 在运行"),
+        ("Failed: x. Stop.", "失败：x. 停。"),
+        ("Failed: x. New words.", "失败：x. New words."),
         ("Stop. x is gone", "停。没有 x"),
         ("{path} is gone", "没有 {path}"),
         ("{why} {0} {} \\1 is gone", "没有 {why} {0} {} \\1"),
@@ -112,8 +113,10 @@ def test_a_text_is_found_with_its_values(english: str, told: str) -> None:
     assert CATALOGUE.translate(english) == told
 
 
-@pytest.mark.parametrize("text", ["Failed: " * 100_000, " sent" * 100_000])
-def test_a_text_that_repeats_a_fixed_part_is_told(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["Failed: " * 100_000, " sent" * 100_000, "A. " * 100_000]
+)
+def test_a_text_that_repeats_itself_is_told(text: str) -> None:
     assert CATALOGUE.translate(text).endswith(text[-50:])
 
 

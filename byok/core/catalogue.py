@@ -1,0 +1,136 @@
+"""The texts of one language, found by the fixed parts of the English ones."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+SLOT = re.compile(r"\{(\w+)\}")
+_COUNT, _NUMBER = "count", re.compile(r"[\d.,]+")
+_TERM = "term"
+_SENTENCES = re.compile(r"(?<=[.?!]) (?=\S)")
+_BEHIND_NAME = ": "
+_CLAUSES = re.compile(r"([,;] )")
+_LONGEST = 5_000  # characters that are looked through for sentences
+_DEEPEST = 4  # texts in values of texts
+
+
+class _Template(NamedTuple):
+    """A text with values: its fixed parts, the values' names, and the translation."""
+
+    parts: Sequence[str]
+    names: Sequence[str]
+    translation: str
+
+    def values_in(self, text: str) -> dict[str, str] | None:
+        """Return the values with which this is the text; None if there are none."""
+        first, *middle, last = self.parts
+        at, end = len(first), len(text) - len(last)
+        if at > end or not (text.startswith(first) and text.endswith(last)):
+            return None
+        values = []
+        for part in middle:
+            found = text.find(part, at, end)
+            if found < 0:
+                return None
+            values.append(text[at:found])
+            at = found + len(part)
+        given = dict(zip(self.names, (*values, text[at:end]), strict=True))
+        counts = (value for name, value in given.items() if name.startswith(_COUNT))
+        return given if all(map(_NUMBER.fullmatch, counts)) else None
+
+    def translate(self, values: Mapping[str, str]) -> str:
+        """Return the translation with these values."""
+        return SLOT.sub(lambda slot: values.get(slot[1], slot[0]), self.translation)
+
+
+class Catalogue:
+    """The texts of a language, by the English ones."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """Prepare the texts; a value is {name} in both languages."""
+        self._whole = {key: text for key, text in texts.items() if not SLOT.search(key)}
+        templates = (
+            _Template(SLOT.split(key)[::2], SLOT.findall(key), text)
+            for key, text in texts.items()
+            if SLOT.search(key)
+        )
+        # A text that begins alike is the likeliest, then the one with most in common.
+        self._templates = sorted(
+            templates,
+            key=lambda template: (
+                not template.parts[0],
+                -sum(map(len, template.parts)),
+            ),
+        )
+
+    def translate(self, text: str, depth: int = 0) -> str:
+        """Return a text in this language, as a whole, by sentences or by clauses."""
+        body = text.strip(" ")
+        if not body or len(body) > _LONGEST:
+            return text
+        done = self._whole_text(body, depth)
+        if done is None:
+            sentences = _SENTENCES.split(body)
+            known = [self._sentence(sentence, depth) for sentence in sentences]
+            done = None if all(known) else self._whole_text(body, depth, is_any=True)
+            if done is None:
+                pairs = zip(known, sentences, strict=True)
+                done = _join_sentences(one or english for one, english in pairs)
+        return text.replace(body, done, 1)
+
+    def _sentence(self, text: str, depth: int) -> str | None:
+        return (
+            self._whole_text(text, depth)
+            or self._clauses(text, depth)
+            or self._behind_name(text, depth)
+        )
+
+    def _clauses(self, text: str, depth: int) -> str | None:
+        """Return a text of clauses that are all known, or names."""
+        clauses = _CLAUSES.split(text)  # every second one is a sign
+        done = [self._whole_text(clause, depth) for clause in clauses]
+        is_known = any(done[::2]) and all(
+            known or " " not in clause  # a name
+            for known, clause in zip(done[::2], clauses[::2], strict=True)
+        )
+        pairs = zip(done, clauses, strict=True)
+        return "".join(known or clause for known, clause in pairs) if is_known else None
+
+    def _behind_name(self, text: str, depth: int) -> str | None:
+        """Return a text that begins with a name, such as that of an upstream."""
+        name, sign, rest = text.partition(_BEHIND_NAME)
+        if not rest or depth == _DEEPEST:
+            return None
+        known = self.translate(rest, depth + 1)
+        return None if known == rest else f"{name}{self._whole.get(sign, sign)}{known}"
+
+    def _whole_text(self, text: str, depth: int, *, is_any: bool = False) -> str | None:
+        """Return a text without sentences in its values, or with any values."""
+        if (whole := self._whole.get(text)) is not None or depth == _DEEPEST:
+            return whole
+        for template in self._templates:
+            values = template.values_in(text)
+            if values is None:
+                continue
+            if is_any or not any(map(_SENTENCES.search, values.values())):
+                return template.translate(
+                    {
+                        name: self._value(name, value, depth + 1)
+                        for name, value in values.items()
+                    }
+                )
+        return None
+
+    def _value(self, name: str, value: str, depth: int) -> str:
+        """Return a value; one of a single word may be a name, unless it is a term."""
+        is_text = " " in value or name.startswith(_TERM)
+        return self.translate(value, depth) if is_text else value
+
+
+def _join_sentences(sentences: Iterable[str]) -> str:
+    """Join sentences; there is no space behind a full-width sign."""
+    done = ""
+    for sentence in sentences:
+        done += " " if done and done[-1].isascii() else ""
+        done += sentence
+    return done
