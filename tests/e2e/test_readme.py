@@ -192,6 +192,7 @@ NOT_RUN = {
         "needs the keyring of a desktop"
     ),
     "byok dashboard": "opens a browser (tests/cli/test_dashboard.py)",
+    "byok dashboard --sign-out": "ends sessions (tests/cli/test_dashboard.py)",
     "byok init": "asks at a terminal (tests/cli/test_init.py)",
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
