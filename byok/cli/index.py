@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct, to_builtins
@@ -30,11 +30,9 @@ from byok.core.errors import ConfigError, IndexFailed
 from byok.core.escapes import escape
 from byok.core.language import translate
 from byok.core.routing import Service
-from byok.search.index.files.ignore import rules_of
-from byok.search.index.files.reading import Unreadable
-from byok.search.index.files.roots import OwnFolders, check_root
-from byok.search.index.files.scan import Counters, walk
-from byok.search.index.types import FoundFile, IndexOptions
+
+if TYPE_CHECKING:
+    from byok.search.index.types import IndexOptions
 
 _SETTLE_SECONDS = 3.0
 NoWaitOption = Annotated[
@@ -400,13 +398,21 @@ class Estimate(Struct, frozen=True):
 
 
 def estimate_index(
-    root: Path, options: IndexOptions, show: Callable[[int], None] = lambda files: None
+    root: Path,
+    options: "IndexOptions",
+    show: Callable[[int], None] = lambda files: None,
 ) -> Estimate:
     """Scan a folder by the rules of the index; `show` gets the files found so far.
 
     Raises:
         ConfigError: it cannot be a workspace.
     """
+    from byok.search.index.files.ignore import rules_of
+    from byok.search.index.files.reading import Unreadable
+    from byok.search.index.files.roots import OwnFolders, check_root
+    from byok.search.index.files.scan import Counters, walk
+    from byok.search.index.types import FoundFile
+
     root = check_root(root, OwnFolders(options.own_folders))
     files = size = names = 0
     try:
