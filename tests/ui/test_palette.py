@@ -3,7 +3,7 @@
 from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import axe
+from tests.fakes.pages import axe, control
 
 
 async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:
@@ -23,6 +23,11 @@ async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) 
     await expect(page.locator(".panel.models input")).to_have_value(
         "byok:fake:fake-model"
     )
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("settings spend day")
+    await found.click()
+    await expect(control(page, "caps.usd_per_day")).to_be_visible()
+    await expect(control(page, "caps.usd_per_conversation")).to_be_hidden()
     await page.keyboard.press("Control+k")
     await page.keyboard.type("nothing like it")
     await expect(found).to_have_count(0)

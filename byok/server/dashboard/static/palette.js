@@ -13,7 +13,7 @@ const MOST = 12; // results
 // Open the palette; `panels` are their names, and `looks` change how the page looks.
 export function openPalette(panels, looks) {
   if (document.querySelector("dialog")) return;
-  new Palette([...placesOf(panels), ...looksOf(looks)]);
+  new Palette([...placesOf(panels), ...actionsOf(looks)]);
 }
 
 // An entry: {group, text, note, picture, run}.
@@ -23,7 +23,8 @@ const go = (address) => () => { location.hash = address; };
 const placesOf = (panels) => panels.map((name) =>
   entry(t("palette.go"), t(`${name}.title`), "", name, go(`#/${name}`)));
 
-const looksOf = ({ setTheme, changeLanguage }) => [
+const actionsOf = ({ setTheme, changeLanguage }) => [
+  entry(t("palette.do"), t("settings.add"), "", "plus", go("#/settings/add")),
   ...["auto", "light", "dark"].map((name) => entry(t("palette.do"),
     t("palette.theme", { name: t(`theme.${name}`) }), "", "settings", () => setTheme(name))),
   ...LANGUAGES.map(([name, title]) => entry(t("palette.do"),
@@ -40,6 +41,13 @@ async function models(options) {
   const told = await call("catalog", {}, options);
   return told.models.map(({ id }) => entry(t("models.title"), id, "", "models",
     go(`#/models/${encodeURIComponent(id)}`)));
+}
+
+async function settings() {
+  const { COMMON } = await import("./panels/settings/common.js");
+  const find = (words) => go(`#/settings/find/${encodeURIComponent(words)}`);
+  return COMMON.map((name) => t(`setting.${name}`)).map((words) =>
+    entry(t("settings.title"), words, "", "settings", find(words)));
 }
 
 class Palette {
@@ -64,7 +72,7 @@ class Palette {
     this.show();
     this.dialog.showModal();
     this.input.focus();
-    for (const ask of [conversations, models]) this.add(ask, left.signal);
+    for (const ask of [conversations, models, settings]) this.add(ask, left.signal);
   }
 
   // What cannot be told now is not offered.

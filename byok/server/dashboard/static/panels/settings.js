@@ -15,7 +15,7 @@ import { Draft } from "./settings/draft.js";
 import { fieldRow, focusFault, forgetFields } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
 import { askToRestart, restart, restartBox } from "./settings/restart.js";
-import { fold, openAddition, upstreamRow } from "./settings/upstreams.js";
+import { fold, isFolded, openAddition, upstreamRow } from "./settings/upstreams.js";
 
 const draft = new Draft();
 
@@ -55,7 +55,8 @@ class View {
   // Show everything anew.
   render() {
     forgetFields();
-    this.unfolded = [...this.root.querySelectorAll("details[open]")].map((one) => one.dataset.part);
+    this.unfolded = [...this.root.querySelectorAll("details[open]:not([data-found])")]
+      .map((one) => one.dataset.part);
     const { form } = draft;
     draft.changed = () => {
       draft.faults.clear();
@@ -119,9 +120,7 @@ class View {
         (one.dataset.upstream ? one.dataset.upstream.includes(words) : !one.hidden));
     for (const part of this.root.querySelectorAll("[data-part]")) {
       part.hidden = Boolean(words) && !isFound(part);
-      if (!words || part.hidden) continue;
-      if ("open" in part) part.open = true;
-      if (part.querySelector(".field:not([hidden])")) fold(part, false);
+      showFound(part, words && part.querySelector(".field:not([hidden])"));
     }
     this.unfound.hidden = !words || [...this.root.querySelectorAll("[data-part]")]
       .some((part) => !part.hidden);
@@ -247,6 +246,20 @@ class View {
   focus(selector) {
     (this.root.querySelector(selector) ?? this.finder).focus();
   }
+}
+
+// Unfold a part that has a setting which was found, and fold it again when nothing is sought.
+function showFound(part, isFound) {
+  const isDetails = part.matches("details");
+  const isShut = isDetails ? !part.open : isFolded(part);
+  const show = (opens) => {
+    part.toggleAttribute("data-found", opens);
+    if (isDetails) part.open = opens;
+    else fold(part, !opens);
+  };
+  if (!isDetails && !part.matches("[data-upstream]")) return;
+  if (isFound && isShut) show(true);
+  else if (!isFound && "found" in part.dataset && !part.querySelector(".changed")) show(false);
 }
 
 const fileName = ({ file }) => h("span", { class: "row tight quiet" },

@@ -14,10 +14,10 @@ const GROUPS = {
 };
 const UNITS = { "caps.usd_per_day": "settings.dollars", "caps.usd_per_conversation":
   "settings.dollars", "journal.keep_days": "settings.days" };
-const ALL = Object.values(GROUPS).flat();
+export const COMMON = Object.values(GROUPS).flat();
 let withNames = false; // also the names that the file has
 
-export const isCommon = (field) => ALL.includes(field.path.join("."));
+export const isCommon = (field) => COMMON.includes(field.path.join("."));
 
 // Return the section with these settings of a form.
 export function commonSection(draft) {

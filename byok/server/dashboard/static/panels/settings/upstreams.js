@@ -22,7 +22,11 @@ export function upstreamRow(draft, upstream, keys) {
   const isOpen = unfolded.has(name)
     || fields.some(({ path }) => draft.fault(path) || draft.isChanged(path));
   const folded = h("div", { class: "folded", hidden: !isOpen }, settingsOf(draft, upstream));
-  const change = button(t("settings.change-it"), "little", () => fold(row, !folded.hidden),
+  const toggle = () => {
+    fold(row, !folded.hidden);
+    unfolded[folded.hidden ? "delete" : "add"](name);
+  };
+  const change = button(t("settings.change-it"), "", toggle,
     { class: "little fold", "aria-expanded": String(isOpen),
       "aria-label": t("settings.change-of", { name }) });
   const type = fields.find(({ path }) => path[2] === "type").value;
@@ -35,13 +39,14 @@ export function upstreamRow(draft, upstream, keys) {
   return row;
 }
 
+export const isFolded = (row) => Boolean(row.querySelector(".folded")?.hidden);
+
 // Show or hide the settings of an upstream.
-export function fold(row, isFolded) {
+export function fold(row, hides) {
   const folded = row.querySelector(".folded");
-  if (!folded) return;
-  folded.hidden = isFolded;
-  row.querySelector(".fold").setAttribute("aria-expanded", String(!isFolded));
-  unfolded[isFolded ? "delete" : "add"](row.dataset.upstream);
+  if (!folded) return; // it is to be removed
+  folded.hidden = hides;
+  row.querySelector(".fold").setAttribute("aria-expanded", String(!hides));
 }
 
 function settingsOf(draft, upstream) {
@@ -54,7 +59,7 @@ function settingsOf(draft, upstream) {
   return [
     h("div", { class: "fields" }, rows.filter(([field]) => COMMON.includes(field.path[2]))
       .map(([, row]) => row)),
-    h("details", { open: inUse }, h("summary", {}, t("settings.more")),
+    h("details", { open: inUse, "data-part": `${name} more` }, h("summary", {}, t("settings.more")),
       h("div", { class: "fields" }, rare.map(([, row]) => row))),
     upstream.in_file ? removal(draft, name) : null,
   ];
