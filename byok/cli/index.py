@@ -21,7 +21,6 @@ from byok.cli.terminal import (
     say,
     say_json,
     say_table,
-    say_text,
     show_progress,
     tell,
 )
@@ -234,7 +233,8 @@ def estimate(
     if json:
         say_json(found.as_json())
     else:
-        say_text(found.text())
+        for line in found.lines():
+            say(line)
 
 
 _POLL_SECONDS = 0.2
@@ -380,7 +380,7 @@ class Estimate(Struct, frozen=True):
         told: dict[str, Any] = to_builtins(self)
         return told
 
-    def text(self) -> str:
+    def lines(self) -> list[str]:
         """Return it as a few lines of text."""
         lines = [
             f"{escape(str(self.root))}: {count_noun(self.files, 'file')}, "
@@ -394,7 +394,7 @@ class Estimate(Struct, frozen=True):
                 "That is more than context.max_files: the folder would not be indexed, "
                 "and ripgrep would answer instead."
             )
-        return "\n".join(lines)
+        return lines
 
 
 def estimate_index(
