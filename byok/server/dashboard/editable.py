@@ -155,6 +155,7 @@ UPSTREAM_KEYS = (
     "dialect",
     "num_ctx",
     "cache",
+    "long_cache",
 )
 
 

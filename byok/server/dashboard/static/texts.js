@@ -1129,6 +1129,7 @@ const SETTINGS = {
   "dialect": "API 协议；为空：该类型的默认值。",
   "num_ctx": "Ollama 加载模型时的上下文窗口（token）；0：按需设定。",
   "cache": "请求 API 缓存提示词。",
+  "long_cache": "请求 API 尽可能久地保留提示词：Claude 由五分钟延长为一小时，写入价格加倍；OpenAI 为一天。",
 };
 
 const KEY = "byok-language";

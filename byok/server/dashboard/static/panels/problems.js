@@ -21,9 +21,9 @@ let days = 7; // it stays while the page is open
 // Where an error is cured: the address behind `#/` and what is done there, by its code or its
 // group in the table of errors. The upstream's name stands for {name}.
 const CURES = {
-  keys: ["settings/find/{name}", "key"],
-  reach: ["settings/find/{name}", "upstream"],
-  address: ["settings/find/{name}", "upstream"],
+  keys: ["settings/find/{name}.", "key"],
+  reach: ["settings/find/{name}.", "upstream"],
+  address: ["settings/find/{name}.", "upstream"],
   limits: ["settings/find/fallback", "fallback"],
   answer: ["models", "model"],
   refused: ["models", "model"],
@@ -32,7 +32,7 @@ const CURES = {
   cap_reached: ["settings/find/caps", "cap"],
   context_length: ["models", "model"],
   model_not_found: ["models", "model"],
-  upstream_bad_parameter: ["settings/find/{name}", "upstream"],
+  upstream_bad_parameter: ["settings/find/{name}.", "upstream"],
   upstream_failed: ["settings/find/fallback", "fallback"],
   upstream_timeout: ["settings/find/{name}.timeout", "timeout"],
   too_many_streams: ["settings/find/limits.streams", "settings"],
