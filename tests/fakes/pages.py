@@ -363,6 +363,7 @@ def save_button(page: Page) -> Locator:
 
 async def save(page: Page) -> None:
     """Save, and wait until the settings are in force."""
-    await save_button(page).click()
+    async with page.expect_response("**/ui/api/keys"):  # which it asks for anew
+        await save_button(page).click()
     await expect(page.locator(".changes")).to_be_hidden()
     await expect(page.locator("#status")).to_have_text("Saved and in effect.")

@@ -800,6 +800,7 @@ const TEXTS = {
   "search.length-of": ["{count} characters at most", "最多 {count} 个字符"],
   "search.what": ["Searches the folders that byok follows, not what editors uploaded.",
     "在 byok 跟踪的文件夹中搜索，不含编辑器上传的代码。"],
+  "search.example": ["Where is …", "……在哪里"],
   "search.query": ["Question", "问题"],
   "search.folder": ["Folder", "文件夹"],
   "search.all": ["All folders", "全部文件夹"],

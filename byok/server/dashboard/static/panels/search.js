@@ -31,7 +31,7 @@ export async function open(root, rest, signal) {
 function form(view) {
   const query = h("input", { id: "search-query", type: "search", required: true,
     maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false",
-    "aria-label": t("search.query"), placeholder: t("search.query") });
+    "aria-label": t("search.query"), placeholder: t("search.example") });
   const chosen = select("search-folder", t("search.folder"), [["", t("search.all")],
     ...view.names.entries()]);
   const limit = select("search-limit", t("search.limit"),

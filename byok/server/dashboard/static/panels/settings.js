@@ -111,13 +111,16 @@ class View {
 
   // Show only what has the words in its name or its explanation.
   filter() {
-    const words = this.finder.value.trim().toLowerCase();
+    const words = this.finder.value.trim();
+    const isMeant = matcher(words);
     for (const row of this.root.querySelectorAll(".field")) {
-      row.hidden = !`${row.dataset.name} ${row.textContent}`.toLowerCase().includes(words);
+      const texts = [...row.querySelectorAll("label, strong, span, p, option")]
+        .map((one) => one.textContent);
+      row.hidden = !isMeant([row.dataset.name, ...texts].join(" "));
     }
-    const isFound = (part) => part.dataset.upstream?.includes(words)
-      || [...part.querySelectorAll(".field, [data-upstream]")].some((one) =>
-        (one.dataset.upstream ? one.dataset.upstream.includes(words) : !one.hidden));
+    const isFound = (part) => [part, ...part.querySelectorAll(".field, [data-upstream]")]
+      .some((one) => (one.dataset.upstream ? isMeant(one.dataset.upstream)
+        : one.matches(".field:not([hidden])")));
     for (const part of this.root.querySelectorAll("[data-part]")) {
       part.hidden = Boolean(words) && !isFound(part);
       showFound(part, words && part.querySelector(".field:not([hidden])"));
@@ -248,6 +251,14 @@ class View {
   }
 }
 
+// Return what tells whether each of some words begins a word of a text; Chinese has no such
+// beginnings.
+function matcher(words) {
+  const patterns = words.split(/\s+/u).map((word) =>
+    new RegExp(`(?<![a-z])${word.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&")}`, "iu"));
+  return (text) => patterns.every((pattern) => pattern.test(text));
+}
+
 // Unfold a part that has a setting which was found, and fold it again when nothing is sought.
 function showFound(part, isFound) {
   const isDetails = part.matches("details");
@@ -274,7 +285,7 @@ function messages({ file, exists, blocked, error }) {
     : h("p", { class: "quiet" }, t("settings.no-file"), " ", h("code", {}, file));
 }
 
-const hiddenNote = (form) => h("section", { class: "card" },
+const hiddenNote = (form) => h("section", { class: "card", "data-part": "file" },
   h("h2", {}, t("settings.hidden")),
   h("p", {}, t("settings.hidden.about")),
   form.hidden.length ? h("p", {}, t("settings.hidden.set"), " ",
