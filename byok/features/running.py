@@ -96,6 +96,10 @@ class Features:
         rows = await feature.status() if feature else None
         return [row.encode() for row in rows or ()]
 
+    async def ask(self, name: str, body: Json) -> Json:
+        """Let a feature that runs answer as it answers its command."""
+        return await self._running[name].answer(body)
+
     async def status(self) -> dict[str, list[Json]]:
         """Return the rows of each that has something to show, as JSON."""
         status = {name: await one.status() for name, one in self._running.items()}

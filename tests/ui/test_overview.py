@@ -117,3 +117,15 @@ def section(page: Page, title: str) -> Locator:
     """Return the part of the panel with that heading."""
     heading = page.get_by_role("heading", name=title, exact=True)
     return page.locator("section").filter(has=heading)
+
+
+async def test_capturing_is_stopped_where_it_is_told(
+    page: Page, editor: Editor
+) -> None:
+    await editor.post("/byok/capture", {"switch": "on"})
+    await open_panel(page, "live")
+    await open_panel(page, "overview")
+    await page.get_by_role("button", name="Stop capture").click()
+    await expect(page.get_by_text("Stopped; 0 requests were recorded.")).to_be_visible()
+    told = await editor.post("/byok/capture", {})
+    assert not told.json["on"]

@@ -407,10 +407,15 @@ def make_page_handlers(
 
     `clock` gives seconds since 1970.
     """
+
+    async def stop_capture(asked: PageRequest) -> Json:
+        return await features.ask("capture", {"switch": "off"})
+
     journal = JournalApi(services, features, clock)
     shared = {name: by_body(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
+        "capture-stop": stop_capture,
         **journal.handlers,
         **ModelsApi(services).handlers,
         **ClientsApi(services, journal, find_machine()).handlers,

@@ -49,6 +49,16 @@ async def test_the_state_tells_what_runs_and_since_when(page: Page) -> None:
     assert state["settings"]["restart"] == []
 
 
+async def test_capturing_is_told_and_stopped(client: Editor) -> None:
+    page = await signed_in(client)
+    told = await client.post("/byok/capture", {"switch": "on"})
+    assert told.json["on"]
+    [row] = (await page.call("state"))["features"]["capture"]
+    assert row["key"] == "capture.on"
+    assert not (await page.call("capture-stop"))["on"]
+    assert (await page.call("state"))["features"]["capture"] == []
+
+
 async def test_opening_the_overview_asks_no_upstream_and_a_button_does(
     fake: FakeUpstream, client: Editor
 ) -> None:

@@ -226,6 +226,8 @@ const TEXTS = {
   "feature.capture": ["Capture", "抓包"],
   "status.none.capture": ["off", "关"],
   "status.badge.capture.on": ["on", "开"],
+  "capture.stop": ["Stop capture", "停止捕获"],
+  "capture.stopped": ["Stopped; {count} requests were recorded.", "已停止，共记录 {count} 个请求。"],
   "status.capture.on": ["{seconds} left, {count} requests recorded",
     "还剩 {seconds}，已记录 {count} 个请求"],
   "overview.official": ["Official service", "官方服务"],
