@@ -46,7 +46,7 @@ async function start() {
     if (!reset && changed.some(tells)) counting ||= setTimeout(countNeeds, WRITTEN);
   }, new AbortController().signal);
   onEnd(() => { needs = 0; });
-  await joinSession();
+  await joinSession(() => show());
   followKeys({ panels: PANELS, palette });
   addEventListener("hashchange", async () => {
     show(null, changePlace(at("main")));

@@ -25,16 +25,22 @@ export function shareToken(prove, ended) {
 // Let the other tabs that have this token know that its session is over.
 export const tellEnd = (token) => channel.postMessage({ ended: token });
 
-// Take over the session of another tab, if one has any.
-export async function joinSession() {
+// Take over the session of another tab, if one has any; `late` is called where that answers
+// only after the page has stopped waiting for it.
+export async function joinSession(late) {
   if (getToken()) return;
-  let heard;
-  const answer = new Promise((done) => { heard = ({ data }) => { if (data?.token) done(data.token); }; });
-  channel.addEventListener("message", heard);
+  let waits = true;
+  const joined = new Promise((done) => {
+    channel.addEventListener("message", ({ data }) => {
+      if (!data?.token || getToken()) return;
+      setToken(data.token);
+      if (waits) done();
+      else late();
+    });
+  });
   channel.postMessage({ asks: true });
-  const token = await Promise.race([answer, new Promise((done) => setTimeout(done, WAIT))]);
-  channel.removeEventListener("message", heard);
-  if (token && !getToken()) setToken(token);
+  await Promise.race([joined, new Promise((done) => setTimeout(done, WAIT))]);
+  waits = false;
 }
 
 // Tell whether who answers knows the session; `ask` sends the question without the token.
