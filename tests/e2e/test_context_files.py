@@ -97,6 +97,7 @@ async def test_workspace_change_of_every_kind_is_found(root: Path) -> None:
         await answers(editor, "feed_tiger", lambda t: "tiger.py" not in t, "ignore")
         (root / ".gitignore").unlink()
         await answers(editor, "feed_tiger", lambda t: "lib/tiger.py" in t, "unignore")
+        await complete(editor)
         before = (await status(editor))["totals"]["blobs"]
         os.utime(root / "lion.py")
         await answers(editor, "groom_lion", lambda t: "def groom_lion" in t, "touch")

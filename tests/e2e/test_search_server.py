@@ -44,4 +44,6 @@ async def test_an_agent_finds_code_of_a_server_that_needs_token_and_headers(
     assert "Path: src/noodles.py (repository git.example/food/kitchen, revision" in text
     assert (told["enabled"], told["asked"], told["answered"]) == (True, 1, 1)
     assert TOKEN not in str(told)
-    assert server.asked == ['case:no ("cook" or "noodl" or "lion")']
+    [asked] = server.asked
+    assert asked.startswith('case:no ("')
+    assert {'"cook"', '"noodl"', '"lion"'} <= set(asked[9:-1].split(" or "))
