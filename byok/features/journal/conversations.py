@@ -178,7 +178,7 @@ class ConversationQuery(Struct, frozen=True):
     """Which conversations are shown, in which order.
 
     `words` stand in the folder, the client, the id or a model, in any case of letters;
-    `client` is a family such as `vscode`. `before` is when they ended at the latest.
+    `client` is a family such as `vscode`.
     """
 
     sort: str = "last"
@@ -187,7 +187,6 @@ class ConversationQuery(Struct, frozen=True):
     client: str = ""
     least_cost: float = 0.0
     failed: bool = False
-    before: float | None = None
 
     @property
     def conditions(self) -> tuple[str, list[object]]:
@@ -204,9 +203,6 @@ class ConversationQuery(Struct, frozen=True):
             values.append(self.least_cost)
         if self.failed:
             found.append("failed > 0")
-        if self.before is not None:
-            found.append("last < ?")
-            values.append(self.before)
         return " AND ".join(found), values
 
 

@@ -302,7 +302,6 @@ def end_worker() -> Response:
 
 
 _MOST = 2**53  # whole numbers above it are not exact in a page
-_LATEST = 1e11  # seconds since 1970
 
 
 def read_count(body: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
@@ -319,16 +318,6 @@ def read_number(body: Mapping[str, Any], name: str) -> int | None:
     if value is not None and (type(value) is not int or not 0 <= value <= _MOST):
         raise bad_field(name, "a whole number")
     return value
-
-
-def read_time(body: Mapping[str, Any], name: str) -> float | None:
-    """Return a time in seconds since 1970, None if the field is missing."""
-    value = body.get(name)
-    if value is None:
-        return None
-    if type(value) not in (int, float) or not 0 <= value <= _LATEST:
-        raise bad_field(name, "a time in seconds since 1970")
-    return float(value)
 
 
 def read_amount(body: Mapping[str, Any], name: str) -> float:

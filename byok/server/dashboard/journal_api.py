@@ -69,7 +69,6 @@ from byok.server.dashboard.endpoint import (
     read_flag,
     read_number,
     read_text,
-    read_time,
 )
 from byok.wiring.services import Services
 
@@ -251,7 +250,6 @@ class JournalApi:
             read_text(body, "client", longest=_LONGEST_WORDS),
             read_amount(body, "least_cost"),
             read_flag(body, "errors"),
-            read_time(body, "before"),
         )
         page = await self._find_conversations(asked, offset, count)
         rows = page.conversations[:count]
@@ -261,7 +259,6 @@ class JournalApi:
             "total": page.found and page.found._asdict(),
             "known": page.known,
             "clients": [row._asdict() for row in page.clients],
-            "before": rows[-1].last if len(page.conversations) > count else None,
             "keep_days": self._keep_days,
         }
 

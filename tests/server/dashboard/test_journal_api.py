@@ -61,11 +61,11 @@ async def test_conversations_come_with_sums_the_latest_first() -> None:
     write_journal(find_paths().journal, ENTRIES)
     told = await ask("conversations", {"count": 2})
     assert [c["conversation"] for c in told["conversations"]] == [HOSTILE, "other"]
-    assert (told["before"], told["keep_days"]) == (NOW + 22.5, 90)
-    told = await ask("conversations", {"before": told["before"]})
+    assert (told["more"], told["keep_days"]) == (True, 90)
+    told = await ask("conversations", {"offset": 2})
     [last] = told["conversations"]
     assert (last["requests"], last["failed"], last["cost"]) == (2, 1, 0.5)
-    assert (last["models"], told["before"]) == (["one:m"], None)
+    assert (last["models"], told["more"]) == (["one:m"], False)
 
 
 async def test_conversations_are_found_by_what_the_page_filters_by() -> None:

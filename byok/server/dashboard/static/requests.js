@@ -46,7 +46,7 @@ const CLIENTS = new Map([["vscode", "VS Code"], ["intellij", "JetBrains"], ["cli
 // Return the name of a client for people, without its version.
 export function clientOf(client) {
   const family = client.split("/")[0];
-  return CLIENTS.get(family) ?? family;
+  return CLIENTS.get(family) ?? cut(family, 40);
 }
 
 // The journal has no text of a conversation: its name is made of the folder in which the

@@ -165,8 +165,9 @@ function reasonOf({ dearest, requests }, turns, first) {
   if (!turn) return { ...reason, say, why: requests.length ? t("timeline.above") : "" };
   if (!turn.note) return { ...reason, say, why: whyDear(turn, first + place) };
   return { ...reason, tone: "warn", say, why: expiryOf(turn.note),
-    act: h("a", { class: "button", href: `#/settings/find/${turn.upstream}.long_cache` },
-      t("timeline.keep-cache")) };
+    act: h("a", { class: "button",
+      href: `#/settings/find/${encodeURIComponent(turn.upstream)}.long_cache` },
+    t("timeline.keep-cache")) };
 }
 
 function whyDear(turn, count) {
@@ -174,7 +175,7 @@ function whyDear(turn, count) {
   const part = turn.cached === null ? "" : t("timeline.cached", { share: percent(turn.cached) });
   const tokens = t("timeline.tokens",
     { input: number(turn.input_tokens), output: number(turn.output_tokens) });
-  return [count === 1 ? [t("timeline.why-first"), " "] : null, dots(tokens, part)];
+  return [count === 1 && !(turn.cached > 0.5) ? [t("timeline.why-first"), " "] : null, dots(tokens, part)];
 }
 
 // Say how long the cache was not used, and what that cost.
