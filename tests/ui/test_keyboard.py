@@ -68,6 +68,7 @@ async def test_from_the_address_bar_to_signing_out(
     async with visiting(browser, url) as (context, watch):
         page = await context.new_page()
         await page.goto(f"{url}/ui/")
+        await page.locator("#code").wait_for()
         await tab_to(page, id="code")
         await page.keyboard.type("wrong")
         watch.allow("401 /ui/api/sign-in")
