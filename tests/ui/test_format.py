@@ -2,9 +2,10 @@
 
 import random
 
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from byok.core.escapes import escape
+from tests.fakes.pages import set_look
 
 _VISIBLE = """async (texts) => {
   const { visible } = await import("/ui/format.js");
@@ -43,7 +44,8 @@ async def test_durations_in_both_languages(page: Page) -> None:
         12_000: "3_h_20_min", 370_000: "4_d_6_h",
     }  # fmt: skip
     assert await page.evaluate(_DURATIONS, [*shown]) == [*shown.values()]
-    await page.evaluate("localStorage.setItem('byok-language', 'zh')")
+    await set_look(page, "language", "zh")
+    await expect(page.locator("html")).to_have_attribute("lang", "zh")
     assert await page.evaluate(_DURATIONS, [0.5, 3.25, 65, 12_000]) == [
         *("500_毫秒", "3.3_秒", "1_分_5_秒", "3_小时_20_分")
     ]

@@ -1,4 +1,4 @@
-"""The texts of the page: in one table, in both languages, and none beside it."""
+"""The texts of the page: a table for each language, and none beside them."""
 
 import re
 from pathlib import Path
@@ -7,11 +7,10 @@ import pytest
 
 STATIC = Path(__file__).parents[3] / "byok" / "server" / "dashboard" / "static"
 SCRIPTS = sorted(p for p in STATIC.rglob("*.js") if "vendor" not in p.parts)
-CODE = [path for path in SCRIPTS if path.name != "texts.js"]
+TABLES = sorted((STATIC / "texts").glob("*.js"))
+CODE = [path for path in SCRIPTS if path not in TABLES]
 _STRING = r'"((?:[^"\\]|\\.)*)"'
-_ENTRY = re.compile(
-    rf"^  {_STRING}: \[\s*{_STRING},\s*{_STRING},?\s*\],$", re.MULTILINE
-)
+_ENTRY = re.compile(rf"^  {_STRING}:\s*{_STRING},$", re.MULTILINE)
 _VALUE = re.compile(r"\{(\w+)\}")
 # A sentence or a title: the page's own words begin with a capital and have a space.
 _WORDS = re.compile(r"[\"'`>]([A-Z][a-z]+ [a-z]+[^\"'`]*)")
@@ -35,15 +34,21 @@ def name(path: Path) -> str:
     return str(path.relative_to(STATIC))
 
 
-@pytest.fixture(scope="module")
-def texts() -> dict[str, tuple[str, str]]:
-    """The table: English and Chinese by key."""
-    joined = re.sub(r'"\s*\+\s*"', "", read(STATIC / "texts.js"))
+def table(path: Path) -> dict[str, str]:
+    """Return the texts of a language by key."""
+    joined = re.sub(r'"\s*\+\s*"', "", read(path))
     joined = joined.replace(r"\u00a0", "\N{NO-BREAK SPACE}")
     found = _ENTRY.findall(joined)
-    keys = [key for key, *_ in found]
+    assert len(found) == len(re.findall(r'^  "[^"]+":', joined, re.MULTILINE))
+    keys = [key for key, _ in found]
     assert sorted(set(keys)) == sorted(keys)
-    return {key: (english, chinese) for key, english, chinese in found}
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    """The English texts by key."""
+    return table(STATIC / "texts" / "en.js")
 
 
 def used_keys(code: str) -> tuple[set[str], list[str]]:
@@ -62,17 +67,8 @@ def pattern_of(key: str) -> str:
     return re.escape(re.sub(r"\$\{[^}]*\}", "\0", key)).replace("\0", ".+")
 
 
-def test_every_entry_of_the_table_is_read_here(
-    texts: dict[str, tuple[str, str]],
-) -> None:
-    lines = re.findall(r'^  "[^"]+": \[', read(STATIC / "texts.js"), re.MULTILINE)
-    assert len(texts) == len(lines)
-
-
 @pytest.mark.parametrize("path", CODE, ids=name)
-def test_a_script_asks_for_texts_that_exist(
-    path: Path, texts: dict[str, tuple[str, str]]
-) -> None:
+def test_a_script_asks_for_texts_that_exist(path: Path, texts: dict[str, str]) -> None:
     plain, patterns = used_keys(read(path))
     assert sorted(plain - texts.keys()) == []
     assert [
@@ -82,7 +78,7 @@ def test_a_script_asks_for_texts_that_exist(
     ] == []
 
 
-def test_every_text_is_used(texts: dict[str, tuple[str, str]]) -> None:
+def test_every_text_is_used(texts: dict[str, str]) -> None:
     code = "\n".join(map(read, CODE))
     strings = set(re.findall(_STRING, code))
     patterns = used_keys(code)[1] + optional_keys(code)
@@ -94,20 +90,27 @@ def test_every_text_is_used(texts: dict[str, tuple[str, str]]) -> None:
     ] == []
 
 
-def test_both_languages_say_the_same(texts: dict[str, tuple[str, str]]) -> None:
-    for key, (english, chinese) in texts.items():
-        assert english.strip() == english != "", key
-        assert chinese.strip() == chinese != "", key
-        assert sorted(_VALUE.findall(english)) == sorted(_VALUE.findall(chinese)), key
+@pytest.mark.parametrize("path", TABLES, ids=name)
+def test_each_language_says_the_same(path: Path, texts: dict[str, str]) -> None:
+    own = {k: text for k, text in table(path).items() if not k.startswith("about.")}
+    assert own.keys() == texts.keys()
+    for key, text in own.items():
+        assert text.strip() == text != "", key
+        assert sorted(_VALUE.findall(text)) == sorted(_VALUE.findall(texts[key])), key
 
 
-def test_chinese_is_written_as_chinese(texts: dict[str, tuple[str, str]]) -> None:
+def test_every_file_of_texts_is_a_language_of_the_page() -> None:
+    listed = re.findall(r'\["(\w+)", "', read(STATIC / "texts.js"))
+    assert sorted(listed) == [path.stem for path in TABLES]
+
+
+def test_chinese_is_written_as_chinese() -> None:
     """With its own marks, and a space between it and Latin words."""
-    for key, (_, chinese) in texts.items():
-        assert not re.search(r"[一-鿿][,;:?!]", chinese), (key, chinese)
-        assert not re.search(r"[一-鿿][A-Za-z0-9]|[A-Za-z0-9][一-鿿]", chinese), (
+    for key, text in table(STATIC / "texts" / "zh.js").items():
+        assert not re.search(r"[一-鿿][,;:?!]", text), (key, text)
+        assert not re.search(r"[一-鿿][A-Za-z0-9]|[A-Za-z0-9][一-鿿]", text), (
             key,
-            chinese,
+            text,
         )
 
 

@@ -214,8 +214,13 @@ function showConnection() {
       ? h("button", { on: { click: connect } }, t("connection.again")) : null);
 }
 
-function changeLanguage(name) {
-  setLanguage(name);
+async function changeLanguage(name) {
+  try {
+    await requireDaemon(); // else another program's script
+    await setLanguage(name);
+  } catch (error) {
+    return show(error);
+  }
   show();
   at("language").focus();
 }
