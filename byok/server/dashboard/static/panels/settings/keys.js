@@ -129,7 +129,7 @@ function state(row) {
   if (!row) return badge("quiet", t("settings.key.needless"));
   if (!row.fingerprint) {
     return row.error ? [badge("bad", t("settings.key.failed")), " ", row.error]
-      : badge("warn", t("settings.key.missing"));
+      : badge("quiet", t("settings.key.missing"));
   }
   return [badge("good", t("settings.key.there")), " ", h("span", { class: "quiet small" }, dots(
     t("settings.key.from", { source: row.source }),
