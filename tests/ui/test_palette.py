@@ -3,7 +3,7 @@
 from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import axe, control
+from tests.fakes.pages import axe, open_panel, control
 
 
 async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:
@@ -33,6 +33,15 @@ async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) 
     await expect(found).to_have_count(0)
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_a_row_opens_by_a_click_anywhere_in_it(
+    page: Page, editor: Editor
+) -> None:
+    await editor.chat(conversation_id="talk-of-today")
+    await open_panel(page, "conversations")
+    await page.locator("tbody td.numeric").first.click()
+    await expect(page.locator(".panel.conversations .turn")).to_have_count(1)
 
 
 async def test_a_letter_is_a_command_only_where_nothing_is_entered(

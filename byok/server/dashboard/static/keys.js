@@ -21,6 +21,13 @@ export function followKeys({ panels, palette }) {
   });
 }
 
+// A row opens by a click anywhere in it, as its name does.
+addEventListener("click", ({ target }) => {
+  const row = target.closest("#main tbody tr");
+  if (!row || target.closest("a, button, input, select, label, summary")) return;
+  if (getSelection().isCollapsed) row.querySelector("td.lead :is(a, button)")?.click();
+});
+
 const isCommand = (event) => !event.ctrlKey && !event.metaKey && !event.altKey
   && !event.target.closest?.(ENTERED) && !document.querySelector("dialog[open]");
 

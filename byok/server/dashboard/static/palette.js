@@ -25,6 +25,9 @@ const placesOf = (panels) => panels.map((name) =>
 
 const actionsOf = ({ setTheme, changeLanguage }) => [
   entry(t("palette.do"), t("settings.add"), "", "plus", go("#/settings/add")),
+  entry(t("palette.do"), t("settings.restart.do"), "", "settings", go("#/settings/restart")),
+  entry(t("palette.do"), t("editors.title"), "", "overview", go("#/overview")),
+  entry(t("palette.do"), t("palette.capture"), "", "overview", go("#/overview")),
   ...["auto", "light", "dark"].map((name) => entry(t("palette.do"),
     t("palette.theme", { name: t(`theme.${name}`) }), "", "settings", () => setTheme(name))),
   ...LANGUAGES.map(([name, title]) => entry(t("palette.do"),

@@ -206,6 +206,7 @@ function stateOfRow(row) {
     [t("request.time"), time(row.started)],
     [t("request.duration"), duration(elapsed(row))],
     [t("live.first-byte"), row.first_byte === null ? null : duration(row.first_byte)],
+    [t("live.answer"), row.first_byte === null ? null : duration(elapsed(row) - row.first_byte)],
   ];
 }
 

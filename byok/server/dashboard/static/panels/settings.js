@@ -19,7 +19,8 @@ import { fold, isFolded, openAddition, upstreamRow } from "./settings/upstreams.
 
 const draft = new Draft();
 
-// `#/settings/find/WORDS` finds settings, `#/settings/add` adds an upstream.
+// `#/settings/find/WORDS` finds settings, `#/settings/add` adds an upstream, and
+// `#/settings/restart` asks whether to restart.
 export async function open(root, [what, words], signal) {
   draft.adopt(await call("settings", {}, { signal }));
   const view = new View(root, signal, what === "find" ? words ?? "" : "");
@@ -31,6 +32,7 @@ export async function open(root, [what, words], signal) {
   view.keys.read();
   view.readModels();
   if (what === "add" && !draft.form.blocked) view.add();
+  if (what === "restart") askToRestart(draft.form, () => view.restart(true));
 }
 
 class View {

@@ -32,13 +32,23 @@ export function fieldRow(draft, field, { models = "", words = null } = {}) {
     : [head, control, more, explained], fault);
   const mark = () => {
     const message = draft.fault(field.path);
-    replace(fault, message ?? null);
+    replace(fault, message ?? (field.kind.startsWith("model")
+      ? strangeModel(models, draft.shown(field)) : null));
     if (isEntered) control.setAttribute("aria-invalid", String(Boolean(message)));
     row.classList.toggle("changed", draft.isChanged(field.path));
   };
   mark();
   writers.set(keyOf(field.path), mark);
   return row;
+}
+
+// Say that no upstream lists a model; it may be right all the same.
+function strangeModel(list, value) {
+  const known = list ? [...document.getElementById(list)?.options ?? []] : [];
+  const isListed = (name) => known.some((one) => one.value === name
+    || one.value.replace(/^byok:/, "") === name || one.value.endsWith(`:${name}`));
+  const strange = [value].flat().filter((one) => one && known.length && !isListed(String(one)));
+  return strange.length ? t("settings.strange-model", { names: strange.join(", ") }) : null;
 }
 
 // Show at each field what is wrong with it now.
