@@ -3,7 +3,7 @@
 from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import axe, open_panel, control
+from tests.fakes.pages import axe, control, open_panel
 
 
 async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:

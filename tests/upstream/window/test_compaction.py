@@ -71,6 +71,14 @@ def newest(body: tuple[Message, ...], room: int) -> int:
     return newest_from(body, cut_points(body), [weigh(m) for m in body], room)
 
 
+def test_a_message_that_would_get_no_lighter_stays_as_it_is() -> None:
+    body = agent(12, 3000)
+    made = plan(body, 200, lambda _: 10, ())
+    assert made is not None
+    assert [m for m in made.front("x", made.length)[1:] if m not in body] == []
+    assert made.length == 17
+
+
 # --- whatever the conversation ---
 
 
