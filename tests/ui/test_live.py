@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import Watch, axe, open_panel
+from tests.fakes.pages import Watch, axe, open_panel, settle
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 
@@ -99,6 +99,8 @@ async def test_nothing_is_asked_for_while_nobody_sees_the_page(
 ) -> None:
     state = page.locator("#connection")
     await expect(state).to_have_text("Connected")
+    await expect(page.locator("[aria-busy]")).to_have_count(0)
+    await settle(page)
     await hide(page, hidden=True)
     await expect(state).to_have_text("")
     await editor.chat()
