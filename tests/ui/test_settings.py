@@ -110,7 +110,7 @@ async def test_a_list_is_made_empty_and_what_needs_a_restart_gets_it(
     await editor.daemon.control.reload()
     await open_panel(page, "live")
     await open_panel(page, "settings")
-    waiting = page.locator(".restart")
+    waiting = page.locator(".health")
     await expect(waiting).to_contain_text("retrieval.mode")
     await waiting.get_by_role("button", name="Restart now").click()
     await expect(page.get_by_role("dialog")).to_contain_text("now: 0")

@@ -152,6 +152,16 @@ export const tile = (address, label, figure, unit, note, picture) =>
     h("span", { class: "figure" }, figure, unit ? h("small", {}, " ", unit) : null),
     h("span", { class: "note" }, note), picture);
 
+const MARKS = { good: "check", warn: "clock", bad: "cross" };
+
+// Return a card that says how something is: in one sentence, with a colour and a picture, and
+// what follows. `tone` is good, warn, bad, calm or spent.
+export const healthCard = (label, { tone, picture = MARKS[tone], say, next = null, act = null }) =>
+  h("section", { class: `card health ${tone}`, "aria-label": label },
+    h("span", { class: "mark" }, icon(picture)),
+    h("div", { class: "grow" }, h("p", { class: "say" }, say), h("p", { class: "quiet" }, next)),
+    act ? h("div", { class: "row" }, act) : null);
+
 // Say what will appear in a place that is empty, and what makes it appear.
 export const nothing = (picture, title, text, ...actions) => h("div", { class: "nothing" },
   icon(picture), h("strong", {}, title), h("p", {}, text), actions);

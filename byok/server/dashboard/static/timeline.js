@@ -2,8 +2,8 @@
 
 import { call } from "./api.js";
 import {
-  badge, bar, breakable, button, copyText, dots, flushSection, h, replace, showTitle, showTools,
-  spark, tile,
+  badge, bar, breakable, button, copyText, dots, flushSection, h, healthCard, replace, showTitle,
+  showTools, spark, tile,
 } from "./dom.js";
 import { clock, dollars, duration, number, pause, percent } from "./format.js";
 import { icon } from "./icons.js";
@@ -36,8 +36,7 @@ class Turns {
     this.rows = new Map(); // their rows, by number
     this.told = null; // the last answer for the latest turns
     this.tiles = h("div", { class: "tiles" });
-    this.reason = h("section", { class: "card health", hidden: true,
-      "aria-label": t("timeline.reason") });
+    this.reason = h("div", { hidden: true });
     this.heading = h("span");
     this.list = h("ol", { class: "turns", "aria-label": t("timeline.turns") });
     this.earlier = button(t("timeline.earlier"), "", () => {}, { hidden: true });
@@ -110,14 +109,11 @@ class Turns {
     });
     this.reason.hidden = sums.requests < 2;
     const reason = reasonOf(this.told, this.turns, first);
-    this.reason.className = `card health ${reason.tone}`;
     const row = this.rows.get(reason.number);
+    const act = [reason.act, row
+      ? button(t("timeline.show"), "", () => row.focus(), { "data-key": "show" }) : null];
     renderAgain(this.reason, () => replace(this.reason,
-      h("span", { class: "mark" }, icon(reason.picture)),
-      h("div", { class: "grow" }, h("p", { class: "say" }, reason.say),
-        h("p", { class: "quiet" }, reason.why)),
-      h("div", { class: "row" }, reason.act, row
-        ? button(t("timeline.show"), "", () => row.focus(), { "data-key": "show" }) : null)));
+      healthCard(t("timeline.reason"), { ...reason, act })));
   }
 }
 
@@ -149,7 +145,7 @@ function tilesOf(told, turns) {
 }
 
 // Return what made the conversation dear, or slow if nothing of it has a price: {tone, picture,
-// say, why, act, number}.
+// say, next, act, number}.
 function reasonOf({ dearest, requests }, turns, first) {
   const found = dearest?.number
     ?? [...turns].sort((one, other) => other.seconds - one.seconds)[0]?.number;
@@ -158,13 +154,13 @@ function reasonOf({ dearest, requests }, turns, first) {
   const count = number(turn ? first + place : dearest?.turn);
   const reason = { tone: "calm", picture: "usage", number: found, act: null };
   if (!dearest) {
-    return { ...reason, picture: "clock", why: turn ? timesOf(turn) : "",
+    return { ...reason, picture: "clock", next: turn ? timesOf(turn) : "",
       say: t("timeline.slowest", { count, time: duration(turn?.seconds) }) };
   }
   const say = t("timeline.dearest", { count, share: percent(dearest.share) });
-  if (!turn) return { ...reason, say, why: requests.length ? t("timeline.above") : "" };
-  if (!turn.note) return { ...reason, say, why: whyDear(turn, first + place) };
-  return { ...reason, tone: "warn", say, why: expiryOf(turn.note),
+  if (!turn) return { ...reason, say, next: requests.length ? t("timeline.above") : "" };
+  if (!turn.note) return { ...reason, say, next: whyDear(turn, first + place) };
+  return { ...reason, tone: "warn", say, next: expiryOf(turn.note),
     act: h("a", { class: "button",
       href: `#/settings/find/${encodeURIComponent(turn.upstream)}.long_cache` },
     t("timeline.keep-cache")) };

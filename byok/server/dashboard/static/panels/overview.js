@@ -4,7 +4,7 @@
 import { call, onEnd } from "../api.js";
 import {
   ago, announce, badge, bar, breakable, button, command, dots, errorBox, facts, flushSection, h,
-  replace, showTools, spark, tile,
+  healthCard, replace, showTools, spark, tile,
 } from "../dom.js";
 import { statusFacts } from "../feature-status.js";
 import { dollars, duration, number, time } from "../format.js";
@@ -63,21 +63,16 @@ class Health {
     Object.assign(this.known, known);
     const { connection, state, upstreams, today, isNew } = this.known;
     if (!state || !upstreams || !today || isNew === undefined) return;
-    const { tone, picture, say, next, act } = connection === "lost" ? AWAY()
-      : judge(state, upstreams, today, isNew);
+    const health = connection === "lost" ? AWAY() : judge(state, upstreams, today, isNew);
     this.element.hidden = false;
     renderAgain(this.element, () => replace(this.element,
-      h("section", { class: `card health ${tone}`, "aria-label": t("overview.health") },
-        h("span", { class: "mark" }, icon(picture)),
-        h("div", { class: "grow" }, h("p", { class: "say" }, say),
-          h("p", { class: "quiet" }, next)),
-        act ? h("div", { class: "row" }, act) : null),
+      healthCard(t("overview.health"), health),
       isNew ? firstSteps(state.model, upstreams[0]) : null));
   }
 }
 
-const AWAY = () => ({ tone: "warn", picture: "clock", say: t("health.away"),
-  next: t("health.away.next"), act: command("byok serve") });
+const AWAY = () => ({ tone: "warn", say: t("health.away"), next: t("health.away.next"),
+  act: command("byok serve") });
 
 // What a newcomer does, and what of it is done.
 function firstSteps(model, upstream) {
@@ -96,8 +91,8 @@ function firstSteps(model, upstream) {
 
 // The worst comes first.
 function judge(state, upstreams, today, isNew) {
-  const bad = (say, next, act) => ({ tone: "bad", picture: "cross", say, next, act });
-  const warn = (say, next, act) => ({ tone: "warn", picture: "clock", say, next, act });
+  const bad = (say, next, act) => ({ tone: "bad", say, next, act });
+  const warn = (say, next, act) => ({ tone: "warn", say, next, act });
   const link = (address, text) => h("a", { class: "button", href: address }, text);
   const toSettings = link("#/settings", t("overview.open-settings"));
   const { error, restart } = state.settings;
@@ -128,9 +123,9 @@ function judge(state, upstreams, today, isNew) {
     return warn(t("health.needs", { count: number(today.needs_you) }), t("health.needs.next"),
       link("#/problems", t("health.show-errors")));
   }
-  const good = { tone: "good", picture: "check", act: null };
-  if (isNew) return { ...good, say: t("health.ready"), next: t("health.ready.next") };
-  return { ...good, say: t("health.well", { count: number(upstreams.length) }),
+  const tone = "good";
+  if (isNew) return { tone, say: t("health.ready"), next: t("health.ready.next") };
+  return { tone, say: t("health.well", { count: number(upstreams.length) }),
     next: today.errors ? t("health.well.errors", { count: number(today.errors) })
       : t("health.well.next"),
     act: today.errors ? link("#/problems", t("health.show-errors")) : null };

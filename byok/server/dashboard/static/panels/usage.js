@@ -3,11 +3,10 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  breakable, button, errorBox, flushSection, h, nothing, replace, section, table,
+  breakable, button, errorBox, flushSection, h, healthCard, nothing, replace, section, table,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { dollars, duration, number, percent, short } from "../format.js";
-import { icon } from "../icons.js";
 import { follow } from "../refresh.js";
 import { costOf } from "../requests.js";
 import { t } from "../texts.js";
@@ -108,11 +107,9 @@ function showToday(place, today) {
     : t("usage.now", { cost: dollars(cost) });
   const unknown = today.unpriced
     ? ` + ${t("request.cost.unknown", { count: number(today.unpriced) })}` : "";
-  replace(place, h("section", { class: "card health spent" },
-    h("span", { class: "mark" }, icon("usage")),
-    h("div", { class: "grow" }, h("p", { class: "say" }, say, unknown),
-      h("p", { class: "quiet" }, t("usage.now.requests", { count: number(today.requests),
-        before: number(today.yesterday) })))));
+  replace(place, healthCard(null, { tone: "spent", picture: "usage", say: [say, unknown],
+    next: t("usage.now.requests", { count: number(today.requests),
+      before: number(today.yesterday) }) }));
 }
 
 function show({ parts, drawn, chosen }, series, byDay) {

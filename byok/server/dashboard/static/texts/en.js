@@ -819,7 +819,6 @@ export const TEXTS = {
   "settings.save-restart": "Save and restart",
   "settings.restart.after": "byok restarts; no answer is cut off.",
   "settings.restart.after-ends": "byok restarts; answers in progress are ended.",
-  "settings.restart.waits": "Some settings wait for a restart.",
   "settings.restart.ask": "Restart byok?",
   "settings.restart.in-place":
     "A new byok takes over at once. The old one ends when the answers in progress are "

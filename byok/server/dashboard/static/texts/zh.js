@@ -792,7 +792,6 @@ export const TEXTS = {
   "settings.save-restart": "保存并重启",
   "settings.restart.after": "byok 将重启，不会中断任何回答。",
   "settings.restart.after-ends": "byok 将重启，进行中的回答会被终止。",
-  "settings.restart.waits": "部分设置等待重启后生效。",
   "settings.restart.ask": "重启 byok？",
   "settings.restart.in-place": "新的 byok 会立即接管。旧的会等进行中的回答（当前：{count}）完成后结束。你将保持登录。",
   "settings.restart.ends": "进行中的回答会被终止（当前：{count}）。你将保持登录。",

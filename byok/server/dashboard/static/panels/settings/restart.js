@@ -1,9 +1,8 @@
 // A restart: what it does to answers that are being written, and the page waits for byok.
 
 import { ApiError, call } from "../../api.js";
-import { button, h, openDialog, replace } from "../../dom.js";
+import { button, h, healthCard, openDialog, replace } from "../../dom.js";
 import { number } from "../../format.js";
-import { icon } from "../../icons.js";
 import { onRequests } from "../../live.js";
 import { t } from "../../texts.js";
 
@@ -12,11 +11,8 @@ const LONGEST = 90; // seconds
 // Return what says that settings wait for a restart, or null.
 export function restartBox(form, ask) {
   if (!form.restart.length) return null;
-  return h("section", { class: "card health warn restart" },
-    h("span", { class: "mark" }, icon("clock")),
-    h("div", { class: "grow" }, h("p", { class: "say" }, t("settings.restart.waits")),
-      h("p", { class: "quiet" }, form.restart.join(", "))),
-    button(t("settings.restart.now"), "primary", ask));
+  return healthCard(null, { tone: "warn", say: t("health.restart"),
+    next: form.restart.join(", "), act: button(t("settings.restart.now"), "primary", ask) });
 }
 
 // Ask whether to restart; `run` does it.
