@@ -37,7 +37,7 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     assert read_token(find_paths().token) in settings.read_text()
     row = page.locator("li").filter(has_text="VS Code").first
     await expect(row).to_contain_text("connected")
-    await row.get_by_role("button").click()
+    await row.get_by_role("button", name="Disconnect: VS Code").click()
     await dialog.get_by_role("button", name="Restore settings").click()
     await expect(row).to_contain_text("not connected")
     assert settings.read_text() == before

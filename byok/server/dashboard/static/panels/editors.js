@@ -12,6 +12,8 @@ import { t, textOr } from "../texts.js";
 const FIRST = ["vscode", "jetbrains", "cli", "sdk"];
 const nameOf = ({ client, name }) => textOr(`editors.name.${client}`, name);
 const TONES = { connected: "good", old: "warn" };
+const ACTS = { connected: ["undo"], old: ["again", "undo"] };
+const titleOf = (act, one) => `${t(`editors.${act}`)}: ${nameOf(one)}`;
 
 // Return the section; it is shown again when requests end, or a client was changed.
 export function editorsSection(signal) {
@@ -35,20 +37,19 @@ export function editorsSection(signal) {
 }
 
 function row(one, told, again) {
-  const act = one.state === "connected" ? "details"
-    : one.writable ? one.state === "old" ? "again" : "connect" : "how";
+  const acts = ACTS[one.state] ?? [one.writable ? "connect" : "how"];
   const state = one.error || t(`editors.state.${one.state || "by-hand"}`);
   return h("li", {},
     h("div", { class: "grow" }, h("strong", {}, nameOf(one)),
       h("div", { class: `small ${TONES[one.state] ?? "quiet"}` }, dots(state,
         one.last ? [t("editors.last"), " ", ago(one.last)] : null))),
-    button(t(`editors.${act}`), "little", () => openClient(one, told, again),
-      { "aria-label": `${t(`editors.${act}`)}: ${nameOf(one)}` }));
+    acts.map((act) => button(t(`editors.${act}`), "little",
+      () => openClient(act, one, told, again), { "aria-label": titleOf(act, one) })));
 }
 
-async function openClient(one, told, again) {
-  if (!one.writable) return openByHand(one, told);
-  const name = one.state === "connected" ? "client-disconnect" : "client-connect";
+async function openClient(act, one, told, again) {
+  if (act === "how") return openByHand(one, told);
+  const name = act === "undo" ? "client-disconnect" : "client-connect";
   const problem = h("div");
   let plan = null;
   try {
@@ -70,7 +71,7 @@ async function openClient(one, told, again) {
     }
   };
   const verb = t(name === "client-connect" ? "editors.write" : "editors.disconnect");
-  openDialog(t("editors.of", { name: nameOf(one) }), [problem, ...plan ? planParts(plan, name) : [],
+  openDialog(titleOf(act, one), [problem, ...plan ? planParts(plan, name) : [],
     h("details", {}, h("summary", {}, t("editors.by-hand")),
       command(name === "client-connect" ? `byok connect ${one.client} --write`
         : `byok disconnect ${one.client}`))],
@@ -91,7 +92,7 @@ function planParts(plan, name) {
 const LINES = { "+": "line more", "-": "line less", " ": "line" };
 
 function openByHand(one, told) {
-  openDialog(t("editors.of", { name: nameOf(one) }), [
+  openDialog(titleOf("how", one), [
     h("p", {}, t("editors.values")),
     h("h3", {}, t("editors.address")), command(told.url),
     h("h3", {}, t("editors.openai")), command(told.openai_url),
