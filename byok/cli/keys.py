@@ -221,9 +221,14 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     if name == OFFICIAL:
         say(f"The official service at {answer['origin']} accepted the token.")
         return
-    say(
-        f"{name} ({answer['origin']}) listed {answer['models']} model(s) with this key."
-    )
+    origin, models = answer["origin"], answer["models"]
+    if not answer.get("with_key", True):  # a daemon of an older version
+        say(
+            f"{name} ({origin}) listed {models} model(s); "
+            "no key is set, so none was tried."
+        )
+        return
+    say(f"{name} ({origin}) listed {models} model(s) with this key.")
     tell("A few providers list models for any key; only a chat proves that it works.")
 
 

@@ -199,6 +199,8 @@ async def keys(services: Services) -> Json:
 async def try_key(services: Services, name: str) -> Json:
     """Ask an upstream, or the official service, with its key as it is now.
 
+    `with_key` tells whether an upstream was sent one: some list their models without.
+
     Raises:
         BadRequest: there is no such upstream here.
         ByokError: it needs no key, or does not take it.
@@ -215,7 +217,8 @@ async def try_key(services: Services, name: str) -> Json:
     services.keys[name].forget()
     if name != OFFICIAL:
         models = await services.upstreams[name].models()
-        return {"origin": wanted.origin, "models": len(models)}
+        with_key = bool(await services.keys[name].get())
+        return {"origin": wanted.origin, "models": len(models), "with_key": with_key}
     asked = services.official.ask("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)
     async with asked:
         return {"origin": wanted.origin}  # it began to answer, so it took the token

@@ -70,7 +70,8 @@ async def test_keys_are_those_that_the_daemon_finds(fake: FakeUpstream) -> None:
     rows = {row["upstream"]: row["source"] for row in reply.json["keys"]}
     assert rows == {"fake": "BYOK_KEY_FAKE", "groq": "GROQ_API_KEY"}
     assert KEY.encode() not in reply.raw
-    assert tried == {"origin": fake.url.removesuffix("/v1"), "models": 1}
+    origin = fake.url.removesuffix("/v1")
+    assert tried == {"origin": origin, "models": 1, "with_key": True}
     assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
     assert unknown.json["error"]["code"] == "no_upstream"
 

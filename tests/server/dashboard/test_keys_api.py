@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,10 @@ async def test_a_key_is_stored_used_and_removed(fake: FakeUpstream) -> None:
         rows = (await page.call("keys"))["keys"]
         (row,) = [row for row in rows if row["upstream"] == "fake"]
         assert (row["source"], row["fingerprint"]) == ("OS keyring", fingerprint(KEY))
-        assert (await page.call("key-test", {"upstream": "fake"}))["models"] == 1
+        test = partial(page.call, "key-test", {"upstream": "fake"})
+        assert (await test())["with_key"]
         assert (await page.call("key-remove", {"name": "fake"}))["removed"]
+        assert not (await test())["with_key"]  # its models are listed all the same
         assert not (await page.call("key-remove", {"name": "fake"}))["removed"]
         await editor.chat()
         assert "Authorization" not in fake.headers[-1]

@@ -923,6 +923,7 @@ export const TEXTS = {
   "settings.key.testing": "testing …",
   "settings.key.works": "works",
   "settings.key.lists": "{origin} listed {models} models with it.",
+  "settings.key.untried": "No key is set, so none was tried: {origin} listed {models} models without.",
   "settings.key.taken": "{origin} accepted it.",
   "settings.key.moves":
     "A stored key belongs to {before}. Set it again for the new address after saving.",

@@ -119,8 +119,9 @@ export class Keys {
     const upstream = name.split("/")[0];
     return attempt(place, async () => {
       const told = await call("key-test", { upstream }, { signal: this.signal });
-      const said = "models" in told ? t("settings.key.lists", told) : t("settings.key.taken", told);
-      replace(place, h("p", { role: "status" }, badge("good", t("settings.key.works")), " ", said));
+      const said = !("models" in told) ? "taken" : told.with_key ? "lists" : "untried";
+      replace(place, h("p", { role: "status" }, said === "untried" ? null
+        : [badge("good", t("settings.key.works")), " "], t(`settings.key.${said}`, told)));
     });
   }
 }
