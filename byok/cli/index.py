@@ -205,7 +205,9 @@ def why(
     if json:
         say_json(answer)
         return
-    text = f"{answer['path']}: {answer['what']}"
+    absent = "not there"
+    exists = answer.get("exists", True) or answer["what"] == absent
+    text = f"{answer['path']}: {'' if exists else f'{absent}; '}{answer['what']}"
     if answer["reason"]:
         text += f" ({answer['reason']}): {answer['explanation']}"
     say(text)

@@ -178,6 +178,8 @@ class IndexStatus(Struct, frozen=True):
 class PathStatus(Struct, frozen=True):
     """Whether a path is indexed; `reason` names the rule that leaves it out.
 
+    Rules go by names, so one may leave out what does not exist.
+
     `notes` say what does not count of the ignore files above it.
     """
 
@@ -186,3 +188,4 @@ class PathStatus(Struct, frozen=True):
     reason: str | None = None
     explanation: str = ""
     notes: Sequence[str] = ()
+    exists: bool = True

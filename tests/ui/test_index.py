@@ -45,9 +45,9 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     await page.get_by_role("button", name="Next").click()
     await expect(page.locator(".paths li")).to_have_count(21)
     await expect(page.get_by_role("button", name="Next")).to_be_disabled()
-    field = page.get_by_label("Path", exact=True)
+    field = page.get_by_label("Path, whole")
     for path, answer in (
-        ("a.py", "indexed"),
+        ("a.py", "exists"),
         ("many/001.log", "excluded by a rule"),
         ("e.bin", "not a text file"),
     ):

@@ -50,7 +50,7 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
 ) -> None:
     await open_panel(page, "search")
     await expect(page.get_by_text("Ask as an agent does")).to_be_visible()
-    path = page.get_by_label("Path", exact=True)
+    path = page.get_by_label("Path, whole")
     await path.fill("oven.py")
     await path.press("Enter")
     await expect(page.get_by_role("status").filter(has_text="oven.py")).to_contain_text(

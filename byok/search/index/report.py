@@ -26,6 +26,7 @@ class PathReport(NamedTuple):
     what: str
     reason: SkipReason | None = None
     notes: tuple[str, ...] = ()
+    exists: bool = True
 
 
 def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport:
@@ -43,14 +44,18 @@ def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport
         )
     inner = max(around, key=lambda space: len(space.root.parts))
     below = path.relative_to(inner.root).as_posix()
-    what, reason = _why(inner, store, below)
-    return PathReport(what, reason, tuple(inner.rules.notes_on(below)))
+    found = _look(inner.root / below)
+    what, reason = _why(inner, store, below, found)
+    notes = tuple(inner.rules.notes_on(below))
+    return PathReport(what, reason, notes, exists=found is not None)
 
 
 def _why(
-    workspace: Workspace, store: Store, path: str
+    workspace: Workspace,
+    store: Store,
+    path: str,
+    found: os.stat_result | SkipReason | None,
 ) -> tuple[str, SkipReason | None]:
-    found = _look(workspace.root / path)
     mode = found.st_mode if isinstance(found, os.stat_result) else 0
     if reason := workspace.rules.reason(path, is_dir=stat.S_ISDIR(mode)):
         return "skipped", reason

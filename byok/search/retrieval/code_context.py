@@ -337,7 +337,12 @@ class CodeContext:
         found = await asyncio.to_thread(why, engine.workspaces, engine.store, path)
         explanation = found.reason.explanation if found.reason else ""
         return PathStatus(
-            str(path), found.what, found.reason, explanation, list(found.notes)
+            str(path),
+            found.what,
+            found.reason,
+            explanation,
+            list(found.notes),
+            found.exists,
         )
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from aiohttp.web import StreamResponse
@@ -181,10 +182,13 @@ _LINES = 12  # of a chunk
 _MOST_FILES = 200
 
 
-def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
+def make_index_handlers(
+    local: Mapping[str, LocalHandler], context: CodeContext
+) -> Mapping[str, PageHandler]:
     """Return what answers each name of these panels."""
-    answers = _IndexApi(context)
+    answers = _IndexApi(context, local[Service.INDEX_WHY])
     return {
+        "index-why": answers.explain_path,
         "index-skipped": answers.list_skipped,
         "search": answers.search,
         "retrieval": answers.retrieve,
@@ -192,9 +196,26 @@ def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
 
 
 class _IndexApi:
-    def __init__(self, context: CodeContext) -> None:
+    def __init__(self, context: CodeContext, why: LocalHandler) -> None:
         self._context = context
+        self._why = why
         self._walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
+
+    async def explain_path(self, asked: PageRequest) -> Json:
+        """Return what the index knows of a path: a whole one, or one in any workspace.
+
+        The latter may begin with the workspace's name, as people write it.
+        """
+        typed = read_text(asked.body, "path", longest=_LONGEST_PATH)
+        status = await self._context.status()
+        roots = [Path(space.root) for space in status.workspaces[:_MOST_FOLDERS]]
+        path, places = Path(typed), list[Path]()
+        if not path.is_absolute():
+            places += [root / path for root in roots]
+            named = [root for root in roots if path.parts[:1] == (root.name,)]
+            places += [root.parent / path for root in named]
+        answers = [await self._why({"path": str(one)}) for one in places or [path]]
+        return next((one for one in answers if one["exists"]), answers[-1])
 
     async def list_skipped(self, asked: PageRequest) -> Json:
         """Return how many files are left out for each reason, and some of them."""
@@ -391,7 +412,6 @@ _SHARED = {
     "index-add": Service.INDEX_ADD,
     "index-remove": Service.INDEX_REMOVE,
     "index-rebuild": Service.INDEX_REBUILD,
-    "index-why": Service.INDEX_WHY,
     "index-vectors": Service.EMBED_STATUS,
 }
 
@@ -421,7 +441,7 @@ def make_page_handlers(
         **ClientsApi(services, journal, find_machine()).handlers,
         **make_feed_handlers(features.feeds),
         **make_overview_handlers(local, services, control, journal),
-        **make_index_handlers(services.context),
+        **make_index_handlers(local, services.context),
         **make_settings_handlers(services, control),
         **make_key_handlers(services, control),
     }

@@ -19,25 +19,27 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
     (root / "link").symlink_to(root / "a.py")
     (root / "folder").symlink_to(root / "src")
     expected = {
-        "a.py": ("indexed", None),
-        ".env": ("skipped", SkipReason.SECRET),
-        "a.log": ("skipped", SkipReason.IGNORED),
-        "e.bin": ("skipped", SkipReason.BINARY),
-        "link": ("skipped", SkipReason.LINK),
-        "src": ("a folder that is looked into", None),
-        "no.py": ("not there", None),
-        "a\0.py": ("not there", None),
-        "x" * 5000: ("not there", None),
-        "folder": ("skipped", SkipReason.LINK),
+        "a.py": ("indexed", None, True),
+        ".env": ("skipped", SkipReason.SECRET, True),
+        "no/.env": ("skipped", SkipReason.SECRET, False),
+        "a.log": ("skipped", SkipReason.IGNORED, True),
+        "e.bin": ("skipped", SkipReason.BINARY, True),
+        "link": ("skipped", SkipReason.LINK, True),
+        "src": ("a folder that is looked into", None, True),
+        "no.py": ("not there", None, False),
+        "a\0.py": ("not there", None, False),
+        "x" * 5000: ("not there", None, False),
+        "folder": ("skipped", SkipReason.LINK, True),
     }
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         told = {
-            path: why(made.workspaces, made.store, root / path)[:2] for path in expected
+            path: why(made.workspaces, made.store, root / path) for path in expected
         }
         with pytest.raises(BadRequest):
             why(made.workspaces, made.store, tmp_path / "elsewhere")
-    assert told == expected
+    found = {path: (one.what, one.reason, one.exists) for path, one in told.items()}
+    assert found == expected
 
 
 async def test_report_does_not_call_a_file_waiting_that_the_scan_leaves_out(
@@ -67,7 +69,7 @@ async def test_report_of_nested_workspaces_is_that_of_the_inner_one(
     async with engine(tmp_path / "e", root, root / "in") as made:
         await complete(made)
         found = why(made.workspaces, made.store, root / "in/a.py")
-    assert found == ("indexed", None, ())
+    assert found.what == "indexed"
 
 
 @pytest.mark.case("B71")

@@ -94,3 +94,16 @@ async def test_skipped_files_come_with_their_reasons_and_pages(tmp_path: Path) -
     assert counts == {"ignored": 3, "binary": 1}
     assert found["files"] == [{"path": "2.log", "reason": "ignored"}]
     assert found["whole"]
+
+
+async def test_a_path_may_be_whole_or_begin_at_or_in_any_folder(tmp_path: Path) -> None:
+    one = written(tmp_path / "one", {"one/a.py": "x = 1\n", "b.py": "y = 2\n"})
+    two = written(tmp_path / "two", {"c.py": "z = 3\n"})
+    paths = ("b.py", "one/b.py", "one/a.py", "one/one/a.py", "c.py", str(two / "c.py"))
+    async with searching(one, two) as page:
+        found = [await page.call("index-why", {"path": path}) for path in paths]
+        gone = await page.call("index-why", {"path": "two/.env"})
+    a, b, c = str(one / "one/a.py"), str(one / "b.py"), str(two / "c.py")
+    assert [row["path"] for row in found] == [b, b, a, a, c, c]
+    assert {(row["exists"], row["what"]) for row in found} == {(True, "indexed")}
+    assert (gone["path"], gone["exists"]) == (str(two / ".env"), False)

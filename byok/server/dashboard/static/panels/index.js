@@ -26,7 +26,7 @@ export async function open(root, rest, signal) {
     section(t("index.all"), view.message, view.totals, view.failure,
       allActions(view)),
     view.folders,
-    whySection(() => (view.status?.workspaces ?? []).map((space) => space.root), signal),
+    whySection(signal),
     view.vectors.element);
   const onVisible = () => {
     if (!document.hidden) view.refresh({ background: true }).catch((error) => fail(view, error));
@@ -55,7 +55,6 @@ async function act(view, action) {
 async function refresh(view, { background = false } = {}) {
   clearTimeout(view.timer);
   const status = await call("index", {}, { signal: view.signal, background });
-  view.status = status;
   if (status.error !== view.said) { // an alert is read aloud, so once
     view.said = status.error;
     replace(view.message, status.error ? errorBox({ message: status.error }) : null);

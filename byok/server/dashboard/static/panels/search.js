@@ -7,7 +7,7 @@ import { duration, number, percent } from "../format.js";
 import { icon } from "../icons.js";
 import { t } from "../texts.js";
 import { hitList, termList } from "./search-hits.js";
-import { shortNames, whySection } from "./why-file.js";
+import { whySection } from "./why-file.js";
 
 const LENGTHS = [5_000, 20_000, 80_000];
 const LIMITS = [10, 20, 50];
@@ -25,7 +25,15 @@ export async function open(root, rest, signal) {
   replace(view.results, h("section", { class: "card" },
     nothing("search", t("search.ask"), t("search.ask.about"))));
   replace(root, form(view), h("div", { class: "two" }, view.results,
-    h("div", { class: "stack" }, folders(workspaces, view.names), whySection(() => roots, signal))));
+    h("div", { class: "stack" }, folders(workspaces, view.names), whySection(signal))));
+}
+
+// Return the short name of each folder by its path; two of the same name keep their paths.
+function shortNames(roots) {
+  const last = (root) => root.split(/[/\\]/u).findLast((part) => part) ?? root;
+  const names = roots.map(last);
+  return new Map(roots.map((root, place) => [root,
+    names.filter((name) => name === names[place]).length > 1 ? root : names[place]]));
 }
 
 function form(view) {
