@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from shutil import get_terminal_size
@@ -28,7 +28,7 @@ from byok.features.journal.reading import (
     highest_number,
     last_entries,
 )
-from byok.features.journal.usage import UsageRow, add_rows, sum_usage
+from byok.features.journal.usage import UsageRow, add_rows, days_before, sum_usage
 
 _LOOK_SECONDS = 0.5
 _AT_ONCE = 500
@@ -66,7 +66,7 @@ def log(
     elif json:
         say_json([write_entry(stored) for stored in entries])
     elif entries:
-        _show(entries)
+        show_entries(entries)
     else:
         tell(f"byok: {journal} holds no such requests.")
         if not highest_number(journal):
@@ -76,12 +76,6 @@ def log(
 def write_entry(stored: StoredEntry) -> dict[str, Any]:
     """Return a request for JSON: the columns of the journal by their names."""
     return {"id": stored.number, **stored.entry._asdict()}
-
-
-def _show(
-    entries: "Iterable[StoredEntry]", *, header: bool = True, goes_on: bool = False
-) -> None:
-    show_entries(entries, header=header, goes_on=goes_on)
 
 
 def _follow(
@@ -95,7 +89,7 @@ def _follow(
                 for stored in entries:
                     say_json_line(write_entry(stored))
             elif entries or header:
-                _show(entries, header=header, goes_on=True)
+                show_entries(entries, header=header, goes_on=True)
             sys.stdout.flush()
             header = False
             seen = max([seen, *(stored.number for stored in entries)])
@@ -232,7 +226,7 @@ def usage(
     if as_csv and json:
         raise ConfigError("--csv and --json cannot be used together.")
     journal = find_paths().journal
-    rows = sum_usage(journal, by.value, _begin(days))
+    rows = sum_usage(journal, by.value, days_before(time.time(), days - 1))
     tell_damage(journal)
     if json:
         total = add_rows(rows)._asdict()
@@ -244,12 +238,6 @@ def usage(
         _show_usage(by, rows, add_rows(rows))
     else:
         tell(f"byok: {journal} holds no requests to models of this period.")
-
-
-def _begin(days: int) -> float:
-    """Return the midnight with which the first day begins."""
-    today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    return (today - timedelta(days=days - 1)).timestamp()
 
 
 def _show_usage(by: GroupBy, rows: "list[UsageRow]", total: UsageRow) -> None:

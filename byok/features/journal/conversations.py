@@ -2,10 +2,11 @@
 
 Rows of a journal never change, so the totals are kept in memory, in a table of their
 own, and only requests that are new are added. They are made anew where some are gone.
+All functions raise CannotStart if the journal cannot be read.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -16,12 +17,12 @@ from byok.core.bounded import BoundedMap
 from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import highest_number
-from byok.features.journal.rows import make_row, select_rows
+from byok.features.journal.rows import make_row, read_number, select_rows
+from byok.features.journal.schema import ASKED
 
 # From the index alone, so that the length of the journal hardly matters.
 _LATEST = """SELECT conversation, max(started) AS last FROM request
     WHERE conversation <> '' GROUP BY conversation ORDER BY last DESC LIMIT ?"""
-_ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"  # as in `LogFilter`
 _TOTALS = """min(started), max(started + seconds), count(*), total(seconds),
     total(outcome = 'failed'), total(input_tokens), total(output_tokens),
     iif(count(cache_read_tokens), total(cache_read_tokens), NULL),
@@ -29,10 +30,10 @@ _TOTALS = """min(started), max(started + seconds), count(*), total(seconds),
     total(cost), total(cost IS NULL), total(repairs),
     total(dropped_calls), max(client), max(folder)"""
 _SUMS = f"""SELECT conversation, {_TOTALS}
-    FROM request WHERE conversation <> '' AND conversation = ? AND {_ASKED}
+    FROM request WHERE conversation <> '' AND conversation = ? AND {ASKED}
     GROUP BY conversation"""  # noqa: S608 - our own words
 _MODELS = f"""SELECT upstream || ':' || model, count(*) FROM request
-    WHERE conversation <> '' AND conversation = ? AND model <> '' AND {_ASKED}
+    WHERE conversation <> '' AND conversation = ? AND model <> '' AND {ASKED}
     GROUP BY upstream, model ORDER BY 2 DESC, upstream, model LIMIT 10"""  # noqa: S608 - our own words
 
 
@@ -77,11 +78,7 @@ class _Model(NamedTuple):
 
 
 def latest_conversations(path: Path, count: int) -> list[ConversationSums]:
-    """Return at most `count` conversations, the latest first.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return at most `count` conversations, the latest first."""
 
     def read(db: sqlite3.Connection) -> list[ConversationSums]:
         rows = [*select_rows(db, _Latest, _LATEST, (count,))]
@@ -92,11 +89,7 @@ def latest_conversations(path: Path, count: int) -> list[ConversationSums]:
 
 
 def sum_requests(path: Path, conversation: str) -> ConversationSums | None:
-    """Return the sums of a conversation, None if it has no requests.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return the sums of a conversation, None if it has no requests."""
     return read_journal(path, lambda db: _add_up(db, conversation), None)
 
 
@@ -131,7 +124,7 @@ _MANY = 2 * _SLICE  # new requests that take longer than a page should wait
 _STATE = "SELECT count(*), coalesce(min(id), 0), coalesce(max(id), 0) FROM request"
 _NEW = f"""SELECT conversation, {_TOTALS}, iif(model = '', '', upstream || ':' || model)
     FROM request NOT INDEXED WHERE id > ? AND id <= ? AND conversation <> ''
-    AND {_ASKED} GROUP BY conversation, upstream, model"""  # noqa: S608 - our own words
+    AND {ASKED} GROUP BY conversation, upstream, model"""  # noqa: S608 - our own words
 _NAMES = [name for name in ConversationSums._fields if name != "models"]
 _COLUMNS = ", ".join(_NAMES)
 _KEPT = f"""CREATE TABLE talk ({_COLUMNS}, PRIMARY KEY (conversation)) WITHOUT ROWID;
@@ -243,28 +236,6 @@ class _State(NamedTuple):
     last: int = 0
 
 
-class _NewSums(NamedTuple):
-    """The totals of new requests of a conversation to one model."""
-
-    conversation: str
-    first: Moment
-    last: float
-    requests: int
-    seconds: float
-    failed: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int | None
-    cache_input_tokens: int
-    cost: float
-    unpriced: int
-    repairs: int
-    dropped_calls: int
-    client: str
-    folder: str
-    model: str
-
-
 class ConversationReader:
     """Knows the conversations of one journal, for any thread.
 
@@ -284,22 +255,14 @@ class ConversationReader:
     def read(
         self, asked: ConversationQuery, offset: int, count: int
     ) -> ConversationPage:
-        """Return at most `count` conversations after so many others.
-
-        Raises:
-            CannotStart: the journal cannot be read.
-        """
+        """Return at most `count` conversations after so many others."""
         with self._lock:
             if not read_journal(self._path, self._follow, False):
                 self._db = self._begin_anew()
             return self._select(asked, offset, count)
 
     def is_behind(self) -> bool:
-        """Tell whether many requests are new to this reader.
-
-        Raises:
-            CannotStart: the journal cannot be read.
-        """
+        """Tell whether many requests are new to this reader."""
         return highest_number(self._path) - self._seen.last > self._many
 
     def _begin_anew(self) -> sqlite3.Connection:
@@ -313,8 +276,9 @@ class ConversationReader:
     def _follow(self, journal: sqlite3.Connection) -> bool:
         """Add what is new; where some are gone, or this is another file, begin anew."""
         journal.execute("BEGIN")  # all is read from one state
-        facts, now = self._path.stat(), _read_state(journal)
-        newer = journal.execute(_NEWER, (self._seen.last,)).fetchone()[0]
+        facts = self._path.stat()
+        now = make_row(_State, journal.execute(_STATE).fetchone())
+        newer = read_number(journal, _NEWER, (self._seen.last,))
         file = facts.st_dev, facts.st_ino
         if file != self._file or now.requests - newer != self._seen.requests:
             self._db, self._file = self._begin_anew(), file
@@ -322,16 +286,18 @@ class ConversationReader:
         for begin in range(first, now.last, _SLICE):
             self._seen = _State(-1)  # until all was added, which damage may end
             span = begin, min(begin + _SLICE, now.last)
-            self._add(select_rows(journal, _NewSums, _NEW, span))
+            self._add_new(journal, span)
         self._seen = now
         return True
 
-    def _add(self, rows: Iterable[_NewSums]) -> None:
+    def _add_new(self, journal: sqlite3.Connection, span: tuple[int, int]) -> None:
         with self._db:
-            for *sums, model in rows:
+            for *values, model in journal.execute(_NEW, span):
+                *sums, _ = made = make_row(ConversationSums, values)
                 self._db.execute(_ADD, sums)
                 if model:
-                    self._db.execute(_ADD_MODEL, (sums[0], model, sums[3]))
+                    asked = make_row(_Model, (model, made.requests))
+                    self._db.execute(_ADD_MODEL, (made.conversation, *asked))
 
     def _select(
         self, asked: ConversationQuery, offset: int, count: int
@@ -356,14 +322,10 @@ class ConversationReader:
         found = self._db.execute(f"SELECT {_FOUND} FROM talk WHERE {where}", values)  # noqa: S608
         return ConversationPage(
             found=make_row(FoundSums, found.fetchone()),
-            known=self._db.execute("SELECT count(*) FROM talk").fetchone()[0],
+            known=read_number(self._db, "SELECT count(*) FROM talk", ()),
             clients=[ClientCount(*row) for row in self._db.execute(_CLIENTS)],
         )
 
     def _with_models(self, sums: ConversationSums) -> ConversationSums:
         models = self._db.execute(_MODELS_OF, (sums.conversation,))
         return sums._replace(models=tuple(name for (name,) in models))
-
-
-def _read_state(db: sqlite3.Connection) -> _State:
-    return make_row(_State, db.execute(_STATE).fetchone())

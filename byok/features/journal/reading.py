@@ -1,4 +1,7 @@
-"""Read the journal: requests and repairs."""
+"""Read the journal: requests and repairs.
+
+All functions raise CannotStart if the journal cannot be read.
+"""
 
 import sqlite3
 from collections.abc import Iterable
@@ -9,10 +12,11 @@ from msgspec import Struct
 
 from byok.features.journal.entry import MOST, JournalEntry
 from byok.features.journal.reader import read_journal
-from byok.features.journal.rows import make_row, select_rows
-from byok.features.journal.schema import MENDED
+from byok.features.journal.rows import make_row, read_number, select_rows
+from byok.features.journal.schema import ASKED, MENDED
 
 _COLUMNS = ", ".join(("id", *JournalEntry._fields))
+HIGHEST = "SELECT coalesce(max(id), 0) FROM request"
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -41,7 +45,7 @@ class LogFilter(Struct, frozen=True):
         """Return conditions for SQL, and the values of their marks."""
         found, values = list[str](), list[object]()
         if not self.everything:
-            found.append("(purpose <> '' OR model <> '' OR outcome <> 'ok')")
+            found.append(ASKED)
         if self.errors:
             found.append("outcome = 'failed'")
         if self.conversation and self.exact:
@@ -59,22 +63,14 @@ NO_FILTER = LogFilter()
 def last_entries(
     path: Path, count: int, wanted: LogFilter = NO_FILTER
 ) -> list[StoredEntry]:
-    """Return the last requests, the oldest first; none without a journal.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return the last requests, the oldest first; none without a journal."""
     return _select(path, wanted, [], [], "id DESC", count)[::-1]
 
 
 def entries_since(
     path: Path, number: int, count: int, wanted: LogFilter = NO_FILTER
 ) -> list[StoredEntry]:
-    """Return at most `count` requests with a higher number, the oldest first.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return at most `count` requests with a higher number, the oldest first."""
     return _select(path, wanted, ["id > ?"], [number], "id", count)
 
 
@@ -84,9 +80,6 @@ def entries_before(
     """Return the last requests that started before that one, the latest first.
 
     All requests start before None; none before one that is gone, as the oldest go.
-
-    Raises:
-        CannotStart: the journal cannot be read.
     """
     before, values = [], list[object]()
     if number is not None:
@@ -96,16 +89,8 @@ def entries_before(
 
 
 def highest_number(path: Path) -> int:
-    """Return the number of the last request, 0 if there is none.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
-
-    def read(db: sqlite3.Connection) -> int:
-        return db.execute("SELECT max(id) FROM request").fetchone()[0] or 0
-
-    return read_journal(path, read, 0)
+    """Return the number of the last request, 0 if there is none."""
+    return read_journal(path, lambda db: read_number(db, HIGHEST, ()), 0)
 
 
 def _select(
@@ -188,11 +173,7 @@ class Mended(NamedTuple):
 
 
 def find_mended(path: Path, since: float) -> Mended:
-    """Return repairs since then, in seconds since 1970.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return repairs since then, in seconds since 1970."""
 
     def read(db: sqlite3.Connection) -> Mended:
         answers = dict(select_rows(db, _Place, _ANSWERS, (since,)))

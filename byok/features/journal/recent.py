@@ -1,4 +1,7 @@
-"""What the requests of a week tell: how upstreams answer, and which clients ask."""
+"""What the requests of a week tell: how upstreams answer, and which clients ask.
+
+All functions raise CannotStart if the journal cannot be read.
+"""
 
 import sqlite3
 from collections.abc import Mapping
@@ -9,12 +12,12 @@ from typing import NamedTuple
 from byok.core.error_table import error_rows
 from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
-from byok.features.journal.rows import make_row, select_rows
+from byok.features.journal.reading import HIGHEST
+from byok.features.journal.rows import read_number, select_rows
 
 _WINDOW = 7 * 86_400.0
 _GROUPS = frozenset({"reach", "address", "keys", "limits"})  # of the upstream's own
 _PREFIX = "upstream_"
-_LAST = "SELECT coalesce(max(id), 0) FROM request"
 _NEW = """SELECT upstream, outcome, error, started + seconds FROM request
     WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND model <> ''
     AND outcome IN ('ok', 'failed') ORDER BY id"""
@@ -49,10 +52,6 @@ class _Ended(NamedTuple):
     ended: float
 
 
-class _Number(NamedTuple):
-    last: int
-
-
 class _Seen(NamedTuple):
     client: str
     last: Moment
@@ -70,21 +69,13 @@ class RecentRequests:
         self._lock = Lock()
 
     def upstreams(self, now: float) -> Mapping[str, UpstreamState]:
-        """Return the states by the names of upstreams; unused ones are missing.
-
-        Raises:
-            CannotStart: the journal cannot be read.
-        """
+        """Return the states by the names of upstreams; unused ones are missing."""
         with self._lock:
             self._follow(now)
             return dict(self._known)
 
     def clients(self, now: float) -> Mapping[str, float]:
-        """Return when each family of clients last asked, the latest first.
-
-        Raises:
-            CannotStart: the journal cannot be read.
-        """
+        """Return when each family of clients last asked, the latest first."""
         with self._lock:
             self._follow(now)
             latest = sorted(self._clients.items(), key=lambda one: -one[1])
@@ -93,7 +84,7 @@ class RecentRequests:
     def _follow(self, now: float) -> None:
         def follow(db: sqlite3.Connection) -> None:
             facts = self._path.stat()
-            last = make_row(_Number, db.execute(_LAST).fetchone()).last
+            last = read_number(db, HIGHEST, ())
             if self._file != (facts.st_dev, facts.st_ino) or last < self._seen:
                 self._file, self._seen = (facts.st_dev, facts.st_ino), 0
                 self._known.clear()

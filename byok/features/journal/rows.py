@@ -45,6 +45,18 @@ def select_rows(
         yield make_row(kind, row)
 
 
+def read_number(
+    db: sqlite3.Connection, query: str, values: Sequence[object] | Mapping[str, object]
+) -> int:
+    """Return the whole number that SQL finds.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be read, or is damaged.
+    """
+    (found,) = db.execute(query, values).fetchone()
+    return int(_number(found, _MOST_SUM))
+
+
 def whole_row() -> str:
     """Return the condition, in SQL, of rows that make an entry."""
     hints = get_type_hints(JournalEntry, include_extras=True)

@@ -9,6 +9,8 @@ from contextlib import closing
 
 from byok.storage.kind import DatabaseKind, Policy, sql_step
 
+# Questions to models, and what did not end well: what people look at.
+ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"
 # What was mended on a request's way. The index holds rows that fulfil exactly these
 # words, so queries must use them too.
 MENDED = (

@@ -1,4 +1,7 @@
-"""Why a conversation was dear: its dearest turn, and what the upstream's cache did."""
+"""Why a conversation was dear: its dearest turn, and what the upstream's cache did.
+
+`weigh_cost` raises CannotStart if the journal cannot be read.
+"""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,16 +13,17 @@ from byok.features.cost import PriceOf
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import select_rows
+from byok.features.journal.schema import ASKED
 
 _MILLION = 1_000_000
 _LIFETIME = 300.0  # seconds for which upstreams keep a prompt, at least
 _LEAST_LOST = 1000  # tokens; upstreams keep no shorter prompts
-_DEAREST = """SELECT id, cost, (SELECT count(*) FROM request AS other
+_DEAREST = f"""SELECT id, cost, (SELECT count(*) FROM request AS other
         WHERE other.conversation = request.conversation AND other.conversation <> ''
-        AND (purpose <> '' OR model <> '' OR outcome <> 'ok')
+        AND {ASKED}
         AND (other.started, other.id) <= (request.started, request.id))
     FROM request WHERE conversation <> '' AND conversation = ? AND cost > 0
-    ORDER BY cost DESC, id LIMIT 1"""
+    ORDER BY cost DESC, id LIMIT 1"""  # noqa: S608 - our own words
 _CACHED = """SELECT upstream, model, total(cost), total(cache_read_tokens),
     total(cache_written_tokens) FROM request
     WHERE conversation <> '' AND conversation = ? AND cost NOT NULL
@@ -64,11 +68,7 @@ class _CachedSums(NamedTuple):
 
 
 def weigh_cost(path: Path, conversation: str, price_of: PriceOf) -> ConversationCost:
-    """Return where the cost of a conversation comes from, at the prices of now.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return where the cost of a conversation comes from, at the prices of now."""
 
     def read(db: sqlite3.Connection) -> ConversationCost:
         asked = (conversation,)

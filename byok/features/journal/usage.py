@@ -1,4 +1,7 @@
-"""Sums of the journal: by day, model and so on, over time, and for caps."""
+"""Sums of the journal: by day, model and so on, over time, and for caps.
+
+All functions that read it raise CannotStart if it cannot be read.
+"""
 
 import itertools
 import math
@@ -17,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from byok.core.bounded import BoundedMap
 from byok.features.cost import FREE_FAILURES
 from byok.features.journal.reader import read_journal
-from byok.features.journal.rows import make_row, select_rows
+from byok.features.journal.rows import make_row, read_number, select_rows
 
 # Our own words in SQL, by what users may ask for.
 GROUPS = {
@@ -69,19 +72,12 @@ def sum_usage(path: Path, by: str, since: float) -> list[UsageRow]:
 
     `by` is one of GROUPS, `since` are seconds since 1970. Days are in order; other
     groups are, by cost and tokens, the largest first.
-
-    Raises:
-        CannotStart: the journal cannot be read.
     """
     return top_usage(path, by, since, sys.maxsize).rows
 
 
 def top_usage(path: Path, by: str, since: float, most: int) -> UsageTable:
-    """Return the sums as `sum_usage` does, but only the first `most` rows.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return the sums as `sum_usage` does, but only the first `most` rows."""
     order = "1" if by == "day" else "total(cost) DESC, total(input_tokens) DESC, 1"
     query = (
         f"SELECT {GROUPS[by]}, {SUMS} FROM request "  # noqa: S608 - our own words
@@ -136,8 +132,7 @@ def sum_period(
     `last` is the highest number of an entry that counts, None for any.
 
     Raises:
-        CannotStart: the journal cannot be read.
-        OSError: nor can its folder.
+        OSError: its folder cannot be read.
     """
     return _add_up(path, "started >= ? AND started < ? AND id <= ?", [begin, end], last)
 
@@ -148,8 +143,7 @@ def sum_conversation(
     """Add up a conversation, as far back as the journal goes.
 
     Raises:
-        CannotStart: the journal cannot be read.
-        OSError: nor can its folder.
+        OSError: its folder cannot be read.
     """
     named = conversation.encode("utf-8", "replace").decode()
     where = "conversation <> '' AND conversation = ? AND id <= ?"
@@ -341,10 +335,6 @@ class _Times(NamedTuple):
         return self.tokens / writing if writing >= _SHORTEST else None
 
 
-class _Count(NamedTuple):
-    requests: int
-
-
 class _Sums(NamedTuple):
     """What is known of a bucket; `state` are its requests and the last one's number."""
 
@@ -376,25 +366,20 @@ class SeriesReader:
 
         Raises:
             ValueError: these would be too many buckets.
-            CannotStart: the journal cannot be read.
         """
         spans = make_buckets(since, until, step)
         with self._lock:
             return _arrange(spans, self._read_spans(spans, by), by)
 
     def read_day(self, now: float) -> Day:
-        """Add up the day of this moment, in seconds since 1970, until then.
-
-        Raises:
-            CannotStart: the journal cannot be read.
-        """
+        """Add up the day of this moment, in seconds since 1970, until then."""
         midnight, before = days_before(now, 0), days_before(now, 1)
         spans = make_buckets(midnight, max(now, midnight + _TICK), Step.HOUR)
         earlier = before, before + now - midnight
 
         def count(db: sqlite3.Connection) -> tuple[list[int], int]:
-            failed = [_count(db, _FAILED, span) for span in spans]
-            return failed, _count(db, _YESTERDAY, earlier)
+            failed = [read_number(db, _FAILED, span) for span in spans]
+            return failed, read_number(db, _YESTERDAY, earlier)
 
         with self._lock:
             read = self._read_spans(spans, "upstream")
@@ -421,10 +406,6 @@ class SeriesReader:
         if known is None or known.state != state:
             known = self._known[span, by] = _add_up_steps(db, span, by, state)
         return known
-
-
-def _count(db: sqlite3.Connection, query: str, span: _Span) -> int:
-    return make_row(_Count, db.execute(query, span).fetchone()).requests
 
 
 def _add_up_steps(

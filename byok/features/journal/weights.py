@@ -1,4 +1,7 @@
-"""Failures in the journal by what they ask of the user: to act, to look, or nothing."""
+"""Failures in the journal by what they ask of the user: to act, to look, or nothing.
+
+All functions raise CannotStart if the journal cannot be read.
+"""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +16,7 @@ from byok.core.error_table import ErrorWeight, error_rows
 from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import StoredEntry, read_rows
-from byok.features.journal.rows import select_rows
+from byok.features.journal.rows import read_number, select_rows
 from byok.features.journal.schema import MENDED
 
 HOURS = 24
@@ -100,19 +103,12 @@ class _Moment(NamedTuple):
     started: Moment
 
 
-class _Count(NamedTuple):
-    requests: int
-
-
 def weigh_errors(
     path: Path, since: float, now: float, upstreams: Collection[str]
 ) -> list[ErrorGroup]:
     """Return all groups since then, the heaviest first, and of these the latest.
 
     What is wrong with none of the `upstreams` any more needs nobody.
-
-    Raises:
-        CannotStart: the journal cannot be read.
     """
 
     def read(db: sqlite3.Connection) -> list[ErrorGroup]:
@@ -136,11 +132,7 @@ def weigh_errors(
 
 
 def count_needs(path: Path, since: float, upstreams: Collection[str]) -> int:
-    """Return how many requests failed by what only the user can mend, and goes on.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
+    """Return how many requests failed by what only the user can mend, and goes on."""
 
     def read(db: sqlite3.Connection) -> int:
         found = _find_failures(db, since, upstreams, {})
@@ -208,8 +200,7 @@ def _count_cured(
     for answer in select_rows(db, _Moment, query, named):
         if answer.started > failure.last:
             return failure.requests
-        found = select_rows(db, _Count, _BEFORE, {**named, "last": answer.started})
-        return next(found).requests
+        return read_number(db, _BEFORE, {**named, "last": answer.started})
     return 0
 
 
