@@ -11,7 +11,7 @@ from byok.core.stage import then_raise
 from byok.core.wire.json_body import SurrogateBuffer, parse_json
 
 Item = TypeVar("Item")
-_NO_NAMES: Mapping[str, str] = {}
+NO_NAMES: Mapping[str, str] = {}
 
 
 class AnswerReader(ABC, Generic[Item]):
@@ -22,7 +22,7 @@ class AnswerReader(ABC, Generic[Item]):
     """
 
     def __init__(
-        self, tool_names: Mapping[str, str] = _NO_NAMES, origin: Origin = NO_ORIGIN
+        self, tool_names: Mapping[str, str] = NO_NAMES, origin: Origin = NO_ORIGIN
     ) -> None:
         self._tool_names = tool_names
         self._origin = origin

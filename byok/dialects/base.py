@@ -47,12 +47,7 @@ from byok.dialects.presets import (
     OPENAI_RESPONSES,
 )
 from byok.dialects.rate_limits import read_retry_after
-from byok.dialects.remedies import (
-    Remedy,
-    RemedyTable,
-    change_body,
-    rewrite_chat,
-)
+from byok.dialects.remedies import Remedy, RemedyTable, change_body, rewrite_chat
 
 
 class ModelPage(Struct, frozen=True):
@@ -158,11 +153,15 @@ class Dialect(Codec, Protocol):
         serves: the paths below the base URL that speak a protocol of byok's own /v1,
             such as `chat/completions`: requests to it can be forwarded to them.
         loads_window: a request says with which window its server loads the model.
+        sends_thoughts: the model's earlier reasoning goes back with the next prompt.
+        models_path: the path of the model list, or of its first page.
     """
 
     name: ClassVar[str]
     loads_window: ClassVar[bool] = False
+    sends_thoughts: ClassVar[bool] = False
     serves: ClassVar[frozenset[str]] = frozenset()
+    models_path: ClassVar[str] = "models"
 
     @property
     def second_best(self) -> frozenset[str]:
@@ -171,11 +170,6 @@ class Dialect(Codec, Protocol):
         Where that one is used, requests for them are translated for it.
         """
         return frozenset()
-
-    @property
-    def sends_thoughts(self) -> bool:
-        """Whether the model's earlier reasoning is sent back with the next prompt."""
-        return False
 
     def url(self, base_url: str, path: str) -> str:
         """Return the URL of a path, which may contain a query."""
@@ -193,10 +187,6 @@ class Dialect(Codec, Protocol):
         """Decode an error response: its body, and the wait from its headers."""
         wait = read_retry_after(response.headers, response.received)
         return refusal_of(response.body, response.status, wait, response.received)
-
-    def models_path(self) -> str:
-        """Return the path of the model list, or of its first page."""
-        return "models"
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode a page of the model list; any other JSON is an empty page."""

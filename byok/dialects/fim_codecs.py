@@ -15,6 +15,7 @@ from byok.core.errors import UpstreamError, UpstreamNotJson
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.core.stage import Stage, chain
 from byok.core.wire.json_body import SurrogateBuffer, parse_json
+from byok.core.wire.json_fields import read_objects, read_text
 from byok.core.wire.json_lines import JsonLines
 from byok.core.wire.sse import ServerSentEvent, SSEDecoder
 from byok.dialects.answer_reader import missing_end
@@ -30,7 +31,7 @@ from byok.dialects.next_edit_formats import format_of, named_format
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import with_options
 from byok.dialects.openai_chat.answer import OpenAIAnswer
-from byok.dialects.openai_chat.chunks import read_usage, string
+from byok.dialects.openai_chat.chunks import read_usage
 from byok.dialects.presets import OLLAMA, preset_of
 from byok.dialects.remedies import RemedyTable, drop_row
 
@@ -85,17 +86,17 @@ class FimAnswer:
 
     def _text_of(self, chunk: dict[str, Any]) -> str:
         self._spoke = True
-        choices = chunk.get("choices")
-        if isinstance(choices, list):
-            choice: dict[str, Any] = next(filter(_is_first, choices), {})
-            if reason := string(choice.get("finish_reason")):
+        if isinstance(chunk.get("choices"), list):
+            choices = read_objects(chunk, "choices")
+            choice = next((one for one in choices if not one.get("index")), {})
+            if reason := read_text(choice, "finish_reason"):
                 self._finish = _FINISH.get(reason, FinishReason.STOP)
-            return string(choice.get("text"))
+            return read_text(choice, "text")
         if chunk.get("stop") is True:
             limited = chunk.get("stopped_limit") is True  # of older servers
-            kind = "limit" if limited else string(chunk.get("stop_type"))
+            kind = "limit" if limited else read_text(chunk, "stop_type")
             self._finish = _FINISH.get(kind, FinishReason.STOP)
-        return string(chunk.get("content"))
+        return read_text(chunk, "content")
 
     def _finish_events(self) -> list[StreamEvent]:
         self._done = True
@@ -111,10 +112,6 @@ def _parse(data: bytes) -> Any:
         return parse_json(data, keep_halves=True)
     except (ValueError, RecursionError) as error:
         raise UpstreamNotJson("a part of its answer is not JSON.") from error
-
-
-def _is_first(choice: Any) -> bool:
-    return isinstance(choice, dict) and not choice.get("index")
 
 
 _CAPS = ("max_tokens", "n_predict")

@@ -16,6 +16,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from byok.core.wire.json_fields import read_object
 from byok.dialects.families import family_name
 from byok.dialects.model_facts import (
     EFFORTS,
@@ -330,8 +331,7 @@ def _writes_text(given: Any) -> bool:
 
 
 def _models_dev_row(given: Mapping[str, Any]) -> Row:
-    limit, cost = given["limit"], given.get("cost")
-    costs = cost if isinstance(cost, dict) else {}
+    limit, costs = given["limit"], read_object(given, "cost")
     seen = given["modalities"].get("input")
     facts = {
         "images": "image" in seen if isinstance(seen, list) else None,

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.late import compile_late
+from byok.core.wire.json_fields import read_object, read_objects
 
 _UNITS = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNIT = r"(?:ms|milli|[smhd])"
@@ -97,11 +98,10 @@ def quotas_exceeded(error: Any) -> str:
     names = [
         violation.get("quotaId")
         for detail in read_details(error)
-        for violation in _objects(detail.get("violations"))
+        for violation in read_objects(detail, "violations")
     ]
-    for detail in read_details(error):
-        if isinstance(metadata := detail.get("metadata"), dict):
-            names.append(metadata.get("quota_limit"))
+    details = read_details(error)
+    names += [read_object(detail, "metadata").get("quota_limit") for detail in details]
     return " ".join(name for name in names if isinstance(name, str))
 
 
@@ -174,8 +174,8 @@ def _places(error: Any) -> Iterator[Json]:
     """Give the error, and what a router or a detail adds to it."""
     if isinstance(error, dict):
         yield error
-        yield from _objects([error.get("metadata")])
-    yield from _objects([detail.get("metadata") for detail in read_details(error)])
+        yield read_object(error, "metadata")
+    yield from (read_object(detail, "metadata") for detail in read_details(error))
 
 
 def _field(value: Any) -> float | None:
@@ -185,14 +185,9 @@ def _field(value: Any) -> float | None:
     return float(value) if is_number and 0 <= value < _EPOCH else None
 
 
-def read_details(error: Any) -> Iterator[Json]:
-    """Give the details of an error (`google.rpc.Status`)."""
-    return _objects(error.get("details") if isinstance(error, dict) else None)
-
-
-def _objects(values: Any) -> Iterator[Json]:
-    found = values if isinstance(values, list) else ()
-    return (value for value in found if isinstance(value, dict))
+def read_details(error: Any) -> list[dict[str, Any]]:
+    """Return the details of an error (`google.rpc.Status`)."""
+    return read_objects(error, "details")
 
 
 def _seconds(text: str) -> float | None:

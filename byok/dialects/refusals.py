@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from byok.core.chat import Json
 from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.core.late import compile_late
 from byok.dialects.presets import OLLAMA, preset_of
@@ -529,8 +528,7 @@ def _read_google(error: Any) -> Refusal | None:
     Their messages say "exceeded your current quota" of every limit, also of those for
     a minute, so only the name of the quota tells how long it takes.
     """
-    details: list[Json] = [*read_details(error)]
-    if not details:
+    if not (details := read_details(error)):
         return None
     quotas = quotas_exceeded(error).lower()
     message = error.get("message") if isinstance(error, dict) else None

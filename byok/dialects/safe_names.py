@@ -7,6 +7,7 @@ which keeps the prompt prefix, and with it the upstream's prompt cache, unchange
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from byok.core.chat import (
     TextPart,
     ToolResult,
 )
+from byok.core.wire.json_fields import parse_object
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -140,6 +142,12 @@ def result_text(result: ToolResult) -> str:
     if result.is_error and not content.lstrip().lower().startswith(_ERROR_WORDS):
         return f"ERROR: {content}"
     return content
+
+
+def read_arguments(arguments: str) -> dict[str, Any]:
+    """Return the arguments of a call; a text that is no object becomes one field."""
+    found = parse_object(arguments)
+    return {"arguments": arguments} if found is None else found
 
 
 def move_images(messages: Iterable[Message]) -> Iterator[Message]:

@@ -309,7 +309,7 @@ async def fetch_models(sender: Sender, api: Api) -> list[ModelFacts]:
         UpstreamError: a page is missing, no JSON or too large, or it took too long.
     """
     found: dict[str, ModelFacts] = {}
-    path, paths = api.dialect.models_path(), set[str]()
+    path, paths = api.dialect.models_path, set[str]()
     try:
         async with asyncio.timeout(_SECONDS):
             while path and path not in paths and len(paths) < _MAX_PAGES:
@@ -348,7 +348,7 @@ async def find_answering(
     transport = transports.by(Route())
 
     async def probe(api: Api) -> bool:
-        url = api.url(api.dialect.models_path())
+        url = api.url(api.dialect.models_path)
         request = httpx.Request("GET", url, headers=dict(api.dialect.headers("")))
         try:
             async with asyncio.timeout(seconds):

@@ -39,7 +39,7 @@ from byok.core.chat import (
 )
 from byok.core.events import Citation, Notice
 from byok.core.record import current_record
-from byok.core.wire.json_body import parse_json
+from byok.core.wire.json_fields import parse_object
 from byok.upstream.toolcalls.provider_data import call_key, conversations
 from byok.upstream.window.estimate import weigh
 
@@ -219,8 +219,7 @@ class OwnTurn:
         if self._rounds >= MOST_ROUNDS or place >= _MOST_CALLS:
             return OwnResult(_TOO_MANY, "", is_error=True)
         try:
-            given = parse_json(call.arguments.encode("utf-8", "surrogatepass"))
-            arguments = given if isinstance(given, dict) else {}
+            arguments = parse_object(call.arguments) or {}
             return await self._tools[call.name].run(arguments)
         except Exception:  # a bug in one tool; the rest of the answer is of use
             _log.exception("%s failed", call.name)

@@ -68,7 +68,7 @@ def _check_use(settings: Settings) -> None:
         key_wanted(name, section)
         if section.type != "demo":
             spec = make_spec(name, section, settings)
-            url = spec.api.url(spec.api.dialect.models_path())
+            url = spec.api.url(spec.api.dialect.models_path)
             httpx.Request("GET", url, headers=dict(spec.headers))
 
 

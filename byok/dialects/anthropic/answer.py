@@ -19,6 +19,7 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.json_fields import read_object, read_objects, read_text
 from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import (
     MESSAGES,
@@ -93,8 +94,7 @@ class UsageCounter:
         """Read a usage object; anything else is ignored."""
         if not isinstance(usage, dict):
             return
-        details = usage.get("output_tokens_details")
-        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+        thinking = read_object(usage, "output_tokens_details").get("thinking_tokens")
         found = {name: usage.get(name) for name in _COUNTS} | {"thinking": thinking}
         for name, value in found.items():
             if type(value) is int and value > 0:
@@ -174,13 +174,13 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         if kind == "input_json_delta":
             if index in self._calls:
                 self._calls[index] = None  # the arguments come in pieces
-                arguments = _string(delta.get("partial_json"))
+                arguments = read_text(delta, "partial_json")
                 self._out.append(ToolCallDelta(index, "", "", arguments))
         elif kind == "thinking_delta":
-            if text := self._thought(index).think(_string(delta.get("thinking"))):
+            if text := self._thought(index).think(read_text(delta, "thinking")):
                 self._out.append(ThinkingDelta(text))
         elif kind == "signature_delta":
-            self._thought(index).sign(_string(delta.get("signature")))
+            self._thought(index).sign(read_text(delta, "signature"))
         elif kind == "citations_delta":
             self._cite(delta.get("citation"))
 
@@ -247,13 +247,12 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
 
     def _note_finish(self, message: dict[str, Any]) -> None:
         """Note the reason; the start of a stream has none, or one without meaning."""
-        reason = _string(message.get("stop_reason"))
+        reason = read_text(message, "stop_reason")
         if not reason:
             return
         self._finish = _FINISH.get(reason, FinishReason.STOP)
         self._fills_window = reason == _WINDOW_EXCEEDED
-        details = message.get("stop_details")
-        if isinstance(details, dict) and (why := _string(details.get("explanation"))):
+        if why := read_text(read_object(message, "stop_details"), "explanation"):
             self._rest()
             self._out.append(Notice(f"The model gives as its reason: {why}"))
         if reason == "pause_turn":
@@ -266,17 +265,16 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         match block.get("type"):
             case "text":
                 self._say(block.get("text"))
-                citations = block.get("citations")
-                for citation in citations if isinstance(citations, list) else ():
+                for citation in read_objects(block, "citations"):
                     self._cite(citation)
             case "tool_use":
                 self._calls[index] = block.get("input")
-                name, call_id = _string(block.get("name")), _string(block.get("id"))
+                name, call_id = read_text(block, "name"), read_text(block, "id")
                 name = self._tool_names.get(name, name)
                 self._out.append(ToolCallDelta(index, call_id, name))
             case "thinking":
                 self._thoughts[index] = thought = ThinkingBlock(dict(block))
-                if text := thought.think(_string(block.get("thinking"))):
+                if text := thought.think(read_text(block, "thinking")):
                     self._out.append(ThinkingDelta(text))
             case "redacted_thinking":
                 self._thoughts[index] = ThinkingBlock(dict(block))
@@ -304,8 +302,8 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
 
     def _cite(self, citation: Any) -> None:
         """Note a source on the web; documents of the prompt have no address."""
-        if isinstance(citation, dict) and (url := _string(citation.get("url"))):
-            self._out.append(Citation(url, _string(citation.get("title"))))
+        if isinstance(citation, dict) and (url := read_text(citation, "url")):
+            self._out.append(Citation(url, read_text(citation, "title")))
 
     def _rest(self) -> None:
         """Give the text that was held back: half an emoji."""
@@ -322,7 +320,3 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
             self._out.append(usage)
         finish = self._finish or FinishReason.STOP
         self._out.append(Finish(finish, fills_window=self._fills_window))
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""

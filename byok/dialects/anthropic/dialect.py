@@ -8,17 +8,13 @@ from urllib.parse import quote
 from byok.core.chat import ChatRequest
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
+from byok.core.wire.json_fields import read_object, read_objects, read_text
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.anthropic.answer import AnthropicAnswer
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.anthropic.request import encode_request
-from byok.dialects.base import (
-    Dialect,
-    ModelPage,
-    Target,
-    UpstreamRequest,
-)
-from byok.dialects.model_facts import EFFORTS, ModelFacts
+from byok.dialects.base import Dialect, ModelPage, Target, UpstreamRequest
+from byok.dialects.model_facts import EFFORTS, ModelFacts, read_flag
 from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
 
@@ -31,23 +27,17 @@ _SANE = range(512, 2**31)
 
 def read_models(body: Any) -> ModelPage:
     """Decode `{"data": [{"id", ...}], "has_more", "last_id"}`; see "List Models"."""
-    body = body if isinstance(body, dict) else {}
-    rows = body.get("data")
-    found = tuple(
-        _facts(row)
-        for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]
-    )
-    last = body.get("last_id")
-    if body.get("has_more") is True and isinstance(last, str) and last:
+    rows = read_objects(body, "data")
+    found = tuple(_facts(row) for row in rows if read_text(row, "id"))
+    last = read_text(body, "last_id")
+    if last and body.get("has_more") is True:
         return ModelPage(found, f"{FIRST_PAGE}&after_id={quote(last, safe='')}")
     return ModelPage(found)
 
 
 def _facts(row: dict[str, Any]) -> ModelFacts:
-    able = row.get("capabilities")
-    able = able if isinstance(able, dict) else {}
-    thinking, effort = _inner(able, "thinking"), _inner(able, "effort")
+    able = read_object(row, "capabilities")
+    thinking, effort = read_object(able, "thinking"), read_object(able, "effort")
     efforts = tuple(name for name in EFFORTS if _supports(effort, name))
     return ModelFacts(
         row["id"],
@@ -56,19 +46,13 @@ def _facts(row: dict[str, Any]) -> ModelFacts:
         images=_supports(able, "image_input"),
         thinking=_supports(able, "thinking"),
         efforts=efforts,
-        adaptive_thinking=_supports(_inner(thinking, "types"), "adaptive"),
+        adaptive_thinking=_supports(read_object(thinking, "types"), "adaptive"),
     )
-
-
-def _inner(node: dict[str, Any], name: str) -> dict[str, Any]:
-    inner = node.get(name)
-    return inner if isinstance(inner, dict) else {}
 
 
 def _supports(node: dict[str, Any], name: str) -> bool | None:
     """Read `{"supported": true}`; None where the API does not say."""
-    supported = _inner(node, name).get("supported")
-    return supported if isinstance(supported, bool) else None
+    return read_flag(read_object(node, name).get("supported"))
 
 
 def _size(value: Any) -> int:
@@ -83,7 +67,9 @@ class AnthropicMessages(Dialect):
     """Dialect: the Messages API, which all its servers speak alike."""
 
     name: ClassVar[str] = ANTHROPIC
+    sends_thoughts: ClassVar[bool] = True  # all, as they were signed
     serves: ClassVar[frozenset[str]] = frozenset({"messages", "messages/count_tokens"})
+    models_path: ClassVar[str] = FIRST_PAGE
     remedies: ClassVar[RemedyTable] = REMEDIES
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
@@ -94,11 +80,6 @@ class AnthropicMessages(Dialect):
         """Decode the events of a message, or one whole message."""
         return chain(SSEDecoder(), AnthropicAnswer(sent.tool_names, sent.origin))
 
-    @property
-    def sends_thoughts(self) -> bool:
-        """Whether earlier reasoning is sent back: all of it, as it was signed."""
-        return True
-
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the version is needed with and without a key."""
         headers = {
@@ -106,10 +87,6 @@ class AnthropicMessages(Dialect):
             "anthropic-version": _VERSION,
         }
         return headers | {"x-api-key": key} if key else headers
-
-    def models_path(self) -> str:
-        """Return the path of the first page."""
-        return FIRST_PAGE
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode a page of the list, with windows, limits and capabilities."""

@@ -24,16 +24,20 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.core.wire.json_body import parse_json
 from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
-from byok.dialects.safe_names import Aliases, IdRule, spell_name
+from byok.dialects.safe_names import (
+    NO_OUTPUT,
+    Aliases,
+    IdRule,
+    read_arguments,
+    spell_name,
+)
 
 Block: TypeAlias = dict[str, Any]
 
 _IDS = IdRule(64, is_plain=True)
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _ODD_IMAGE = "[a picture stood here, in a format that this API does not take]"
-_NO_OUTPUT = "(no output)"
 _NO_WORDS = "(no text)"
 # The fields of the blocks that come back; the last one must not be empty.
 _SIGNED = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
@@ -84,7 +88,7 @@ class Conversation(Struct):
                         "id": self.ids.alias(call_id),
                         "name": self.names.alias(name),
                     }
-                    input_ = _read_arguments(arguments)
+                    input_ = read_arguments(arguments)
                     blocks.append({"type": "tool_use", **call, "input": input_})
                 case TextPart(text=text):
                     blocks.append(_text(text))
@@ -147,7 +151,7 @@ def _image(image: ImagePart) -> Block:
 
 def _result_content(result: ToolResult) -> str | list[Block]:
     """Return the content of a result; errors without any are refused."""
-    content = result.content if result.content.strip() else _NO_OUTPUT
+    content = result.content if result.content.strip() else NO_OUTPUT
     if not result.images:
         return content
     return [_text(content), *map(_image, result.images)]
@@ -169,15 +173,6 @@ def _thinking(part: ThinkingPart, origin: Origin) -> list[Block]:
     if not is_whole or not all(isinstance(value, str) for value in fields.values()):
         return []
     return [{"type": kind, **fields}]
-
-
-def _read_arguments(arguments: str) -> dict[str, Any]:
-    """Parse the arguments of a call; text that is no object becomes one field."""
-    try:
-        parsed = parse_json(arguments.encode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        parsed = None
-    return parsed if isinstance(parsed, dict) else {"arguments": arguments}
 
 
 def _strip_end(blocks: list[Block]) -> None:

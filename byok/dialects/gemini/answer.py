@@ -25,9 +25,11 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.json_fields import objects_in, read_object, read_objects, read_text
 from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import AnswerReader, read_error_body
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import read_positive
 
 # Chunks of Gemini's answer: the common ones quickly, and those that are malformed.
 
@@ -153,6 +155,9 @@ def failure_of(reason: str, *, said: str = "") -> UpstreamGarbled | None:
 # What Gemini tells about an answer: token counts, and the pages it rests on.
 
 
+_COUNTS = ("prompt", "toolUsePrompt", "candidates", "thoughts", "cachedContent")
+
+
 def read_usage(usage: Any) -> Usage | None:
     """Decode usageMetadata; None where it has no counts.
 
@@ -161,12 +166,13 @@ def read_usage(usage: Any) -> Usage | None:
     """
     if not isinstance(usage, dict):
         return None
-    thoughts = _count(usage, "thoughtsTokenCount")
-    prompt = _count(usage, "promptTokenCount")
+    prompt, tools, answer, thoughts, cached = (
+        read_positive(usage.get(f"{name}TokenCount")) for name in _COUNTS
+    )
     read = Usage(
-        prompt + _count(usage, "toolUsePromptTokenCount"),
-        _count(usage, "candidatesTokenCount") + thoughts,
-        _count(usage, "cachedContentTokenCount"),
+        prompt + tools,
+        answer + thoughts,
+        cached,
         reasoning_tokens=thoughts,
         cache_told=True,  # it leaves out a count of 0
     )
@@ -178,7 +184,7 @@ def read_sources(candidate: Json, sources: dict[str, str]) -> None:
     for page in (
         *_grounding(candidate),
         *_citations(candidate),
-        *_rows(candidate.get("urlContextMetadata"), "urlMetadata"),
+        *read_objects(candidate.get("urlContextMetadata"), "urlMetadata"),
     ):
         url = page.get("uri") or page.get("retrievedUrl")
         title = page.get("title")
@@ -188,28 +194,15 @@ def read_sources(candidate: Json, sources: dict[str, str]) -> None:
 
 def _grounding(candidate: Json) -> Iterator[Json]:
     """Yield the pages of a search, of a file store or of a map."""
-    for chunk in _rows(candidate.get("groundingMetadata"), "groundingChunks"):
+    for chunk in read_objects(candidate.get("groundingMetadata"), "groundingChunks"):
         for kind in ("web", "retrievedContext", "maps"):
-            if isinstance(page := chunk.get(kind), dict):
-                yield page
+            yield read_object(chunk, kind)
 
 
 def _citations(candidate: Json) -> Iterator[Json]:
     metadata = candidate.get("citationMetadata")
     for name in ("citationSources", "citations"):  # of the Gemini API, of Vertex AI
-        yield from _rows(metadata, name)
-
-
-def _rows(value: Any, name: str) -> Iterator[Json]:
-    rows = value.get(name) if isinstance(value, dict) else None
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict):
-            yield row
-
-
-def _count(usage: Json, name: str) -> int:
-    value = usage.get(name)
-    return value if type(value) is int and value > 0 else 0
+        yield from read_objects(metadata, name)
 
 
 # Arguments of a tool call that come in pieces, each at a path in the object.
@@ -245,9 +238,9 @@ class PartialArguments:
         Raises:
             UpstreamGarbled: a path leads through a value that is no object or array.
         """
-        for piece in pieces if isinstance(pieces, list) else ():
-            if isinstance(piece, dict) and isinstance(piece.get("jsonPath"), str):
-                self._take(piece["jsonPath"], piece)
+        for piece in objects_in(pieces):
+            if isinstance(path := piece.get("jsonPath"), str):
+                self._take(path, piece)
 
     def text(self, *, is_whole: bool = True) -> str:
         """Return the JSON so far; that of a call that never ended is left open."""
@@ -397,20 +390,16 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
             self._usage = usage
         if "promptFeedback" in chunk:
             self._note_blocked(chunk["promptFeedback"])
-        candidates = chunk.get("candidates")
-        for candidate in candidates if isinstance(candidates, list) else ():
-            if isinstance(candidate, dict) and not candidate.get("index"):
+        for candidate in read_objects(chunk, "candidates"):
+            if not candidate.get("index"):
                 self._candidate(candidate)
 
     def _candidate(self, candidate: dict[str, Any]) -> None:
-        content = candidate.get("content")
-        parts = content.get("parts") if isinstance(content, dict) else None
-        for part in parts if isinstance(parts, list) else ():
-            if isinstance(part, dict):
-                self._part(part)
+        for part in read_objects(candidate.get("content"), "parts"):
+            self._part(part)
         if len(candidate) > 1:
-            if isinstance(reason := candidate.get("finishReason"), str) and reason:
-                self._note_finish(reason, candidate.get("finishMessage"))
+            if reason := read_text(candidate, "finishReason"):
+                self._note_finish(reason, read_text(candidate, "finishMessage"))
             read_sources(candidate, self._sources)
 
     def _part(self, part: dict[str, Any]) -> None:
@@ -464,8 +453,7 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
 
     def _call(self, call: dict[str, Any], signature: Any) -> None:
         """Decode a call: whole, or the next pieces of one."""
-        name = call.get("name")
-        if not isinstance(name, str) or not name:
+        if not (name := read_text(call, "name")):
             if self._partial:
                 self._partial.feed(call.get("partialArgs"))
                 if call.get("willContinue") is not True:
@@ -474,13 +462,13 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
         self._close_call(is_whole=False)
         self._spoke = True
         self._calls += 1
-        id_ = call.get("id") if isinstance(call.get("id"), str) else ""
+        id_ = read_text(call, "id")
         data = {"thoughtSignature": signature, "id": id_}
         data = {key: value for key, value in data.items() if value}
         args = call.get("args")
         delta = ToolCallDelta(
             self._calls,
-            id_ or "",
+            id_,
             self._tool_names.get(name, name),
             provider_data=ProviderData(self._origin, data) if data else None,
         )
@@ -499,9 +487,8 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
             arguments = partial.text(is_whole=is_whole)
             self._out.append(ToolCallDelta(self._calls, arguments=arguments))
 
-    def _note_finish(self, reason: str, message: Any) -> None:
+    def _note_finish(self, reason: str, said: str) -> None:
         """Note the reason; an answer with tools of Google's may have several."""
-        said = message if isinstance(message, str) else ""
         if reason == NO_REASON:
             return
         if error := failure_of(reason, said=said):
@@ -516,10 +503,9 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
             self._notices.append(Notice(unknown_sentence(reason)))
 
     def _note_blocked(self, feedback: Any) -> None:
-        reason = feedback.get("blockReason") if isinstance(feedback, dict) else None
-        if isinstance(reason, str) and reason:
-            said = feedback.get("blockReasonMessage")
-            words = blocked_sentence(reason, said=said if isinstance(said, str) else "")
+        if reason := read_text(feedback, "blockReason"):
+            said = read_text(feedback, "blockReasonMessage")
+            words = blocked_sentence(reason, said=said)
             self._notices.append(Notice(words, RefusalKind.CONTENT_FILTER.value))
             self._finish = FinishReason.CONTENT_FILTER
 

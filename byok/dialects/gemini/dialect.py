@@ -8,13 +8,9 @@ from urllib.parse import quote
 from byok.core.chat import ChatRequest
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
+from byok.core.wire.json_fields import read_objects, read_text
 from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import (
-    Dialect,
-    ModelPage,
-    Target,
-    UpstreamRequest,
-)
+from byok.dialects.base import Dialect, ModelPage, Target, UpstreamRequest
 from byok.dialects.chat_changes import presumed_remedies
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.remedies import REMEDIES
@@ -33,19 +29,15 @@ _GENERATES = "generateContent"
 
 def read_models(body: Any) -> ModelPage:
     """Decode a page of `GET models`; models that generate no text are left out."""
-    body = body if isinstance(body, dict) else {}
-    rows, token = body.get("models"), body.get("nextPageToken")
-    found = [row for row in rows if _is_usable(row)] if isinstance(rows, list) else []
-    is_last = not isinstance(token, str) or not token
-    path = "" if is_last else f"{MODELS_PATH}&pageToken={quote(str(token), safe='')}"
-    return ModelPage(tuple(map(_facts, found)), path)
+    found = map(_facts, filter(_is_usable, read_objects(body, "models")))
+    token = read_text(body, "nextPageToken")
+    path = f"{MODELS_PATH}&pageToken={quote(token, safe='')}" if token else ""
+    return ModelPage(tuple(found), path)
 
 
-def _is_usable(row: Any) -> bool:
-    if not isinstance(row, dict):
-        return False
-    name, methods = row.get("name"), row.get("supportedGenerationMethods")
-    is_named = isinstance(name, str) and name.removeprefix(_FOLDER) != ""
+def _is_usable(row: dict[str, Any]) -> bool:
+    methods = row.get("supportedGenerationMethods")
+    is_named = read_text(row, "name").removeprefix(_FOLDER) != ""
     return is_named and (not isinstance(methods, list) or _GENERATES in methods)
 
 
@@ -68,6 +60,7 @@ class Gemini(Dialect):
     """Dialect: models/MODEL:streamGenerateContent."""
 
     name: ClassVar[str] = GEMINI
+    models_path: ClassVar[str] = MODELS_PATH
     remedies: ClassVar[RemedyTable] = REMEDIES
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
@@ -88,10 +81,6 @@ class Gemini(Dialect):
         if key.startswith(_OAUTH):
             return headers | {"Authorization": f"Bearer {key}"}
         return headers | {"x-goog-api-key": key} if key else headers
-
-    def models_path(self) -> str:
-        """Return the path of the first page of the list."""
-        return MODELS_PATH
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode a page of the list, with the limits of each model."""

@@ -7,6 +7,7 @@ from typing import Any
 from byok.core.chat import Json
 from byok.core.errors import RefusalKind
 from byok.core.wire.json_body import write_json
+from byok.core.wire.json_fields import read_objects
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
@@ -34,8 +35,8 @@ def read_tools(body: Json) -> list[Any]:
     """Return the functions offered in a body; tools of Google's are none."""
     return [
         function
-        for tool in _objects(body.get("tools"))
-        for function in _objects(tool.get("functionDeclarations"))
+        for tool in read_objects(body, "tools")
+        for function in read_objects(tool, "functionDeclarations")
     ]
 
 
@@ -76,16 +77,10 @@ def conversation_version(body: Json) -> str:
     return digest_of(first)
 
 
-def _objects(value: Any) -> Iterator[Json]:
-    for item in value if isinstance(value, list) else ():
-        if isinstance(item, dict):
-            yield item
-
-
 def _narrow_tool(tool: Any) -> Any:
     if not isinstance(tool, dict) or "functionDeclarations" not in tool:
         return tool  # one of Google's own
-    narrow = [*map(_narrow, _objects(tool["functionDeclarations"]))]
+    narrow = [*map(_narrow, read_objects(tool, "functionDeclarations"))]
     return {**tool, "functionDeclarations": narrow}
 
 

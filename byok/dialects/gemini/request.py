@@ -29,7 +29,13 @@ from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.gemini.answer import OPAQUE
 from byok.dialects.model_facts import nearest_effort, unsent_effort
-from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name, wants_signatures
+from byok.dialects.safe_names import (
+    NO_OUTPUT,
+    NOT_CHECKED,
+    Aliases,
+    spell_name,
+    wants_signatures,
+)
 from byok.dialects.schemas import write_schema
 
 # Gemini: a turn of the model, given back with what the model sent beside it.
@@ -148,7 +154,6 @@ def _args(arguments: str) -> Any:
 
 
 _NO_WORDS = "(no words)"
-_NO_OUTPUT = "(no output)"
 # Source: Gemini API, Image understanding.
 _PICTURES = frozenset(
     ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
@@ -236,7 +241,7 @@ class GeminiContents:
             **({"id": id_} if id_ else {}),
             "name": self._names.alias(result.name),
             "response": {
-                "error" if result.is_error else "output": result.content or _NO_OUTPUT
+                "error" if result.is_error else "output": result.content or NO_OUTPUT
             },
         }
         for number, image in enumerate(result.images, 1):

@@ -19,14 +19,13 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.wire.json_body import SurrogateBuffer, write_json
-from byok.dialects.answer_reader import AnswerReader
+from byok.core.wire.json_fields import read_object, read_objects, read_text
+from byok.dialects.answer_reader import NO_NAMES, AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
-from byok.dialects.openai_chat.chunks import string
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt
-_NO_NAMES: Mapping[str, str] = {}
 REASONING = {"thinking": True}  # provider data: the text itself is what goes back
 
 
@@ -34,7 +33,7 @@ class OllamaAnswer(AnswerReader[Any]):
     """Stage[Any, StreamEvent]: decodes the lines of an answer."""
 
     def __init__(
-        self, tool_names: Mapping[str, str] = _NO_NAMES, origin: Origin = NO_ORIGIN
+        self, tool_names: Mapping[str, str] = NO_NAMES, origin: Origin = NO_ORIGIN
     ) -> None:
         super().__init__(tool_names, origin)
         self._thinking = SurrogateBuffer()
@@ -66,15 +65,13 @@ class OllamaAnswer(AnswerReader[Any]):
         if not isinstance(message, dict):
             message = _prompt_answer(line)
         self._spoke = True
-        if thought := self._thinking.feed(string(message.get("thinking"))):
+        if thought := self._thinking.feed(read_text(message, "thinking")):
             self._thinks, self._plain = True, False
             self._out.append(ThinkingDelta(thought))
-        self._say(self._text.feed(string(message.get("content"))))
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict):
-                self._end_thinking()
-                self._out.append(self._call(call))
+        self._say(self._text.feed(read_text(message, "content")))
+        for call in read_objects(message, "tool_calls"):
+            self._end_thinking()
+            self._out.append(self._call(call))
         if line.get("done") is True:
             self._read_end(line)
 
@@ -95,17 +92,16 @@ class OllamaAnswer(AnswerReader[Any]):
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
         """Decode a call, which is always whole; its own index may be missing or 0."""
-        raw = call.get("function")
-        function: dict[str, Any] = raw if isinstance(raw, dict) else {}
-        arguments, name = function.get("arguments"), string(function.get("name"))
+        function = read_object(call, "function")
+        arguments, name = function.get("arguments"), read_text(function, "name")
         if not isinstance(arguments, str):
             arguments = write_json(arguments or {}).decode()
         index, self._calls = self._calls, self._calls + 1
         called = self._tool_names.get(name, name)
-        return ToolCallDelta(index, string(call.get("id")), called, arguments)
+        return ToolCallDelta(index, read_text(call, "id"), called, arguments)
 
     def _read_end(self, line: dict[str, Any]) -> None:
-        reason = string(line.get("done_reason"))
+        reason = read_text(line, "done_reason")
         if reason in _NOTHING_SAID:
             raise UpstreamEmpty(
                 f"it only answered that the model was told to {reason}.", retryable=True

@@ -13,6 +13,7 @@ from byok.core.chat import ChatRequest, Json
 from byok.core.errors import RefusalKind, UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
+from byok.core.wire.json_fields import read_object, read_objects, read_text
 from byok.core.wire.json_lines import JsonLines
 from byok.dialects.base import (
     Dialect,
@@ -77,9 +78,7 @@ _LOCAL_LAYERS = 4  # at most every fourth layer is taken to see the whole window
 
 def read_models(body: Any) -> tuple[ModelFacts, ...]:
     """Decode the list; models that only embed are left out."""
-    rows = body.get("models") if isinstance(body, dict) else None
-    rows = rows if isinstance(rows, list) else []
-    found = (_list_row(row) for row in rows if isinstance(row, dict))
+    found = map(_list_row, read_objects(body, "models"))
     return tuple(facts for facts in found if facts is not None)
 
 
@@ -87,15 +86,12 @@ def read_probe(body: Any, model: str) -> ModelFacts:
     """Decode a description, or the list of loaded models."""
     if not isinstance(body, dict):
         return ModelFacts(model)
-    if isinstance(rows := body.get("models"), list):
-        wanted = (model, f"{model}{_LATEST}")
-        named = (row for row in rows if isinstance(row, dict))
-        row = next((row for row in named if _name(row) in wanted), {})
+    if isinstance(body.get("models"), list):
+        wanted, rows = (model, f"{model}{_LATEST}"), read_objects(body, "models")
+        row = next((row for row in rows if _name(row) in wanted), {})
         return ModelFacts(model, loaded_window=read_positive(row.get("context_length")))
-    info = body.get("model_info")
-    info = info if isinstance(info, dict) else {}
-    settings = body.get("parameters")
-    preset = _NUM_CTX.search(settings) if isinstance(settings, str) else None
+    info = read_object(body, "model_info")
+    preset = _NUM_CTX.search(read_text(body, "parameters"))
     return ModelFacts(
         model,
         window=read_positive(_of_family(info, "context_length")),
@@ -109,9 +105,8 @@ def _list_row(row: Json) -> ModelFacts | None:
     capabilities = row.get("capabilities")
     if isinstance(capabilities, list) and "completion" not in capabilities:
         return None
-    details, name = row.get("details"), _name(row)
-    window = details.get("context_length") if isinstance(details, dict) else 0
-    if not isinstance(name, str) or not name:
+    window = read_object(row, "details").get("context_length")
+    if not isinstance(name := _name(row), str) or not name:
         return None
     # The list misses what only the template inside a model's file tells.
     able: dict[str, Any] = {n: True for n, has in _capabilities(row).items() if has}
@@ -175,12 +170,9 @@ class Ollama(Dialect):
 
     name: ClassVar[str] = OLLAMA
     loads_window: ClassVar[bool] = True
+    sends_thoughts: ClassVar[bool] = True  # beside tool calls
+    models_path: ClassVar[str] = TAGS
     remedies: ClassVar[RemedyTable] = REMEDIES
-
-    @property
-    def sends_thoughts(self) -> bool:
-        """Reasoning goes back beside tool calls."""
-        return True
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a request of `/api/chat`."""
@@ -210,10 +202,6 @@ class Ollama(Dialect):
                 "lists those that are there."
             )
         return error
-
-    def models_path(self) -> str:
-        """Return the path of the list of local models."""
-        return TAGS
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode the list, which has one page."""

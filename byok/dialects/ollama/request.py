@@ -27,13 +27,14 @@ from byok.core.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.core.wire.json_body import parse_json, write_json
+from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
     ANY_ID,
     Aliases,
     move_images,
+    read_arguments,
     result_text,
     spell_name,
 )
@@ -167,7 +168,7 @@ def _assistant(
             "id": ids.alias(part.id),
             "function": {
                 "name": names.alias(part.name),
-                "arguments": _arguments(part.arguments),
+                "arguments": read_arguments(part.arguments),
             },
         }
         for part in message.parts
@@ -194,12 +195,3 @@ def _thoughts(message: Message, target: Target, *, has_calls: bool) -> str:
         and part.provider_data is not None
         and part.provider_data.origin == target.origin
     )
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    """Return the object; what cannot be read as one stays a text."""
-    try:
-        value = parse_json(text.encode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"arguments": text}

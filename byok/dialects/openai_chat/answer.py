@@ -17,12 +17,9 @@ from byok.core.events import (
     ToolCallDelta,
 )
 from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.json_fields import read_object, read_text
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import (
-    AnswerReader,
-    missing_end,
-    read_error_body,
-)
+from byok.dialects.answer_reader import AnswerReader, missing_end, read_error_body
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import (
     DETAILS,
@@ -36,7 +33,6 @@ from byok.dialects.openai_chat.chunks import (
     read_usage,
     reasoning,
     stricter_finish,
-    string,
     texts,
 )
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
@@ -178,7 +174,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
         elif isinstance(content, list):
             self._content_parts(content)
         elif isinstance(audio := part.get("audio"), dict):  # of models that speak
-            self._say(self._text.feed(string(audio.get("transcript"))))
+            self._say(self._text.feed(read_text(audio, "transcript")))
         if isinstance(refusal := part.get("refusal"), str):
             self._say(self._text.feed(refusal))
         if part.get("annotations"):
@@ -228,9 +224,8 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
         self._plain = self._think is None
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
-        raw, index = call.get("function"), call.get("index")
-        function: dict[str, Any] = raw if isinstance(raw, dict) else {}
-        arguments, name = function.get("arguments"), string(function.get("name"))
+        function, index = read_object(call, "function"), call.get("index")
+        arguments, name = function.get("arguments"), read_text(function, "name")
         extra = call.get("extra_content")
         if not isinstance(arguments, str):
             written = (
@@ -239,7 +234,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             arguments = written.decode()
         return ToolCallDelta(
             index if isinstance(index, int) else None,
-            string(call.get("id")),
+            read_text(call, "id"),
             self._tool_names.get(name, name),
             arguments,
             # Gemini's signature

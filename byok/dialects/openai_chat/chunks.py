@@ -7,7 +7,9 @@ from typing import Any
 from byok.core.chat import Json
 from byok.core.errors import UpstreamGarbled
 from byok.core.events import Citation, FinishReason, Usage
+from byok.core.wire.json_fields import objects_in, read_text
 from byok.dialects import answer_reader
+from byok.dialects.model_facts import read_positive
 
 DETAILS = "reasoning_details"
 # The last is Copilot's.
@@ -65,19 +67,10 @@ def texts(value: Any) -> str:
     """Return a text, or the joined texts and summaries of a list of parts."""
     if isinstance(value, str):
         return value
-    if not isinstance(value, list):
-        return ""
-    found = [
-        string(item.get("text") or item.get("summary"))
-        for item in value
-        if isinstance(item, dict)
-    ]
-    return "".join(found)
-
-
-def string(value: Any) -> str:
-    """Return a string unchanged, "" for anything else."""
-    return value if isinstance(value, str) else ""
+    return "".join(
+        read_text(item, "text") or read_text(item, "summary")
+        for item in objects_in(value)
+    )
 
 
 # Chunks that are not chat completions: errors, and answers in another protocol.
@@ -216,8 +209,10 @@ def read_usage(usage: Any) -> Usage | None:
     """
     if not isinstance(usage, dict):
         return None
-    prompt = _count(usage.get("prompt_tokens") or usage.get("input_tokens"))
-    completion = _count(usage.get("completion_tokens") or usage.get("output_tokens"))
+    prompt = read_positive(usage.get("prompt_tokens") or usage.get("input_tokens"))
+    completion = read_positive(
+        usage.get("completion_tokens") or usage.get("output_tokens")
+    )
     if not prompt and not completion:
         return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
@@ -237,7 +232,10 @@ def _reasoning(usage: Json) -> int:
 
 def _most(places: Iterable[Json], names: Iterable[str]) -> int:
     counts = [
-        _count(place[name]) for place in places for name in names if name in place
+        read_positive(place[name])
+        for place in places
+        for name in names
+        if name in place
     ]
     return max(counts, default=0)
 
@@ -254,10 +252,6 @@ def usage_near_end(answer: bytes) -> Usage | None:
     except (ValueError, RecursionError):
         return None
     return read_usage(usage)
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 # Sources that an answer names: Perplexity's and xAI's lists, and annotations.

@@ -1,20 +1,15 @@
 """The dialect of OpenAI Chat Completions and of compatible APIs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from byok.core.chat import ChatRequest, Json
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
+from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import (
-    Dialect,
-    ModelPage,
-    Probe,
-    Target,
-    UpstreamRequest,
-)
+from byok.dialects.base import Dialect, ModelPage, Probe, Target, UpstreamRequest
 from byok.dialects.chat_changes import presumed_remedies
 from byok.dialects.model_facts import (
     ModelFacts,
@@ -79,25 +74,18 @@ _INNER = ("top_provider", "architecture", "capabilities", "metadata", "limits")
 def read_models(body: Any) -> tuple[ModelFacts, ...]:
     """Decode `GET models`: `{"data": [{"id"}]}`, or the bare array that some send."""
     rows = body.get("data") if isinstance(body, dict) else body
-    if not isinstance(rows, list):
-        return ()
-    return tuple(
-        _facts(row["id"], row)
-        for row in rows[:_MOST]
-        if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]
-    )
+    found = objects_in(rows[:_MOST] if isinstance(rows, list) else None)
+    return tuple(_facts(row["id"], row) for row in found if read_text(row, "id"))
 
 
 def _facts(model: str, row: Json) -> ModelFacts:
     if row.keys() <= _BARE:
         return ModelFacts(model)
-    places = [row, *_objects(row.get(name) for name in _INNER)]
-    hosts = [*_objects(_list(row.get("providers")))]  # of Hugging Face's router
+    places = [row, *objects_in([row.get(name) for name in _INNER])]
+    hosts = read_objects(row, "providers")  # of Hugging Face's router
     both = [*places, *hosts]
-    takes, gives = (
-        _words(places, "input_modalities"),
-        _words(places, "output_modalities"),
-    )
+    takes = _words(places, "input_modalities")
+    gives = _words(places, "output_modalities")
     parameters = _words(places, "supported_parameters", "supported_sampling_parameters")
     features = _words(places, "supported_parameters", "supported_features")
     return ModelFacts(
@@ -119,7 +107,7 @@ def _facts(model: str, row: Json) -> ModelFacts:
         chats=_first(
             _flag(places, "completion_chat", "supports_chat"), _has(gives, "text")
         ),
-        price=_price([*places, *hosts]),
+        price=_price(both),
     )
 
 
@@ -134,7 +122,7 @@ def _smallest(
 
 def _price(places: Iterable[Json]) -> Price | None:
     """Return the prices; of several hosts the highest ones."""
-    tables = [*_objects(place.get("pricing") for place in places)]
+    tables = objects_in([place.get("pricing") for place in places])
     found = [_highest(tables, names) for names in _PRICES]
     return Price(*found) if any(price is not None for price in found) else None
 
@@ -177,14 +165,6 @@ def _first(*flags: bool | None) -> bool | None:
     return next((flag for flag in flags if flag is not None), None)
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _objects(values: Iterable[Any]) -> Iterator[Json]:
-    return (value for value in values if isinstance(value, dict))
-
-
 # The context window of a model that a local server has loaded.
 #
 # The model list does not contain it, and Ollama and LM Studio silently truncate prompts
@@ -203,27 +183,18 @@ def read_loaded_window(body: Any, model: str) -> int:
     settings = body.get("default_generation_settings")
     if isinstance(settings, dict):  # llama.cpp has one model: that of one slot
         return read_positive(settings.get("n_ctx"))
-    rows = body.get("models") or body.get("data")
-    if not isinstance(rows, list):
-        return 0
     wanted = (model, f"{model}{_LATEST}")
-    found = (_read_row(row, wanted) for row in rows if isinstance(row, dict))
-    return next((window for window in found if window), 0)
+    rows = objects_in(body.get("models") or body.get("data"))
+    return next((size for row in rows if (size := _read_row(row, wanted))), 0)
 
 
 def _read_row(row: dict[str, Any], wanted: tuple[str, ...]) -> int:
     """Return the window of a row about one of these names, else 0."""
-    instances = row.get("loaded_instances")
-    if isinstance(instances, list):
-        loaded = [i for i in instances if isinstance(i, dict)]
-        is_any = row.get("key") in wanted
+    if isinstance(row.get("loaded_instances"), list):
+        loaded, is_any = read_objects(row, "loaded_instances"), row.get("key") in wanted
         configs = [i.get("config") for i in loaded if is_any or i.get("id") in wanted]
-        windows = [
-            read_positive(c.get("context_length"))
-            for c in configs
-            if isinstance(c, dict)
-        ]
-        return min(filter(None, windows), default=0)
+        sizes = (config.get("context_length") for config in objects_in(configs))
+        return min(filter(None, map(read_positive, sizes)), default=0)
     name = row.get("model") or row.get("name") or row.get("id")
     if name not in wanted:
         return 0

@@ -21,6 +21,7 @@ from byok.core.events import (
     ToolCallDelta,
 )
 from byok.core.wire.json_body import SurrogateBuffer, parse_json
+from byok.core.wire.json_fields import read_object, read_text
 from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
@@ -29,7 +30,6 @@ from byok.dialects.openai_responses.request import (
     citations,
     foreign_tool,
     message_text,
-    read_text,
     reasoning_data,
     reasoning_text,
 )
@@ -146,22 +146,14 @@ _FINISH = {
 _FAILED = frozenset({"failed", "cancelled"})
 
 
-def read_response(event: Json) -> dict[str, Any]:
-    """Return the response of the last event."""
-    response = event.get("response")
-    return response if isinstance(response, dict) else {}
-
-
 def is_failure(response: Json) -> bool:
     """Tell whether a response has failed, whatever its event is called."""
-    status = response.get("status")
-    has_failed = isinstance(status, str) and status in _FAILED
-    return has_failed or bool(response.get("error"))
+    return read_text(response, "status") in _FAILED or bool(response.get("error"))
 
 
 def failure_of(event: Json) -> UpstreamRefused:
     """Decode a failure: the error is in the response, in the event, or its fields."""
-    error = read_response(event).get("error") or event.get("error")
+    error = read_object(event, "response").get("error") or event.get("error")
     if not error:
         error = {k: event[k] for k in ("code", "message") if event.get(k)}
     return refusal_of({"error": error} if error else {"message": "it failed."})
@@ -169,9 +161,8 @@ def failure_of(event: Json) -> UpstreamRefused:
 
 def finish_reason(event: Json, *, has_calls: bool) -> FinishReason:
     """Return why the model stopped, from the last event."""
-    response = read_response(event)
-    details = response.get("incomplete_details")
-    why = details.get("reason") if isinstance(details, dict) else None
+    response = read_object(event, "response")
+    why = read_object(response, "incomplete_details").get("reason")
     is_cut = "incomplete" in (
         response.get("status"),
         read_text(event, "type").removeprefix("response."),
@@ -448,7 +439,7 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
 
     def _read_end(self, event: Json) -> None:
         """Read the last event: items that did not come before, usage, the reason."""
-        response = read_response(event)
+        response = read_object(event, "response")
         if is_failure(response):
             raise failure_of(event)
         self._read_output(response.get("output"))

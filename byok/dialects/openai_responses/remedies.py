@@ -4,6 +4,7 @@ import re
 
 from byok.core.chat import Json
 from byok.core.wire.json_body import write_json
+from byok.core.wire.json_fields import read_objects
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.presets import OPENAI_CHAT
 from byok.dialects.remedies import (
@@ -29,8 +30,7 @@ from byok.dialects.remedies import (
 
 def read_items(body: Json) -> list[Json]:
     """Return the items of the input; the user may have put a text in their place."""
-    items = body.get("input")
-    return [i for i in items if isinstance(i, dict)] if isinstance(items, list) else []
+    return [*read_objects(body, "input")]
 
 
 def without_reasoning(body: Json, last: int | None = None) -> Body:

@@ -25,6 +25,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.core.wire.json_body import write_json
+from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
@@ -67,32 +68,25 @@ def reasoning_text(item: Json) -> str:
 
 def join_texts(parts: Any) -> str:
     """Return the texts of parts, one below the other."""
-    if not isinstance(parts, list):
-        return ""
-    found = (read_text(part, "text") for part in parts if isinstance(part, dict))
+    found = (read_text(part, "text") for part in objects_in(parts))
     return "\n".join(filter(None, found))
 
 
 def message_text(item: Json) -> str:
     """Return the text or the refusal that a message consists of."""
-    content = item.get("content")
-    parts = content if isinstance(content, list) else ()
     return "".join(
         read_text(part, "text") or read_text(part, "refusal")
-        for part in parts
-        if isinstance(part, dict)
+        for part in read_objects(item, "content")
     )
 
 
 def citations(item: Json) -> list[tuple[str, str]]:
     """Return the URL and the title of each source that a message names."""
-    content = item.get("content")
     return [
         (url, read_text(note, "title"))
-        for part in (content if isinstance(content, list) else ())
-        if isinstance(part, dict)
-        for note in (part.get("annotations") or ())
-        if isinstance(note, dict) and (url := read_text(note, "url"))
+        for part in read_objects(item, "content")
+        for note in read_objects(part, "annotations")
+        if (url := read_text(note, "url"))
     ]
 
 
@@ -108,12 +102,6 @@ def foreign_tool(item: Json) -> str:
     if kind == "tool_search_call":
         return "tool_search" if item.get("execution") == "client" else ""
     return _FOREIGN.get(kind, "")
-
-
-def read_text(item: Json, name: str) -> str:
-    """Return a field that is a string, "" for anything else."""
-    value = item.get(name)
-    return value if isinstance(value, str) else ""
 
 
 # Ids of tool calls: this API pairs calls and results by them in the whole input.

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import orjson
-
 from byok.core.chat import Json
 from byok.core.errors import UpstreamGarbled
 from byok.core.routing import SUMMARY_HOLDS, EndpointGroup, ListedModel
-from byok.core.wire.json_body import parse_json, write_json
-from byok.protocols.augment.body import mapping, objects, text
+from byok.core.wire.json_body import write_json
+from byok.core.wire.json_fields import parse_object
+from byok.protocols.augment.body import objects, text
 
 # The feature flags of /get-models, with the types that clients expect.
 #
@@ -333,7 +332,7 @@ def _registry(
 
 
 def _text(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return write_json(value).decode()
 
 
 # Merge byok's models into the official service's reply of /get-models.
@@ -418,7 +417,7 @@ def _registries(theirs: Json, ours: Json) -> dict[str, str]:
             for name, model in _object(theirs, flag).items()
             if model not in mine.values()
         }
-        joined[flag] = _write_text({**mine, **others})
+        joined[flag] = _text({**mine, **others})
     mine, shown = _object(ours, _BY_ID), _object(ours, _BY_NAME[0])
     others = {
         model: _behind(info, shown, priority)
@@ -426,7 +425,7 @@ def _registries(theirs: Json, ours: Json) -> dict[str, str]:
             _by_priority(_object(theirs, _BY_ID), but=mine), len(mine) + 1
         )
     }
-    joined[_BY_ID] = _write_text({**mine, **others})
+    joined[_BY_ID] = _text({**mine, **others})
     return joined
 
 
@@ -461,11 +460,4 @@ def _apart(name: str, taken: Json) -> str:
 
 def _object(flags: Json, name: str) -> dict[str, Any]:
     """Read a flag that holds JSON; an unreadable one counts as {}."""
-    try:
-        return mapping({"flag": parse_json(text(flags, name).encode())}, "flag")
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _write_text(value: Json) -> str:
-    return write_json(value).decode()
+    return parse_object(text(flags, name)) or {}

@@ -9,12 +9,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from byok.core.chat import Json, ToolDefinition
-from byok.core.wire.json_body import (
-    MAX_DEPTH,
-    is_deeper_than,
-    parse_json,
-    write_json,
-)
+from byok.core.wire.json_body import MAX_DEPTH, is_deeper_than, write_json
+from byok.core.wire.json_fields import parse_object
 from byok.protocols.augment.body import mapping, objects, text
 
 MAX_TOOLS = 2000
@@ -55,11 +51,8 @@ def read_tools(
 def _schema(row: Json) -> dict[str, Any]:
     given = mapping(row, "input_schema", "parameters")
     if not given and (raw := text(row, "input_schema_json")):
-        try:
-            parsed = parse_json(raw.encode("utf-8", "surrogatepass"))
-        except (ValueError, RecursionError):
-            parsed = None
-        if isinstance(parsed, dict) and not is_deeper_than(parsed, MAX_DEPTH):
+        parsed = parse_object(raw)
+        if parsed and not is_deeper_than(parsed, MAX_DEPTH):
             given = parsed
     if not given:
         return {"type": "object", "properties": {}}

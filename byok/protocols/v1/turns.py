@@ -24,7 +24,8 @@ from byok.core.chat import (
 )
 from byok.core.conversation_builder import ConversationBuilder
 from byok.core.errors import BadRequest
-from byok.core.wire.json_body import parse_json, write_json
+from byok.core.wire.json_body import write_json
+from byok.core.wire.json_fields import parse_object
 from byok.protocols.v1.fields import feature_refusal, mapping, text, wrong_field
 
 BEGINNING = "(The conversation begins with an answer.)"
@@ -222,11 +223,7 @@ def join_namespace(namespace: str, name: str) -> str:
 
 def read_freeform(arguments: str) -> str:
     """Return the text in the arguments of a free-form call."""
-    try:
-        parsed = parse_json(arguments.encode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return arguments
-    found = parsed.get(_INPUT) if isinstance(parsed, dict) else None
+    found = (parse_object(arguments) or {}).get(_INPUT)
     return found if isinstance(found, str) else arguments
 
 

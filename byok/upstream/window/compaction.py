@@ -46,7 +46,8 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.core.escapes import fair_share, truncate_middle
-from byok.core.wire.json_body import parse_json, write_json
+from byok.core.wire.json_body import write_json
+from byok.core.wire.json_fields import parse_object
 from byok.upstream.window.estimate import IMAGE_WEIGHT, Weigh, weigh_images
 from byok.upstream.window.transcript import summary_message, without_summary
 
@@ -133,12 +134,12 @@ def _outline(result: ToolResult, call: ToolCall | None) -> ToolResult:
 
 def _main_argument(call: ToolCall | None) -> tuple[str, str]:
     """Return the name and the value, as one line, of what a call is about."""
-    try:
-        given = parse_json(call.arguments.encode("utf-8", "replace")) if call else {}
-    except ValueError:  # byok passes on what a model wrote, whatever it is
-        given = {}
-    items = given.items() if isinstance(given, dict) else ()
-    texts = {key: " ".join(v.split()) for key, v in items if isinstance(v, str)}
+    given = parse_object(call.arguments) if call else None
+    texts = {
+        key: " ".join(value.split())
+        for key, value in (given or {}).items()
+        if isinstance(value, str)
+    }
     key = next((key for key in (*_ARGUMENTS, *texts) if texts.get(key)), "")
     return key, _cut_line(texts.get(key, ""), _LONGEST_ARGUMENT)
 

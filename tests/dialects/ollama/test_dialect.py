@@ -38,7 +38,7 @@ def test_the_list_has_one_page_and_a_model_is_asked_for_twice() -> None:
     assert dialect.read_models({"models": [{"name": "a"}]}) == ModelPage(
         (ModelFacts("a"),)
     )
-    assert dialect.models_path() == "/api/tags"
+    assert dialect.models_path == "/api/tags"
     show = Probe("/api/show", {"model": "a"})
     assert dialect.probes("a") == (Probe("/api/ps"), show)
     assert dialect.sends_thoughts

@@ -38,6 +38,7 @@ class TrialDialect(Dialect):
     """Lines of JSON, its own headers and list of models, nested parameters."""
 
     name: ClassVar[str] = "trial"
+    models_path: ClassVar[str] = "catalog"
     remedies: ClassVar[RemedyTable] = _REMEDIES
 
     @classmethod
@@ -66,10 +67,6 @@ class TrialDialect(Dialect):
         usual = read_retry_after(response.headers, response.received)
         retry_after = int(wait) / 10 if wait.isdecimal() else usual
         return refusal_of({"message": problem}, response.status, retry_after)
-
-    def models_path(self) -> str:
-        """List at `GET catalog`."""
-        return "catalog"
 
     def read_models(self, body: Any) -> ModelPage:
         """Read a page of the list, which names the next one."""
