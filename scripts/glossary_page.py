@@ -29,7 +29,7 @@ TERMS: dict[str, tuple[str, ...]] = {
     "byok/settings": ("Settings", "KeyLadder"),
     "byok/features": ("Feature", "FeatureRow"),
     "byok/wiring": ("Services",),
-    "byok/server": ("Guard", "Answerable", "ModelAnswer", "Gate", "LineStream"),
+    "byok/server": ("Guard", "ModelAnswer", "Gate", "LineStream"),
 }
 HEAD = """# Glossary
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
+from msgspec import Struct, field
 
 from byok.core.daemon import challenge
 from byok.core.errors import BadRequest, ByokError, NotAllowed
@@ -46,48 +47,36 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-# After the last request: when free memory is given back, and what is kept for speed.
-_REST_SECONDS = (5.0, 60.0)
 _HEALTH = frozenset({"/health", "/healthz"})
 
 
 Handler: TypeAlias = Callable[[HttpExchange], Awaitable[StreamResponse]]
 
 
-class App:
-    """The handler of every request."""
+class App(Struct, eq=False):
+    """The handler of every request; `requests` are those in progress.
 
-    def __init__(
-        self,
-        guard: Guard,
-        gate: Gate,
-        redactor: Redactor,
-        observers: Observers,
-        *,
-        prove: Callable[["Json"], "Json"],
-        pages: "FeaturePages | None" = None,
-        dashboard: DashboardEndpoint | None = None,
-        body_gap: float = 15.0,
-        challenge_seconds: float = 2.0,
-        rest_seconds: tuple[float, float] = _REST_SECONDS,
-    ) -> None:
-        self._guard = guard
-        self._gate = gate
-        self._redactor = redactor
-        self._observers = observers
-        self._prove = prove
-        self._pages = pages
-        self._dashboard = dashboard
-        self._body_gap = body_gap
-        self._challenge_seconds = challenge_seconds
-        self._rest_seconds = rest_seconds
-        self._endpoints: Handler | None = None
-        self._settled = asyncio.Event()
-        self.requests = 0  # in progress
-        self._idle = asyncio.Event()
-        self._idle_since = 0.0
-        self._shrink: Callable[[], None] = lambda: None
-        self._giving_back: asyncio.TimerHandle | None = None
+    `prove` answers a challenge. Times are in seconds; `rest_seconds` are those after
+    the last request, when free memory is given back, and what is kept for speed.
+    """
+
+    guard: Guard
+    gate: Gate
+    redactor: Redactor
+    observers: Observers
+    prove: Callable[["Json"], "Json"]
+    pages: "FeaturePages | None" = None
+    dashboard: DashboardEndpoint | None = None
+    body_gap: float = 15.0
+    challenge_seconds: float = 2.0
+    rest_seconds: tuple[float, float] = (5.0, 60.0)
+    requests: int = 0
+    _endpoints: Handler | None = None
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle_since: float = 0.0
+    _shrink: Callable[[], None] = lambda: None
+    _giving_back: asyncio.TimerHandle | None = None
 
     def open(self, endpoints: Handler, shrink: Callable[[], None]) -> None:
         """Set the handler; requests that waited for it go on.
@@ -117,13 +106,13 @@ class App:
             RequestRecord(secrets.token_hex(8), request.method, client=client_of(agent))
         )
         self.requests += 1
-        self._observers.start(record)
+        self.observers.start(record)
         if record.head_tap is not None:
             line = f"{request.method} {request.raw_path}"
             _tap_head(record, Hop.FROM_CLIENT, line, request.headers)
         status = CLIENT_GONE
         try:
-            exchange = HttpExchange(request, record, self._redactor)
+            exchange = HttpExchange(request, record, self.redactor)
             response = await self._answer_or_fail(exchange)
             status = response.status
             if not response.prepared:
@@ -137,7 +126,7 @@ class App:
             return response
         finally:
             record.finish(status)
-            self._observers.finish(record)
+            self.observers.finish(record)
             self.requests -= 1
             if not self.requests:
                 self._rest()
@@ -148,7 +137,7 @@ class App:
         loop = asyncio.get_running_loop()
         self._idle_since = loop.time()
         if self._giving_back is None:
-            self._giving_back = loop.call_later(self._rest_seconds[0], self._give_back)
+            self._giving_back = loop.call_later(self.rest_seconds[0], self._give_back)
 
     def _give_back(self) -> None:
         """Give memory back where still nobody waits; else after the next requests."""
@@ -156,7 +145,7 @@ class App:
         if self.requests:
             return
         loop = asyncio.get_running_loop()
-        left = self._rest_seconds[1] - (loop.time() - self._idle_since)
+        left = self.rest_seconds[1] - (loop.time() - self._idle_since)
         if left > 0:
             self._giving_back = loop.call_later(left, self._give_back)
             loop.run_in_executor(None, give_back_free_memory)
@@ -173,7 +162,7 @@ class App:
         except ByokError as error:
             failure = error
             if not exchange.record.trusted:
-                self._guard.count_refused(error)
+                self.guard.count_refused(error)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
@@ -184,7 +173,7 @@ class App:
         """Check the head and answer, in the order given in `http/guard.py`."""
         request = exchange.request
         dashboard = self._dashboard_for(request)
-        self._guard.check_origin(request, own_page=dashboard is not None)
+        self.guard.check_origin(request, own_page=dashboard is not None)
         if request.raw_path in _HEALTH and request.method in ("GET", "HEAD"):
             exchange.record.endpoint = request.raw_path
             return self._health()
@@ -199,10 +188,10 @@ class App:
             return end_worker()
         if dashboard is not None:
             return await dashboard.answer(exchange)
-        if self._pages is not None and self._pages.serves(request.raw_path):
-            return await self._pages.answer(exchange)
+        if self.pages is not None and self.pages.serves(request.raw_path):
+            return await self.pages.answer(exchange)
         by_api_key = takes_api_key(request.raw_path)
-        exchange.requester = self._guard.check_token(
+        exchange.requester = self.guard.check_token(
             request.headers, takes_api_key=by_api_key
         )
         exchange.record.trusted = True
@@ -214,22 +203,22 @@ class App:
 
     def _dashboard_for(self, request: BaseRequest) -> DashboardEndpoint | None:
         """Return the dashboard if the path is below its own."""
-        found = self._dashboard
+        found = self.dashboard
         return found if found and found.serves(request.raw_path) else None
 
     def _health(self) -> Response:
-        if self._gate.stopping:
+        if self.gate.stopping:
             return json_response({"status": "stopping"}, 503)
         return json_response({"status": "ok"})
 
     async def _answer_challenge(self, request: BaseRequest) -> Response:
         """Prove to another process of this user that this is its daemon."""
-        self._guard.check_length(request, challenge.MAX_BODY)
-        self._guard.check_content(request.headers)
+        self.guard.check_length(request, challenge.MAX_BODY)
+        self.guard.check_content(request.headers)
         raw = await read_body(
-            request, challenge.MAX_BODY, self._body_gap, self._challenge_seconds
+            request, challenge.MAX_BODY, self.body_gap, self.challenge_seconds
         )
-        return json_response(self._prove(parse_request(raw)))
+        return json_response(self.prove(parse_request(raw)))
 
 
 def _tap_head(

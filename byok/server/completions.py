@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from aiohttp.web import StreamResponse
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from byok.core.chat import Json
@@ -24,7 +24,7 @@ from byok.search.retrieval.code_context import CodeContext
 from byok.server.generate import Grounding, ModelChooser
 from byok.server.http.gate import Gate
 from byok.server.http.reply import HttpExchange, explain_failure, json_response
-from byok.server.model_answer import Answerable, AnswerTools, ModelAnswer
+from byok.server.model_answer import AnswerTools, LateAnswer, ModelAnswer
 from byok.settings.sections import CompletionSettings
 from byok.upstream.base import Destination
 
@@ -32,10 +32,9 @@ _log = logging.getLogger(__name__)
 _SESSION = "X-Request-Session-Id"
 
 
-class PendingCompletion(Struct, frozen=True):
+class _Pending(Struct, frozen=True):
     """A completion to be made; of those for the same `asker` only the newest counts."""
 
-    completer: "Completer"
     record: RequestRecord
     model_answer: ModelAnswer
     reply: CompletionObject
@@ -44,56 +43,29 @@ class PendingCompletion(Struct, frozen=True):
     key: Hashable  # of the prediction
     blobs: BlobNames
 
-    async def answer(self) -> StreamResponse:
-        """Ask the model, and find out meanwhile what of the blobs is unknown."""
-        return await self.completer.complete(self)
-
-
-class ReadyCompletion(Struct, frozen=True):
-    """A completion whose text is known already."""
-
-    grounding: Grounding
-    reply: CompletionObject
-    text: str
-    blobs: BlobNames
-    request_id: str
-
-    async def answer(self) -> StreamResponse:
-        """Answer with the text, and with what of the blobs is unknown."""
-        self.reply.facts = await self.grounding.facts(self.blobs, self.request_id)
-        return json_response(self.reply.write(self.text))
-
 
 class _UnderWay(Struct):
     scope: asyncio.Timeout
     outdated: bool = False
 
 
-class Completer:
-    """Understands and makes the completions of the Completing rows."""
+class Completer(Struct, frozen=True):
+    """Understands and makes the completions of the Completing rows.
 
-    def __init__(
-        self,
-        models: ModelChooser,
-        defaults: Callable[[str, Destination], Defaults],
-        context: CodeContext,
-        grounding: Grounding,
-        tools: AnswerTools,
-        gate: Gate,
-        settings: CompletionSettings,
-        admit: Callable[[Asking], Awaitable[Verdict]],
-    ) -> None:
-        self._models = models
-        self._defaults = defaults
-        self._context = context
-        self._grounding = grounding
-        self._tools = tools
-        self._gate = gate
-        self._settings = settings
-        self._admit = admit
-        self._shown = Shown()
-        self._under_way: dict[Hashable, _UnderWay] = {}
-        self._failures: dict[str, str] = {}  # upstream -> what was logged of it last
+    `failures` are what was logged last, by upstream.
+    """
+
+    models: ModelChooser
+    defaults: Callable[[str, Destination], Defaults]
+    context: CodeContext
+    grounding: Grounding
+    tools: AnswerTools
+    gate: Gate
+    settings: CompletionSettings
+    admit: Callable[[Asking], Awaitable[Verdict]]
+    shown: Shown = field(default_factory=Shown)
+    under_way: dict[Hashable, _UnderWay] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
 
     async def understand(
         self,
@@ -102,10 +74,10 @@ class Completer:
         body: Json,
         exchange: HttpExchange,
         run: Runner,
-    ) -> Answerable:
+    ) -> LateAnswer:
         """Choose the model and read the body; some texts are known without asking."""
         request_id = exchange.request_id
-        destination = await self._models.choose(row.purpose, body)
+        destination = await self.models.choose(row.purpose, body)
         upstream = destination.upstream.name
         defaults = self._completion_defaults(row, destination)
         job = await run(partial(decode, body, defaults, DecodeState()))
@@ -114,49 +86,56 @@ class Completer:
         cursor = reply.cursor
         key = (upstream, destination.model, row.path, cursor.path)
         # What is typed into a file of keys would leave the machine unasked.
-        secret = job.chat.fim is not None and self._context.is_secret(cursor.path)
+        secret = job.chat.fim is not None and self.context.is_secret(cursor.path)
+        ready = partial(self._answer_with, reply, blobs, request_id)
         if secret or not job.chat.messages:
-            return ReadyCompletion(self._grounding, reply, "", blobs, request_id)
-        if rest := self._shown.rest(key, cursor):
-            return ReadyCompletion(self._grounding, reply, rest, blobs, request_id)
+            return partial(ready, "")
+        if rest := self.shown.rest(key, cursor):
+            return partial(ready, rest)
         exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         session = exchange.request.headers.get(_SESSION, "")
         asker = (session, row.path, cursor.path) if session else request_id
         record, model = exchange.record, destination.model
-        verdict = await self._admit(Asking(record, upstream, model, job.chat))
+        verdict = await self.admit(Asking(record, upstream, model, job.chat))
         answer = ModelAnswer(
             destination,
             job.chat,
             reply,
             record,
-            self._tools,
+            self.tools,
             refusal=verdict.refusal,
         )
-        return PendingCompletion(
-            self, record, answer, reply, upstream, asker, key, blobs
-        )
+        pending = _Pending(record, answer, reply, upstream, asker, key, blobs)
+        return partial(self._answer, pending)
 
-    async def complete(self, pending: PendingCompletion) -> StreamResponse:
-        """Make a completion."""
+    async def _answer_with(
+        self, reply: CompletionObject, blobs: BlobNames, request_id: str, text: str
+    ) -> StreamResponse:
+        """Answer with a text, and with what of the blobs is unknown."""
+        reply.facts = await self.grounding.facts(blobs, request_id)
+        return json_response(reply.write(text))
+
+    async def _answer(self, pending: _Pending) -> StreamResponse:
+        """Ask the model, and find out meanwhile what of the blobs is unknown."""
         reply = pending.reply
         async with asyncio.TaskGroup() as group:
-            facts = self._grounding.facts(pending.blobs, pending.record.request_id)
+            facts = self.grounding.facts(pending.blobs, pending.record.request_id)
             known = group.create_task(facts)
             await self._complete(pending)
-        self._shown.keep(pending.key, reply.cursor, reply.text)
+        self.shown.keep(pending.key, reply.cursor, reply.text)
         reply.facts = known.result()
         return json_response(reply.write(reply.text))
 
-    async def _complete(self, pending: PendingCompletion) -> None:
+    async def _complete(self, pending: _Pending) -> None:
         """Ask; a failure gives a completion without text."""
         name = pending.upstream
         try:
             await self._in_time(pending)
-            self._failures.pop(name, None)
+            self.failures.pop(name, None)
         except ByokError as error:
             # Once: the next key stroke would meet it again.
-            if self._failures.get(name) != error.code:
-                self._failures[name] = error.code
+            if self.failures.get(name) != error.code:
+                self.failures[name] = error.code
                 _log.warning("no completions from %s: %s", name, error.log_text)
             pending.record.note_error(error)
             pending.reply.fail_whole(error)
@@ -164,9 +143,9 @@ class Completer:
             failure = explain_failure(error, pending.record.request_id)
             pending.reply.fail_whole(failure)
 
-    async def _in_time(self, pending: PendingCompletion) -> None:
+    async def _in_time(self, pending: _Pending) -> None:
         """Ask; stop at enough text, at the time limit or for a newer request."""
-        answer, reply, gate = pending.model_answer, pending.reply, self._gate
+        answer, reply, gate = pending.model_answer, pending.reply, self.gate
         async with (
             gate.enter(wait=False),
             gate.raise_on_stop(),
@@ -191,23 +170,23 @@ class Completer:
     async def _newest(self, asker: Hashable) -> AsyncIterator[_UnderWay]:
         """Cancel the older request of the same editor and file: nobody waits for it."""
         now = asyncio.get_running_loop().time()
-        older = self._under_way.get(asker)
+        older = self.under_way.get(asker)
         if older is not None and not older.scope.expired():
             older.outdated = True
             older.scope.reschedule(now)
-        seconds = self._settings.timeout_ms / 1000
-        mine = self._under_way[asker] = _UnderWay(asyncio.timeout(seconds))
+        seconds = self.settings.timeout_ms / 1000
+        mine = self.under_way[asker] = _UnderWay(asyncio.timeout(seconds))
         try:
             yield mine
         finally:
-            if self._under_way.get(asker) is mine:
-                del self._under_way[asker]
+            if self.under_way.get(asker) is mine:
+                del self.under_way[asker]
 
     def _completion_defaults(self, row: Generate, destination: Destination) -> Defaults:
         """Return the user's defaults, with the shorter answer of a completion."""
-        defaults = self._defaults(row.path, destination)
+        defaults = self.defaults(row.path, destination)
         sampling = defaults.sampling
-        most = self._settings.max_tokens
+        most = self.settings.max_tokens
         if sampling.max_tokens is not None:
             most = min(most, sampling.max_tokens)
         return replace(defaults, sampling=replace(sampling, max_tokens=most))

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from aiohttp.web import Response, StreamResponse
+from msgspec import Struct, field
 
 from byok.core.bounded import SaidOnce
 from byok.core.chat import Json
@@ -30,13 +31,9 @@ from byok.server.generate import Generator
 from byok.server.http.body import LargeBodies, parse_request, read_body
 from byok.server.http.guard import Guard, Requester
 from byok.server.http.reply import HttpExchange
-from byok.server.mcp.endpoint import ToolAnswer, ToolEndpoint
-from byok.server.model_answer import (
-    Answerable,
-    ConstantAnswer,
-    ConstantStream,
-    ObjectAnswer,
-)
+from byok.server.http.stream import static_stream
+from byok.server.mcp.endpoint import ToolEndpoint
+from byok.server.model_answer import LateAnswer, answer_by, answer_with
 from byok.server.official import Relay
 from byok.server.openai_api import CODEX_VERSION, Ask, Forward, ListModels
 from byok.server.routes import (
@@ -58,34 +55,26 @@ from byok.upstream.router import ChatPlaces
 LocalHandler: TypeAlias = Callable[[Json], Awaitable[Json]]
 
 
-class Handlers:
-    """Understands requests by their rows."""
+class Handlers(Struct, frozen=True):
+    """Understands requests by their rows.
 
-    def __init__(
-        self,
-        generator: Generator,
-        completer: Completer,
-        translator: Translator,
-        models: ModelLists,
-        local: Mapping[str, LocalHandler],
-        places: ChatPlaces,
-        agents: ToolEndpoint,
-    ) -> None:
-        """Take the handlers; `local` are those of the Local rows, by their answers."""
-        self._generator = generator
-        self._completer = completer
-        self._translator = translator
-        self._models = models
-        self._local = local
-        self._places = places
-        self._agents = agents
-        self._folders = OpenFolders()
+    `local` are the handlers of the Local rows, by their answers.
+    """
+
+    generator: Generator
+    completer: Completer
+    translator: Translator
+    models: ModelLists
+    local: Mapping[str, LocalHandler]
+    places: ChatPlaces
+    agents: ToolEndpoint
+    folders: OpenFolders = field(default_factory=OpenFolders)
 
     def note(self, row: Row, exchange: HttpExchange, body: Json) -> None:
         """Take note of what a request tells about itself, whoever answers it."""
         record = exchange.record
         if isinstance(row, Generate):
-            known = self._folders.note(exchange.request.headers, body)
+            known = self.folders.note(exchange.request.headers, body)
             record.folders = tuple(known)
             is_chat = row.purpose is Purpose.CHAT
             record.purpose = purpose_of_chat(body) if is_chat else row.purpose
@@ -101,7 +90,7 @@ class Handlers:
         raw: bytes,
         body: dict[str, Any],
         run: Runner,
-    ) -> Answerable:
+    ) -> LateAnswer:
         """Read a body; `raw` are its bytes.
 
         Raises:
@@ -109,23 +98,21 @@ class Handlers:
         """
         match row:
             case Generate(how=Completing(decode)):
-                return await self._completer.understand(
-                    row, decode, body, exchange, run
-                )
+                return await self.completer.understand(row, decode, body, exchange, run)
             case Generate():
-                return await self._generator.understand(row, body, exchange, run)
+                return await self.generator.understand(row, body, exchange, run)
             case Forward():
-                return await self._translator.understand(row, raw, body, exchange, run)
+                return await self.translator.understand(row, raw, body, exchange, run)
             case ListModels(wanted=wanted):
                 codex = CODEX_VERSION in exchange.request.query
-                answer = partial(self._models.for_openai, wanted, is_for_codex=codex)
-                return ObjectAnswer(answer)
+                answer = partial(self.models.for_openai, wanted, is_for_codex=codex)
+                return partial(answer_by, answer)
             case AgentTools():
-                return ToolAnswer(self._agents, exchange, body)
+                return partial(self.agents.answer, exchange, body)
             case Local(answer=service):
                 if service is Service.RETRIEVAL:
                     body = self._add_window(exchange, body)
-                return ObjectAnswer(partial(self._local[service], body))
+                return partial(answer_by, partial(self.local[service], body))
             case ConstantReply():
                 return _answer_constantly(row, exchange)
             case Refused():
@@ -134,8 +121,8 @@ class Handlers:
     def _add_window(self, exchange: HttpExchange, body: Json) -> dict[str, Any]:
         """Add what chats told about the window from which a question comes."""
         headers, record = exchange.request.headers, exchange.record
-        record.chat_upstreams = self._places.find(window_of(headers))
-        body = self._folders.add_folders(headers, body)
+        record.chat_upstreams = self.places.find(window_of(headers))
+        body = self.folders.add_folders(headers, body)
         return {**body, "conversation_id": record.conversation}
 
 
@@ -145,35 +132,25 @@ _CONVERSATION = "conversation-id"  # a header of chats, and a field of their bod
 _LONGEST_ID = 100
 
 
-class Endpoints:
+class Endpoints(Struct, frozen=True):
     """Answers every request that has the token."""
 
-    def __init__(
-        self,
-        guard: Guard,
-        settings: OfficialSettings,
-        handlers: Handlers,
-        models: ModelLists,
-        relay: Relay,
-        *,
-        body_gap: float = 15.0,
-    ) -> None:
-        self._guard = guard
-        self._settings = settings
-        self._handlers = handlers
-        self._models = models
-        self._relay = relay
-        self._body_gap = body_gap
-        self._large = LargeBodies()
-        self._said = SaidOnce(_MAX_TOLD)
+    guard: Guard
+    settings: OfficialSettings
+    handlers: Handlers
+    models: ModelLists
+    relay: Relay
+    body_gap: float = 15.0
+    large: LargeBodies = field(default_factory=LargeBodies)
+    said: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
 
     async def __call__(self, exchange: HttpExchange) -> StreamResponse:
         """Route, check, understand and answer, in the order that the guard explains."""
-        request, guard = exchange.request, self._guard
+        request, guard = exchange.request, self.guard
         row, known = find_row(request.raw_path)
         exchange.record.endpoint = row.path if known else "(unknown)"
         _check_rights(row, exchange.requester)
-        limit = longest_body(self._settings, row)
+        limit = longest_body(self.settings, row)
         guard.check_length(request, limit)
         if not known:
             self._log_unknown(row.path)
@@ -183,55 +160,58 @@ class Endpoints:
         if request.method != allowed and (known or request.method != "GET"):
             return _not_allowed(exchange, allowed)
         length = request.content_length if request.body_exists else 0
-        async with self._large.room(length) as run:
-            answerable = await self._understand(row, exchange, limit, run)
-        return await answerable.answer()
+        async with self.large.room(length) as run:
+            answer = await self._understand(row, exchange, limit, run)
+        return await answer()
 
     async def _understand(
         self, row: Row, exchange: HttpExchange, limit: int, run: Runner
-    ) -> Answerable:
+    ) -> LateAnswer:
         """Read the body, and let whoever answers understand it."""
-        raw = await read_body(exchange.request, limit, self._body_gap)
+        raw = await read_body(exchange.request, limit, self.body_gap)
         body = await run(partial(parse_request, raw))
         check_body(row, body)
         _note(exchange, raw, body)
-        self._handlers.note(row, exchange, body)
-        elsewhere = choose_where(self._settings, row, body)
+        self.handlers.note(row, exchange, body)
+        elsewhere = choose_where(self.settings, row, body)
         match elsewhere:
             case None:
-                return await self._handlers.understand(row, exchange, raw, body, run)
+                return await self.handlers.understand(row, exchange, raw, body, run)
             case Elsewhere(where=ServedBy.OFF):
                 return await _answer_disabled(elsewhere, exchange, body, run)
             case Elsewhere(group=EndpointGroup.MODELS):
-                return ObjectAnswer(partial(self._merge_models, raw, exchange))
+                return partial(answer_by, partial(self._merge_models, raw, exchange))
             case Elsewhere(row=endpoint, group=group):
                 locally = partial(self._answer_locally, row, exchange, raw)
-                return self._relay.understand(endpoint, group, raw, exchange, locally)
+                return partial(
+                    self.relay.answer, endpoint, group, raw, exchange, locally
+                )
 
     async def _answer_locally(
         self, row: Row, exchange: HttpExchange, raw: bytes
     ) -> StreamResponse:
         """Answer what the official service did not."""
-        async with self._large.room(len(raw)) as run:
+        async with self.large.room(len(raw)) as run:
             body = await run(partial(parse_request, raw))
-            answerable = await self._handlers.understand(row, exchange, raw, body, run)
+            answer = await self.handlers.understand(row, exchange, raw, body, run)
             del body
-        return await answerable.answer()
+        return await answer()
 
     async def _merge_models(self, raw: bytes, exchange: HttpExchange) -> Json:
         """Return the models of the official service and of byok in one list."""
-        ours = await self._models.for_editor({})
-        return await self._relay.models(raw, exchange.request, ours)
+        ours = await self.models.for_editor({})
+        return await self.relay.models(raw, exchange.request, ours)
 
     def _log_unknown(self, path: str) -> None:
-        if self._said.is_new(path):
+        if self.said.is_new(path):
             _log.info("unknown path %.200r: replying with nothing", path)
 
 
-def _answer_constantly(row: ConstantReply, exchange: HttpExchange) -> Answerable:
+def _answer_constantly(row: ConstantReply, exchange: HttpExchange) -> LateAnswer:
     if row.stream:
-        return ConstantStream(exchange, () if row.body is None else (row.body,))
-    return ConstantAnswer(row.body or {})
+        lines = () if row.body is None else (row.body,)
+        return partial(static_stream, exchange, *lines)
+    return partial(answer_with, row.body or {})
 
 
 def _check_rights(row: Row, requester: Requester) -> None:
@@ -263,12 +243,12 @@ def _note(exchange: HttpExchange, raw: bytes, body: dict[str, Any]) -> None:
 
 async def _answer_disabled(
     elsewhere: Elsewhere, exchange: HttpExchange, body: Json, run: Runner
-) -> Answerable:
+) -> LateAnswer:
     row, group = elsewhere.row, elsewhere.group
     off = await run(partial(off_answer, row, group, body, exchange.request_id))
     if off.stream:
-        return ConstantStream(exchange, tuple(off.lines))
-    return ConstantAnswer(off.lines[0])
+        return partial(static_stream, exchange, *off.lines)
+    return partial(answer_with, off.lines[0])
 
 
 def _not_allowed(exchange: HttpExchange, allowed: str) -> Response:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from byok.core.bounded import SaidOnce
 from byok.core.chat import ChatRequest, Json
 from byok.core.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
 from byok.core.errors import ByokError
@@ -47,8 +48,8 @@ from byok.server.code_endpoints import window_of
 from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import LineStream
 from byok.server.model_answer import (
-    Answerable,
     AnswerTools,
+    LateAnswer,
     ModelAnswer,
     StreamedAnswer,
     WholeAnswer,
@@ -132,19 +133,16 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Grounding:
+class Grounding(Struct, frozen=True):
     """Looks up the code that requests are about.
 
     Where uploads go elsewhere (`keeps_uploads` is False), there is nothing to find, and
     nothing is called unknown: a client would upload it at once.
     """
 
-    def __init__(
-        self, context: CodeContext, settings: ChatSettings, *, keeps_uploads: bool
-    ) -> None:
-        self._context = context
-        self._settings = settings
-        self._keeps_uploads = keeps_uploads
+    context: CodeContext
+    settings: ChatSettings
+    keeps_uploads: bool
 
     async def ground(
         self,
@@ -154,10 +152,10 @@ class Grounding:
         run: Runner,
     ) -> tuple[ChatRequest, ReplyFacts]:
         """Return the chat, with code if it wants some, and the facts about blobs."""
-        if not self._keeps_uploads:
+        if not self.keeps_uploads:
             return job.chat, ReplyFacts(request_id)
         wanted = job.wanted
-        if wanted is not None and self._settings.retrieval:
+        if wanted is not None and self.settings.retrieval:
             found = await self._find_code(wanted)
             facts = ReplyFacts(
                 request_id, found.unknown, found.checkpoint_found, found.chunks
@@ -168,10 +166,10 @@ class Grounding:
 
     async def facts(self, names: BlobNames, request_id: str) -> ReplyFacts:
         """Return which of the blobs that a request names are not stored here."""
-        if names.is_empty or not self._keeps_uploads:
+        if names.is_empty or not self.keeps_uploads:
             return ReplyFacts(request_id)
         found = await _look_up(
-            self._context.find_unknown(names),
+            self.context.find_unknown(names),
             UnknownBlobs(),
             "nothing is said of blobs",
         )
@@ -179,7 +177,7 @@ class Grounding:
 
     async def _find_code(self, wanted: CodeQuestion) -> CodeContextBlock:
         """Find code."""
-        found = self._context.passages(wanted, self._settings.context_chars)
+        found = self.context.passages(wanted, self.settings.context_chars)
         return await _look_up(
             found, CodeContextBlock(), "a chat continues without code"
         )
@@ -210,48 +208,38 @@ class _Request(Struct, frozen=True):
     destination: Destination
 
 
-class Generator:
-    """Understands what the Generate rows ask."""
+class Generator(Struct, frozen=True):
+    """Understands what the Generate rows ask.
 
-    def __init__(
-        self,
-        models: ModelChooser,
-        defaults: Callable[[str, Destination, str], Defaults],
-        context: CodeContext,
-        grounding: Grounding,
-        tools: AnswerTools,
-        admission: Admission,
-        open_stream: Callable[[HttpExchange], LineStream],
-        decoding: DecodeState,
-        places: ChatPlaces,
-        admit: Callable[[Asking], Awaitable[Verdict]],
-    ) -> None:
-        """Take what answers need; `defaults`: by endpoint, model and conversation."""
-        self._models = models
-        self._defaults = defaults
-        self._context = context
-        self._grounding = grounding
-        self._tools = tools
-        self._admission = admission
-        self._open_stream = open_stream
-        self._state = replace(decoding, note_unknown=self._log_node)
-        self._places = places
-        self._admit = admit
-        self._told_nodes: set[int] = set()
-        self._told_notes: set[tuple[str, str]] = set()  # by model
+    `defaults` are by endpoint, model and conversation. What a prompt leaves out is
+    logged once a model, a type of node that is unknown once.
+    """
+
+    models: ModelChooser
+    defaults: Callable[[str, Destination, str], Defaults]
+    context: CodeContext
+    grounding: Grounding
+    tools: AnswerTools
+    admission: Admission
+    open_stream: Callable[[HttpExchange], LineStream]
+    decoding: DecodeState
+    places: ChatPlaces
+    admit: Callable[[Asking], Awaitable[Verdict]]
+    said_notes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
+    said_nodes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
 
     async def understand(
         self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
-    ) -> Answerable:
+    ) -> LateAnswer:
         """Choose the model, read the body, and look up code that it is about.
 
         Raises:
             BadRequest: what the request is about is missing.
         """
-        destination = await self._models.choose(row.purpose, body, run)
+        destination = await self.models.choose(row.purpose, body, run)
         if row.purpose is Purpose.CHAT and not flag(body, "silent"):
             window = window_of(exchange.request.headers)
-            self._places.note(window, destination.upstream.name)
+            self.places.note(window, destination.upstream.name)
         place = place_of(body) if row.purpose is Purpose.CHAT else None
         if isinstance(row.how, Streamed) and row.how.in_file:
             body = await self._with_file(body)
@@ -260,11 +248,11 @@ class Generator:
             case Streamed(decode):
                 answer, lines = await self._begin(request, decode)
                 return StreamedAnswer(
-                    exchange, answer, lines, place, self._admission, self._open_stream
-                )
+                    exchange, answer, lines, place, self.admission, self.open_stream
+                ).answer
             case Whole(decode):
                 answer, whole = await self._begin(request, decode)
-                return WholeAnswer(answer, whole, place, self._admission)
+                return WholeAnswer(answer, whole, place, self.admission).answer
 
     async def _begin(
         self, request: _Request, decode: Decode[R]
@@ -273,8 +261,9 @@ class Generator:
         body, exchange, run = request.body, request.exchange, request.run
         destination = request.destination
         conversation = first_text(body, "conversation_id")
-        defaults = self._defaults(request.row.path, destination, conversation)
-        job = await run(partial(decode, body, defaults, self._state))
+        defaults = self.defaults(request.row.path, destination, conversation)
+        state = replace(self.decoding, note_unknown=self._log_node)
+        job = await run(partial(decode, body, defaults, state))
         if self._is_unasked_secret(request):
             job = replace(job, chat=ChatRequest(()))
         if job.chat.prompt:
@@ -284,7 +273,7 @@ class Generator:
         if verdict.chat is not None:
             job = replace(job, chat=verdict.chat)
         if not verdict.ends:
-            ground = self._grounding.ground
+            ground = self.grounding.ground
             chat, facts = await ground(job, body, exchange.request_id, run)
         else:
             facts = ReplyFacts(exchange.request_id, own_answer=bool(verdict.answer))
@@ -295,7 +284,7 @@ class Generator:
             chat,
             reply,
             exchange.record,
-            self._tools,
+            self.tools,
             notices=map(Notice, verdict.notices),
             refusal=verdict.refusal,
             own_answer=verdict.answer,
@@ -307,7 +296,7 @@ class Generator:
         body = request.body
         if request.row.purpose is not Purpose.NEXT_EDIT or _wish(body):
             return False
-        return self._context.is_secret(first_text(body, "path"))
+        return self.context.is_secret(first_text(body, "path"))
 
     async def _judge(self, request: _Request, chat: ChatRequest) -> Verdict:
         """Ask the features, if a model is to be asked."""
@@ -317,25 +306,22 @@ class Generator:
         shown = request.row.purpose is Purpose.CHAT and not chat.silent
         record = request.exchange.record
         asking = Asking(record, name, model, chat, shown, request.run)
-        return await self._admit(asking)
+        return await self.admit(asking)
 
     async def _with_file(self, body: Json) -> Json:
         """Add the file that a client uploaded but sent only a part of."""
         if name := cut_file(body):
-            file = await self._context.text_of(name)
+            file = await self.context.text_of(name)
             return {**body, "target_file_content": file}
         return body
 
     def _log_notes(self, destination: Destination, notes: Iterable[str]) -> None:
         """Log once a model what its prompt or its tools had to leave out."""
         for note in notes:
-            told = (destination.model_id, note)
-            if told not in self._told_notes and len(self._told_notes) < _MAX_TOLD:
-                self._told_notes.add(told)
+            if self.said_notes.is_new(f"{destination.model_id}: {note}"):
                 _log.info("%s: %s", destination.model_id, note)
 
     def _log_node(self, kind: int) -> None:
         """Log once that a type of node is unknown."""
-        if kind not in self._told_nodes and len(self._told_nodes) < _MAX_TOLD:
-            self._told_nodes.add(kind)
+        if self.said_nodes.is_new(str(kind)):
             _log.warning("ignoring request nodes of type %d: unknown", kind)

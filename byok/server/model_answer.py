@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from typing import Protocol
+from typing import TypeAlias
 
 from aiohttp.web import StreamResponse
 from msgspec import Struct, field
@@ -34,7 +34,7 @@ from byok.server.http.reply import (
     explain_failure,
     json_response,
 )
-from byok.server.http.stream import LineStream, static_stream
+from byok.server.http.stream import LineStream
 from byok.settings.sections import ToolSettings
 from byok.upstream.ask import ask, new_call_id
 from byok.upstream.base import Destination
@@ -351,48 +351,20 @@ class WholeAnswer(Struct, frozen=True):
 # The two phases of a request: read its body, then answer without holding the body.
 #
 # A body may have tens of megabytes, and ten times that once it is parsed; an answer may
-# take minutes. So `understand()` methods read a body and return an `Answerable`, which
-# holds what the answer needs and nothing of the body; `Endpoints` lets the body go and
-# gives up its place among the large ones before it calls `answer()`.
+# take minutes. So `understand()` methods read a body and return a function that answers
+# once, which holds what the answer needs and nothing of the body; `Endpoints` lets the
+# body go and gives up its place among the large ones before it calls that. It raises a
+# ByokError only before anything was sent.
 
 
-class Answerable(Protocol):
-    """A decoded request that is ready to be answered, without its body."""
-
-    async def answer(self) -> StreamResponse:
-        """Answer it; called once.
-
-        Raises:
-            ByokError: before anything was sent.
-        """
+LateAnswer: TypeAlias = Callable[[], Awaitable[StreamResponse]]
 
 
-class ConstantAnswer(Struct, frozen=True):
-    """Answers with one object that is known already."""
-
-    body: Json
-
-    async def answer(self) -> StreamResponse:
-        """Answer with it."""
-        return json_response(self.body)
+async def answer_with(body: Json) -> StreamResponse:
+    """Answer with one object that is known already."""
+    return json_response(body)
 
 
-class ConstantStream(Struct, frozen=True):
-    """Answers with a stream whose lines are known already."""
-
-    exchange: HttpExchange
-    lines: tuple[Json, ...]
-
-    async def answer(self) -> StreamResponse:
-        """Answer with them."""
-        return await static_stream(self.exchange, *self.lines)
-
-
-class ObjectAnswer(Struct, frozen=True):
-    """Answers with the object that a handler returns; it may hold a small body."""
-
-    handler: Callable[[], Awaitable[Json]]
-
-    async def answer(self) -> StreamResponse:
-        """Answer with it."""
-        return json_response(await self.handler())
+async def answer_by(handler: Callable[[], Awaitable[Json]]) -> StreamResponse:
+    """Answer with the object that a handler returns; it may hold a small body."""
+    return json_response(await handler())

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
@@ -28,6 +27,7 @@ from byok.server.http.deadlines import OfficialTiming
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange
 from byok.server.http.stream import LINES, OpenStream
+from byok.server.model_answer import LateAnswer
 from byok.settings.sections import OfficialSettings
 from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_call import MAX_WHOLE, read_to_end
@@ -124,22 +124,6 @@ _TYPE, _ENCODING = "Content-Type", "Content-Encoding"
 _MODELS = "/get-models"
 
 
-class RelayedRequest(Struct, frozen=True):
-    """A request for the official service; `locally` answers it where that fails."""
-
-    relay: "Relay"
-    row: Endpoint
-    group: EndpointGroup
-    content: bytes
-    exchange: HttpExchange
-    locally: Callable[[], Awaitable[StreamResponse]]
-
-    async def answer(self) -> StreamResponse:
-        """Answer as the service does, byte for byte, else locally."""
-        response = await self.relay.answer(self)
-        return await self.locally() if response is None else response
-
-
 class Relay:
     """Relays requests to the official service."""
 
@@ -164,34 +148,29 @@ class Relay:
         elif settings.lacks_address:
             _log.warning("[routing.official] has no base_url: byok answers every group")
 
-    def understand(
+    async def answer(
         self,
         row: Endpoint,
         group: EndpointGroup,
         content: bytes,
         exchange: HttpExchange,
-        locally: Callable[[], Awaitable[StreamResponse]],
-    ) -> RelayedRequest:
-        """Return a request for the service; its content is not looked at."""
-        return RelayedRequest(self, row, group, content, exchange, locally)
+        locally: LateAnswer,
+    ) -> StreamResponse:
+        """Answer as the service does, byte for byte; where it does not, `locally`.
 
-    async def answer(self, sent: RelayedRequest) -> StreamResponse | None:
-        """Answer as the service does; None where it does not answer.
-
-        An answer in one piece is used whole or not at all.
+        The content of the request is not looked at. An answer in one piece is used
+        whole or not at all.
         """
-        row, group = sent.row, sent.group
-        if self._health.is_paused(group):
-            return None
-        is_stream = getattr(row, "stream", False)
-        pass_on = self._pass_on_stream if is_stream else self._pass_on_whole
-        try:
-            async with self._gate.enter():
-                return await pass_on(row.path, group, sent.content, sent.exchange)
-        except ByokError as error:
-            if not isinstance(error, NotReady):
-                self._health.note_failure(group, row.path, error)
-            return None
+        if not self._health.is_paused(group):
+            is_stream = getattr(row, "stream", False)
+            pass_on = self._pass_on_stream if is_stream else self._pass_on_whole
+            try:
+                async with self._gate.enter():
+                    return await pass_on(row.path, group, content, exchange)
+            except ByokError as error:
+                if not isinstance(error, NotReady):
+                    self._health.note_failure(group, row.path, error)
+        return await locally()
 
     async def models(self, content: bytes, request: BaseRequest, ours: Json) -> Json:
         """Return the service's models and flags with ours in them, else ours alone."""

@@ -3,13 +3,13 @@
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
 from aiohttp.web import Response, StreamResponse
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from byok.core.bounded import SaidOnce
@@ -31,12 +31,12 @@ from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange, error_for_user
 from byok.server.http.stream import LineStream, OpenStream
 from byok.server.model_answer import (
-    Answerable,
     AnswerTools,
-    ConstantAnswer,
+    LateAnswer,
     ModelAnswer,
     StreamedAnswer,
     WholeAnswer,
+    answer_with,
 )
 from byok.server.openai_api import Ask, ClientApi, CountTokens, Forward, client_api
 from byok.upstream.base import Destination, ForwardedResponse
@@ -56,77 +56,55 @@ _PLAIN = re.compile(r"[ -~]{1,1000}")  # the value of a header
 _END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
-class ForwardedRequest(Struct, frozen=True):
-    """A request that is ready to be passed on."""
-
-    forwarder: "Forwarder"
-    exchange: HttpExchange
-    destination: Destination
-    path: str
-    content: bytes
-    headers: Mapping[str, str]
-
-    async def answer(self) -> StreamResponse:
-        """Answer streamed or whole, as the upstream does."""
-        return await self.forwarder.forward(self)
-
-
-class Forwarder:
+class Forwarder(Struct, frozen=True):
     """Answers the Forward routes."""
 
-    def __init__(
-        self, redactor: Redactor, gate: Gate, *, patience: float = 30.0
-    ) -> None:
-        self._redactor = redactor
-        self._gate = gate
-        self._patience = patience
+    redactor: Redactor
+    gate: Gate
+    patience: float = 30.0
 
-    async def understand(
+    async def forward(
         self,
         row: Forward,
-        raw: bytes,
-        body: dict[str, Any],
         exchange: HttpExchange,
-        run: Runner,
         destination: Destination,
-    ) -> ForwardedRequest:
-        """Prepare a request; only the model's name changes in the bytes."""
-        model = destination.model
-        content = await run(partial(with_string, raw, body, "model", model))
-        path, headers = row.upstream_path, _passed_headers(row, exchange)
-        return ForwardedRequest(self, exchange, destination, path, content, headers)
-
-    async def forward(self, sent: ForwardedRequest) -> StreamResponse:
-        """Send a request and pass the answer on.
+        content: bytes,
+    ) -> StreamResponse:
+        """Send a request, and pass the answer on streamed or whole as it comes.
 
         Raises:
             ByokError: before anything was sent.
         """
-        upstream, record = sent.destination.upstream, sent.exchange.record
-        record.upstream, record.model = upstream.name, sent.destination.model
-        begun = upstream.forward(sent.path, sent.content, sent.headers)
-        async with self._gate.enter(), AsyncExitStack() as stack:
-            async with self._gate.raise_on_stop():
+        upstream, record = destination.upstream, exchange.record
+        record.upstream, record.model = upstream.name, destination.model
+        path = row.upstream_path
+        begun = upstream.forward(path, content, _passed_headers(row, exchange))
+        async with self.gate.enter(), AsyncExitStack() as stack:
+            async with self.gate.raise_on_stop():
                 answer = await stack.enter_async_context(begun)
                 record.note_first_byte()
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
                     whole = await read_to_end(answer.reads)
-                    record.usage = _count_tokens(sent.path, whole)
+                    record.usage = _count_tokens(path, whole)
                     return Response(body=whole, headers=headers)
-            return await self._stream(sent, headers, answer)
+            return await self._stream(path, exchange, headers, answer)
 
     async def _stream(
-        self, sent: ForwardedRequest, headers: dict[str, str], answer: ForwardedResponse
+        self,
+        path: str,
+        exchange: HttpExchange,
+        headers: dict[str, str],
+        answer: ForwardedResponse,
     ) -> StreamResponse:
-        exchange, end = sent.exchange, b""
-        async with OpenStream(exchange, headers, patience=self._patience) as stream:
+        end = b""
+        async with OpenStream(exchange, headers, patience=self.patience) as stream:
             try:
-                async with self._gate.raise_on_stop():
+                async with self.gate.raise_on_stop():
                     async for data in answer.reads:
                         end = (end + data)[-_END:]
                         await stream.write(data)
-                exchange.record.usage = _count_tokens(sent.path, end)
+                exchange.record.usage = _count_tokens(path, end)
             except ByokError as error:
                 await stream.write(self._last_words(error, exchange))
             await stream.finish()
@@ -138,7 +116,7 @@ class Forwarder:
         model = record.model_id
         _log.warning("a stream from %s broke: %s", model, error.log_text)
         record.note_error(error)
-        redacted = error_for_user(error, self._redactor)
+        redacted = error_for_user(error, self.redactor)
         if client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
             shown = encode_named(anthropic_error(redacted, record.request_id))
         else:
@@ -167,27 +145,17 @@ def _passed_headers(row: Forward, exchange: HttpExchange) -> dict[str, str]:
 _MAX_TOLD = 200
 
 
-class Translator:
+class Translator(Struct, frozen=True):
     """Answers the Forward routes: what an upstream does not serve is translated."""
 
-    def __init__(
-        self,
-        router: Router,
-        forwarder: Forwarder,
-        tools: AnswerTools,
-        admission: Admission,
-        open_stream: Callable[[HttpExchange], LineStream],
-        admit: Callable[[Asking], Awaitable[Verdict]],
-        moments: Moments,
-    ) -> None:
-        self._router = router
-        self._moments = moments
-        self._forwarder = forwarder
-        self._tools = tools
-        self._admission = admission
-        self._open_stream = open_stream
-        self._admit = admit
-        self._said = SaidOnce(_MAX_TOLD)
+    router: Router
+    forwarder: Forwarder
+    tools: AnswerTools
+    admission: Admission
+    open_stream: Callable[[HttpExchange], LineStream]
+    admit: Callable[[Asking], Awaitable[Verdict]]
+    moments: Moments
+    said: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
 
     async def understand(
         self,
@@ -196,7 +164,7 @@ class Translator:
         body: dict[str, Any],
         exchange: HttpExchange,
         run: Runner,
-    ) -> Answerable:
+    ) -> LateAnswer:
         """Choose the model, and pass the request on if its API has this protocol.
 
         Reasoning in byok's own envelope came from another API, which alone can read it:
@@ -206,7 +174,7 @@ class Translator:
             BadRequest: the body asks for what byok cannot translate; 402, a cap is
                 reached.
         """
-        destination = await self._router.choose_listed(first_text(body, "model"))
+        destination = await self.router.choose_listed(first_text(body, "model"))
         if isinstance(row, Ask):
             destination = await self._choose_for_moment(row, body, destination, run)
         upstream, model = destination.upstream, destination.model
@@ -214,13 +182,14 @@ class Translator:
         if own or not isinstance(row, (Ask, CountTokens)):
             if not isinstance(row, CountTokens):
                 await self._judge(exchange, destination)
-            return await self._forwarder.understand(
-                row, raw, body, exchange, run, destination
-            )
+            renamed = partial(with_string, raw, body, "model", model)  # nothing else
+            content = await run(renamed)
+            return partial(self.forwarder.forward, row, exchange, destination, content)
         question: Question = await run(partial(row.decode, body))
         self._log_left_out(question)
         if isinstance(row, CountTokens):
-            return ConstantAnswer({"input_tokens": estimate_tokens(question)})
+            count = {"input_tokens": estimate_tokens(question)}
+            return partial(answer_with, count)
         verdict = await self._judge(exchange, destination, question.chat, run)
         if verdict.chat is not None:
             question = replace(question, chat=verdict.chat)
@@ -232,9 +201,9 @@ class Translator:
         """Return who answers a question, by what its body tells of its moment."""
         by = BY_CLIENT if first_text(body, "model") else BY_DEFAULT
         facts = ChatFacts()
-        if self._moments.models:
+        if self.moments.models:
             facts = await run(partial(_read_facts, row, body))
-        return await self._moments.choose(usual, by, facts)
+        return await self.moments.choose(usual, by, facts)
 
     async def _judge(
         self,
@@ -245,7 +214,7 @@ class Translator:
     ) -> Verdict:
         name, model = destination.upstream.name, destination.model
         asking = Asking(exchange.record, name, model, chat, run=run)
-        verdict = await self._admit(asking)
+        verdict = await self.admit(asking)
         if verdict.refusal is not None:
             raise verdict.refusal
         return verdict
@@ -257,7 +226,7 @@ class Translator:
         exchange: HttpExchange,
         destination: Destination,
         own_answer: str,
-    ) -> Answerable:
+    ) -> LateAnswer:
         created = int(time.time())
         head = ReplyHead(exchange.request_id, destination.model, created)
         pieces = question.reply(head)
@@ -267,26 +236,26 @@ class Translator:
             question.chat,
             reply,
             exchange.record,
-            self._tools,
+            self.tools,
             logs_notices=True,
             own_answer=own_answer,
         )
         if isinstance(reply, WholeReply):
-            return WholeAnswer(answer, reply, None, self._admission)
+            return WholeAnswer(answer, reply, None, self.admission).answer
         return StreamedAnswer(
             exchange,
             answer,
             reply,
             None,
-            self._admission,
-            self._open_stream,
+            self.admission,
+            self.open_stream,
             row.encode,
             fails_with_status=True,
-        )
+        ).answer
 
     def _log_left_out(self, question: Question) -> None:
         for what in question.left_out:
-            if self._said.is_new(what):
+            if self.said.is_new(what):
                 _log.info("not passed on to models: %s", what)
 
 

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aiohttp.web import StreamResponse
-from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import IndexInUse
@@ -74,15 +73,3 @@ class ToolEndpoint:
             module = await asyncio.to_thread(import_module, place)
             self._server = module.MessageServer(self._source, self._patience)
         return await self._server.answer(exchange, body)
-
-
-class ToolAnswer(Struct, frozen=True):
-    """Answers a message, whose body is small."""
-
-    endpoint: ToolEndpoint
-    exchange: HttpExchange
-    body: Json
-
-    async def answer(self) -> StreamResponse:
-        """Answer it."""
-        return await self.endpoint.answer(self.exchange, self.body)
