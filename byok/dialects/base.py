@@ -140,9 +140,14 @@ class Codec(Protocol):
         `sent` is the request without its body.
         """
 
+    @property
+    def most_tools(self) -> int:
+        """Return how many tools a request may have; 0 is any number."""
+        return 0
+
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need before any refusal."""
-        return presumed_remedies(facts)
+        return presumed_remedies(facts, self.most_tools)
 
 
 class Dialect(Codec, Protocol):

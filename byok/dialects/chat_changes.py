@@ -5,7 +5,7 @@ They are made on the neutral request, so that they are the same in every dialect
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -29,15 +29,18 @@ from byok.core.late import compile_late
 from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
+    Found,
     RefusedRequest,
     Remedy,
     RemedyRow,
     RemedyTable,
     digest_of,
+    is_first_turn,
     name_parameter,
+    when,
 )
 from byok.dialects.safe_names import Aliases, IdRule, NameRule, move_images, result_text
-from byok.dialects.schemas import write_schema
+from byok.dialects.schemas import write_parameters
 
 NO_PICTURE = "[a picture stood here; this model sees none]"
 _GO_ON = "Understood."
@@ -82,13 +85,13 @@ def offer_tools(chat: ChatRequest, tools: Sequence[ToolDefinition]) -> ChatReque
     return replace(chat, tools=tuple(tools), tool_choice=choice)
 
 
-def keep_most_tools(chat: ChatRequest, most: int) -> ChatRequest:
+def keep_most_tools(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
     """Offer at most so many tools, in their order; tools in the history come first.
 
     A tool that was called stays offered, so that the selection is stable from turn to
     turn.
     """
-    if len(chat.tools) <= most:
+    if len(chat.tools) <= (most := int(remedy.what)):
         return chat
     called = {p.name for m in chat.messages for p in m.parts if isinstance(p, ToolCall)}
     ranked = sorted(chat.tools, key=lambda tool: tool.name not in called)[:most]
@@ -96,8 +99,9 @@ def keep_most_tools(chat: ChatRequest, most: int) -> ChatRequest:
     return offer_tools(chat, [tool for tool in chat.tools if tool.name in kept])
 
 
-def shorten_descriptions(chat: ChatRequest, longest: int) -> ChatRequest:
+def shorten_descriptions(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
     """Truncate the descriptions of tools, not those of their parameters."""
+    longest = int(remedy.what)
 
     def shorten(tool: ToolDefinition) -> ToolDefinition:
         if len(tool.description) <= longest:
@@ -139,11 +143,6 @@ def write_calls_as_text(chat: ChatRequest) -> ChatRequest:
     return replace(chat, messages=join_messages(messages))
 
 
-def write_pictures_as_text(chat: ChatRequest) -> ChatRequest:
-    """Put a sentence in the place of each picture, and below a result with some."""
-    return write_pictures_as(chat, lambda _: NO_PICTURE)
-
-
 def write_picture_as_text(chat: ChatRequest, digest: str, words: str) -> ChatRequest:
     """Put words in the place of one picture wherever it is, known by its digest."""
     return write_pictures_as(
@@ -154,7 +153,7 @@ def write_picture_as_text(chat: ChatRequest, digest: str, words: str) -> ChatReq
 def write_pictures_as(
     chat: ChatRequest, words_for: Callable[[ImagePart], str]
 ) -> ChatRequest:
-    """Put words in the places of pictures; those without any stay."""
+    """Put words in the places of pictures, and below results; others stay."""
 
     def replace_in(message: Message) -> Message:
         parts: tuple[Part, ...] = ()
@@ -202,7 +201,7 @@ def alternate_roles(chat: ChatRequest) -> ChatRequest:
     return replace(chat, messages=tuple(messages))
 
 
-def split_parallel_calls(chat: ChatRequest) -> ChatRequest:
+def split_parallel_calls(chat: ChatRequest, _: Remedy) -> ChatRequest:
     """Let the assistant call one tool at a time: each result follows its call."""
     messages: list[Message] = []
     waiting: dict[str, Message] = {}  # calls of the latest turn that are not sent yet
@@ -218,7 +217,7 @@ def split_parallel_calls(chat: ChatRequest) -> ChatRequest:
     return replace(chat, messages=tuple(messages))
 
 
-def put_system_into_question(chat: ChatRequest) -> ChatRequest:
+def put_system_into_question(chat: ChatRequest, _: Remedy) -> ChatRequest:
     """Let the system message be the beginning of the user's first message."""
     first, *rest = chat.messages or (Message(Role.USER, ()),)
     if first.role is not Role.SYSTEM:
@@ -227,9 +226,9 @@ def put_system_into_question(chat: ChatRequest) -> ChatRequest:
     return replace(chat, messages=messages)
 
 
-def rename_tools(chat: ChatRequest, rule: NameRule) -> ChatRequest:
+def rename_tools(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
     """Give tools names that fit a rule, in the offer and in the history."""
-    names = Aliases(rule.spell)
+    names = Aliases(NameRule(int(remedy.version), remedy.what).spell)
     tools = tuple(replace(tool, name=names.alias(tool.name)) for tool in chat.tools)
 
     def rename(part: Part) -> Part:
@@ -237,11 +236,15 @@ def rename_tools(chat: ChatRequest, rule: NameRule) -> ChatRequest:
             return replace(part, name=names.alias(part.name))
         return part
 
-    messages = (Message(m.role, tuple(map(rename, m.parts))) for m in chat.messages)
     choice = chat.tool_choice
     if choice.name:
         choice = replace(choice, name=names.alias(choice.name))
-    return replace(chat, tools=tools, messages=tuple(messages), tool_choice=choice)
+    return replace(_change_parts(chat, rename), tools=tools, tool_choice=choice)
+
+
+def _change_parts(chat: ChatRequest, change: Callable[[Part], Part]) -> ChatRequest:
+    messages = (Message(m.role, tuple(map(change, m.parts))) for m in chat.messages)
+    return replace(chat, messages=tuple(messages))
 
 
 def names_of_tools(chat: ChatRequest) -> list[str]:
@@ -251,8 +254,10 @@ def names_of_tools(chat: ChatRequest) -> list[str]:
     return [*(tool.name for tool in chat.tools), *called]
 
 
-def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:
+def spell_call_ids(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
     """Give calls and results ids that fit a rule; the same ones in every request."""
+    is_exact = remedy.version == "exact"
+    rule = IdRule(int(remedy.what), is_exact=is_exact, is_plain=not is_exact)
     ids = Aliases(rule.spell)
 
     def spell(part: Part) -> Part:
@@ -264,8 +269,7 @@ def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:
             case _:
                 return part
 
-    messages = (Message(m.role, tuple(map(spell, m.parts))) for m in chat.messages)
-    return replace(chat, messages=tuple(messages))
+    return _change_parts(chat, spell)
 
 
 def drop_beside_calls(
@@ -342,47 +346,24 @@ _DESCRIPTION = compile_late(
 )
 
 
-def find_tool(text: str, tools: Mapping[str, ToolDefinition]) -> ToolDefinition | None:
-    """Return the tool that a refusal names, by name, index or path in its schema.
-
-    `tools` are in the order in which they were sent, by the names that were sent.
-    """
-    return next(_match_tools(text, tools), None)
-
-
-def find_limit(text: str, offered: int) -> int:
-    """Return how many tools are accepted, 0 where that is not below `offered`.
-
-    Of several numbers in the text the largest below `offered` counts: if it is still
-    too many, the next refusal names a lower one.
-    """
-    named = map(int, _NUMBER.findall(text))
-    most = max((n for n in named if 0 < n < offered), default=_MOST_TOOLS)
-    return most if most < offered else 0
-
-
-def find_description_limit(text: str) -> int:
-    """Return the longest description that is accepted, 0 where none is named."""
-    found = _DESCRIPTION.search(text)
-    return int(found[1]) if found else 0
-
-
 def _match_tools(
     text: str, tools: Mapping[str, ToolDefinition]
 ) -> Iterator[ToolDefinition]:
+    """Yield the tools that a refusal names, by name, index or path in their schemas.
+
+    `tools` are in the order in which they were sent, by the names that were sent.
+    """
     if place := _INDEX.search(text):
         yield from [*tools.values()][int(place[1]) :][:1]
     if at := _PATH.search(text):
-        there = [tool for tool in tools.values() if _leads(_sent_schema(tool), at[1])]
+        there = [
+            tool
+            for tool in tools.values()
+            if _leads(write_parameters(tool.parameters), at[1])  # as OpenAI gets them
+        ]
         yield from there if len(there) == 1 else ()
     for names in _NAME.findall(text):
         yield from (tools[name] for name in names if name in tools)
-
-
-def _sent_schema(tool: ToolDefinition) -> Any:
-    """Return a tool's schema as APIs like OpenAI's get it."""
-    raw = write_json({**tool.parameters, "type": "object"})
-    return write_schema(raw, narrow=False, plain_keys=False)
 
 
 def _leads(schema: Any, path: str) -> bool:
@@ -399,8 +380,6 @@ def _leads(schema: Any, path: str) -> bool:
 # roles but two and no system message gets records of its calls before the roles are put
 # in order, and the system message goes into the question last.
 
-
-Found: TypeAlias = tuple[str, str] | None
 
 _TOO_MANY = "most tools"
 PICTURES = "pictures"
@@ -439,34 +418,39 @@ _BESIDE_TOOLS = ("parallel_tool_calls", "tool_choice", "tool_stream")
 
 
 def _find_most_tools(refused: RefusedRequest) -> Found:
+    """Find out how many tools are accepted.
+
+    Of several numbers in the text the largest below those offered counts: if it is
+    still too many, the next refusal names a lower one.
+    """
     if refused.error.kind is not RefusalKind.TOO_MANY_TOOLS:
         return None
-    most = find_limit(refused.text, len(_own_tools(refused)))
-    return (str(most), "") if most else None
+    offered = len(_own_tools(refused))
+    named = map(int, _NUMBER.findall(refused.text))
+    most = max((n for n in named if 0 < n < offered), default=_MOST_TOOLS)
+    return (str(most), "") if most < offered else None
 
 
 def _find_description_limit(refused: RefusedRequest) -> Found:
-    longest = find_description_limit(refused.text)
-    return (str(longest), "") if longest and _own_tools(refused) else None
+    longest = _DESCRIPTION.search(refused.text)
+    return (str(int(longest[1])), "") if longest and _own_tools(refused) else None
 
 
 def _find_tool(refused: RefusedRequest) -> Found:
     if refused.error.kind is not RefusalKind.BAD_SCHEMA:
         return None
-    tool = find_tool(refused.text, _own_tools(refused))
+    tool = next(_match_tools(refused.text, _own_tools(refused)), None)
     return (tool.name, _version_of(tool)) if tool else None
 
 
 def _drop_tool(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
     """Leave out one tool, unless its definition has changed."""
-    return offer_tools(
-        chat,
-        [
-            tool
-            for tool in chat.tools
-            if tool.name != remedy.what or _version_of(tool) != remedy.version
-        ],
+    kept = (
+        tool
+        for tool in chat.tools
+        if tool.name != remedy.what or _version_of(tool) != remedy.version
     )
+    return offer_tools(chat, tuple(kept))
 
 
 def _find_no_tools(refused: RefusedRequest) -> Found:
@@ -499,14 +483,7 @@ def _find_pictures(refused: RefusedRequest) -> Found:
     return ("", "") if refused.error.kind is RefusalKind.NO_IMAGES else None
 
 
-def _when(pattern: str) -> Callable[[RefusedRequest], Found]:
-    """Return the search for refusals whose text, in lower case, has a pattern."""
-    compiled = re.compile(pattern)
-
-    def find(refused: RefusedRequest) -> Found:
-        return ("", "") if compiled.search(refused.text.lower()) else None
-
-    return find
+_find_roles = when(_ROLES)
 
 
 def _find_records(refused: RefusedRequest) -> Found:
@@ -516,7 +493,7 @@ def _find_records(refused: RefusedRequest) -> Found:
     same, as by templates of models that were not trained to call tools.
     """
     is_in_order = alternate_roles(refused.chat) == refused.chat
-    return _when(_ROLES)(refused) if is_in_order else None
+    return _find_roles(refused) if is_in_order else None
 
 
 def _find_ids(refused: RefusedRequest) -> Found:
@@ -527,12 +504,6 @@ def _find_ids(refused: RefusedRequest) -> Found:
     if found := _LONGEST_ID.search(text):
         return (found[1], "plain")
     return ("64", "plain") if _PLAIN_ID.search(text) else None
-
-
-def _spell_ids(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
-    is_exact = remedy.version == "exact"
-    rule = IdRule(int(remedy.what), is_exact=is_exact, is_plain=not is_exact)
-    return spell_call_ids(chat, rule)
 
 
 def _find_names(refused: RefusedRequest) -> Found:
@@ -550,48 +521,36 @@ def _find_names(refused: RefusedRequest) -> Found:
     return (sign, str(min(max(most, _SHORTEST), _NAME_LENGTH)))
 
 
-def _rename(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
-    rule = NameRule(int(remedy.version), remedy.what)
-    return rename_tools(chat, rule)
-
-
-def _is_first_turn(chat: ChatRequest) -> bool:
-    return chat.is_first_turn
-
-
 NAMES = "names"
 CHAT_ROWS: RemedyTable = {
-    NAMES: RemedyRow(_find_names, rewrite=_rename),
-    "descriptions": RemedyRow(
-        _find_description_limit,
-        rewrite=lambda chat, r: shorten_descriptions(chat, int(r.what)),
-    ),
+    NAMES: RemedyRow(_find_names, rewrite=rename_tools),
+    "descriptions": RemedyRow(_find_description_limit, rewrite=shorten_descriptions),
     "tool": RemedyRow(
         _find_tool,
         rewrite=_drop_tool,
         notice="Tools whose parameters this model refuses were left out: {what}.",
-        matters=_is_first_turn,
+        matters=is_first_turn,
     ),
     _TOO_MANY: RemedyRow(
         _find_most_tools,
-        rewrite=lambda chat, r: keep_most_tools(chat, int(r.what)),
+        rewrite=keep_most_tools,
         notice="This model takes {what} tools at most, so the last ones were left out. "
         "Switch off MCP servers that you do not need.",
-        matters=_is_first_turn,
+        matters=is_first_turn,
         teaches=lambda remedy: ModelFacts("", most_tools=int(remedy.what)),
     ),
     "no tools": RemedyRow(
         _find_no_tools,
         rewrite=_drop_tools,
         notice="This model was asked without tools, because it refuses them. {what}",
-        matters=_is_first_turn,
+        matters=is_first_turn,
         is_for_agents=True,
         teaches=lambda _: ModelFacts("", tools=False),
     ),
     "calls": RemedyRow(_find_bare_calls, rewrite=_write_bare_calls),
     PICTURES: RemedyRow(
         _find_pictures,
-        rewrite=lambda chat, _: write_pictures_as_text(chat),
+        rewrite=lambda chat, _: write_pictures_as(chat, lambda _: NO_PICTURE),
         notice="This model does not support images: a placeholder replaces them.",
         matters=shows_picture,
         teaches=lambda _: ModelFacts("", images=False),
@@ -599,24 +558,18 @@ CHAT_ROWS: RemedyTable = {
     "records": RemedyRow(
         _find_records, rewrite=lambda chat, _: write_calls_as_text(chat)
     ),
-    "roles": RemedyRow(_when(_ROLES), rewrite=lambda chat, _: alternate_roles(chat)),
-    "one call": RemedyRow(
-        _when(_ONE_CALL),
-        rewrite=lambda chat, _: split_parallel_calls(chat),
-    ),
-    "ids": RemedyRow(_find_ids, rewrite=_spell_ids),
+    "roles": RemedyRow(_find_roles, rewrite=lambda chat, _: alternate_roles(chat)),
+    "one call": RemedyRow(when(_ONE_CALL), rewrite=split_parallel_calls),
+    "ids": RemedyRow(_find_ids, rewrite=spell_call_ids),
     "reasoning beside text": RemedyRow(
-        _when("cannot pass both content and thinking"),
+        when("cannot pass both content and thinking"),
         rewrite=lambda chat, _: drop_beside_calls(chat, ThinkingPart),
     ),
     "text beside calls": RemedyRow(
-        _when("content or tool_calls, but not both"),
+        when("content or tool_calls, but not both"),
         rewrite=lambda chat, _: drop_beside_calls(chat, TextPart),
     ),
-    "system": RemedyRow(
-        _when(_NO_SYSTEM),
-        rewrite=lambda chat, _: put_system_into_question(chat),
-    ),
+    "system": RemedyRow(when(_NO_SYSTEM), rewrite=put_system_into_question),
 }
 
 

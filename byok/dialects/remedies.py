@@ -15,11 +15,13 @@ from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Json
 from byok.core.errors import ContextLengthExceeded, UpstreamRefused
+from byok.core.late import compile_late
 from byok.dialects.model_facts import EFFORTS, UNKNOWN_MODEL, ModelFacts, nearest_effort
 from byok.dialects.presets import OPENAI_CHAT, OPENAI_RESPONSES
 from byok.dialects.refusals import class_of_words
 
 Body: TypeAlias = dict[str, Any]
+Found: TypeAlias = tuple[str, str] | None  # `what` and `version` of a remedy
 _Item = TypeVar("_Item", ChatRequest, Body)
 _NO_CHAT = ChatRequest(())
 
@@ -67,14 +69,19 @@ def _never(chat: ChatRequest) -> bool:
     return False
 
 
+def is_first_turn(chat: ChatRequest) -> bool:
+    """Tell whether a conversation begins: its user has not read a notice yet."""
+    return chat.is_first_turn
+
+
 class RemedyRow(Struct, frozen=True):
     """One kind of change: how to find that it is needed, how to make it.
 
     Attributes:
         find: returns `what` and `version` of the remedy for a refusal, or None.
-        rewrite: returns the changed conversation. A remedy that would not change it is
+        rewrite: returns the changed conversation.
+        make: returns a changed copy of the body. A remedy that would change neither is
             not made.
-        make: returns a changed copy of the body.
         notice: a sentence for the user, with `{what}` for the changed parts, or "". It
             is shown when the remedy is found, and later where `matters` is true.
         matters: tells from the conversation whether to show the notice again.
@@ -83,7 +90,7 @@ class RemedyRow(Struct, frozen=True):
         switches: the request is encoded again, in the dialect `what`.
     """
 
-    find: Callable[[RefusedRequest], tuple[str, str] | None]
+    find: Callable[[RefusedRequest], Found]
     make: Callable[[Json, Remedy], Body] | None = None
     notice: str = ""
     matters: Callable[[ChatRequest], bool] = _never
@@ -108,7 +115,25 @@ def find_remedy(table: RemedyTable, refused: RefusedRequest) -> Remedy | None:
 
 
 def _helps(row: RemedyRow, refused: RefusedRequest, remedy: Remedy) -> bool:
-    return row.rewrite is None or row.rewrite(refused.chat, remedy) != refused.chat
+    if row.rewrite is not None and row.rewrite(refused.chat, remedy) == refused.chat:
+        return False
+    return row.make is None or row.make(refused.body, remedy) != refused.body
+
+
+def when(
+    pattern: str, applies: Callable[[Json], object] = lambda body: True
+) -> Callable[[RefusedRequest], Found]:
+    """Return the search for refusals whose text, in lower case, has a pattern.
+
+    `applies` tells whether a body can be changed, where the change itself does not.
+    """
+    compiled = compile_late(pattern)
+
+    def find(refused: RefusedRequest) -> Found:
+        is_found = compiled.search(refused.text.lower()) and applies(refused.body)
+        return ("", "") if is_found else None
+
+    return find
 
 
 def rewrite_chat(
@@ -177,7 +202,7 @@ def switch_row(names: Mapping[str, str]) -> RemedyRow:
     helps only where the upstream has the dialect.
     """
 
-    def find(refused: RefusedRequest) -> tuple[str, str] | None:
+    def find(refused: RefusedRequest) -> Found:
         said = refused.text.lower()
         named = (dialect for words, dialect in names.items() if words in said)
         found = next((name for name in named if name in refused.dialects), None)
@@ -256,12 +281,17 @@ def drop_row(paths: Iterable[str], *, with_extra: bool = True) -> RemedyRow:
     """
     paths = tuple(paths)
 
-    def find(refused: RefusedRequest) -> tuple[str, str] | None:
+    def find(refused: RefusedRequest) -> Found:
         extra = refused.extra if with_extra else ()
         named = name_parameter(refused, (*paths, *extra))
         return (named, "") if named else None
 
-    return RemedyRow(find, lambda body, remedy: drop_parameter(body, remedy.what))
+    return RemedyRow(find, drop_named)
+
+
+def drop_named(body: Json, remedy: Remedy) -> Body:
+    """Return a body without the parameter that a remedy names."""
+    return drop_parameter(body, remedy.what)
 
 
 def rename_row(names: Mapping[str, str], *, unless: Iterable[str] = ()) -> RemedyRow:
@@ -272,7 +302,7 @@ def rename_row(names: Mapping[str, str], *, unless: Iterable[str] = ()) -> Remed
     """
     candidates = (*unless, *names)
 
-    def find(refused: RefusedRequest) -> tuple[str, str] | None:
+    def find(refused: RefusedRequest) -> Found:
         named = name_parameter(refused, candidates)
         if named not in names:
             return None
@@ -294,7 +324,7 @@ def lower_row(paths: Iterable[str]) -> RemedyRow:
     """Return the row that lowers a parameter to the limit that a refusal names."""
     paths = tuple(paths)
 
-    def find(refused: RefusedRequest) -> tuple[str, str] | None:
+    def find(refused: RefusedRequest) -> Found:
         named = name_parameter(refused, paths)
         value = read_parameter(refused.body, named) if named else None
         if type(value) is not int:
@@ -307,7 +337,7 @@ def lower_row(paths: Iterable[str]) -> RemedyRow:
         caps = remedy.what.rpartition(".")[2] in _OUTPUT_CAPS
         return ModelFacts("", max_output=int(remedy.version) if caps else 0)
 
-    return RemedyRow(find, _lower, teaches=teach)
+    return RemedyRow(find, lower_named, teaches=teach)
 
 
 def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:
@@ -339,7 +369,8 @@ def _find(body: Json, path: str, default: Any) -> Any:
     return _find(inner, rest, default) if rest and isinstance(inner, dict) else default
 
 
-def _lower(body: Json, remedy: Remedy) -> Body:
+def lower_named(body: Json, remedy: Remedy) -> Body:
+    """Return a body in which a parameter is at most the version of a remedy."""
     value = read_parameter(body, remedy.what)
     most = int(remedy.version)
     is_above = type(value) is int and value > most
@@ -359,7 +390,7 @@ _ACCEPTED = re.compile(
 def effort_row(path: str) -> RemedyRow:
     """Return the row for an effort that a model does not accept, by its path."""
 
-    def find(refused: RefusedRequest) -> tuple[str, str] | None:
+    def find(refused: RefusedRequest) -> Found:
         text, sent = refused.text.lower(), read_parameter(refused.body, path)
         found = _ACCEPTED.search(text)
         if not found or not isinstance(sent, str):
@@ -367,8 +398,7 @@ def effort_row(path: str) -> RemedyRow:
         words = re.findall(r"[a-z]+", found[1])
         accepted = [word for word in words if word in EFFORTS]
         is_meant = "effort" in text or f"'{sent}'" in text
-        is_other = accepted and sent not in accepted
-        return (path, " ".join(accepted)) if is_meant and is_other else None
+        return (path, " ".join(accepted)) if is_meant and accepted else None
 
     return RemedyRow(find, _use_nearest)
 
@@ -413,7 +443,7 @@ def missing_path_row(dialect: str) -> RemedyRow:
     An unknown model is refused with the same status, but the message names it.
     """
 
-    def find(refused: RefusedRequest) -> tuple[str, str] | None:
+    def find(refused: RefusedRequest) -> Found:
         error = refused.error
         if error.upstream_status not in _NO_SUCH_PATH:
             return None

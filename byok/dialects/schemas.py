@@ -509,6 +509,14 @@ def write_schema(raw: bytes, *, narrow: bool, plain_keys: bool) -> Json:
     return narrow_schema(schema) if narrow else schema
 
 
+def write_parameters(
+    parameters: Json, *, narrow: bool = False, plain_keys: bool = False
+) -> Json:
+    """Return the schema to send for the parameters of a tool: do not modify it."""
+    raw = write_json({**parameters, "type": "object"})
+    return write_schema(raw, narrow=narrow, plain_keys=plain_keys)
+
+
 class _Cleaning:
     def __init__(self, root: Json) -> None:
         self._root = root

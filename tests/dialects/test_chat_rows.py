@@ -22,11 +22,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.dialects.base import DIALECTS, Target, write_request
-from byok.dialects.chat_changes import (
-    CHAT_ROWS,
-    put_system_into_question,
-    shows_picture,
-)
+from byok.dialects.chat_changes import CHAT_ROWS, shows_picture
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,
@@ -544,9 +540,10 @@ def test_each_dialect_has_all_rows(dialect: str) -> None:
 
 
 def test_a_system_message_joins_the_question_where_there_is_one() -> None:
-    joined = put_system_into_question(chat(messages=(SYSTEM, user("Hi?"))))
+    asked = chat(messages=(SYSTEM, user("Hi?")))
+    joined, _ = rewrite_chat(CHAT_ROWS, asked, [Remedy("system")])
     assert texts(joined) == [("user", "Be exact.\n\nHi?")]
-    assert put_system_into_question(chat()) == chat()
+    assert rewrite_chat(CHAT_ROWS, chat(), [Remedy("system")])[0] == chat()
 
 
 def test_a_picture_counts_until_the_assistant_has_answered() -> None:

@@ -24,7 +24,7 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
+from byok.dialects.remedies import Body, Found, RefusedRequest, Remedy
 from byok.dialects.safe_names import (
     NO_OUTPUT,
     Aliases,
@@ -214,12 +214,8 @@ def ask_for_cache(body: Json, is_long: bool = False) -> Body:
     return _set_points(marked, _LONG) if is_long else marked
 
 
-def cache_row() -> RemedyRow:
-    """Return the row that removes the points which a host does not take, no others."""
-    return RemedyRow(_find, _remove)
-
-
-def _find(refused: RefusedRequest) -> tuple[str, str] | None:
+def find_cache_points(refused: RefusedRequest) -> Found:
+    """Find which points a host does not take."""
     if FIELD not in refused.text:
         return None
     if _TTL in refused.text and _set_points(refused.body, _EPHEMERAL) != refused.body:
@@ -227,12 +223,10 @@ def _find(refused: RefusedRequest) -> tuple[str, str] | None:
     place = _PLACE.search(refused.text)
     if place and _has_points(refused.body, place[1]):
         return (place[1], "")
-    if FIELD in refused.body:
-        return (_AT_TOP, "")
-    return ("", "") if any(_has_points(refused.body, p) for p in _PARTS) else None
+    return (_AT_TOP if FIELD in refused.body else "", "")
 
 
-def _remove(body: Json, remedy: Remedy) -> Body:
+def remove_cache_points(body: Json, remedy: Remedy) -> Body:
     """Remove the points of a part of the body, or all of them if no part is named."""
     if remedy.what == _TTL:
         return _set_points(body, _EPHEMERAL)

@@ -23,7 +23,7 @@ from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.remedies import Body
 from byok.dialects.safe_names import Aliases
-from byok.dialects.schemas import write_schema
+from byok.dialects.schemas import write_parameters
 
 # Messages API: the parameters for reasoning, and those that exclude it.
 #
@@ -239,18 +239,18 @@ def encode_json_answer(
     return {"format": {"type": "json_schema", "schema": schema}}, []
 
 
-def format_as_words(body: Body) -> Body:
+def format_as_words(body: Json) -> Body:
     """Ask for the format of an answer in the system prompt instead."""
     output = dict(body.get("output_config") or {})
     format_ = output.pop("format", None)
     if not isinstance(format_, dict):
         return dict(body)
-    body = {k: v for k, v in body.items() if k != "output_config"}
+    kept = {k: v for k, v in body.items() if k != "output_config"}
     if output:
-        body["output_config"] = output
+        kept["output_config"] = output
     schema = write_json(format_.get("schema")).decode()
     words = {"type": "text", "text": f"{_ASK} {_ALLOWED}{schema}"}
-    return {**body, "system": [*(body.get("system") or ()), words]}
+    return {**kept, "system": [*(body.get("system") or ()), words]}
 
 
 def _close_objects(schema: Any) -> Any:
@@ -308,11 +308,10 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
 
 
 def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
-    schema = write_json({**tool.parameters, "type": "object"})
     return {
         "name": names.alias(tool.name),
         **({"description": tool.description} if tool.description else {}),
-        "input_schema": write_schema(schema, narrow=False, plain_keys=True),
+        "input_schema": write_parameters(tool.parameters, plain_keys=True),
     }
 
 

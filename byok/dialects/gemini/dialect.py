@@ -11,13 +11,12 @@ from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import read_objects, read_text
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import Dialect, ModelPage, Target, UpstreamRequest
-from byok.dialects.chat_changes import presumed_remedies
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request
 from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.presets import GEMINI
-from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.remedies import RemedyTable
 
 # Gemini's model list: names, limits, and whether a model generates text and thinks.
 
@@ -52,7 +51,6 @@ def _facts(row: dict[str, Any]) -> ModelFacts:
 
 
 _OAUTH = "ya29."  # how access tokens of Google Cloud begin
-_MOST_TOOLS = 512  # functions in one request
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,7 @@ class Gemini(Dialect):
 
     name: ClassVar[str] = GEMINI
     models_path: ClassVar[str] = MODELS_PATH
+    most_tools: ClassVar[int] = 512
     remedies: ClassVar[RemedyTable] = REMEDIES
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
@@ -70,10 +69,6 @@ class Gemini(Dialect):
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode events, an array of chunks, or one GenerateContentResponse."""
         return chain(SSEDecoder(), GeminiAnswer(sent.tool_names, sent.origin))
-
-    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
-        """Keep to the number of tools that the API accepts."""
-        return presumed_remedies(facts, _MOST_TOOLS)
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; an access token of Google Cloud is a bearer token."""

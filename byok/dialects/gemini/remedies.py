@@ -1,7 +1,7 @@
 """Remedies of Gemini: what to change in a request after each refusal."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from byok.core.chat import Json
@@ -12,18 +12,21 @@ from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
     Body,
+    Found,
     RefusedRequest,
     Remedy,
     RemedyRow,
     RemedyTable,
     digest_of,
+    drop_named,
     drop_parameter,
     has_parameter,
+    lower_named,
     read_parameter,
-    set_parameter,
+    when,
 )
 from byok.dialects.safe_names import NOT_CHECKED
-from byok.dialects.schemas import narrow_schema, write_schema
+from byok.dialects.schemas import narrow_schema, write_parameters
 
 # Changes to a body of Gemini: narrower schemas, no ids, no signatures.
 
@@ -31,22 +34,7 @@ from byok.dialects.schemas import narrow_schema, write_schema
 Part = dict[str, Any]
 
 
-def read_tools(body: Json) -> list[Any]:
-    """Return the functions offered in a body; tools of Google's are none."""
-    return [
-        function
-        for tool in read_objects(body, "tools")
-        for function in read_objects(tool, "functionDeclarations")
-    ]
-
-
-def parts_of(body: Json) -> Iterator[Json]:
-    """Yield all parts of the conversation."""
-    for content in body.get("contents") or ():
-        yield from content["parts"]
-
-
-def narrow_schemas(body: Json) -> Body:
+def narrow_schemas(body: Json, _: Remedy) -> Body:
     """Write all schemas in the subset that every version of the API takes."""
     body = dict(body)
     if isinstance(tools := body.get("tools"), list):
@@ -59,22 +47,21 @@ def narrow_schemas(body: Json) -> Body:
     return body
 
 
-def without_ids(body: Json) -> Body:
+def without_ids(body: Json, _: Remedy) -> Body:
     """Remove the ids of calls and results, which some versions of the API refuse."""
     return _with_parts(body, _without_id)
 
 
-def without_signatures(body: Json, version: str) -> Body:
+def without_signatures(body: Json, remedy: Remedy) -> Body:
     """Replace the signatures of calls in one conversation, and drop the others."""
-    if conversation_version(body) != version:
+    if conversation_version(body) != remedy.version:
         return dict(body)
     return _with_parts(body, _without_signature)
 
 
 def conversation_version(body: Json) -> str:
     """Return a digest of the first content, which stays in all turns."""
-    first = write_json([*body["contents"][:1]])
-    return digest_of(first)
+    return digest_of(write_json([*body["contents"][:1]]))
 
 
 def _narrow_tool(tool: Any) -> Any:
@@ -87,9 +74,9 @@ def _narrow_tool(tool: Any) -> Any:
 def _narrow(function: Json) -> Json:
     if "parametersJsonSchema" not in function:
         return function
-    raw = write_json(function["parametersJsonSchema"])
+    schema = write_parameters(function["parametersJsonSchema"], narrow=True)
     rest = {k: v for k, v in function.items() if k != "parametersJsonSchema"}
-    return {**rest, "parameters": write_schema(raw, narrow=True, plain_keys=False)}
+    return {**rest, "parameters": schema}
 
 
 def _with_parts(body: Json, change: Callable[[Part], Part | None]) -> Body:
@@ -134,6 +121,7 @@ _DROPPABLE = (
     "toolConfig",
 )
 _UP_TO = re.compile(r"to (\d{1,9}) \((inclusive|exclusive)\)")
+_ID = r"unknown name \W?id\b.*function_?(?:call|response)"
 
 
 def _words(text: str) -> str:
@@ -149,7 +137,7 @@ def _names(refused: RefusedRequest, path: str) -> bool:
     return bool(is_named) and is_request and has_parameter(refused.body, path)
 
 
-def _json_schemas(refused: RefusedRequest) -> tuple[str, str] | None:
+def _json_schemas(refused: RefusedRequest) -> Found:
     """Tell whether the API refuses JSON Schema, or what is in one."""
     said = _words(refused.text)
     is_about = (
@@ -157,27 +145,17 @@ def _json_schemas(refused: RefusedRequest) -> tuple[str, str] | None:
         or "parametersjsonschema" in said
         or "responsejsonschema" in said
     )
-    sent = any(
-        "parametersJsonSchema" in tool for tool in read_tools(refused.body)
-    ) or has_parameter(refused.body, _ANSWER[0])
-    return ("", "") if is_about and sent else None
+    return ("", "") if is_about else None
 
 
-def _ids(refused: RefusedRequest) -> tuple[str, str] | None:
-    is_named = re.search(r"unknown name \W?id\b.*function_?(?:call|response)",
-                         refused.text.lower())  # fmt: skip
-    return ("", "") if is_named else None
-
-
-def _signatures(refused: RefusedRequest) -> tuple[str, str] | None:
+def _signatures(refused: RefusedRequest) -> Found:
     is_named = "thoughtsignature" in _words(refused.text).replace(" ", "")
-    signed = any("thoughtSignature" in part for part in parts_of(refused.body))
-    if not (is_named and signed) or refused.error.upstream_status != 400:
+    if not is_named or refused.error.upstream_status != 400:
         return None
     return ("", conversation_version(refused.body))
 
 
-def _thinking(refused: RefusedRequest) -> tuple[str, str] | None:
+def _thinking(refused: RefusedRequest) -> Found:
     """Drop level or budget first, then everything about thinking."""
     said, config = _words(refused.text), read_parameter(refused.body, _THINKING)
     if not isinstance(config, dict) or "thinking" not in said:
@@ -190,7 +168,7 @@ def _thinking(refused: RefusedRequest) -> tuple[str, str] | None:
     return (_THINKING, "")
 
 
-def _cap(refused: RefusedRequest) -> tuple[str, str] | None:
+def _cap(refused: RefusedRequest) -> Found:
     value = read_parameter(refused.body, _CAP)
     found = _UP_TO.search(refused.text.lower())
     if not found or not _names(refused, _CAP) or type(value) is not int:
@@ -199,27 +177,13 @@ def _cap(refused: RefusedRequest) -> tuple[str, str] | None:
     return (_CAP, str(most)) if 0 < most < value else None
 
 
-def _lower(body: Json, remedy: Remedy) -> Body:
-    value, most = read_parameter(body, remedy.what), int(remedy.version)
-    is_above = type(value) is int and value > most
-    return set_parameter(body, remedy.what, most) if is_above else dict(body)
-
-
-def _json_answer(refused: RefusedRequest) -> tuple[str, str] | None:
-    """Find refusals of JSON answers, which older models do not give beside tools."""
-    said = _words(refused.text)
-    is_named = "mime type" in said or "responsemimetype" in said or "json mode" in said
-    is_sent = has_parameter(refused.body, _FORMAT)
-    return ("", "") if is_named and is_sent else None
-
-
-def _any_answer(body: Json) -> Body:
+def _any_answer(body: Json, _: Remedy) -> Body:
     for path in (*_ANSWER, _FORMAT):
         body = drop_parameter(body, path)
     return dict(body)
 
 
-def _parameter(refused: RefusedRequest) -> tuple[str, str] | None:
+def _parameter(refused: RefusedRequest) -> Found:
     paths = (*_DROPPABLE, *refused.extra)
     return next(((path, "") for path in paths if _names(refused, path)), None)
 
@@ -227,27 +191,20 @@ def _parameter(refused: RefusedRequest) -> tuple[str, str] | None:
 # The first row that helps counts. What a schema is refused for may have the name of a
 # parameter, so tools come first.
 REMEDIES: RemedyTable = {
-    "signatures": RemedyRow(
-        _signatures,
-        lambda body, remedy: without_signatures(body, remedy.version),
-    ),
-    "no ids": RemedyRow(_ids, lambda body, _: without_ids(body)),
-    "narrow schemas": RemedyRow(_json_schemas, lambda body, _: narrow_schemas(body)),
+    "signatures": RemedyRow(_signatures, without_signatures),
+    "no ids": RemedyRow(when(_ID), without_ids),
+    "narrow schemas": RemedyRow(_json_schemas, narrow_schemas),
     **CHAT_ROWS,
-    "thinking": RemedyRow(
-        _thinking, lambda body, remedy: drop_parameter(body, remedy.what)
-    ),
+    "thinking": RemedyRow(_thinking, drop_named),
     "json": RemedyRow(
-        _json_answer,
-        lambda body, _: _any_answer(body),
+        when("mime type|response_?mime_?type|json mode"),
+        _any_answer,
         "This model gives no JSON beside tools, so it was only asked in words.",
     ),
     "lower": RemedyRow(
         _cap,
-        _lower,
+        lower_named,
         teaches=lambda remedy: ModelFacts("", max_output=int(remedy.version)),
     ),
-    "parameter": RemedyRow(
-        _parameter, lambda body, remedy: drop_parameter(body, remedy.what)
-    ),
+    "parameter": RemedyRow(_parameter, drop_named),
 }

@@ -24,7 +24,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.core.errors import BadRequest
-from byok.core.wire.json_body import parse_json, write_json
+from byok.core.wire.json_body import parse_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.gemini.answer import OPAQUE
@@ -36,7 +36,7 @@ from byok.dialects.safe_names import (
     spell_name,
     wants_signatures,
 )
-from byok.dialects.schemas import write_schema
+from byok.dialects.schemas import write_parameters
 
 # Gemini: a turn of the model, given back with what the model sent beside it.
 #
@@ -391,11 +391,10 @@ def _spell_name(name: str, again: int) -> str:
 
 
 def _declaration(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
-    raw = write_json({**tool.parameters, "type": "object"})
     return {
         "name": names.alias(tool.name),
         "description": tool.description,
-        "parametersJsonSchema": write_schema(raw, narrow=False, plain_keys=False),
+        "parametersJsonSchema": write_parameters(tool.parameters),
     }
 
 

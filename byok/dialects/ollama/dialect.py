@@ -30,6 +30,7 @@ from byok.dialects.ollama.request import encode_request
 from byok.dialects.presets import OLLAMA, without_ending
 from byok.dialects.remedies import (
     Body,
+    Found,
     RefusedRequest,
     Remedy,
     RemedyRow,
@@ -44,7 +45,7 @@ from byok.dialects.remedies import (
 _UNCLEAR = (RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER)
 
 
-def _find_think(refused: RefusedRequest) -> tuple[str, str] | None:
+def _find_think(refused: RefusedRequest) -> Found:
     """Find a refused `think`: a level may be no more than on or off to a model."""
     is_named = "think" in refused.text.lower() and "think" in refused.body
     if not is_named or refused.error.kind not in _UNCLEAR:

@@ -27,7 +27,6 @@ from byok.core.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
@@ -38,7 +37,7 @@ from byok.dialects.safe_names import (
     result_text,
     spell_name,
 )
-from byok.dialects.schemas import write_schema
+from byok.dialects.schemas import write_parameters
 
 CHAT_PATH = "/api/chat"
 _LEVELS = ("none", "low", "medium", "high")  # that all versions with levels accept
@@ -102,11 +101,10 @@ def _tools_to_offer(chat: ChatRequest) -> Iterable[ToolDefinition]:
 
 def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
     """Encode a tool; the server drops references, so they are replaced."""
-    schema = write_json({**tool.parameters, "type": "object"})
     function = {
         "name": names.alias(tool.name),
         "description": tool.description,
-        "parameters": write_schema(schema, narrow=True, plain_keys=False),
+        "parameters": write_parameters(tool.parameters, narrow=True),
     }
     return {"type": "function", "function": function}
 

@@ -10,7 +10,6 @@ from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import Dialect, ModelPage, Probe, Target, UpstreamRequest
-from byok.dialects.chat_changes import presumed_remedies
 from byok.dialects.model_facts import (
     ModelFacts,
     Price,
@@ -219,10 +218,15 @@ class OpenAIChat(Dialect):
         """Return the dialect of a vendor, named by its preset."""
         return cls(quirks_of(vendor))
 
+    @property
+    def most_tools(self) -> int:
+        """Return how many tools the vendor takes."""
+        return self.quirks.most_tools
+
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
-        """Keep to the number of tools and the order of roles that the vendor takes."""
+        """Keep to the order of roles that the vendor takes, too."""
         roles = (Remedy("roles"),) if self.quirks.strict_roles else ()
-        return (*presumed_remedies(facts, self.quirks.most_tools), *roles)
+        return (*super().presumed_remedies(facts), *roles)
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a chat/completions request."""

@@ -1,8 +1,7 @@
 """Remedies of Chat Completions: what to change in a request after each refusal."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -13,6 +12,7 @@ from byok.dialects.openai_chat.request import mark_last_questions
 from byok.dialects.remedies import (
     CHAT_REFUSED,
     Body,
+    Found,
     RefusedRequest,
     Remedy,
     RemedyRow,
@@ -21,31 +21,23 @@ from byok.dialects.remedies import (
     lower_row,
     rename_row,
     switch_row,
+    when,
 )
 
 # Changes to a chat/completions body: its reasoning, cache points, empty contents.
 
 
-def without_reasoning(body: Json) -> Body:
+def without_reasoning(body: Json, _: Remedy) -> Body:
     """Remove the reasoning from the history, where it is in fields of its own."""
-    messages = body.get("messages")
     names = (*REASONING_FIELDS, DETAILS)
-    return {**body, "messages": [_without(m, names) for m in messages or ()]}
-
-
-def with_blank_reasoning(body: Json) -> Body:
-    """Replace empty reasoning by a space, where it is in a field of its own."""
-    messages = [
-        {**m, **{name: " " for name in REASONING_FIELDS if m.get(name) == ""}}
-        for m in body.get("messages") or ()
-    ]
+    messages = [_without(m, names) for m in body.get("messages") or ()]
     return {**body, "messages": messages}
 
 
-def with_content_beside_calls(body: Json, empty: str | None) -> Body:
-    """Let the content be `empty` where a message has tool calls but no words."""
+def with_blank_reasoning(body: Json, _: Remedy) -> Body:
+    """Replace empty reasoning by a space, where it is in a field of its own."""
     messages = [
-        {**m, "content": empty} if m.get("tool_calls") and not m.get("content") else m
+        {**m, **{name: " " for name in REASONING_FIELDS if m.get(name) == ""}}
         for m in body.get("messages") or ()
     ]
     return {**body, "messages": messages}
@@ -55,17 +47,12 @@ def without_cache_points(body: Json) -> Body:
     """Remove the points up to which a prompt is cached."""
     name = ("cache_control",)
     messages = [
-        {**m, "content": [_without(part, name) for part in _parts(m)]}
+        {**m, "content": [_without(part, name) for part in m["content"]]}
         if isinstance(m.get("content"), list)
         else m
         for m in body.get("messages") or ()
     ]
     return {**_without(body, name), "messages": messages}
-
-
-def _parts(message: Json) -> Iterator[Mapping[str, Any]]:
-    content = message.get("content")
-    yield from content if isinstance(content, list) else ()
 
 
 def _without(item: Json, names: Sequence[str]) -> Body:
@@ -101,40 +88,23 @@ _EFFORTS = (
     "chat_template_kwargs",
 )
 _IN_PARTS = re.compile(r"(?:messages|content)\b\S*cache_control")
-_NO_EFFORT = re.compile(r"set reasoning_effort to '?none")
 
 
-def _find_no_effort(refused: RefusedRequest) -> tuple[str, str] | None:
-    """Recognise a model that takes tools only without reasoning (GPT-5.4 and later)."""
-    said = _NO_EFFORT.search(refused.text.lower())
-    return ("", "") if said and refused.body.get("tools") else None
-
-
-def _find_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
+def _find_reasoning(refused: RefusedRequest) -> Found:
     """Recognise a refusal of reasoning in a message of the history."""
     text = refused.text.lower()
     named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
     is_refused = any(words in text for words in _EXTRA_FIELD)
-    before = refused.body.get("messages")
-    changed = without_reasoning(refused.body).get("messages") != before
-    return ("", "") if named and is_refused and changed else None
+    return ("", "") if named and is_refused else None
 
 
-def _find_empty_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
-    """Recognise an API that takes empty reasoning for none (Kimi, DeepSeek)."""
-    named = any(name in refused.text.lower() for name in REASONING_FIELDS)
-    changed = with_blank_reasoning(refused.body) != refused.body
-    return ("", "") if named and changed else None
-
-
-def _find_cache_points(refused: RefusedRequest) -> tuple[str, str] | None:
+def _find_cache_points(refused: RefusedRequest) -> Found:
     """Find refused cache points: that at the top of the body first, then all others."""
-    if "cache_control" not in refused.text.lower():
+    text = refused.text.lower()
+    if "cache_control" not in text:
         return None
-    if "cache_control" in refused.body and not _IN_PARTS.search(refused.text.lower()):
-        return ("top", "")
-    changed = without_cache_points(refused.body) != refused.body
-    return ("", "") if changed else None
+    is_top = "cache_control" in refused.body and not _IN_PARTS.search(text)
+    return ("top" if is_top else "", "")
 
 
 def _remove_cache_points(body: Json, remedy: Remedy) -> Body:
@@ -154,7 +124,7 @@ _NO_BLANK = re.compile(
 )
 
 
-def _find_empty_content(refused: RefusedRequest) -> tuple[str, str] | None:
+def _find_empty_content(refused: RefusedRequest) -> Found:
     """Find out what an API takes beside tool calls instead of null, or of ""."""
     for pattern, refusing, empty in ((_NO_NULL, None, ""), (_NO_BLANK, "", None)):
         is_sent = any(
@@ -167,8 +137,13 @@ def _find_empty_content(refused: RefusedRequest) -> tuple[str, str] | None:
 
 
 def _write_empty_content(body: Json, remedy: Remedy) -> Body:
+    """Write it where a message has tool calls but no words."""
     empty = None if remedy.what == "null" else ""
-    return with_content_beside_calls(body, empty)
+    messages = [
+        {**m, "content": empty} if m.get("tool_calls") and not m.get("content") else m
+        for m in body.get("messages") or ()
+    ]
+    return {**body, "messages": messages}
 
 
 _EXTRA_FIELD = (
@@ -181,15 +156,15 @@ _EXTRA_FIELD = (
 REMEDIES: RemedyTable = {
     "dialect": switch_row(CHAT_REFUSED),
     **CHAT_ROWS,
+    # GPT-5.4 and later
     "no effort": RemedyRow(
-        _find_no_effort,
+        when("set reasoning_effort to '?none", lambda body: body.get("tools")),
         lambda body, _: {**body, "reasoning_effort": "none"},
         "This model calls tools in this API only without reasoning.",
     ),
-    "reasoning": RemedyRow(_find_reasoning, lambda body, _: without_reasoning(body)),
-    "blank reasoning": RemedyRow(
-        _find_empty_reasoning, lambda body, _: with_blank_reasoning(body)
-    ),
+    "reasoning": RemedyRow(_find_reasoning, without_reasoning),
+    # of Kimi and DeepSeek, which take empty reasoning for none
+    "blank reasoning": RemedyRow(when("reasoning|thinking"), with_blank_reasoning),
     "empty content": RemedyRow(_find_empty_content, _write_empty_content),
     "cache points": RemedyRow(_find_cache_points, _remove_cache_points),
     "effort": replace(

@@ -40,7 +40,7 @@ from byok.dialects.safe_names import (
     spell_name,
     wants_signatures,
 )
-from byok.dialects.schemas import write_schema
+from byok.dialects.schemas import write_parameters, write_schema
 
 # How much a model should reason, in the form that each vendor's API has for it.
 #
@@ -296,15 +296,15 @@ def encode_request(
 
 
 def _tool(tool: ToolDefinition, names: Aliases, quirks: Quirks) -> dict[str, Any]:
-    schema = {**tool.parameters, "type": "object"}
-    narrow, plain_keys = quirks.narrow_schemas, quirks.plain_keys
     return {
         "type": "function",
         "function": {
             "name": names.alias(tool.name),
             "description": tool.description,
-            "parameters": write_schema(
-                write_json(schema), narrow=narrow, plain_keys=plain_keys
+            "parameters": write_parameters(
+                tool.parameters,
+                narrow=quirks.narrow_schemas,
+                plain_keys=quirks.plain_keys,
             ),
         },
     }

@@ -8,20 +8,13 @@ from byok.core.chat import ChatRequest
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import (
-    Dialect,
-    ModelPage,
-    Target,
-    UpstreamRequest,
-)
-from byok.dialects.chat_changes import presumed_remedies
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.base import Dialect, ModelPage, Target, UpstreamRequest
 from byok.dialects.openai_chat.dialect import read_models
 from byok.dialects.openai_responses.answer import ResponsesAnswer
 from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.openai_responses.request import encode_request
 from byok.dialects.presets import OPENAI_RESPONSES, quirks_of
-from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.remedies import RemedyTable
 from byok.dialects.safe_names import openai_headers
 
 
@@ -59,10 +52,6 @@ class OpenAIResponses(Dialect):
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode response events, or one response."""
         return chain(SSEDecoder(), ResponsesAnswer(sent.tool_names, sent.origin))
-
-    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
-        """Keep to the number of tools that the vendor accepts."""
-        return presumed_remedies(facts, self.most_tools)
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""

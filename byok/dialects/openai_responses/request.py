@@ -24,7 +24,6 @@ from byok.core.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.core.wire.json_body import write_json
 from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
@@ -35,7 +34,7 @@ from byok.dialects.safe_names import (
     result_text,
     spell_name,
 )
-from byok.dialects.schemas import write_schema
+from byok.dialects.schemas import write_parameters
 
 # Items of Responses: what a call, a reasoning item or a message carries.
 
@@ -325,12 +324,11 @@ def _image(image: ImagePart) -> Json:
 
 
 def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
-    schema = write_json({**tool.parameters, "type": "object"})
     return {
         "type": "function",
         "name": names.alias(tool.name),
         "description": tool.description,
-        "parameters": write_schema(schema, narrow=False, plain_keys=False),
+        "parameters": write_parameters(tool.parameters),
         "strict": False,  # the default would refuse most schemas
     }
 

@@ -6,7 +6,6 @@ import pytest
 
 from byok.core.chat import ChatRequest, ToolDefinition
 from byok.dialects.base import ErrorResponse
-from byok.dialects.gemini import remedies
 from byok.dialects.gemini.dialect import Gemini
 from byok.dialects.gemini.remedies import REMEDIES, conversation_version
 from byok.dialects.remedies import RefusedRequest, Remedy, change_body, find_remedy
@@ -147,6 +146,10 @@ def body(*contents: tuple[str, list[Any]], **more: Any) -> dict[str, Any]:
     return {"contents": said, **more}
 
 
+def changed(sent: dict[str, Any], change: str, version: str = "") -> Any:
+    return change_body(REMEDIES, sent, [Remedy(change, version=version)])[0]
+
+
 ASKED = ("user", [{"text": "Go."}])
 STEP = (("model", [CALL | {"thoughtSignature": "c2ln"}]), ("user", [result()]))
 
@@ -157,8 +160,9 @@ def test_schemas_are_narrowed_everywhere() -> None:
     functions = [function("f") | {"parametersJsonSchema": schema}, plain]
     tools = [{"functionDeclarations": functions}, SEARCH]
     config = {"responseJsonSchema": schema, "topP": 1}
-    after = remedies.narrow_schemas(body(ASKED, tools=tools, generationConfig=config))
-    first, second = remedies.read_tools(after)
+    sent = body(ASKED, tools=tools, generationConfig=config)
+    after = changed(sent, "narrow schemas")
+    first, second = after["tools"][0]["functionDeclarations"]
     assert after["tools"][1:] == [SEARCH]
     wanted = {"x": {"enum": ["a"], "type": "string"}}
     assert first["parameters"]["properties"] == wanted
@@ -169,7 +173,7 @@ def test_schemas_are_narrowed_everywhere() -> None:
 
 
 def test_ids_are_dropped() -> None:
-    _, call, answer = remedies.without_ids(body(ASKED, *STEP))["contents"]
+    _, call, answer = changed(body(ASKED, *STEP), "no ids")["contents"]
     assert "id" not in call["parts"][0]["functionCall"]
     assert "id" not in answer["parts"][0]["functionResponse"]
     assert call["parts"][0]["thoughtSignature"] == "c2ln"
@@ -183,11 +187,10 @@ def test_signatures_are_dropped_in_one_conversation() -> None:
         ("user", [result()]),
         ("model", [{"text": "Hm.", "thought": True, **signed}]),
     )
-    version = remedies.conversation_version(before)
-    after = remedies.without_signatures(before, version)
+    after = changed(before, "signatures", conversation_version(before))
     assert after["contents"][1]["parts"] == [
         {"text": "A"},
         CALL | {"thoughtSignature": NOT_CHECKED},
     ]
     assert len(after["contents"]) == 3
-    assert remedies.without_signatures(before, "another") == before
+    assert changed(before, "signatures", "another") == before
