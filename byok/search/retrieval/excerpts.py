@@ -256,11 +256,6 @@ def _mark_cut(count: int) -> list[str]:
 
 
 _AROUND = 1
-# The words that begin a definition in most languages.
-_DEFINES = re.compile(
-    r"\b(?:def|class|fn|func|function|struct|interface|enum|trait|impl|type|object|record)"
-    r"\s+\w"
-)
 _CHUNKS = 3  # of a file
 
 
