@@ -129,7 +129,7 @@ def make_team_index(
     if not own.on:
         return None
     from byok.search.vectors.team.collection import QdrantStore, TeamStore
-    from byok.search.vectors.team.server import TeamServer, connect_to
+    from byok.search.vectors.team.server import connect_to
     from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 
     local = is_loopback(own.url)
@@ -146,7 +146,7 @@ def make_team_index(
     else:
         route = Route("" if local else own.proxy, ca_file)
         connect = connect_to(own.url, partial(transports.by, route))
-        store = QdrantStore(TeamServer(connect, key))
+        store = QdrantStore(connect, key)
     return TeamIndex(
         TeamPlace(own.url, own.team, own.write, own.search),
         store,

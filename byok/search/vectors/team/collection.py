@@ -7,8 +7,9 @@ never overwritten, so members who push the same text do not disturb each other.
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from byok.core.errors import ConfigError, UpstreamRefused
 from byok.search.vectors.numeric import np
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 # docs/reference/team-index.md.)
 
 
-PROBE_ID = "00000000-0000-0000-0000-000000000001"  # no HMAC comes out like this
 SHORTEST_SALT = 16
 _ID_BYTES = 16
+PROBE = bytes(_ID_BYTES - 1) + b"\x01"  # no HMAC comes out like this
 
 
 def collection_name(team: str, space: SpaceName) -> str:
@@ -98,13 +99,13 @@ def to_uuid(name: bytes) -> str:
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
-def from_uuid(text: object) -> bytes | None:
-    """Read what the server calls the id of a point; None if it is no UUID."""
+def from_uuid(text: object) -> bytes:
+    """Read what the server calls the id of a point; b"" if it is no UUID."""
     try:
         name = bytes.fromhex(str(text).replace("-", ""))
     except ValueError:
-        return None
-    return name if len(name) == _ID_BYTES else None
+        return b""
+    return name if len(name) == _ID_BYTES else b""
 
 
 # Checks vectors that strangers sent, before they are kept or compared.
@@ -147,33 +148,40 @@ def to_numbers(vectors: "Vectors") -> list[list[float]]:
     return [*rounded]
 
 
-REPOSITORY = "repo"  # the field of payloads by which the nearest are searched
-_CHECK = "check"  # at the probe only
+REPOSITORIES = "repo"  # the field of payloads by which the nearest are searched
+CHECK = "check"  # at the probe only
 LOOKS = 256  # points whose payload is asked for at once
 MOST_REPOSITORIES = 64  # of one point: a licence's text is everywhere
 _NUMBERS = 24_576  # of all vectors in a request: JSON that takes 3 ms to read or write
 _CANDIDATES = 2.0  # how many times `limit` are compared again at full precision
 
 
-def collection_size(dimensions: int) -> int:
-    """Return how many vectors are asked for, or sent, at once."""
-    return max(1, min(LOOKS, _NUMBERS // dimensions))
+class Received(NamedTuple):
+    """What a server says of a text: anything but the name, b"" if that is none."""
+
+    name: bytes
+    vector: Any
+    field: Any
 
 
-class TeamVectors(Protocol):
+class TeamVectors(ABC):
     """One collection of a team on some server: texts by name, as vectors.
 
     All methods raise ConfigError where a key is missing, and UpstreamError where the
-    server gives no usable answer in time. What comes back is checked.
+    server gives no usable answer in time. Private ones ask the server, and what they
+    return is checked here. At most `size` vectors are asked for, or sent, at once.
     """
 
-    name: str
-    dimensions: int
-    size: int
+    def __init__(self, name: str, dimensions: int) -> None:
+        self.name = name
+        self.dimensions = dimensions
+        self.size = max(1, min(LOOKS, _NUMBERS // dimensions))
 
+    @abstractmethod
     async def exists(self) -> bool:
         """Return whether the server has it."""
 
+    @abstractmethod
     async def create(self) -> None:
         """Create it; harmless if another member did."""
 
@@ -182,21 +190,42 @@ class TeamVectors(Protocol):
 
         None if there is no probe yet.
         """
+        for _, vector, check in await self._read([PROBE], CHECK):
+            return check_vector(vector, self.dimensions), str(check)
+        return None
 
     async def write_probe(self, vector: "Vectors", check: str) -> None:
         """Store the probe's vector and the check of the salt, if there is none yet."""
+        await self._insert([PROBE], vector.reshape(1, -1), (), check)
 
     async def vectors(self, names: Sequence[bytes]) -> "dict[bytes, Vectors]":
         """Return the vectors of at most `size` texts, without those unusable."""
+        wanted = {*names}
+        found: dict[bytes, Vectors] = {}
+        for name, received, _ in (await self._read(wanted))[: len(wanted)]:
+            if name in wanted:
+                vector = check_vector(received, self.dimensions)
+                if vector is not None:
+                    found[name] = vector
+        return found
 
     async def repositories(self, names: Sequence[bytes]) -> dict[bytes, list[str]]:
         """Return which of at most LOOKS texts are there, and their repositories."""
+        wanted = {*names}
+        received = await self._read(wanted, REPOSITORIES, vectors=False)
+        return {
+            name: _texts(listed)
+            for name, _, listed in received[: len(wanted)]
+            if name in wanted
+        }
 
     async def insert(
         self, names: Sequence[bytes], rows: "Vectors", repositories: Sequence[str]
     ) -> None:
         """Add at most `size` texts that belong to these repositories."""
+        await self._insert(names, rows, repositories[:MOST_REPOSITORIES], None)
 
+    @abstractmethod
     async def add_repositories(
         self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
     ) -> None:
@@ -215,6 +244,37 @@ class TeamVectors(Protocol):
 
         With `among`, only these texts are compared.
         """
+        [numbers] = to_numbers(question.reshape(1, -1))
+        found = await self._nearest(numbers, repositories, among, limit, seconds)
+        scores = ((name, check_score(received)) for name, received in found[:limit])
+        return {name: score for name, score in scores if name and score is not None}
+
+    @abstractmethod
+    async def _read(
+        self, names: Collection[bytes], field: str = "", *, vectors: bool = True
+    ) -> list[Received]:
+        """Return texts with their vectors, or with a field of theirs, or both."""
+
+    @abstractmethod
+    async def _insert(
+        self,
+        names: Sequence[bytes],
+        rows: "Vectors",
+        repositories: Sequence[str],
+        check: str | None,
+    ) -> None:
+        """Add texts that are not there; only the probe has a check."""
+
+    @abstractmethod
+    async def _nearest(
+        self,
+        numbers: Sequence[float],
+        repositories: Sequence[str],
+        among: Sequence[bytes],
+        limit: int,
+        seconds: float,
+    ) -> Sequence[tuple[bytes, Any]]:
+        """Return names and cosines, the nearest first."""
 
 
 class TeamStore(Protocol):
@@ -227,36 +287,27 @@ class TeamStore(Protocol):
         """Close the connections; the next request makes others."""
 
 
-class QdrantStore:
+class QdrantStore(TeamServer):
     """A Qdrant server; a `TeamStore`."""
 
-    def __init__(self, server: TeamServer) -> None:
-        self._server = server
-
     def collection(self, name: str, dimensions: int) -> "TeamCollection":
-        """See TeamStore.collection."""
-        return TeamCollection(self._server, name, dimensions)
-
-    async def close(self) -> None:
-        """See TeamStore.close."""
-        await self._server.close()
+        """Return a collection of the server; asks nobody."""
+        return TeamCollection(self, name, dimensions)
 
 
-class TeamCollection:
-    """A collection on a Qdrant server; a `TeamVectors`."""
+class TeamCollection(TeamVectors):
+    """A collection on a Qdrant server."""
 
     def __init__(self, server: TeamServer, name: str, dimensions: int) -> None:
+        super().__init__(name, dimensions)
         self._server = server
-        self.name = name
-        self.dimensions = dimensions
-        self.size = collection_size(dimensions)
 
     async def exists(self) -> bool:
-        """See TeamVectors.exists."""
+        """Return whether the server has it."""
         return await self._server.ask(lambda c: c.collection_exists(self.name))
 
     async def create(self) -> None:
-        """See TeamVectors.create; the index over repositories, too."""
+        """Create it, and the index over repositories."""
         from qdrant_client import models
 
         try:
@@ -273,75 +324,42 @@ class TeamCollection:
         )
         await self._server.ask(
             lambda c: c.create_payload_index(
-                self.name, REPOSITORY, field_schema=tenants, wait=True
+                self.name, REPOSITORIES, field_schema=tenants, wait=True
             ),
             seconds=WRITE_SECONDS,
         )
 
-    async def read_probe(self) -> "tuple[Vectors | None, str] | None":
-        """See TeamVectors.read_probe."""
-        records = await self._server.ask(
-            lambda c: c.retrieve(
-                self.name, [PROBE_ID], with_payload=[_CHECK], with_vectors=True
-            )
-        )
-        if not records:
-            return None
-        check = (records[0].payload or {}).get(_CHECK)
-        return check_vector(records[0].vector, self.dimensions), str(check)
-
-    async def write_probe(self, vector: "Vectors", check: str) -> None:
-        """See TeamVectors.write_probe."""
-        await self._insert([PROBE_ID], vector.reshape(1, -1), [{_CHECK: check}])
-
-    async def vectors(self, names: Sequence[bytes]) -> "dict[bytes, Vectors]":
-        """See TeamVectors.vectors."""
-        wanted = {*names}
+    async def _read(
+        self, names: Collection[bytes], field: str = "", *, vectors: bool = True
+    ) -> list[Received]:
         records = await self._server.ask(
             lambda c: c.retrieve(
                 self.name,
-                [*map(to_uuid, wanted)],
-                with_payload=False,
-                with_vectors=True,
+                [*map(to_uuid, names)],
+                with_payload=[field] if field else False,
+                with_vectors=vectors,
             )
         )
-        found: dict[bytes, Vectors] = {}
-        for record in records[: len(wanted)]:
-            name, vector = from_uuid(record.id), None
-            if name in wanted:
-                vector = check_vector(record.vector, self.dimensions)
-            if name is not None and vector is not None:
-                found[name] = vector
-        return found
-
-    async def repositories(self, names: Sequence[bytes]) -> dict[bytes, list[str]]:
-        """See TeamVectors.repositories."""
-        wanted = {*names}
-        records = await self._server.ask(
-            lambda c: c.retrieve(
-                self.name,
-                [*map(to_uuid, wanted)],
-                with_payload=[REPOSITORY],
-                with_vectors=False,
-            )
-        )
-        found = {from_uuid(r.id): _texts(r.payload) for r in records[: len(wanted)]}
-        return {name: found[name] for name in wanted if name in found}
-
-    async def insert(
-        self, names: Sequence[bytes], rows: "Vectors", repositories: Sequence[str]
-    ) -> None:
-        """See TeamVectors.insert."""
-        payload = {REPOSITORY: [*repositories[:MOST_REPOSITORIES]]}
-        ids = [*map(to_uuid, names)]
-        await self._insert(ids, rows, [payload] * len(ids))
+        return [
+            Received(from_uuid(one.id), one.vector, _field_of(one.payload, field))
+            for one in records
+        ]
 
     async def _insert(
-        self, ids: list[str], rows: "Vectors", payloads: list[dict[str, Any]]
+        self,
+        names: Sequence[bytes],
+        rows: "Vectors",
+        repositories: Sequence[str],
+        check: str | None,
     ) -> None:
         from qdrant_client import models
 
-        points = models.Batch(ids=[*ids], vectors=to_numbers(rows), payloads=payloads)
+        payload = {CHECK: check} if check else {REPOSITORIES: [*repositories]}
+        points = models.Batch(
+            ids=[*map(to_uuid, names)],
+            vectors=to_numbers(rows),
+            payloads=[payload] * len(names),
+        )
         await self._server.ask(
             lambda c: c.upsert(
                 self.name,
@@ -355,7 +373,7 @@ class TeamCollection:
     async def add_repositories(
         self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
     ) -> None:
-        """See TeamVectors.add_repositories.
+        """Add repositories to texts, those with the same ones at once.
 
         Members who do this at the same moment may lose each other's; the next push of
         the loser repeats it.
@@ -371,26 +389,23 @@ class TeamCollection:
     async def _set_repositories(self, new: Sequence[str], ids: list[str]) -> None:
         await self._server.ask(
             lambda c: c.set_payload(
-                self.name, {REPOSITORY: [*new]}, points=[*ids], wait=True
+                self.name, {REPOSITORIES: [*new]}, points=[*ids], wait=True
             ),
             seconds=WRITE_SECONDS,
         )
 
-    async def nearest(
+    async def _nearest(
         self,
-        question: "Vectors",
+        numbers: Sequence[float],
         repositories: Sequence[str],
-        *,
-        among: Sequence[bytes] = (),
+        among: Sequence[bytes],
         limit: int,
         seconds: float,
-    ) -> dict[bytes, float]:
-        """See TeamVectors.nearest."""
+    ) -> Sequence[tuple[bytes, Any]]:
         from qdrant_client import models
 
-        [numbers] = to_numbers(question.reshape(1, -1))
         within = models.FieldCondition(
-            key=REPOSITORY, match=models.MatchAny(any=[*repositories])
+            key=REPOSITORIES, match=models.MatchAny(any=[*repositories])
         )
         must: list[models.Condition] = [within]
         if among:
@@ -401,7 +416,7 @@ class TeamCollection:
         answer = await self._server.ask(
             lambda c: c.query_points(
                 self.name,
-                query=numbers,
+                query=[*numbers],
                 query_filter=models.Filter(must=must),
                 search_params=models.SearchParams(quantization=precise),
                 limit=limit,
@@ -410,19 +425,14 @@ class TeamCollection:
             ),
             seconds=seconds,
         )
-        scores = (
-            (from_uuid(p.id), check_score(p.score)) for p in answer.points[:limit]
-        )
-        return {name: score for name, score in scores if name and score is not None}
+        return [(from_uuid(point.id), point.score) for point in answer.points]
 
 
-def _texts(payload: Any) -> list[str]:
-    """Return the repositories in a payload, whatever it is."""
-    listed = payload.get(REPOSITORY) if isinstance(payload, dict) else None
-    return read_repositories(listed)
+def _field_of(payload: Any, field: str) -> Any:
+    return payload.get(field) if isinstance(payload, dict) else None
 
 
-def read_repositories(listed: Any) -> list[str]:
+def _texts(listed: Any) -> list[str]:
     """Return the repositories in what a server lists, whatever it is."""
     if not isinstance(listed, list):
         return []

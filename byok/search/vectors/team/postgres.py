@@ -10,7 +10,7 @@ Nothing that a server says is repeated: it could be the password.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from ssl import SSLContext
@@ -29,12 +29,11 @@ from byok.core.errors import (
     UpstreamUnreachable,
 )
 from byok.search.vectors.team.collection import (
+    CHECK,
     MOST_REPOSITORIES,
-    PROBE_ID,
-    check_score,
-    check_vector,
-    collection_size,
-    read_repositories,
+    REPOSITORIES,
+    Received,
+    TeamVectors,
     to_numbers,
 )
 from byok.search.vectors.team.server import READ_SECONDS, WRITE_SECONDS, SecretSource
@@ -51,6 +50,7 @@ _CONNECTIONS = 3  # a question need not wait for what fills
 _IDLE_SECONDS = 60.0
 _UNDEFINED_TABLE = "42P01"
 _REFUSED = ("28", "42501")  # of a password; of a right that is missing
+_COLUMNS = {"": "NULL", CHECK: "salt_check", REPOSITORIES: "repo"}
 
 
 class PostgresServer:
@@ -168,87 +168,47 @@ def _driver_errors() -> tuple[type[Exception], ...]:
     return (*known, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
-class PostgresCollection:
-    """A table of a team; a `TeamVectors`."""
+class PostgresCollection(TeamVectors):
+    """A table of a team."""
 
     def __init__(self, server: PostgresServer, name: str, dimensions: int) -> None:
+        super().__init__(name, dimensions)
         self._server = server
-        self.name = name
-        self.dimensions = dimensions
-        self.size = collection_size(dimensions)
 
     async def exists(self) -> bool:
-        """See TeamVectors.exists."""
+        """Return whether the server has it."""
         rows = await self._fetch("SELECT to_regclass('TEAM_TABLE') IS NOT NULL")
         return bool(rows[0][0])
 
     async def create(self) -> None:
-        """See TeamVectors.create."""
+        """Create it, and the index over repositories."""
         try:
-            await self._fetch(
-                "CREATE EXTENSION IF NOT EXISTS vector", seconds=WRITE_SECONDS
-            )
-            await self._fetch(
+            for statement in (
+                "CREATE EXTENSION IF NOT EXISTS vector",
                 "CREATE TABLE IF NOT EXISTS TEAM_TABLE (id uuid PRIMARY KEY, "
                 f"vector halfvec({self.dimensions}) NOT NULL, "
                 "repo text[] NOT NULL DEFAULT '{}', salt_check text)",
-                seconds=WRITE_SECONDS,
-            )
-            await self._fetch(
                 "CREATE INDEX IF NOT EXISTS TEAM_INDEX ON TEAM_TABLE USING gin (repo)",
-                seconds=WRITE_SECONDS,
-            )
+            ):
+                await self._fetch(statement, seconds=WRITE_SECONDS)
         except UpstreamRefused:
             if not await self.exists():  # another member was faster
                 raise
 
-    async def read_probe(self) -> "tuple[Vectors | None, str] | None":
-        """See TeamVectors.read_probe."""
+    async def _read(
+        self, names: Collection[bytes], field: str = "", *, vectors: bool = True
+    ) -> list[Received]:
+        vector = "vector::real[]" if vectors else "NULL"
         rows = await self._fetch(
-            "SELECT vector::real[], salt_check FROM TEAM_TABLE WHERE id = $1",
-            UUID(PROBE_ID),
-        )
-        if not rows:
-            return None
-        return check_vector(rows[0][0], self.dimensions), str(rows[0][1])
-
-    async def write_probe(self, vector: "Vectors", check: str) -> None:
-        """See TeamVectors.write_probe."""
-        await self._insert([UUID(PROBE_ID)], vector.reshape(1, -1), (), check)
-
-    async def vectors(self, names: Sequence[bytes]) -> "dict[bytes, Vectors]":
-        """See TeamVectors.vectors."""
-        wanted = {*names}
-        rows = await self._fetch(
-            "SELECT id, vector::real[] FROM TEAM_TABLE WHERE id = ANY($1)",
-            [UUID(bytes=name) for name in wanted],
-        )
-        found: dict[bytes, Vectors] = {}
-        for row in rows[: len(wanted)]:
-            name, vector = _name_of(row), check_vector(row[1], self.dimensions)
-            if name in wanted and vector is not None:
-                found[name] = vector
-        return found
-
-    async def repositories(self, names: Sequence[bytes]) -> dict[bytes, list[str]]:
-        """See TeamVectors.repositories."""
-        rows = await self._fetch(
-            "SELECT id, repo FROM TEAM_TABLE WHERE id = ANY($1)",
+            f"SELECT id, {vector}, {_COLUMNS[field]} FROM TEAM_TABLE "  # noqa: S608
+            "WHERE id = ANY($1)",
             [UUID(bytes=name) for name in names],
         )
-        found = {_name_of(row): read_repositories(row[1]) for row in rows}
-        return {name: found[name] for name in names if name in found}
-
-    async def insert(
-        self, names: Sequence[bytes], rows: "Vectors", repositories: Sequence[str]
-    ) -> None:
-        """See TeamVectors.insert."""
-        ids = [UUID(bytes=name) for name in names]
-        await self._insert(ids, rows, repositories[:MOST_REPOSITORIES], None)
+        return [Received(_name_of(row), row[1], row[2]) for row in rows]
 
     async def _insert(
         self,
-        ids: Sequence[UUID],
+        names: Sequence[bytes],
         rows: "Vectors",
         repositories: Sequence[str],
         check: str | None,
@@ -257,7 +217,7 @@ class PostgresCollection:
             "INSERT INTO TEAM_TABLE (id, vector, repo, salt_check) "
             "SELECT unnest($1::uuid[]), unnest($2::text[])::halfvec, $3::text[], $4 "
             "ON CONFLICT (id) DO NOTHING",
-            [*ids],
+            [UUID(bytes=name) for name in names],
             [str(numbers) for numbers in to_numbers(rows)],
             [*repositories],
             check,
@@ -267,7 +227,7 @@ class PostgresCollection:
     async def add_repositories(
         self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
     ) -> None:
-        """See TeamVectors.add_repositories."""
+        """Add repositories to texts, in one statement: members lose none."""
         lacking = [
             UUID(bytes=name)
             for name, old in known.items()
@@ -282,28 +242,24 @@ class PostgresCollection:
                 seconds=WRITE_SECONDS,
             )
 
-    async def nearest(
+    async def _nearest(
         self,
-        question: "Vectors",
+        numbers: Sequence[float],
         repositories: Sequence[str],
-        *,
-        among: Sequence[bytes] = (),
+        among: Sequence[bytes],
         limit: int,
         seconds: float,
-    ) -> dict[bytes, float]:
-        """See TeamVectors.nearest."""
-        [numbers] = to_numbers(question.reshape(1, -1))
+    ) -> Sequence[tuple[bytes, Any]]:
         ids = [UUID(bytes=name) for name in among] or None
         rows = await self._fetch(
             # A vector of length 0 has no distance, and comes last.
             "SELECT id, 1 - far FROM (SELECT id, vector <=> $1::text::halfvec AS far "
             "FROM TEAM_TABLE WHERE repo && $2::text[] "
             "AND ($3::uuid[] IS NULL OR id = ANY($3)) ORDER BY far LIMIT $4) nearest",
-            *(str(numbers), [*repositories], ids, limit),
+            *(str([*numbers]), [*repositories], ids, limit),
             seconds=seconds,
         )
-        scores = ((_name_of(row), check_score(row[1])) for row in rows[:limit])
-        return {name: score for name, score in scores if name and score is not None}
+        return [(_name_of(row), row[1]) for row in rows]
 
     async def _fetch(
         self, statement: str, *values: object, seconds: float = 0

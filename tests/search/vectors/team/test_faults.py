@@ -11,7 +11,7 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.search.vectors.team.collection import PROBE_ID, TeamNames
+from byok.search.vectors.team.collection import PROBE, TeamNames, to_uuid
 from byok.search.vectors.team.team_index import TeamIndex
 from tests.fakes.asker import Key
 from tests.fakes.qdrant_members import SALT, SPACE, Team, embed, key
@@ -153,7 +153,7 @@ async def test_a_vector_in_another_direction_has_length_one(
     [stored] = server.collections.values()
     for point, (_, payload) in stored.points.items():
         stored.points[point] = ([1.0, *[0.0] * 7], payload)
-    stored.points[PROBE_ID][0][:] = embed("probe")[0].tolist()
+    stored.points[to_uuid(PROBE)][0][:] = embed("probe")[0].tolist()
     got = await team.member().fetch(KEYS)
     assert {tuple(row.tolist()) for row in got.values()} == {(1.0, *[0.0] * 7)}
 
@@ -264,7 +264,7 @@ def test_no_answer_at_all_is_more_than_a_note(
     async def ask() -> None:
         team = Team("http://127.0.0.1:1")
         good, canned = True, httpx.Response(200, content=body.encode())
-        probe = {"id": PROBE_ID, "vector": embed("probe")[0].tolist()}
+        probe = {"id": to_uuid(PROBE), "vector": embed("probe")[0].tolist()}
         check = {"check": TeamNames(SALT).check}
 
         def reply(request: httpx.Request) -> httpx.Response:
