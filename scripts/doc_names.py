@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"BYOK_([A-Z]+)__([A-Z_]+)(?:=.*)?")
 # Names of other programs, of clients, of upstreams, of what users type, of examples.
 FOREIGN = frozenset(
     {
-        *("~/.cursor/mcp.json", "mcp.json", "~/.claude.json"),
+        *("~/.cursor/mcp.json", "mcp.json", "~/.claude.json", "~/.ssh/config"),
         *(".venv/bin/byok", "settings.json"),
         *("augment.advanced.apiToken", "augment.advanced.completionURL", "api_url"),
         *("core.excludesFile", "info/exclude", "sha256", "streams/", "protocol/"),

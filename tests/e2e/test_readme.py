@@ -188,6 +188,7 @@ NOT_RUN = {
     "byok probe": "asks models (tests/cli/test_probe.py)",
     "byok probe UPSTREAM/MODEL": "asks a model (tests/cli/test_probe.py)",
     "byok keys test NAME": "asks a vendor with a key of it",
+    "byok keys remove NAME": "forgets a key of the user",
     "byok keys set openrouter && byok serve --upstream openrouter": (
         "needs the keyring of a desktop"
     ),
