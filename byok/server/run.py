@@ -354,8 +354,7 @@ class Serving:
                 control.on_restart(lambda: self._start_successor(daemon))
             self._follow(daemon)
             self._handle_signals(daemon)
-            gc.collect()
-            gc.freeze()
+            gc.freeze()  # what a start leaves as garbage is not worth a search
             gc.enable()
             on_ready(daemon)
             notifier.ready(f"listening on {daemon.url}")
