@@ -7,17 +7,24 @@ from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
     CHAT_REFUSED,
     RESPONSES_REFUSED,
     RefusedRequest,
     Remedy,
     RemedyRow,
+    RemedyTable,
     change_body,
+    drop_parameter,
+    drop_row,
     effort_row,
     find_remedy,
+    lower_row,
     missing_path_row,
+    rename_row,
     rewrite_chat,
+    set_parameter,
     switch_row,
 )
 
@@ -35,6 +42,7 @@ def named_word(refused: RefusedRequest) -> tuple[str, str] | None:
 
 
 ROW = RemedyRow(named_word, without_word, "Left out: {what}.")
+
 TABLE = {"first": ROW, "second": ROW}
 
 
@@ -90,9 +98,8 @@ def test_a_remedy_that_would_not_change_the_conversation_is_none() -> None:
 
 
 # The nearest effort after a refusal that names the accepted ones
-
-
 ROWS = {"effort": effort_row("reasoning.effort")}
+
 OPENAI = (
     "Unsupported value: 'reasoning.effort' does not support 'minimal' with this model. "
     "Supported values are: 'none', 'low', 'medium', 'high', and 'xhigh'."
@@ -131,13 +138,13 @@ def test_the_nearest_effort_that_a_refusal_names(
 
 
 # Refusals that lead to another dialect of the same upstream
-
-
 CHAT_ROWS = {"dialect": switch_row(CHAT_REFUSED)}
+
 RESPONSES_ROWS = {
     "dialect": switch_row(RESPONSES_REFUSED),
     "path": missing_path_row("openai_chat"),
 }
+
 TO_RESPONSES = (
     "Function tools with reasoning_effort are not supported for gpt-5.6 in "
     "/v1/chat/completions. To use function tools, use /v1/responses or set "
@@ -182,3 +189,90 @@ def test_servers_without_responses_are_asked_by_chat_completions(
     )
     assert (remedy.change if remedy else "") == change
     assert find_remedy(RESPONSES_ROWS, RefusedRequest({}, error)) is None
+
+
+SENT = {
+    "seed": 7,
+    "options": {"num_ctx": 4096, "num_predict": 900, "deep": {"er": True}},
+    "alone": {"one": None},
+    "a.b": 1,
+}
+
+PARAMETERS: RemedyTable = {
+    "lower": lower_row(["options.num_predict"]),
+    "rename": rename_row({"seed": "options.seed", "options.seed": "seed"}),
+    "drop": drop_row(["options.num_ctx", "options.deep.er", "seed", "alone.one"]),
+}
+
+
+def remedy_for(
+    body: Any, message: str, *known: Remedy, status: int = 400, extra: Any = ()
+) -> Remedy | None:
+    error = refusal_of({"error": {"message": message}}, status)
+    return find_remedy(PARAMETERS, RefusedRequest(body, error, tuple(extra), known))
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [
+        ("seed", {"seed"}),
+        ("alone.one", {"alone"}),
+        ("a.b", {"a.b"}),
+        ("missing.one", set()),
+        ("options.missing", set()),
+    ],
+)
+def test_a_dropped_parameter_takes_an_empty_object_with_it(
+    path: str, gone: set[str]
+) -> None:
+    assert SENT.keys() - drop_parameter(SENT, path).keys() == gone
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        ("Unknown option num_ctx", Remedy("drop", "options.num_ctx")),
+        ("options.deep.er: not permitted", Remedy("drop", "options.deep.er")),
+        ("seed is unknown", Remedy("rename", "seed")),
+        (
+            "num_predict must be at most 256 (of 8)",
+            Remedy("lower", "options.num_predict", "256"),
+        ),
+        ("num_predict must be at least 1000", None),
+        ("number of seeds", None),
+    ],
+)
+def test_the_row_that_helps_is_found(message: str, remedy: Remedy | None) -> None:
+    assert remedy_for(SENT, message) == remedy
+
+
+def test_fields_of_the_user_may_be_dropped_at_any_depth() -> None:
+    assert remedy_for(SENT, "no num_predict", extra=["options.num_predict"]) == Remedy(
+        "drop", "options.num_predict"
+    )
+
+
+def test_a_name_is_changed_once() -> None:
+    once = Remedy("rename", "seed")
+    body, _ = change_body(PARAMETERS, SENT, [once])
+    assert body["options"]["seed"] == 7
+    assert remedy_for(body, "options.seed is unknown", once) is None
+    both = set_parameter(SENT, "options.seed", 8)
+    assert remedy_for(both, "seed: unknown") == Remedy("drop", "seed")
+
+
+def test_another_parameter_at_fault_comes_before_a_new_name() -> None:
+    row = rename_row({"seed": "salt"}, unless=["alone"])
+    error = refusal_of({"error": {"message": "neither alone nor seed"}}, 400)
+    assert row.find(RefusedRequest(SENT, error)) is None
+
+
+@pytest.mark.parametrize(
+    ("what", "facts"),
+    [
+        ("options.num_predict", ModelFacts("", max_output=256)),
+        ("thinking.budget_tokens", ModelFacts("")),
+    ],
+)
+def test_a_lowered_cap_teaches_the_longest_answer(what: str, facts: ModelFacts) -> None:
+    assert PARAMETERS["lower"].teaches(Remedy("lower", what, "256")) == facts

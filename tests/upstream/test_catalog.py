@@ -5,19 +5,22 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from byok.core.errors import ByokError, KeyMissing, UpstreamUnreachable
 from byok.core.routing import ListedModel, Purpose
 from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.catalog import Catalog, CatalogEntry, remember_lists
+from byok.upstream.catalog import Catalog, CatalogEntry, find_answering, remember_lists
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
-from tests.fakes.scripted import FakeTransports, Lister
+from tests.fakes.scripted import Canned, FakeTransports, Lister
+from tests.fakes.upstream import FakeUpstream, dead_url
 
 
 class Known(KnownModels):
@@ -239,9 +242,49 @@ async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:
 
 
 # The file of model lists: what one process wrote, another one reads
-
-
 def test_only_the_last_fifty_lists_are_kept(file: Path) -> None:
     for names in (range(40), range(40, 60)):
         remember_lists(file, {f"u{name}": [ModelFacts("m")] for name in names})
     assert len(json.loads(file.read_bytes())) == 50
+
+
+def api(url: str) -> Api:
+    return Api(OpenAIChat(), url)
+
+
+async def test_discover_names_servers_that_answer_in_order(fake: FakeUpstream) -> None:
+    transports = Transports()
+    async with FakeUpstream() as other:
+        urls = {"b": other.url, "dead": dead_url(), "a": fake.url}
+        candidates = {name: api(url) for name, url in urls.items()}
+        assert await find_answering(transports, candidates, seconds=5) == ["b", "a"]
+        await transports.close()
+
+
+async def test_discover_leaves_out_a_slow_server(fake: FakeUpstream) -> None:
+    transports = Transports()
+    fake.models_delay = 60
+    assert await find_answering(transports, {"slow": api(fake.url)}, seconds=0.05) == []
+    await transports.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "found"),
+    [
+        pytest.param(200, b'{"data": []}', True, id="an object"),
+        pytest.param(200, b"<html>", False, id="a web page"),
+        pytest.param(302, b"{}", False, id="a redirect"),
+    ],
+)
+async def test_discover_counts_only_a_list_of_models(
+    status: int, body: bytes, found: bool
+) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(status, content=body)
+
+    names = await find_answering(Canned(answer), {"x": api("http://127.0.0.1:1/v1")})
+    assert names == (["x"] if found else [])
+    assert asked == ["http://127.0.0.1:1/v1/models"]

@@ -1,12 +1,14 @@
 """Answers of Ollama's own API: lines of JSON in any slices, or one document."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from byok.core.chat import Origin, ProviderData
+from byok.core.chat import ChatRequest, Origin, ProviderData
 from byok.core.errors import (
     UpstreamEmpty,
     UpstreamError,
@@ -24,11 +26,14 @@ from byok.core.events import (
 )
 from byok.core.stage import chain, drain
 from byok.core.wire.json_lines import JsonLines
+from byok.dialects.base import Target
 from byok.dialects.ollama.answer import REASONING, OllamaAnswer
+from byok.dialects.ollama.dialect import Ollama
 from tests.fakes.ollama_server import call_line, done_line, text_line
-from tests.fakes.values import CUTS, cut
+from tests.fakes.values import CUTS, cut, singles
 
 HERE = Origin("ollama", "box", "m")
+
 END = ProviderData(HERE, REASONING)
 
 
@@ -58,6 +63,7 @@ STREAM = raw(
     call_line("view", {}, 0),
     done_line(27),
 )
+
 EVENTS = [
     ThinkingDelta("I "),
     ThinkingDelta("think."),
@@ -151,3 +157,65 @@ def test_odd_calls_do_no_harm(call: object) -> None:
 def test_what_is_no_answer_is_an_error(data: bytes, kind: type[UpstreamError]) -> None:
     _, error = fail(data)
     assert isinstance(error, kind)
+
+
+LINES = [
+    text_line("", thinking="Hm. 🤔"),
+    text_line("Grüße, 世界 "),
+    text_line("👩‍👩‍👧!"),
+    call_line("view", {"path": "ü\n", "n": 1.5}),
+    done_line(27),
+]
+
+RAW = b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in LINES)
+
+
+def read_lines(*pieces: bytes) -> list[StreamEvent]:
+    sent = Ollama().encode(ChatRequest(()), Target("m"))
+    return [*drain(Ollama().reader(sent), pieces)]
+
+
+WHOLE = read_lines(RAW)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: raw.replace(b"\n", b"\r\n"),
+        lambda raw: raw.replace(b"\n", b"\n\n\n"),
+        lambda raw: raw.replace(b"\n", b" \t\n"),
+        lambda raw: b"\xef\xbb\xbf" + raw,
+        lambda raw: raw.rstrip(b"\n"),
+        lambda raw: raw + b"\n\n",
+        lambda raw: b"\n" + raw,
+        lambda raw: raw + b'{"error": "too late"}\n',
+    ],
+)
+def test_harmless_faults_change_nothing(change: Callable[[bytes], bytes]) -> None:
+    assert read_lines(change(RAW)) == WHOLE
+    assert read_lines(*singles(change(RAW))) == WHOLE
+
+
+LAST = RAW.rindex(b"{", 0, RAW.rindex(b'"message"')) + 1
+
+
+@given(st.integers(0, LAST))
+def test_an_answer_that_is_cut_anywhere_is_no_success(place: int) -> None:
+    events: list[StreamEvent] = []
+    with pytest.raises(UpstreamError):
+        sent = Ollama().encode(ChatRequest(()), Target("m"))
+        for event in drain(Ollama().reader(sent), [RAW[:place]]):
+            events.append(event)
+    assert not any(isinstance(event, Finish) for event in events)
+
+
+@pytest.mark.parametrize("line", range(len(LINES)))
+@pytest.mark.parametrize(
+    "garbage",
+    [b'{"error": "model runner has stopped"}', b"{]", b"null", b"<html>", b"data: x"],
+)
+def test_garbage_instead_of_a_line_is_no_success(line: int, garbage: bytes) -> None:
+    lines = RAW.splitlines()
+    lines[line] = garbage
+    with pytest.raises(UpstreamError):
+        read_lines(b"\n".join(lines) + b"\n")

@@ -28,18 +28,28 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.dialects.base import Target, write_request
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.openai_responses.dialect import OpenAIResponses
-from byok.dialects.openai_responses.request import CallIds, encode_request
+from byok.dialects.openai_responses.request import (
+    CallIds,
+    assistant_items,
+    encode_request,
+)
+from byok.dialects.remedies import Remedy
+from byok.dialects.safe_names import Aliases, spell_name
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.replay import recorded
 from tests.fakes.responses_server import broken_rules
 from tests.fakes.sdk_types import sdk_type
 
 HERE = Origin("openai_responses", "box", "m")
+
 VIEW = ToolDefinition("view", "Shows a file.", {"type": "object"})
+
 REASONS = ModelFacts("m", thinking=True, sampling=False, efforts=("low", "high"))
+
 PLAIN = ModelFacts("m", thinking=False, sampling=True)
+
 ASKED = ChatRequest((Message(Role.SYSTEM, (TextPart("Be exact."),)), user("Hi?")))
 
 
@@ -193,7 +203,6 @@ def test_results_are_texts_or_have_their_pictures() -> None:
 
 
 # What the API accepts
-
 DATA: tuple[dict[str, Any], ...] = (
     {"item": {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}},
     {"phase": "commentary"},
@@ -204,8 +213,11 @@ DATA: tuple[dict[str, Any], ...] = (
     {"item": {"type": "reasoning", "encrypted_content": 7}},
     {},
 )
+
 ORIGINS = (HERE, HERE, replace(HERE, model="other"))
+
 FACTS = (REASONS, PLAIN, ModelFacts("m"), ModelFacts("m", tools=False))
+
 EACH = 10  # conversations for each history that hypothesis draws
 
 
@@ -280,11 +292,129 @@ def test_the_judge_agrees_with_recorded_requests(shared: Path) -> None:
 
 
 # Ids of calls that repeat, or are too long
-
-
 def test_an_id_that_repeats_pairs_each_call_with_its_result() -> None:
     ids = CallIds()
     sent = [ids.call("a"), ids.result("a"), ids.call("a"), ids.result("a")]
     other = sent[2]
     assert sent == ["a", "a", other, other]
     assert ids.originals == {"a": "a", other: "a"}
+
+
+SEALED: dict[str, Any] = {
+    "type": "reasoning",
+    "summary": [{"type": "summary_text", "text": "Plan."}],
+    "encrypted_content": "g" * 2**20,
+    "format": "x",
+}
+
+RAW: dict[str, Any] = {
+    "type": "reasoning",
+    "content": [{"type": "reasoning_text", "text": "Hm"}],
+}
+
+CALL = ToolCall("c1", "view", "{}")
+
+SENT_CALL = {
+    "type": "function_call",
+    "call_id": "c1",
+    "name": "view",
+    "arguments": "{}",
+}
+
+
+def thought(origin: Origin = HERE, **data: Any) -> ThinkingPart:
+    return ThinkingPart("Plan.", ProviderData(origin, data))
+
+
+def items(*parts: Part, replay: Replay | None = None) -> list[dict[str, Any]]:
+    target = Target("m", facts=ModelFacts("m", replay=replay), origin=HERE)
+    return assistant_items(parts, target, Aliases(spell_name), CallIds())
+
+
+def said(text: str, **fields: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": text, **fields}
+
+
+def test_reasoning_goes_back_unchanged_before_what_it_led_to() -> None:
+    turn = (thought(item=SEALED), TextPart("So."), thought(item=SEALED), CALL)
+    assert items(*turn) == [SEALED, said("So."), SEALED, SENT_CALL]
+
+
+@pytest.mark.parametrize("name", ["dialect", "upstream", "model"])
+def test_reasoning_of_another_origin_is_left_out(name: str) -> None:
+    other = Origin(**{"dialect": "openai_responses", "upstream": "box", "model": "m"}
+                   | {name: "other"})  # fmt: skip
+    foreign = thought(other, item=SEALED, phase="commentary")
+    assert items(foreign, ThinkingPart("Hm"), CALL) == [SENT_CALL]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {},
+        {**SEALED, "type": "message"},
+        {**SEALED, "summary": [7]},
+        {**SEALED, "summary": [{"type": "summary_text"}]},
+        {**SEALED, "content": "text"},
+        {**SEALED, "encrypted_content": 7},
+    ],
+)
+def test_damaged_reasoning_is_left_out(item: Any) -> None:
+    assert items(thought(item=item, phase=7), CALL) == [SENT_CALL]
+
+
+def test_fields_that_no_reasoning_has_are_left_out() -> None:
+    more = {"id": "rs_1", "status": "completed", "role": "system", "signature": 7}
+    forged = {**SEALED, **more, "summary": [{**SEALED["summary"][0], "role": "user"}]}
+    assert items(thought(item=forged), CALL) == [SEALED, SENT_CALL]
+    forged = {**RAW, **more, "content": [{**RAW["content"][0], "annotations": []}]}
+    sent = items(thought(item=forged), CALL, replay=Replay.TOOL_TURNS)
+    assert sent == [{**RAW, "summary": []}, SENT_CALL]
+
+
+def test_reasoning_that_is_not_sealed_goes_back_where_models_want_it() -> None:
+    assert items(thought(item=RAW), CALL) == [SENT_CALL]
+    assert items(thought(item=RAW), CALL, replay=Replay.NEVER) == [SENT_CALL]
+    sent = items(thought(item=RAW), CALL, replay=Replay.TOOL_TURNS)
+    assert sent == [{**RAW, "summary": []}, SENT_CALL]
+
+
+def test_phases_come_back_with_their_messages() -> None:
+    turn = (
+        thought(phase="commentary"), TextPart("I look."), CALL,
+        thought(item=SEALED, phase="final_answer"), TextPart("So."), TextPart("Bye."),
+    )  # fmt: skip
+    assert items(*turn) == [
+        said("I look.", phase="commentary"),
+        SENT_CALL,
+        SEALED,
+        said("So.", phase="final_answer"),
+        said("Bye."),
+    ]
+
+
+def test_a_phase_that_was_kept_beside_a_call_belongs_to_the_text_before_it() -> None:
+    restored = thought(item=SEALED, phase="commentary")
+    assert items(TextPart("I look."), restored, CALL) == [
+        said("I look.", phase="commentary"),
+        SEALED,
+        SENT_CALL,
+    ]
+    assert items(restored, CALL) == [SEALED, SENT_CALL]
+
+
+def test_vendors_differ_in_the_header_and_the_number_of_tools() -> None:
+    openai, azure = OpenAIResponses.of("openai"), OpenAIResponses.of("azure")
+    assert openai == OpenAIResponses.of("openai")
+    assert openai.headers("k")["Authorization"] == "Bearer k"
+    assert azure.headers("k")["api-key"] == "k"
+    unknown = ModelFacts("m")
+    assert azure.presumed_remedies(unknown) == (Remedy("most tools", "128"),)
+    assert OpenAIResponses.of("other").presumed_remedies(unknown) == ()
+    assert openai.url("https://h/v1", "responses") == "https://h/v1/responses"
+    assert openai.sends_thoughts
+
+
+def test_responses_are_forwarded_only_where_they_are_the_first_api() -> None:
+    dialect = OpenAIResponses.of("openai")
+    assert dialect.serves == dialect.second_best == {"responses"}

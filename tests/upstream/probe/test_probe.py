@@ -3,13 +3,22 @@
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given
 
 from byok.core.chat import TextPart, ThinkingPart
 from byok.core.errors import UpstreamRefused, UpstreamTimeout
 from byok.dialects.base import DIALECTS
-from byok.dialects.model_facts import Price, Replay
+from byok.dialects.model_facts import (
+    FactSource,
+    ModelFacts,
+    Price,
+    Replay,
+    SourcedFacts,
+)
 from byok.upstream.client import HttpUpstream
+from byok.upstream.model_facts import Profile
 from byok.upstream.probe import cases
 from byok.upstream.probe.asking import LatenessWatch, ProbeAnswer, Prober
 from byok.upstream.probe.cases import (
@@ -19,13 +28,21 @@ from byok.upstream.probe.cases import (
     overflow_case,
     run_probe,
 )
-from byok.upstream.probe.report import ProbeOutcome, ProbeResult, facts_of
+from byok.upstream.probe.report import (
+    ProbeOutcome,
+    ProbeResult,
+    export_profile,
+    facts_of,
+    read_results,
+    write_report,
+)
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
 from tests.fakes.clock import Clock
 from tests.fakes.probed import ProbedModel
 from tests.fakes.upstream import FakeUpstream, Script, refusal
+from tests.fakes.values import VALUES
 
 
 def make_prober(
@@ -240,3 +257,67 @@ async def test_lateness_is_what_a_sleep_took_too_long() -> None:
     assert watch.lateness() == pytest.approx(0.4)
     clock.now += 2
     assert watch.lateness() == pytest.approx(2 - 0.01)  # it has not run since
+
+
+SEEN = ProbeResult("picture", ProbeOutcome.YES, "seen", 1, 90, 2, 0.5, {"images": True})
+
+NO = ProbeResult("cache", ProbeOutcome.NO)
+
+SAID = {"dialect": "gemini", "date": "2026-11-22", "version": "0.3"}
+
+
+def test_a_report_is_read_back_without_its_facts() -> None:
+    report = write_report([SEEN, NO], **SAID)
+    assert orjson.loads(orjson.dumps(report)) == report
+    first, second = read_results(report)
+    assert (first.case, first.outcome, first.detail) == ("picture", "yes", "seen")
+    assert (first.requests, first.input_tokens, first.output_tokens) == (1, 90, 2)
+    assert (first.seconds, first.facts) == (0.5, {})
+    assert second == NO
+
+
+@given(VALUES, VALUES)
+def test_a_report_may_be_any_json(value: Any, case: Any) -> None:
+    reports = [{"cases": value}, {"cases": [case, {"case": "a", "outcome": value}]}]
+    for report in reports:
+        for result in read_results(report):
+            assert isinstance(result.detail, str)
+            assert result.requests >= 0
+
+
+@pytest.mark.parametrize(
+    ("source", "dialect"),
+    [(FactSource.REFUSAL, "openai_responses"), (FactSource.FAMILY, "")],
+)
+def test_the_dialect_that_a_refusal_led_to_is_a_fact(
+    source: FactSource, dialect: str
+) -> None:
+    known = SourcedFacts(
+        ModelFacts("m", dialect="openai_responses"), {"dialect": source}
+    )
+    assert facts_of("m", [NO], known) == ModelFacts("m", dialect=dialect)
+
+
+def test_an_exported_profile_has_no_names_and_addresses() -> None:
+    report = {**write_report([SEEN], **SAID), "address": "https://me:sk-1@host"}
+    profile = Profile(ModelFacts("m", images=True), report)
+    exported = export_profile("openai", "m", profile)
+    assert exported == {
+        "vendor": "openai",
+        "model": "m",
+        "date": "2026-11-22",
+        "byok": "0.3",
+        "dialect": "gemini",
+        "facts": {"images": True},
+        "cases": [
+            {
+                "case": "picture",
+                "outcome": ProbeOutcome.YES,
+                "detail": "seen",
+                "requests": 1,
+                "input_tokens": 90,
+                "output_tokens": 2,
+                "seconds": 0.5,
+            }
+        ],
+    }

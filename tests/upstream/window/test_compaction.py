@@ -1,18 +1,23 @@
 """Whatever is compacted: legal, smaller, nothing of the newest lost, and for good."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ContextPart,
     ImagePart,
     Message,
+    Origin,
     Part,
+    ProviderData,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCall,
     ToolResult,
 )
@@ -48,6 +53,7 @@ from tests.fakes.histories import (
 )
 
 ROOMS = st.sampled_from([300, 1000, 3000, 8000, 20_000, 60_000])
+
 SUMMARY = "Summary. "
 
 
@@ -80,8 +86,6 @@ def test_a_message_that_would_get_no_lighter_stays_as_it_is() -> None:
 
 
 # --- whatever the conversation ---
-
-
 @settings(max_examples=100)
 @given(histories(), ROOMS)
 def test_compaction_is_legal_and_lighter(body: tuple[Message, ...], room: int) -> None:
@@ -177,8 +181,6 @@ def test_compaction_always_keeps_the_last_question(
 
 
 # --- in which order ---
-
-
 def test_compaction_shortens_the_oldest_results_first() -> None:
     body = agent(20, 5000)
     room = 130_000
@@ -216,8 +218,6 @@ def test_compaction_drops_old_images_before_any_step() -> None:
 
 
 # --- hard cases ---
-
-
 @pytest.mark.parametrize("steps", [1, 2, 30])
 def test_compaction_cuts_one_last_result_larger_than_the_window(steps: int) -> None:
     head = agent(steps - 1, 3000)
@@ -307,9 +307,8 @@ def test_compaction_cannot_shorten_a_single_question() -> None:
 
 
 # Where a conversation may be cut, and what of the user outlives it
-
-
 DONE = Message(Role.ASSISTANT, (TextPart("Done."),))
+
 WITH_RESULTS = Message(
     Role.USER, (TextPart("Image 1:"), PNG, TextPart("Faster, please"))
 )
@@ -351,8 +350,6 @@ def test_a_huge_task_keeps_its_small_parts_whole() -> None:
 
 
 # Only what is old is shortened: results and pictures
-
-
 def call(**arguments: object) -> ToolCall:
     return ToolCall("c", "view", json.dumps(arguments))
 
@@ -368,6 +365,7 @@ def outlined(content: str, given: ToolCall | None = None, **fields: object) -> s
 
 
 _LINES = "x = 1\n" * 120
+
 _RAN = f"<return-code>\n2\n</return-code>\n{_LINES}"
 
 
@@ -485,3 +483,107 @@ def test_without_added_code_nothing_is_shortened() -> None:
     assert without_context(plain) == less_context(plain, 10) == plain
     assert less_context((), 10) == ()
     assert without_context(asked("x\n" * 9000))[-1].parts == (QUESTION,)
+
+
+BODY = agent(10, 50)
+
+FRONT = (user("Summary."),)
+
+
+def keep(
+    kept: Compactions, body: Sequence[Message], made: Compaction, model: str = "m"
+) -> None:
+    (digest,) = digests(body, {made.length})
+    kept.keep(model, digest, made)
+
+
+def find(
+    kept: Compactions, body: Sequence[Message], model: str = "m"
+) -> Compaction | None:
+    return kept.find(model, digests(body, kept.lengths(model)))
+
+
+def keeping(*lengths: int, model: str = "m") -> Compactions:
+    kept = Compactions()
+    for length in lengths:
+        keep(kept, BODY, Compaction(length, FRONT), model)
+    return kept
+
+
+def test_compaction_memory_finds_the_longest_match_of_a_conversation() -> None:
+    kept = keeping(5, 9, 3)
+    found = find(kept, (*BODY, *step(77, "more")))
+    assert found == Compaction(9, FRONT)
+    assert found.apply(BODY) == (*FRONT, *BODY[9:])
+    assert find(kept, BODY[:7]) == Compaction(5, FRONT)
+    assert find(kept, BODY[:9]) == Compaction(9, FRONT)
+    assert find(kept, BODY[:2]) is None
+
+
+@given(histories(), st.data())
+def test_compaction_memory_does_not_match_an_edited_history(
+    body: tuple[Message, ...], data: st.DataObject
+) -> None:
+    kept = Compactions()
+    keep(kept, body, Compaction(len(body), FRONT))
+    assert find(kept, body) is not None
+    place = data.draw(st.integers(0, len(body) - 1))
+    message = body[place]
+    edited = replace(message, parts=(*message.parts[:-1], TextPart("edited")))
+    assert find(kept, (*body[:place], edited, *body[place + 1 :])) is None
+    assert find(kept, body[:-1]) is None
+
+
+ONE = ProviderData(Origin("d", "u", "m"), {"s": "1"})
+
+PAIRS: list[tuple[tuple[Part, ...], tuple[Part, ...]]] = [
+    ((TextPart("ab"),), (TextPart("a"), TextPart("b"))),
+    ((TextPart("a"),), (ThinkingPart("a"),)),
+    ((ThinkingPart("", ONE),), (ThinkingPart("", replace(ONE, data={"s": "2"})),)),
+    ((ToolCall("a", "b", "c"),), (ToolResult("a", "b", "c"),)),
+    ((ToolResult("a", "b", "c"),), (ToolResult("a", "b", "c", is_error=True),)),
+    ((ToolResult("a", "b", "c"),), (ToolResult("a", "b", "c", images=(PNG,)),)),
+    ((ToolCall("a", "bc", "{}"),), (ToolCall("ab", "c", "{}"),)),
+    ((TextPart("\ud800"),), (TextPart("\udc00"),)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_conversation_digest_differs_with_any_part(
+    one: tuple[Part, ...], other: tuple[Part, ...]
+) -> None:
+    kept = Compactions()
+    keep(kept, [Message(Role.USER, one)], Compaction(1, FRONT))
+    assert find(kept, [Message(Role.USER, one)])
+    assert find(kept, [Message(Role.ASSISTANT, one)]) is None
+    assert find(kept, [Message(Role.USER, other)]) is None
+
+
+def large(length: int, size: int = 1000) -> Compaction:
+    return Compaction(length, (user("s" * size),))
+
+
+def test_compaction_memory_evicts_the_least_recently_used() -> None:
+    kept = Compactions(room=5000)
+    for length in (3, 5, 7):
+        keep(kept, BODY, large(length))
+    assert find(kept, BODY[:3])  # now 5 is the oldest
+    keep(kept, BODY, large(9))
+    assert find(kept, BODY[:5]) == large(3)
+    assert find(kept, BODY[:7]) == large(7)
+
+
+def test_compaction_memory_is_kept_per_model() -> None:
+    kept = keeping(5)
+    assert kept.knows("m")
+    assert not kept.knows("n")
+    assert find(kept, BODY, "n") is None
+
+
+def test_further_compaction_counts_the_messages_that_the_first_one_replaced() -> None:
+    first = Compaction(6, FRONT)
+    seen = first.apply(BODY)
+    made = CompactionPlan(seen, cut=3, length=4, task=(), longest=100, weight=0)
+    further = first.further(made, "Later.")
+    assert further.length == 4 - len(FRONT) + 6
+    assert further.apply(BODY)[1:] == (*seen[3:4], *BODY[further.length :])

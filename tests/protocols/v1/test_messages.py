@@ -1,4 +1,4 @@
-"""Bodies of Messages: settings, tools, how much to reason."""
+"""Anthropic's Messages as clients speak it: bodies read, answers written."""
 
 from typing import Any
 
@@ -21,11 +21,26 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.core.errors import BadRequest
-from byok.core.wire.encrypted_content import write_encrypted
-from byok.protocols.v1.messages import add_message, decode_message
+from byok.core.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
+from byok.protocols.v1.block_reply import ReplyHead
+from byok.protocols.v1.messages import (
+    MessageReply,
+    add_message,
+    decode_message,
+    write_usage,
+)
 from byok.protocols.v1.turns import Turns
 
 HI = {"messages": [{"role": "user", "content": "Hi."}]}
+
 TOOLS = [{"name": "view", "input_schema": {"type": "object"}, "type": "custom"}]
 
 
@@ -118,11 +133,12 @@ def test_request_tells_what_is_left_out() -> None:
 
 
 # Blocks of Messages: texts, pictures, calls, results, reasoning
-
-
 DATA = ProviderData(Origin("anthropic", "box", "m"), {"signature": "s"})
+
 PNG = ImagePart("image/png", "AAAA")
+
 SOURCE = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+
 PICTURE = {"type": "image", "source": SOURCE}
 
 
@@ -251,3 +267,109 @@ def test_blocks_that_cannot_be_read_are_refused(
 ) -> None:
     with pytest.raises(BadRequest, match=told):
         read(message)
+
+
+CHAT = ChatRequest((), client_parallel_tools=True)
+
+HEAD = ReplyHead("1", "m", 7)
+
+ANSWER_DATA = ProviderData(Origin("gemini", "box", "m"), {"s": 1})
+
+ANSWER: list[StreamEvent] = [
+    ThinkingDelta("h"),
+    ThinkingDelta("m", ANSWER_DATA),
+    ThinkingDelta("so"),
+    TextDelta("One "),
+    TextDelta("two."),
+    ToolCall("a", "view", '{"x":1}'),
+    Usage(9, 5, 4, 1),
+    Finish(FinishReason.TOOL_CALLS),
+]
+
+
+def written(*events: StreamEvent, thinks: bool) -> tuple[list[Any], MessageReply]:
+    reply = MessageReply(CHAT, HEAD, shows_thinking=thinks)
+    return [*(c for e in events for c in reply.feed(e)), *reply.flush()], reply
+
+
+def short(event: dict[str, Any]) -> str:
+    """Return the kind of an event, with that of its delta or block."""
+    inner = event.get("delta") or event.get("content_block") or {}
+    place = f"{event['index']} " if "index" in event else ""
+    kind = event["type"].removeprefix("content_block_")
+    return f"{place}{kind} {inner.get('type', '')}".strip()
+
+
+def test_reply_events_come_in_order() -> None:
+    events, _ = written(*ANSWER, thinks=True)
+    assert [short(event) for event in events] == [
+        "message_start",
+        "0 start thinking",
+        "0 delta thinking_delta",
+        "0 delta thinking_delta",
+        "0 delta signature_delta",
+        "0 stop",
+        "1 start thinking",
+        "1 delta thinking_delta",
+        "1 delta signature_delta",
+        "1 stop",
+        "2 start text",
+        "2 delta text_delta",
+        "2 delta text_delta",
+        "2 stop",
+        "3 start tool_use",
+        "3 delta input_json_delta",
+        "3 stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert events[0]["message"]["content"] == []
+    assert events[0]["message"]["usage"]["input_tokens"] == 0
+    assert events[-2]["delta"]["stop_reason"] == "tool_use"
+    assert events[-2]["usage"] == write_usage(Usage(9, 5, 4, 1))
+
+
+def test_reply_as_one_object() -> None:
+    _, reply = written(*ANSWER, thinks=True)
+    whole = reply.whole()
+    thought, unsigned, said, call = whole["content"]
+    assert (thought["thinking"], unsigned["thinking"]) == ("hm", "so")
+    assert read_encrypted(thought["signature"]) == ANSWER_DATA
+    assert read_encrypted(unsigned["signature"]) is not None
+    assert said == {"type": "text", "text": "One two."}
+    assert call == {"type": "tool_use", "id": "a", "name": "view", "input": {"x": 1}}
+    assert (whole["id"], whole["model"], whole["stop_reason"]) == (
+        "msg_1",
+        "m",
+        "tool_use",
+    )
+    assert whole["usage"] == {
+        "input_tokens": 4,
+        "output_tokens": 5,
+        "cache_creation_input_tokens": 1,
+        "cache_read_input_tokens": 4,
+    }
+
+
+def test_reply_shows_reasoning_only_to_those_who_ask() -> None:
+    events, reply = written(*ANSWER, thinks=False)
+    assert [block["type"] for block in reply.whole()["content"]] == ["text", "tool_use"]
+    assert "thinking" not in str(events)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (FinishReason.STOP, "end_turn"),
+        (FinishReason.LENGTH, "max_tokens"),
+        (FinishReason.CONTENT_FILTER, "refusal"),
+    ],
+)
+def test_reply_stop_reason(reason: FinishReason, told: str) -> None:
+    _, reply = written(TextDelta("Hi."), Finish(reason), thinks=False)
+    assert reply.whole()["stop_reason"] == told
+
+
+def test_reply_of_a_failure_is_an_error_event() -> None:
+    (_, error) = MessageReply(CHAT, HEAD).fail(BadRequest("No."))
+    assert (error["type"], error["request_id"]) == ("error", "1")
