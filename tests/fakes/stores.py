@@ -23,8 +23,8 @@ from byok.search.index.parse.prepare import prepare
 from byok.search.index.store import blobs
 from byok.search.index.store.batches import Batches
 from byok.search.index.store.chunk_index import (
-    ChunkIndex,
     ChunkScore,
+    LexicalIndex,
     View,
 )
 from byok.search.index.store.schema import INDEX, INDEXED, unpack_spans
@@ -129,7 +129,7 @@ class Opened:
         check(self.database, self.index)
 
 
-def check(database: Database, index: ChunkIndex) -> None:
+def check(database: Database, index: LexicalIndex) -> None:
     """Each chunk of each indexed blob is in the index once, and nothing else is."""
     rows = database.rows("SELECT id, spans FROM blob WHERE state = ?", INDEXED)
     due = Counter({blob_id: len(unpack_spans(spans)) for blob_id, spans in rows})

@@ -18,10 +18,8 @@ from byok.search.index.parse.worker_pool import Pool
 from byok.search.index.store import workspaces
 from byok.search.index.store.batches import Written, find_outdated, note_index_version
 from byok.search.index.store.checkpoints import tidy
-from byok.search.index.store.chunk_index import LexicalIndex
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.store.store import Store
-from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.search.index.types import (
     CommitHistory,
     IndexOptions,
@@ -42,9 +40,8 @@ from byok.storage.database import today
 
 
 _log = logging.getLogger(__name__)
-_CRASHERS = (
-    16  # tried in one start: each may cost seconds, and a hostile folder has many
-)
+# Tried in one start: each may cost seconds, and a hostile folder has many.
+_CRASHERS = 16
 
 
 def index_outdated(store: Store, indexer: Indexer) -> None:
@@ -71,7 +68,8 @@ def retry_crashers(store: Store, indexer: Indexer) -> None:
 
     Blocks for a moment.
     """
-    store.change(_forget_crashers_without_blob)
+    gone = "DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)"
+    store.change(lambda db: db.execute(gone))
     with store.reading() as db:
         again = db.execute(
             "SELECT b.id, b.path FROM parser_crasher p JOIN blob b ON b.name = p.name "
@@ -79,10 +77,6 @@ def retry_crashers(store: Store, indexer: Indexer) -> None:
             (INDEXED, _CRASHERS),
         ).fetchall()
     indexer.put(UploadTask(blob_id, path) for blob_id, path in again)
-
-
-def _forget_crashers_without_blob(db: sqlite3.Connection) -> None:
-    db.execute("DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)")
 
 
 _UNUSED_DAYS = 30
@@ -375,12 +369,11 @@ async def open_engine(
     options: IndexOptions,
     *,
     damage: str = "",
-    open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
 ) -> AsyncIterator[ContextEngine]:
     """Open the code index; close it when the block ends.
 
-    `open_index` opens the lexical index in the folder `index`; `damage` is what was
-    found of the database while it was in use, which is then set aside.
+    `damage` is what was found of the database while it was in use, which is then set
+    aside.
 
     Raises:
         CannotStart, IndexInUse: the files cannot be used.
@@ -390,7 +383,7 @@ async def open_engine(
         return Pool(size, limit=options.parse_seconds)
 
     # Opening takes seconds after a crash: not in the loop.
-    opened = partial(Store, database, index, damage=damage, open_index=open_index)
+    opened = partial(Store, database, index, damage=damage)
     opening = asyncio.ensure_future(asyncio.to_thread(opened))
     try:
         store = await asyncio.shield(opening)

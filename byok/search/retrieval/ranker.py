@@ -71,8 +71,6 @@ def fuse(
     near: NearChunks,
     by_blob: Callable[[int], FileEntry | None],
     kinds: Mapping[Kind, float] = NO_KINDS,
-    *,
-    limit: int = _MOST_FILES,
 ) -> list[RankedFile]:
     """Return the files in the order of both, best first; equal scores by path.
 
@@ -83,7 +81,7 @@ def fuse(
     waiting = [file for file in files if _lacks_vector(file, found)]
     covered = [file for file in files if file.chunks and file.blob_id in found]
     if len(covered) < _LEAST_COVERED * (len(covered) + len(waiting)):
-        return list(files[:limit])
+        return list(files[:_MOST_FILES])
     worth = _WEIGHT * (max((file.score for file in files), default=0.0) or 1.0)
     fused = {file.path: file for file in files}
     for blob_id, chunks in found.items():
@@ -98,7 +96,7 @@ def fuse(
         usual = fmean(found[file.blob_id][0].score for file in covered)
         fused |= {file.path: _add(file, worth * usual) for file in waiting}
     ordered = sorted(fused.values(), key=lambda file: (-file.score, file.path))
-    return [file for file in ordered[:limit] if file.score > 0]
+    return [file for file in ordered[:_MOST_FILES] if file.score > 0]
 
 
 def _lacks_vector(file: RankedFile, found: Container[int]) -> bool:

@@ -53,9 +53,7 @@ _FILES = 8
 _LAST_SECOND = 253_402_300_799  # of the year 9999; git takes later ones
 
 
-def rank_commits(
-    commits: Sequence[Commit], query: Mapping[str, float], limit: int = _MOST
-) -> list[Commit]:
+def rank_commits(commits: Sequence[Commit], query: Mapping[str, float]) -> list[Commit]:
     """Return the commits whose message and paths match best; newest first among equals.
 
     Each query term counts once per commit, by its inverse document frequency.
@@ -71,7 +69,7 @@ def rank_commits(
         for place, found in enumerate(told)
         if found
     ]
-    return [commits[-place] for _, place in sorted(scored, reverse=True)[:limit]]
+    return [commits[-place] for _, place in sorted(scored, reverse=True)[:_MOST]]
 
 
 def _commit_terms(commit: Commit) -> set[str]:

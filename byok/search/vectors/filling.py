@@ -222,7 +222,6 @@ class Filling:
         team: "TeamIndex | None" = None,
         repositories_of: Callable[[int], Sequence[str]] = lambda blob_id: (),
         texts_of: TextsOf = texts_of,
-        is_embedded: Callable[[str], bool] = is_embedded,
         probe_every: int = _PROBE_EVERY,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -236,7 +235,6 @@ class Filling:
         self._embedder = embedder
         self._team = TeamExchange(store, team, repositories_of) if team else None
         self._texts_of = texts_of
-        self._is_embedded = is_embedded
         self._probe_every = probe_every
         self._sleep = sleep
         self._asked = AskedBlobs()
@@ -328,7 +326,7 @@ class Filling:
             await self._may_work()
             recipe = space.name.recipe
             self._seen = await asyncio.to_thread(self._store.index_version)
-            await asyncio.to_thread(self._store.look, recipe, self._is_embedded)
+            await asyncio.to_thread(self._store.look, recipe, is_embedded)
             await self._count(space)
             asked = self._asked.most()
             blobs = await asyncio.to_thread(self._store.plan, recipe, asked, _PLANNED)

@@ -34,7 +34,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from byok.core.errors import IndexFailed
-from byok.search.index.store.chunk_index import ChunkIndex, LexicalIndex, remove_all
+from byok.search.index.store.chunk_index import LexicalIndex, remove_all
 from byok.search.index.store.schema import (
     INDEXED,
     NAMED,
@@ -316,7 +316,7 @@ INDEX_VERSION = 4
 _VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
 
-def recover(database: Database, index: ChunkIndex) -> None:
+def recover(database: Database, index: LexicalIndex) -> None:
     """Finish or repeat what a crash interrupted; runs before anything else.
 
     After a crash, and whenever the number of chunks is wrong, each blob's chunks are
@@ -353,7 +353,7 @@ def note_index_version(db: sqlite3.Connection) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", row)
 
 
-def _check(database: Database, index: ChunkIndex) -> list[tuple[int, str]]:
+def _check(database: Database, index: LexicalIndex) -> list[tuple[int, str]]:
     """Repair what differs, as after a crash; return all blobs that are indexed.
 
     An index with damaged files is emptied first.
@@ -365,7 +365,7 @@ def _check(database: Database, index: ChunkIndex) -> list[tuple[int, str]]:
     return [(blob_id, path) for blob_id, path in rows]
 
 
-def _repair(database: Database, index: ChunkIndex, *, audit: bool) -> None:
+def _repair(database: Database, index: LexicalIndex, *, audit: bool) -> None:
     doubtful = _ids(database, TO_INDEX)
     if audit:
         doubtful += _audit(database, index)
@@ -380,7 +380,7 @@ def _repair(database: Database, index: ChunkIndex, *, audit: bool) -> None:
         forget_rows(db, removed, TO_REMOVE)
 
 
-def forget_index(database: Database, index: ChunkIndex) -> None:
+def forget_index(database: Database, index: LexicalIndex) -> None:
     """Empty the index, so that everything is indexed again."""
     index.clear()
     with database.writing() as db:
@@ -439,7 +439,7 @@ def forget_rows(
     )
 
 
-def _audit(database: Database, index: ChunkIndex) -> list[int]:
+def _audit(database: Database, index: LexicalIndex) -> list[int]:
     """Compare the chunk counts of rows and index; return the blobs that differ."""
     there = index.counts()
     due = dict(

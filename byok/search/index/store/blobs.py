@@ -13,6 +13,10 @@ from byok.storage.database import select_in
 
 _log = logging.getLogger(__name__)
 _LEVEL = 1  # against 6: twice as fast, a tenth larger
+_KNOWN = (
+    "b.id, b.state, EXISTS(SELECT 1 FROM content INDEXED BY content_size "
+    "WHERE blob_id = b.id), b.reason"
+)
 
 
 class Known(NamedTuple):
@@ -36,9 +40,8 @@ def find_known(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Kn
     others = [n for n in wanted if n not in found or found[n].state == NAMED]
     for name, *rest in select_in(
         db,
-        "SELECT a.name, b.id, b.state, "
-        "EXISTS(SELECT 1 FROM content INDEXED BY content_size WHERE blob_id = b.id), "
-        "b.reason FROM alias a JOIN blob b ON b.id = a.blob_id WHERE a.name IN (?)",
+        f"SELECT a.name, {_KNOWN} "  # noqa: S608
+        "FROM alias a JOIN blob b ON b.id = a.blob_id WHERE a.name IN (?)",
         others,
     ):
         found[name] = Known(*rest)
@@ -46,13 +49,8 @@ def find_known(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Kn
 
 
 def _exactly(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
-    rows = select_in(
-        db,
-        "SELECT b.name, b.id, b.state, "
-        "EXISTS(SELECT 1 FROM content INDEXED BY content_size WHERE blob_id = b.id), "
-        "b.reason FROM blob b WHERE b.name IN (?)",
-        names,
-    )
+    sql = f"SELECT b.name, {_KNOWN} FROM blob b WHERE b.name IN (?)"  # noqa: S608
+    rows = select_in(db, sql, names)
     return {name: Known(*rest) for name, *rest in rows}
 
 

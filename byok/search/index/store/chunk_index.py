@@ -1,9 +1,10 @@
 """What byok needs of any index over chunks, and the errors of one.
 
 A second engine is one more file: a class with the methods of `LexicalIndex`,
-which passes the tests of that protocol. Vectors are no such engine:
-they come later than the words, from elsewhere, and have a store of their own (the room
-`byok/search/vectors/`).
+which passes the tests of that protocol, and is named in `store.py`. Vectors are no such
+engine: they come later than the words, from elsewhere, and have a store of their own
+(the room `byok/search/vectors/`).
+
 What makes this seam narrow is that the index is never the truth. SQLite holds the rows;
 an index can be emptied at any time and is filled again from contents and files. So
 there is no update (`remove`, then `add`), no transaction but `commit`, and `counts`, by
@@ -60,8 +61,8 @@ class View(NamedTuple):
     chunks: int
 
 
-class ChunkIndex(Protocol):
-    """What batches and recovery need of any index: all but `add` and `search`."""
+class LexicalIndex(Protocol):
+    """An index over the words of chunks."""
 
     @property
     def was_new(self) -> bool:
@@ -91,22 +92,6 @@ class ChunkIndex(Protocol):
     def counts(self) -> Counter[int]:
         """Return how many chunks each blob has in the index."""
 
-    def close(self) -> None:
-        """Release its files; what was not committed is lost."""
-
-
-def remove_all(index: ChunkIndex, blob_ids: Iterable[int]) -> None:
-    """Remove the chunks of several blobs."""
-    for blob_id in blob_ids:
-        index.remove(blob_id)
-
-
-# The protocol of an index over the words of chunks; `open_engine` takes any.
-
-
-class LexicalIndex(ChunkIndex, Protocol):
-    """An index over the words of chunks."""
-
     def add(self, blob_id: int, prepared: Prepared) -> None:
         """Add the chunks of a blob; they are found after `commit`."""
 
@@ -122,6 +107,15 @@ class LexicalIndex(ChunkIndex, Protocol):
 
         The score of a chunk is the highest weight among its marks.
         """
+
+    def close(self) -> None:
+        """Release its files; what was not committed is lost."""
+
+
+def remove_all(index: LexicalIndex, blob_ids: Iterable[int]) -> None:
+    """Remove the chunks of several blobs."""
+    for blob_id in blob_ids:
+        index.remove(blob_id)
 
 
 # Errors of the lexical index, and their translation from tantivy's.

@@ -21,7 +21,7 @@ from byok.core.errors import DataDamaged, IndexFailed, NotReady
 from byok.core.platform.paths import make_private
 from byok.search.index.store import blobs
 from byok.search.index.store.batches import Batches, Written
-from byok.search.index.store.chunk_index import LexicalIndex, index_in_use
+from byok.search.index.store.chunk_index import index_in_use
 from byok.search.index.store.schema import INDEX
 from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.search.index.types import IndexTask, ParseOutcome
@@ -49,7 +49,6 @@ class Store:
         *,
         spare: int = _SPARE_BYTES,
         damage: str = "",
-        open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
     ) -> None:
         """Open, or make, the files; blocks for up to a few seconds after a crash.
 
@@ -71,7 +70,7 @@ class Store:
             self._lock = _take_lock(database)
             opened.callback(self._lock.release)
             refuse_newer(database, INDEX)
-            self.index = open_index(index)
+            self.index = TantivyIndex(index)
             opened.callback(self.index.close)
             if damage:
                 self._set_aside(database, damage)

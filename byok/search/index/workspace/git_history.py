@@ -218,7 +218,6 @@ def repository_name_of(root: Path) -> str:
 def read_history(
     root: Path,
     *,
-    limit: int = COMMITS,
     git: str | None = None,
     seconds: float = _SECONDS,
     most_bytes: int = _MOST_BYTES,
@@ -234,7 +233,7 @@ def read_history(
         prefix, newest = _place(root, program)
         # A pathspec makes git simplify the history: only where it leaves files out.
         below = ["--", "."] if prefix else ["--"]
-        command = [*_LOG, f"--max-count={limit}", newest, *below]
+        command = [*_LOG, f"--max-count={COMMITS}", newest, *below]
         ran = _run(program, command, root, seconds, most_bytes)
         commits = follow_renames([*_commits(ran.output, whole=not ran.trouble)])
         if ran.trouble and not commits:

@@ -181,7 +181,7 @@ def test_store_close_on_a_full_disk_ends(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     blob_id = keep(store)
     store.put([of_upload(blob_id, "a.py", A1)])
-    store.index._writer = FullWriter(False)  # type: ignore[attr-defined]
+    store.index._writer = FullWriter(False)  # type: ignore[assignment]
     store.close()
     again = open_store(tmp_path)
     assert not again.database.was_clean
