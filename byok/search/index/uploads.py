@@ -234,7 +234,7 @@ class Uploads:
             total = db.execute("SELECT count(*) FROM blob").fetchone()[0]
             if checkpoint and base is not None:
                 day = today()
-                self._touch_checkpoint(checkpoint, day)
+                self._store.change(lambda db: checkpoints.touch(db, checkpoint, day))
         pending = sum(state == TO_INDEX and i in ids for i, state in unfinished.items())
         self._touch(ids)
         chunks = self._store.index.chunks * len(ids) // max(1, total)
@@ -253,9 +253,6 @@ class Uploads:
                 return None
             found = self._sets[checkpoint] = frozenset(members)
         return found
-
-    def _touch_checkpoint(self, checkpoint: str, day: int) -> None:
-        self._store.change(lambda db: checkpoints.touch(db, checkpoint, day))
 
     def _touch(self, ids: Iterable[int]) -> None:
         """Note, once a day for each, that blobs are in use."""

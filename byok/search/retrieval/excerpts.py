@@ -105,7 +105,7 @@ class CurrentFiles:
         chunks = [
             ChunkScore(file.blob_id, place, score)
             for place, span in enumerate(spans)
-            if (score := self._score(lines[span.first : span.last + 1]))
+            if (score := _score(lines[span.first : span.last + 1], self._query.terms))
         ]
         if file.chunks and not chunks:
             return None
@@ -113,12 +113,6 @@ class CurrentFiles:
         self._changed.append(file.path)
         chunks.sort(key=lambda chunk: (-chunk.score, chunk.ordinal))
         return replace(file, chunks=tuple(chunks))
-
-    def _score(self, lines: Sequence[str]) -> float:
-        """Return the weights of the words of the question that some lines have."""
-        found = {term for line in lines for term in terms(line)}
-        wanted = self._query.terms
-        return sum(wanted[term] for term in found & wanted.keys())
 
 
 # Lines as they are shown; of long ones the parts that match.
@@ -296,7 +290,7 @@ def glimpse(file: RankedFile, current: CurrentFiles, query: Query) -> Span | Non
         n: lines[n][:LONGEST_LINE] for n in range(first, min(last + 1, len(lines)))
     }
     for places in ([n for n, text in texts.items() if _DEFINES.search(text)], texts):
-        worth = {n: _score(texts[n], query.terms) for n in places}
+        worth = {n: _score([texts[n]], query.terms) for n in places}
         best = max(worth, key=worth.__getitem__, default=first)
         if worth.get(best):
             return Span(best, best, len(texts[best]))
@@ -313,7 +307,7 @@ def lines_of_span(
     """Yield at most `most` lines of a span, as `lines_of_hits` returns them."""
     find = find_terms(wanted)
     texts = show_lines(lines, span.first, span.last, find, path=path)
-    scores = [_score(text, wanted) for text in texts]
+    scores = [_score([text], wanted) for text in texts]
     for place in _choose(scores, most):
         yield {
             "number": span.first + place + 1,
@@ -322,9 +316,10 @@ def lines_of_span(
         }
 
 
-def _score(line: str, wanted: Mapping[str, float]) -> float:
-    """Return the weights of the words that a line has of those that are wanted."""
-    return sum(wanted.get(term, 0.0) for term in {*terms(line)})
+def _score(lines: Sequence[str], wanted: Mapping[str, float]) -> float:
+    """Return the weights of the words that lines have of those that are wanted."""
+    found = {term for line in lines for term in terms(line)}
+    return sum(wanted.get(term, 0.0) for term in found)
 
 
 def _choose(scores: Sequence[float], most: int) -> list[int]:

@@ -247,8 +247,8 @@ class ModelEmbedder:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = ask
-        self._host = host
-        self._model = model
+        self.host = host
+        self.model = model
         self._recipe = recipe
         self._prefixes = prefixes
         self._may_send = may_send
@@ -259,24 +259,14 @@ class ModelEmbedder:
         self._size = BatchSize()
         self._dimensions = 0  # unknown before the probe
 
-    @property
-    def host(self) -> str:
-        """See Embedder.host."""
-        return self._host
-
-    @property
-    def model(self) -> str:
-        """See Embedder.model."""
-        return self._model
-
     async def probe(self) -> tuple[SpaceName, "Vectors"]:
-        """See Embedder.probe."""
+        """Return the space that this model makes now, and the probe text's vector."""
         await self._rest.wait()
         async with self._priority.filling():
             [row] = await self._send([self._prefixes.document + PROBE])
         self._dimensions = len(row)
         name = SpaceName(
-            self._model,
+            self.model,
             len(row),
             self._recipe,
             self._prefixes.document,
@@ -286,7 +276,7 @@ class ModelEmbedder:
         return name, vector
 
     async def embed_question(self, text: str) -> "Vectors":
-        """See Embedder.embed_question; refused at once while the model rests."""
+        """Return the vector of a question; refused at once while the model rests."""
         self._rest.check()
         longest = min(_LONGEST_QUESTION, self._size.longest)
         # Cut afterwards: no half of a secret is left over.
@@ -298,7 +288,7 @@ class ModelEmbedder:
         return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> "Vectors":
-        """See Embedder.embed_documents."""
+        """Return a row for each text, of zeros for one that is refused for good."""
         if not self._dimensions:
             await self.probe()
         left = await asyncio.to_thread(self._prepare, texts)

@@ -39,7 +39,6 @@ __all__ = [
     "normalise",
     "np",
     "quantise",
-    "restore",
     "take",
 ]
 
@@ -105,11 +104,6 @@ def normalise(vector: "Vectors") -> "NDArray[np.float32] | None":
 def take(rows: Quantised, order: Sequence[int]) -> Quantised:
     """Return some rows in this order."""
     return Quantised(rows.numbers[order], rows.scales[order], rows.usable[order])
-
-
-def restore(numbers: "NDArray[np.int8]", scales: "NDArray[np.float32]") -> "Vectors":
-    """Return vectors of length 1, one a row, from what `quantise` made."""
-    return np.multiply(numbers, scales[:, None], dtype=np.float32)
 
 
 def checksum(numbers: bytes, scale: float) -> int:

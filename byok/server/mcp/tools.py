@@ -37,7 +37,7 @@ def read_message(
     if not isinstance(given, dict):
         return write_error(INVALID_REQUEST, "Invalid Request: not one object")
     id = given.get("id")
-    if "id" in given and not _is_id(id):
+    if "id" in given and type(id) not in (str, int):
         return write_error(INVALID_REQUEST, "Invalid Request: no such id")
     if "method" not in given and ("result" in given or "error" in given):
         return None  # byok sends clients no requests
@@ -54,10 +54,6 @@ def write_error(code: int, message: str, id: str | int | None = None) -> JSONRPC
     """Write the error that answers a request; without an id if that is unknown."""
     error = ErrorData(code=code, message=message)
     return JSONRPCError(jsonrpc="2.0", id=id, error=error)
-
-
-def _is_id(id: object) -> bool:
-    return isinstance(id, str | int) and not isinstance(id, bool)
 
 
 # The tools: descriptions, arguments, and what is asked for each.

@@ -65,8 +65,9 @@ class MessageServer:
         version = headers.get(_VERSION, DEFAULT_NEGOTIATED_VERSION)
         is_old = version in HANDSHAKE_PROTOCOL_VERSIONS
         if not isinstance(message, JSONRPCRequest):
-            refused = _refuse_version(version)
-            return _refuse(refused, None) if refused else _accept()
+            if refused := _refuse_version(version):
+                return _refuse(refused, None)
+            return Response(status=202, headers=COMMON)
         connection = _connect(version, is_old, headers, body)
         if isinstance(connection, InboundLadderRejection):
             return _refuse(connection, message.id)
@@ -189,10 +190,6 @@ def _refuse(why: InboundLadderRejection, id: str | int | None) -> Response:
     error = ErrorData(code=why.code, message=why.message, data=why.data)
     status = ERROR_CODE_HTTP_STATUS.get(why.code, 400)
     return _write(JSONRPCError(jsonrpc="2.0", id=id, error=error), status)
-
-
-def _accept() -> Response:
-    return Response(status=202, headers=COMMON)
 
 
 def _write(reply: JSONRPCResponse | JSONRPCError, status: int) -> Response:

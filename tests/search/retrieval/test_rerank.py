@@ -43,13 +43,13 @@ from tests.fakes.upstream import (
     refusal,
 )
 
+WHY = Reasons(1.0, 0.5, 0.25, 1.0, 0.125)
 LOST = "19.py"  # the judges below think that it is the best one
 
 
 def files(count: int = 30) -> list[RankedFile]:
-    why = Reasons(1, 0, 0, 1, 0)
     return [
-        RankedFile(n, f"{n}.py", Kind.CODE, 100.0 - n, (), why) for n in range(count)
+        RankedFile(n, f"{n}.py", Kind.CODE, 100.0 - n, (), WHY) for n in range(count)
     ]
 
 
@@ -431,15 +431,6 @@ def test_numbers_of_the_list_are_read_and_nothing_else(
 # A model's choice is merged with the ranking, once it has shown that it judges
 
 
-WHY = Reasons(1.0, 0.5, 0.25, 1.0, 0.125)
-
-
-def ranked_files(count: int) -> list[RankedFile]:
-    return [
-        RankedFile(n, f"{n}.py", Kind.CODE, 100.0 - n, (), WHY) for n in range(count)
-    ]
-
-
 @pytest.mark.parametrize(
     ("chosen", "order"),
     [
@@ -456,11 +447,11 @@ def ranked_files(count: int) -> list[RankedFile]:
 def test_choices_move_up_and_the_others_keep_their_order(
     chosen: list[int], order: list[int]
 ) -> None:
-    assert [file.blob_id for file in merge(ranked_files(8), chosen)] == order
+    assert [file.blob_id for file in merge(files(8), chosen)] == order
 
 
 def test_scores_stay_in_their_places_and_moved_files_say_from_where() -> None:
-    moved = merge(ranked_files(4), [2])
+    moved = merge(files(4), [2])
     assert [(f.blob_id, f.score, f.place) for f in moved] == [
         (2, 100.0, 3),
         (0, 99.0, 1),
@@ -474,7 +465,7 @@ def test_scores_stay_in_their_places_and_moved_files_say_from_where() -> None:
 def test_no_file_is_lost_or_doubled(count: int, data: st.DataObject) -> None:
     place = st.integers(0, min(count, 20) - 1)
     chosen = data.draw(st.lists(place, unique=True, max_size=5))
-    before = ranked_files(count)
+    before = files(count)
     after = merge(before, chosen)
     assert sorted(file.blob_id for file in after) == list(range(count))
     assert [file.score for file in after] == [file.score for file in before]

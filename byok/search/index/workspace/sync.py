@@ -235,7 +235,7 @@ class Synchroniser:
     async def scan(self) -> None:
         """Walk the folder and queue what changed."""
         async with self._one_at_a_time:
-            self.workspace.status.begin_scan()
+            self.workspace.status.enter(Phase.SCANNING)
             await self._compare(WHOLE)
 
     async def refresh(self, paths: Iterable[str]) -> None:
@@ -270,7 +270,7 @@ class Synchroniser:
         workspace, status = self.workspace, self.workspace.status
         began = self._loop.time()
         waited = {task.path for task in self._indexer.drop(workspace.id, tops)}
-        status.set_waiting(self._indexer.open_of(workspace.id))
+        status.waiting = self._indexer.open_of(workspace.id)
         try:
             found = await asyncio.to_thread(
                 self._disk.compare, tops, limit=self._max_files
@@ -287,7 +287,7 @@ class Synchroniser:
                 self._compared = self._loop.time()
                 self._took = self._compared - began
                 self._compare_after(self._compare_seconds)
-        status.clear_trouble()
+        status.trouble = ""
         self._look_again(waited.difference(task.path for task in found.changed))
         await self._drop(found.gone)
         self._queue(found.changed)
@@ -352,13 +352,14 @@ class Synchroniser:
         workspace.status.add_queued(len(new))
         self._indexer.put(new, first=first)
         if self._indexer.open_of(workspace.id):
-            workspace.status.begin_indexing()
+            workspace.status.enter(Phase.INDEXING)
         else:
             self.workspace.status.complete()
 
     def note_written(self, path: str, *, settled: bool) -> None:
         """Note that a file was written; called in the loop."""
-        self.workspace.status.finish_one()
+        status = self.workspace.status
+        status.waiting = max(0, status.waiting - 1)
         if not settled:
             self._look_again([path])
 

@@ -77,38 +77,26 @@ class WorkspaceStatus:
             return 0.0
         return round(100.0 * self.done / self.queued, 1) if self.queued else 100.0
 
-    def begin_scan(self) -> None:
-        """Note that the whole folder is walked."""
-        self._enter(Phase.SCANNING)
-
-    def begin_indexing(self) -> None:
-        """Note that files wait for being indexed."""
-        self._enter(Phase.INDEXING)
-
     def complete(self) -> None:
         """Note that everything found is searchable."""
         self.waiting = 0
         self.was_complete = True
-        self._enter(Phase.COMPLETE)
+        self.enter(Phase.COMPLETE)
 
     def give_up(self, max_files: int) -> None:
         """Note that there are more files than the user allows."""
         self.was_complete = False
         self.trouble = f"more than {max_files:,} files: ripgrep answers instead"
-        self._enter(Phase.TOO_LARGE)
+        self.enter(Phase.TOO_LARGE)
 
     def lose_folder(self) -> None:
         """Note that the folder is gone; what is known of it is kept."""
         self.trouble = "its folder is gone; when it is back, byok follows it again"
-        self._enter(Phase.GONE)
+        self.enter(Phase.GONE)
 
     def report_failure(self, error: BaseException) -> None:
         """Note that the index may not be up to date."""
         self.trouble = f"could not be synchronised: {error}"
-
-    def clear_trouble(self) -> None:
-        """Note that a walk went well."""
-        self.trouble = ""
 
     def report_watching(self, sentence: str) -> None:
         """Note why changes are not seen at once, "" if they are."""
@@ -121,15 +109,8 @@ class WorkspaceStatus:
         self.queued += count
         self.waiting += count
 
-    def set_waiting(self, count: int) -> None:
-        """Note how many files are left after some were taken out of the queue."""
-        self.waiting = count
-
-    def finish_one(self) -> None:
-        """Note that one file was written."""
-        self.waiting = max(0, self.waiting - 1)
-
-    def _enter(self, phase: Phase) -> None:
+    def enter(self, phase: Phase) -> None:
+        """Note what is done now."""
         if self.phase is not phase or phase is Phase.SCANNING:
             self.phase = phase
             _log.info("%s: %s", self._root, phase)
@@ -392,13 +373,11 @@ def adopt(
     store: Store,
     roots: Mapping[int, Path],
     blob_ids: Iterable[int],
-    *,
-    at_once: int = _AT_ONCE,
 ) -> frozenset[int]:
     """Store the content of blobs whose files are unchanged; return which are held.
 
     `roots` are the folders of the workspaces by id. Contents are written in parts of
-    about `at_once` bytes. Blocks.
+    some MiB. Blocks.
 
     Raises:
         sqlite3.OperationalError: such as a full disk.
@@ -418,7 +397,7 @@ def adopt(
     for blob_id, content in _contents(places, roots):
         some.append((blob_id, content))
         size += len(content)
-        if size >= at_once:
+        if size >= _AT_ONCE:
             held |= _keep_contents(store, some)
             some, size = [], 0
     return frozenset(held | _keep_contents(store, some))

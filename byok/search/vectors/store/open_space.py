@@ -73,7 +73,7 @@ class OpenSpace:
         free = np.setdiff1d(np.arange(self._end), used, assume_unique=True)
         self._free: list[int] = free[::-1].tolist()
         name = self.space.name
-        columns = columns_of(self._db, self.space.id, name.recipe)
+        columns = all_columns(self._db, self.space.id, name.recipe)
         self.matrix.load(columns, self._file.blocks)
 
     def store(self, vectors: Mapping[Key, int], rows: Quantised) -> None:
@@ -104,14 +104,13 @@ class OpenSpace:
             if (number + 1) * BLOCK <= self._end:
                 self._whole[number] = self._file.crc_of(number)
         recipe = self.space.name.recipe
-        added = columns_of_keys(self._db, self.space.id, recipe, key_ids)
+        added = columns_of(self._db, self.space.id, recipe, "key_id", key_ids)
         self.matrix.add(added, self._file.blocks)
 
     def show_blobs(self, blob_ids: Iterable[int]) -> None:
         """Let chunks be found that were just listed and have vectors already."""
-        added = columns_of_blobs(
-            self._db, self.space.id, self.space.name.recipe, blob_ids
-        )
+        recipe = self.space.name.recipe
+        added = columns_of(self._db, self.space.id, recipe, "blob_id", blob_ids)
         if len(added.blob):
             self.matrix.add(added, self._file.blocks)
 
@@ -207,7 +206,7 @@ def places_of(db: sqlite3.Connection, space_id: int) -> "NDArray[np.int64]":
     return found
 
 
-def columns_of(db: sqlite3.Connection, space_id: int, recipe: str) -> Columns:
+def all_columns(db: sqlite3.Connection, space_id: int, recipe: str) -> Columns:
     """Return all chunks of a recipe that have a vector in a space."""
     rows = db.execute(_CHUNKS, (space_id, recipe))
     parts = [_from_rows([])]
@@ -220,20 +219,12 @@ def columns_of(db: sqlite3.Connection, space_id: int, recipe: str) -> Columns:
     )
 
 
-def columns_of_keys(
-    db: sqlite3.Connection, space_id: int, recipe: str, key_ids: Iterable[int]
+def columns_of(
+    db: sqlite3.Connection, space_id: int, recipe: str, column: str, ids: Iterable[int]
 ) -> Columns:
-    """Return the chunks that have these keys, of those with a vector."""
-    sql = f"{_CHUNKS} AND c.key_id IN (?)"
-    return _from_rows(list(select_in(db, sql, key_ids, (space_id, recipe))))
-
-
-def columns_of_blobs(
-    db: sqlite3.Connection, space_id: int, recipe: str, blob_ids: Iterable[int]
-) -> Columns:
-    """Return the chunks of these blobs that have a vector."""
-    sql = f"{_CHUNKS} AND c.blob_id IN (?)"
-    return _from_rows(list(select_in(db, sql, blob_ids, (space_id, recipe))))
+    """Return the chunks with a vector that have one of these ids in a column."""
+    sql = f"{_CHUNKS} AND c.{column} IN (?)"
+    return _from_rows(list(select_in(db, sql, ids, (space_id, recipe))))
 
 
 def ids_of_keys(db: sqlite3.Connection, keys: Iterable[Key]) -> dict[Key, int]:

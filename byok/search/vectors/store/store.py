@@ -90,13 +90,10 @@ def _note_unused(db: sqlite3.Connection, day: int) -> None:
     )
 
 
-def left_spaces(db: sqlite3.Connection) -> list[int]:
-    """Return the ids of spaces that are being removed."""
-    return [i for (i,) in db.execute("SELECT id FROM space WHERE state = ?", (LEFT,))]
-
-
 def _remove_left(db: sqlite3.Connection) -> bool:
-    for space_id in left_spaces(db):
+    left = db.execute("SELECT id FROM space WHERE state = ?", (LEFT,)).fetchone()
+    if left is not None:
+        (space_id,) = left
         removed = db.execute(
             "DELETE FROM vector WHERE id IN "
             "(SELECT id FROM vector WHERE id >= ? AND id < ? LIMIT ?)",

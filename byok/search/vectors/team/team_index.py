@@ -189,10 +189,9 @@ class TeamIndex:
         if not await self._is_entered():
             return {}  # to compare probes may take longer than a question can wait
 
-        async def ask(space: _Space) -> dict[Key, float]:
-            names = _names(space)
+        async def ask(vectors: TeamVectors, names: TeamNames) -> dict[Key, float]:
             few = names.points(keys) if len(keys) <= limit else {}
-            scores = await space.collection.nearest(
+            scores = await vectors.nearest(
                 question,
                 [names.repository(name) for name in repositories if name],
                 among=[*few],
@@ -222,13 +221,15 @@ class TeamIndex:
             await asyncio.wait([self._entering], timeout=self._question_seconds)
         return space is not None and space.names is not None
 
-    async def _attempt(self, work: Callable[[_Space], Awaitable[_T]]) -> _T | None:
+    async def _attempt(
+        self, work: Callable[[TeamVectors, TeamNames], Awaitable[_T]]
+    ) -> _T | None:
         """Return what came of this work; None, and a pause, if the team cannot help."""
         space = self._space
         if space is None or self._pause.seconds:
             return None
         try:
-            result = await work(await self._enter(space))
+            result = await work(space.collection, await self._enter(space))
         except ByokError as error:
             if isinstance(error, UpstreamRefused) and error.kind is _GONE:
                 space.names = None  # removed, and perhaps created again by a writer
@@ -237,14 +238,14 @@ class TeamIndex:
         self._pause.end()
         return result
 
-    async def _enter(self, space: _Space) -> _Space:
-        """Return the space once its collection is known to hold the same model."""
+    async def _enter(self, space: _Space) -> TeamNames:
+        """Return the names, once a space is known to be of the same model and salt."""
         async with self._lock:
             if space.names is None:
                 names = TeamNames(await self._salt.get())
                 await self._compare(space, names)
                 space.names = names
-        return space
+            return space.names
 
     async def _compare(self, space: _Space, names: TeamNames) -> None:
         """Compare the probe's vector and the salt, or store them as the first writer.
@@ -275,26 +276,26 @@ class TeamIndex:
             )
 
 
-async def _enter_only(space: _Space) -> bool:
-    return space.names is not None
+async def _enter_only(collection: TeamVectors, names: TeamNames) -> bool:
+    return True
 
 
-def _names(space: _Space) -> TeamNames:
-    assert space.names is not None  # noqa: S101 - set by _enter
-    return space.names
-
-
-async def _fetch(space: _Space, keys: Sequence[Key]) -> "dict[Key, Vectors]":
-    by_point = _names(space).points(keys)
-    vectors = await space.collection.vectors([*by_point])
+async def _fetch(
+    collection: TeamVectors, names: TeamNames, keys: Sequence[Key]
+) -> "dict[Key, Vectors]":
+    by_point = names.points(keys)
+    vectors = await collection.vectors([*by_point])
     return {by_point[point]: vector for point, vector in vectors.items()}
 
 
 async def _offer(
-    space: _Space, keys: Sequence[Key], rows: "Vectors", repositories: Sequence[str]
+    collection: TeamVectors,
+    names: TeamNames,
+    keys: Sequence[Key],
+    rows: "Vectors",
+    repositories: Sequence[str],
 ) -> int:
     """Add what the team lacks of these; return how many vectors that were."""
-    names, collection = _names(space), space.collection
     hashed = [names.repository(name) for name in repositories if name]
     row_of = {names.point(key): row for row, key in enumerate(keys)}
     known = await collection.repositories([*row_of])

@@ -99,7 +99,7 @@ def test_workspace_status_note_says_everything_that_is_wrong(
     assert "its folder is gone" in status.note
     assert "it is not watched" in status.note
     assert (status.phase, status.percentage) == (Phase.GONE, 0.0)
-    status.clear_trouble()
+    status.trouble = ""
     assert status.note == "it is not watched"
     status.report_watching("")
     status.report_failure(OSError("no"))

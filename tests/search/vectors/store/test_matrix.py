@@ -5,19 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from byok.search.index.store.chunk_index import ChunkScore, View
-from byok.search.vectors.numeric import (
-    cosine,
-    normalise,
-    quantise,
-    restore,
-)
+from byok.search.vectors.numeric import Quantised, cosine, normalise, quantise
 from byok.search.vectors.store.matrix import BLOCK, Columns, Matrix, RowsFile
 from tests.fakes.stores import view
 from tests.fakes.vectors import vectors
 
 COUNT = 2 * BLOCK + 700
+
+
+def restore(rows: Quantised) -> NDArray[np.float32]:
+    """Return vectors of length 1 from what `quantise` made."""
+    return np.multiply(rows.numbers, rows.scales[:, None], dtype=np.float32)
 
 
 class Reference:
@@ -26,7 +27,7 @@ class Reference:
     def __init__(self, folder: Path) -> None:
         rng = np.random.default_rng(7)
         made = quantise(rng.standard_normal((COUNT, 24)).astype(np.float32))
-        self.rows = restore(made.numbers, made.scales)
+        self.rows = restore(made)
         self.file = RowsFile(folder / "a.rows", 1, 24)
         self.file.make_room(COUNT)
         self.file.write(np.arange(COUNT), made.numbers, made.scales)
@@ -112,7 +113,7 @@ def test_matrix_forgets_blobs_and_takes_them_again(reference: Reference) -> None
 def test_a_vector_keeps_its_direction_whatever_its_length(length: float) -> None:
     before = vectors([str(n) for n in range(50)], 384) * np.float32(length)
     rows = quantise(before)
-    after = restore(rows.numbers, rows.scales)
+    after = restore(rows)
     assert rows.usable.all()
     assert np.linalg.norm(after, axis=1) == pytest.approx(1, abs=1e-5)
     for one, other in zip(before, after, strict=True):
