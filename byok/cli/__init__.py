@@ -65,11 +65,14 @@ def main() -> NoReturn:
     logging.getLogger("byok").addHandler(logging.NullHandler())
     distrust(_workspaces)
     fit_into_limit()
-    if completion.VARIABLE in os.environ:
-        completion.answer_shell(lambda: app(prog_name="byok"))
+    completes = completion.VARIABLE in os.environ
     try:
+        if completes:
+            completion.answer_shell(lambda: app(prog_name="byok"))
         app(prog_name="byok")
     except Exception as error:
+        if completes:
+            sys.exit(1)  # a shell has no place for an error
         failure = _explain(error)
         if failure is None:
             raise

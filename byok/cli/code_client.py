@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Protocol, TypeVar
 
 import typer
+from msgspec import Struct
 
 from byok.cli.command_context import load
 from byok.cli.completion import complete_workspace
-from byok.cli.daemon_client import Answering, LocalClient, asking
+from byok.cli.daemon_client import Answering, LocalClient
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
@@ -38,7 +39,7 @@ def with_client(
     """Run `work` with a client of the index."""
 
     async def run() -> T:
-        async with asking(find_paths(), opener(config)) as client:
+        async with LocalClient(find_paths(), opener(config)) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -85,29 +86,19 @@ class SearchesText(Protocol):
         """Return the answer as text."""
 
 
-class Agent:
+class Agent(Struct, eq=False):
     """Answers from the daemon, the own index or a text search.
 
     It searches the folders `given` by the user, else the workspace or project around
-    the folder `here`.
+    the folder `here`. `start` starts a daemon in the background.
     """
 
-    def __init__(
-        self,
-        client: LocalClient,
-        given: Sequence[Path],
-        here: Path,
-        *,
-        open_text: Callable[[], SearchesText],
-        start: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Open nothing yet; `start` starts a daemon in the background."""
-        self._client = client
-        self._given = given
-        self._here = here
-        self._open_text = open_text
-        self._start = start
-        self._roots: list[str] | None = None
+    client: LocalClient
+    given: Sequence[Path]
+    here: Path
+    open_text: Callable[[], SearchesText]
+    start: Callable[[], None] = lambda: None
+    _roots: list[str] | None = None
 
     async def look(self) -> None:
         """Start indexing before the first question; switch to a daemon that runs.
@@ -116,10 +107,10 @@ class Agent:
             ByokError: nobody can answer.
         """
         try:
-            await self._client.look()
+            await self.client.daemon()
             await self._scope()
         except IndexInUse:
-            self._start()
+            self.start()
 
     async def ask(self, service: Service, body: Json) -> Json:
         """Ask the daemon, or the index of this process.
@@ -127,12 +118,12 @@ class Agent:
         Raises:
             ByokError: nobody can answer.
         """
-        return await self._client.ask(service, body)
+        return await self.client.ask(service, body)
 
     async def remembers(self) -> bool:
         """Tell whether a daemon runs that remembers conversations."""
         try:
-            return await self._client.remembers()
+            return await self.client.remembers()
         except ByokError:  # whoever calls a tool is told what is wrong
             return False
 
@@ -145,8 +136,8 @@ class Agent:
         roots = await self._scope()
         if not workspace:
             return roots
-        if not self._given:
-            status = await self._client.ask(Service.INDEX_STATUS, {})
+        if not self.given:
+            status = await self.client.ask(Service.INDEX_STATUS, {})
             roots = [space["root"] for space in status["workspaces"]]
         return [choose_root(roots, workspace)]
 
@@ -156,16 +147,16 @@ class Agent:
         Raises:
             IndexInUse: there is no folder to search.
         """
-        self._start()
-        folders = self._given or [self._project(error)]
-        return await self._open_text().answer(question, folders)
+        self.start()
+        folders = self.given or [self._project(error)]
+        return await self.open_text().answer(question, folders)
 
     async def _scope(self) -> list[str]:
         """Return the workspaces to search; the index follows them from now on."""
         if self._roots is None:
-            answer = await self._client.ask(Service.INDEX_STATUS, {})
-            if self._given:
-                self._roots = [str(root) for root in self._given]
+            answer = await self.client.ask(Service.INDEX_STATUS, {})
+            if self.given:
+                self._roots = [str(root) for root in self.given]
             else:
                 known = [Path(space["root"]) for space in answer["workspaces"]]
                 self._roots = await self._around(known)
@@ -173,16 +164,16 @@ class Agent:
 
     async def _around(self, known: Sequence[Path]) -> list[str]:
         try:
-            root = workspace_of(self._here, known, self._client.own_folders)
+            root = workspace_of(self.here, known, self.client.own_folders)
         except ConfigError:  # such as the home folder: the question must name a path
             return []
         if root not in known:
-            await self._client.follow([root])
+            await self.client.follow([root])
         return [str(root)]
 
     def _project(self, error: ByokError) -> Path:
         try:
-            return check_project(project_of(self._here), self._client.own_folders)
+            return check_project(project_of(self.here), self.client.own_folders)
         except ConfigError:
             raise error from None
 

@@ -27,7 +27,7 @@ _KEY = re.compile(r"#?([a-z_-]+) = ")
 def answer_shell(run: Callable[[], object]) -> NoReturn:
     """Run the command line as the shell asks it to complete a word, and end.
 
-    Whatever goes wrong, nothing is printed: it would stand in the user's command.
+    If it fails, nothing is printed: it would stand in the user's command.
     """
     said, code, cut = io.StringIO(), 1, 0
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
@@ -37,8 +37,6 @@ def answer_shell(run: Callable[[], object]) -> NoReturn:
             run()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
-        except Exception:  # a shell has no place for an error
-            said.truncate(0)
     for line in said.getvalue().splitlines():
         sys.stdout.write(f"{line[cut:]}\n")
     sys.stdout.flush()

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import orjson
 
@@ -217,7 +217,7 @@ class _Open(NamedTuple):
 class LocalClient:
     """Sends requests to the daemon, or to an index in this process.
 
-    It notices when a daemon starts or ends. Create it with `asking`.
+    It notices when a daemon starts or ends, and is closed at the end of a block.
     """
 
     def __init__(
@@ -276,16 +276,14 @@ class LocalClient:
         return (await found.door.answer("memory", {})).get("on") is True
 
     async def daemon(self) -> Instance | None:
-        """Return the daemon that answers; None if this process answers itself."""
-        return (await self._open_door()).daemon
+        """Return the daemon that answers; None if this process answers itself.
 
-    async def look(self) -> None:
-        """Open the index, or switch to a daemon that runs now.
+        Opens the index if none runs, or switches to one that runs now.
 
         Raises:
             ByokError: neither is possible.
         """
-        await self._open_door()
+        return (await self._open_door()).daemon
 
     async def follow(self, roots: Iterable[Path]) -> None:
         """Follow more folders: permanently by the daemon, else while this client lives.
@@ -300,7 +298,10 @@ class LocalClient:
         else:
             await self._declare(found.door)
 
-    async def close(self) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *reason: object) -> None:
         """Close the connection or the index."""
         await self._leave(self._open)
 
@@ -366,19 +367,3 @@ class LocalClient:
             if found is not None and self._open is found:
                 self._open = None
                 await found.stack.aclose()
-
-
-@asynccontextmanager
-async def asking(
-    paths: Paths,
-    open_own: OpenOwn,
-    roots: Iterable[Path] = (),
-    *,
-    patience: float = _PATIENCE,
-) -> AsyncIterator[LocalClient]:
-    """Give a client that opens the daemon or index on demand; close it at the end."""
-    client = LocalClient(paths, open_own, roots, patience=patience)
-    try:
-        yield client
-    finally:
-        await client.close()

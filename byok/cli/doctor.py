@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,20 +104,13 @@ async def _run_checks(
     try:
         rows = await examine(around, show=show)
         if bundle is not None:
-            with _tell_failure(bundle):
+            try:
                 await asyncio.to_thread(write_bundle, bundle, around, rows)
+            except OSError as error:  # what was found is shown anyway
+                tell(f"{bundle} cannot be written: {error.strerror}.")
     finally:
         await around.close()
     return rows
-
-
-@contextmanager
-def _tell_failure(bundle: Path) -> Iterator[None]:
-    """Say why the archive is not written; what was found is shown anyway."""
-    try:
-        yield
-    except OSError as error:
-        tell(f"{bundle} cannot be written: {error.strerror}.")
 
 
 def _show(rows: "Sequence[CheckRow]") -> None:

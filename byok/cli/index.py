@@ -233,7 +233,7 @@ def estimate(
             lambda files: progress.update(detail=count_noun(files, "file")),
         )
     if json:
-        say_json(found.as_json())
+        say_json(to_builtins(found))
     else:
         for line in found.lines():
             say(line)
@@ -376,11 +376,6 @@ class Estimate(Struct, frozen=True):
     seconds: float
     disk_bytes: int
     too_large: bool
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it for a script."""
-        told: dict[str, Any] = to_builtins(self)
-        return told
 
     def lines(self) -> list[str]:
         """Return it as a few lines of text."""

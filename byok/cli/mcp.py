@@ -46,7 +46,7 @@ def mcp(
     own = take_over()
     from byok.cli.code_client import Agent
     from byok.cli.control import Starter, daemon_command
-    from byok.cli.daemon_client import asking
+    from byok.cli.daemon_client import LocalClient
     from byok.cli.mcp_server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
@@ -59,7 +59,8 @@ def mcp(
         return text_search(*load(config), given)
 
     async def run() -> None:
-        async with asking(paths, opener(config), given, patience=_PATIENCE) as client:
+        own_index = opener(config)
+        async with LocalClient(paths, own_index, given, patience=_PATIENCE) as client:
             agent = Agent(
                 client,
                 given,

@@ -21,6 +21,7 @@ from byok.clients.locations import ClientKind
 from byok.core.errors import ConfigError, of_system
 from byok.core.escapes import shell_word
 from byok.core.platform.paths import (
+    READ_PLAIN,
     check_private,
     replace_foreign,
     sync_folder,
@@ -28,8 +29,6 @@ from byok.core.platform.paths import (
 )
 
 LARGEST = 5_000_000  # bytes
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_READ |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 BY_HAND = "Or make the change by hand: byok connect prints it without --write."
 
 
@@ -135,7 +134,7 @@ def _resolve(path: Path, home: Path) -> Path:
 
 
 def _read(path: Path, largest: int) -> bytes:
-    handle = os.open(path, _READ)
+    handle = os.open(path, READ_PLAIN)
     try:
         _check_facts(path, os.fstat(handle), largest)
         with os.fdopen(handle, "rb", closefd=False) as file:

@@ -35,6 +35,7 @@ from byok.storage.kind import DatabaseKind, Policy
 
 
 _log = logging.getLogger(__name__)
+_DAY = 86_400
 _COPY = "old_copy"  # in `meta`: the file name of the copy
 
 
@@ -330,7 +331,7 @@ def version_of(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> int:
         CannotStart: `newer_data`, a later byok wrote it.
         sqlite3.DatabaseError: it is damaged, or another program's.
     """
-    owner, version = _pragma(db, "application_id"), _pragma(db, "user_version")
+    owner, version = read_pragma(db, "application_id"), read_pragma(db, "user_version")
     try:
         table = db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except UnicodeDecodeError as error:  # in SQLite's message, which quotes the file
@@ -370,9 +371,22 @@ def refuse_newer(path: Path, kind: DatabaseKind) -> None:
         _log.debug("%s cannot be read yet: %s", path, error)
 
 
+def trust_clock(db: sqlite3.Connection, now: float, newest: str) -> float:
+    """Return the time, in seconds since 1970, from which the age of rows is counted.
+
+    A clock may be wrong, as after an empty battery or in a virtual machine that was
+    asleep. So it is `now`, but at most a week after the newest row that is at least a
+    day old: only what was written while the clock was far off is lost when it is right
+    again, and after a long pause old rows go a day later. `newest` is SQL for the time
+    of that row, with a mark for the time up to which it counts.
+    """
+    (seen,) = db.execute(newest, (now - _DAY,)).fetchone()
+    return now if seen is None else min(now, float(seen) + 7 * _DAY)
+
+
 def today() -> int:
     """Return the number of this day since 1970."""
-    return int(time.time()) // 86_400
+    return int(time.time()) // _DAY
 
 
 def select_in(
@@ -476,7 +490,8 @@ def _connect(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
     return db
 
 
-def _pragma(db: sqlite3.Connection, name: str) -> int:
+def read_pragma(db: sqlite3.Connection, name: str) -> int:
+    """Return the number that a pragma has."""
     return int(db.execute(f"PRAGMA {name}").fetchone()[0])
 
 
@@ -546,11 +561,11 @@ class HelpDatabase:
             database.close()
 
     def _open(self) -> Database:
-        if self._database is not None and self._file != _identity(self._path):
+        if self._database is not None and self._file != identity_of(self._path):
             self.close()
         if self._database is None:
             self._database = Database(self._path, self._kind)
-            self._file = _identity(self._path)
+            self._file = identity_of(self._path)
         return self._database
 
     def _replace(self, error: Exception) -> bool:
@@ -567,7 +582,7 @@ class HelpDatabase:
         self._has_warned = True
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identity_of(path: Path) -> tuple[int, int] | None:
     """Return which file has this name now, if any."""
     try:
         facts = path.stat()

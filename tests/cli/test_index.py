@@ -222,7 +222,7 @@ def test_estimate_counts_files_bytes_time_and_disk_by_the_rules_of_the_index(
     assert found.disk_bytes == 1_800_001
     assert not found.too_large
     assert "estimated: 1 s" in found.lines()[1]
-    assert found.as_json()["files"] == 11
+    assert found.files == 11
     assert not clean_environment.exists()
 
 

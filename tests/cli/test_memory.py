@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 
 from byok.cli.code_client import Agent
-from byok.cli.daemon_client import asking
+from byok.cli.daemon_client import LocalClient
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import ask_chat, daemon_thread, write_settings
@@ -75,7 +75,7 @@ async def test_an_agent_over_stdio_has_the_memory_of_the_daemon(
     write_settings(settings)
     paths = find_paths()
     with daemon_thread():
-        async with asking(paths, _refuse_to_open) as client:
+        async with LocalClient(paths, _refuse_to_open) as client:
             agent = Agent(client, [], paths.config.parent, open_text=_refuse_to_open)
             assert await agent.remembers() is remembers
 

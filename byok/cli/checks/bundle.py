@@ -22,6 +22,7 @@ from byok.cli.checks.base import CheckRow, Surroundings, write_report
 from byok.core.chat import Json
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape
+from byok.core.platform.paths import READ_PLAIN
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 from byok.features.capture.capture import Capture, encode_capture
@@ -166,10 +167,7 @@ def _log_lines(file: Path) -> list[str]:
 def _read_end(file: Path, most: int) -> bytes:
     """Return the end of a plain file; b"" of anything else."""
     try:
-        flags = (
-            os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        )
-        handle = os.open(file, flags)
+        handle = os.open(file, READ_PLAIN)
     except OSError:
         return b""
     facts = os.fstat(handle)

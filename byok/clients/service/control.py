@@ -205,7 +205,11 @@ _CODE = "service"
 
 
 class UserService(Struct, frozen=True):
-    """byok as a service of this user: `paths` are of the daemon that it starts."""
+    """byok as a service of this user: `paths` are of the daemon that it starts.
+
+    All methods raise ConfigError where a file of the service's name is not byok's, and
+    CannotStart where the system does not do its part.
+    """
 
     system: ServiceSystem
     paths: Paths
@@ -221,21 +225,13 @@ class UserService(Struct, frozen=True):
         return cls(choose_system(paths), paths)
 
     def is_installed(self) -> bool:
-        """Tell whether a service starts a daemon of these paths.
-
-        Raises:
-            ConfigError: a file of its name is not byok's.
-        """
+        """Tell whether a service starts a daemon of these paths."""
         mark = mark_of(self.paths.state_dir)
         marks = [read_mark(path) for path in self.system.paths]  # all are looked at
         return set(marks) == {mark}
 
     def is_for_others(self) -> bool:
-        """Tell whether byok installed a service that uses other folders.
-
-        Raises:
-            ConfigError: a file of its name is not byok's.
-        """
+        """Tell whether byok installed a service that uses other folders."""
         marks = {read_mark(path) for path in self.system.paths}
         return bool(marks - {"", mark_of(self.paths.state_dir)})
 
@@ -243,7 +239,7 @@ class UserService(Struct, frozen=True):
         """Refuse to touch a service that uses other folders.
 
         Raises:
-            ConfigError: it does, or a file of its name is not byok's.
+            ConfigError: it does.
         """
         if self.is_for_others():
             raise ConfigError(
@@ -279,12 +275,7 @@ class UserService(Struct, frozen=True):
         return launch
 
     def install(self, files: list[ServiceFile], launch: Launch) -> None:
-        """Write the files, and let the system start the service now and at login.
-
-        Raises:
-            ConfigError: a file of such a name is not byok's.
-            CannotStart: the system did not do its part.
-        """
+        """Write the files, and let the system start the service now and at login."""
         self._check_name()
         for folder in launch.folders:
             make_private(folder)
@@ -295,9 +286,7 @@ class UserService(Struct, frozen=True):
         """Stop the service and remove its files; return their names.
 
         Raises:
-            ConfigError: a file of such a name is not byok's, or the service uses other
-                folders; nothing is removed.
-            CannotStart: the system did not do its part.
+            ConfigError: the service uses other folders; nothing is removed.
         """
         if not any([read_mark(path) for path in self.system.paths]):
             return []
@@ -312,7 +301,6 @@ class UserService(Struct, frozen=True):
 
         Raises:
             NotReady: it is not installed.
-            CannotStart: the system did not do its part.
         """
         self._check_installed()
         run_all(self.system.start, self.run)
@@ -322,7 +310,6 @@ class UserService(Struct, frozen=True):
 
         Raises:
             NotReady: it is not installed.
-            CannotStart: the system did not do its part.
         """
         self._check_installed()
         run_all(self.system.stop, self.run)
@@ -332,17 +319,12 @@ class UserService(Struct, frozen=True):
 
         Raises:
             NotReady: it is not installed.
-            CannotStart: the system did not do its part.
         """
         self._check_installed()
         run_all(self.system.restart, self.run)
 
     def state(self) -> ServiceState:
-        """Ask the system for the state of the service.
-
-        Raises:
-            CannotStart: it does not answer.
-        """
+        """Ask the system for the state of the service."""
         return self.system.read_state(run_all(self.system.query, self.run))
 
     def _check_name(self) -> None:

@@ -195,6 +195,10 @@ _CHECKS = {"models.json": _is_model_cache, "profiles.json": _is_profiles}
 
 
 LONGEST_WRITE = 3600.0  # seconds
+# How a file is opened that may be anything: no link, nor a pipe that would block.
+READ_PLAIN = os.O_RDONLY
+for _flag in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"):
+    READ_PLAIN |= getattr(os, _flag, 0)
 
 
 class Paths(Struct, frozen=True):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape, shell_word
+from byok.core.platform.paths import READ_PLAIN
 from byok.core.prompts.prompt_set import (
     END,
     FAMILIES,
@@ -137,14 +138,6 @@ def _same(names: Iterable[str]) -> dict[str, str]:
 
 _MOST_FILES, _MOST_NAMES = 200, 10_000  # there are fewer prompts and variants
 _MOST_BYTES = 16 * LARGEST  # of all files
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would block
-)
 
 
 def read_folder(folder: Path) -> tuple[dict[str, str], list[PromptProblem]]:
@@ -243,7 +236,7 @@ def _read_bytes(path: Path, folder: Path) -> bytes | PromptProblem:
         return PromptProblem(path.name, 0, link, "Copy the file.")
     if not stat.S_ISREG(real.lstat().st_mode):  # opening a device may start something
         return _no_file(path.name)
-    descriptor = os.open(real, _FLAGS)
+    descriptor = os.open(real, READ_PLAIN)
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - of a descriptor
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):  # it was replaced just now

@@ -41,27 +41,9 @@ _MOST_DAYS = 32
 _MOST_CONVERSATIONS = 5000
 
 
-class Spent(NamedTuple):
-    """Sums of requests; `unpriced` are those whose cost is not among the `dollars`."""
-
-    requests: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
-    unpriced: int = 0
-
-    def plus(self, other: "Spent") -> "Spent":
-        """Return both together."""
-        return Spent(
-            self.requests + other.requests,
-            self.tokens + other.tokens,
-            self.dollars + other.dollars,
-            self.unpriced + other.unpriced,
-        )
-
-
-def spending_of(entry: JournalEntry) -> Spent:
+def spending_of(entry: JournalEntry) -> JournalSums:
     """Return what one request spent; the same rules as `features/journal/usage.py`."""
-    return Spent(
+    return JournalSums(
         1 if entry.model and entry.attempts else 0,
         (entry.input_tokens or 0) + (entry.output_tokens or 0),
         entry.cost or 0.0,
@@ -69,17 +51,17 @@ def spending_of(entry: JournalEntry) -> Spent:
     )
 
 
-_NOTHING = Spent()
+_NOTHING = JournalSums()
 
 
 class _Account(Struct):
     """`before` is what earlier runs spent, None as long as it was not looked up."""
 
-    before: Spent | None = None
-    own: Spent = _NOTHING
+    before: JournalSums | None = None
+    own: JournalSums = _NOTHING
 
     @property
-    def total(self) -> Spent:
+    def total(self) -> JournalSums:
         return self.own if self.before is None else self.before.plus(self.own)
 
 
@@ -131,7 +113,7 @@ class Ledger:
             sums = partial(sum_conversation, self._journal, conversation, last)
             account.before = await self._find(sums)
 
-    def add(self, day: date, conversation: str, spent: Spent) -> None:
+    def add(self, day: date, conversation: str, spent: JournalSums) -> None:
         """Add a request that has ended; before the first look, the journal has it."""
         if self._last is None:
             return
@@ -141,11 +123,11 @@ class Ledger:
             account = self._conversation(conversation)
             account.own = account.own.plus(spent)
 
-    def of_day(self, day: date) -> Spent:
+    def of_day(self, day: date) -> JournalSums:
         """Return what a day has spent, as far as it was looked up."""
         return self._day(day).total
 
-    def of_conversation(self, conversation: str) -> Spent:
+    def of_conversation(self, conversation: str) -> JournalSums:
         """Return what a conversation has spent, likewise; nothing without an id."""
         return self._conversation(conversation).total if conversation else _NOTHING
 
@@ -171,8 +153,8 @@ class Ledger:
             self._forgot = True
         return account
 
-    async def _find(self, read: Callable[[], JournalSums]) -> Spent:
-        return Spent(*(await self._read(read) or JournalSums()))
+    async def _find(self, read: Callable[[], JournalSums]) -> JournalSums:
+        return await self._read(read) or _NOTHING
 
     async def _read(self, read: Callable[[], T]) -> T | None:
         return await asyncio.to_thread(self._try, read)
@@ -232,7 +214,7 @@ class Cap(NamedTuple):
         """The key in the settings."""
         return f"{self.unit}_per_{self.period}"
 
-    def measure(self, spent: Spent, begun: int = 0) -> float:
+    def measure(self, spent: JournalSums, begun: int = 0) -> float:
         """Return how much of the cap is used; `begun` are unfinished requests."""
         match self.unit:
             case Unit.REQUESTS:
@@ -379,7 +361,7 @@ class CapKeeper(Feature):
         if self._caps and record.is_of_client:
             entry = make_entry(record, self._clock(), self._price_of)
             spent = spending_of(entry)
-            if spent != Spent():
+            if spent != _NOTHING:
                 self._ledger.add(day_of(entry.started), record.conversation, spent)
 
     async def status(self) -> Sequence[StatusRow]:

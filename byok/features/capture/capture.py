@@ -11,7 +11,7 @@ import orjson
 from msgspec import Struct
 
 from byok.core.errors import ByokError, ConfigError
-from byok.core.platform.paths import make_private, write_private
+from byok.core.platform.paths import READ_PLAIN, make_private, write_private
 from byok.core.record import Head, Hop
 from byok.core.wire.json_body import parse_json
 
@@ -274,7 +274,5 @@ def _begins_right(path: Path, *, whole: bool = True) -> bool:
 
 
 def _read(path: Path, most: int) -> bytes:
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
+    with os.fdopen(os.open(path, READ_PLAIN), "rb") as file:
         return file.read(most)

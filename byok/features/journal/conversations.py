@@ -19,6 +19,7 @@ from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import highest_number
 from byok.features.journal.rows import make_row, read_number, select_rows
 from byok.features.journal.schema import ASKED
+from byok.storage.database import identity_of
 
 # From the index alone, so that the length of the journal hardly matters.
 _LATEST = """SELECT conversation, max(started) AS last FROM request
@@ -276,10 +277,9 @@ class ConversationReader:
     def _follow(self, journal: sqlite3.Connection) -> bool:
         """Add what is new; where some are gone, or this is another file, begin anew."""
         journal.execute("BEGIN")  # all is read from one state
-        facts = self._path.stat()
         now = make_row(_State, journal.execute(_STATE).fetchone())
         newer = read_number(journal, _NEWER, (self._seen.last,))
-        file = facts.st_dev, facts.st_ino
+        file = identity_of(self._path)
         if file != self._file or now.requests - newer != self._seen.requests:
             self._db, self._file = self._begin_anew(), file
         first = max(self._seen.last, now.first - 1)

@@ -77,7 +77,7 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
         record.attempts,
         record.first_byte,
         *_counts(usage),
-        None if cost is None else _in_bounds(cost),
+        None if cost is None else in_bounds(cost),
         record.repairs,
         record.dropped_calls,
         record.notices,
@@ -121,7 +121,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST]
 
 
-def _in_bounds(number: _N) -> _N:
+def in_bounds(number: _N) -> _N:
+    """Return a number of a request that no sum overflows, and by which none shrinks."""
     return max(0, min(number, MOST))
 
 
@@ -131,8 +132,8 @@ def _counts(
     """Return the tokens in, out, read from the cache and written to it."""
     if usage is None:
         return None, None, None, None
-    tokens, said = _in_bounds(usage.input_tokens), _in_bounds(usage.output_tokens)
+    tokens, said = in_bounds(usage.input_tokens), in_bounds(usage.output_tokens)
     if not usage.cache_told:
         return tokens, said, None, None
-    read = _in_bounds(usage.cache_read_tokens)
-    return tokens, said, read, _in_bounds(usage.cache_creation_tokens)
+    read = in_bounds(usage.cache_read_tokens)
+    return tokens, said, read, in_bounds(usage.cache_creation_tokens)

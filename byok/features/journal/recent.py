@@ -14,6 +14,7 @@ from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import HIGHEST
 from byok.features.journal.rows import read_number, select_rows
+from byok.storage.database import identity_of
 
 _WINDOW = 7 * 86_400.0
 _GROUPS = frozenset({"reach", "address", "keys", "limits"})  # of the upstream's own
@@ -83,10 +84,10 @@ class RecentRequests:
 
     def _follow(self, now: float) -> None:
         def follow(db: sqlite3.Connection) -> None:
-            facts = self._path.stat()
+            file = identity_of(self._path)
             last = read_number(db, HIGHEST, ())
-            if self._file != (facts.st_dev, facts.st_ino) or last < self._seen:
-                self._file, self._seen = (facts.st_dev, facts.st_ino), 0
+            if self._file != file or last < self._seen:
+                self._file, self._seen = file, 0
                 self._known.clear()
                 self._clients.clear()
             span = self._seen, last, now - _WINDOW

@@ -21,6 +21,7 @@ from byok.core.bounded import BoundedMap
 from byok.features.cost import FREE_FAILURES
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import make_row, read_number, select_rows
+from byok.storage.database import identity_of
 
 # Our own words in SQL, by what users may ask for.
 GROUPS = {
@@ -122,6 +123,10 @@ class JournalSums(NamedTuple):
     tokens: int = 0
     dollars: float = 0.0
     unpriced: int = 0
+
+    def plus(self, other: "JournalSums") -> "JournalSums":
+        """Return both together."""
+        return JournalSums(*map(operator.add, self, other))
 
 
 def sum_period(
@@ -389,9 +394,8 @@ class SeriesReader:
 
     def _read_spans(self, spans: Sequence[_Span], by: str) -> list[_Sums]:
         def read(db: sqlite3.Connection) -> list[_Sums]:
-            facts = self._path.stat()
-            if self._file != (facts.st_dev, facts.st_ino):
-                self._file = facts.st_dev, facts.st_ino
+            if self._file != (file := identity_of(self._path)):
+                self._file = file
                 self._known.clear()
             db.execute("BEGIN")  # all is read from one state
             return [self._read_span(db, span, by) for span in spans]

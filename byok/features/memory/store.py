@@ -14,11 +14,11 @@ from typing import NamedTuple
 from byok.features.memory.turns import LONGEST_ANSWER, KeptTurn
 from byok.search.index.parse.tokens import join_terms
 from byok.search.retrieval.query import parse_query
+from byok.storage.database import trust_clock
 from byok.storage.kind import DatabaseKind, Policy
 
 DAY = 86_400
 _LAST_SECOND = 253_402_300_799  # of the year 9999
-_TRUSTED_PAUSE = 7 * DAY
 _MOST_TURNS = 10_000
 _LONGEST_NAMES = 8000
 
@@ -154,16 +154,9 @@ def forget_before(db: sqlite3.Connection, moment: float) -> int:
 
 
 def forget_expired(db: sqlite3.Connection, now: float, days: int) -> int:
-    """Delete turns that are older than so many days, and the oldest of too many.
-
-    A clock may be wrong, as after an empty battery. So age is counted from now, but at
-    most from a week after the newest turn that is at least a day old: only what was
-    said while the clock was far behind is lost when it is right again.
-    """
+    """Delete turns that are older than so many days, and the oldest of too many."""
     newest = "SELECT max(began) FROM turn WHERE began <= ?"
-    (seen,) = db.execute(newest, (now - DAY,)).fetchone()
-    trusted = now if seen is None else min(now, float(seen) + _TRUSTED_PAUSE)
-    expired = forget_before(db, trusted - days * DAY)
+    expired = forget_before(db, trust_clock(db, now, newest) - days * DAY)
     oldest = "id IN (SELECT id FROM turn ORDER BY id DESC LIMIT -1 OFFSET ?)"
     return expired + _delete(db, oldest, _MOST_TURNS)
 

@@ -15,6 +15,7 @@ from byok.core.escapes import escape
 from byok.core.events import Usage
 from byok.core.record import RequestRecord
 from byok.features.cost import PriceOf, cost_of, no_price
+from byok.features.journal.entry import in_bounds
 
 MOST_ROWS = 200
 OTHER = "other"
@@ -25,7 +26,6 @@ Labels: TypeAlias = tuple[str, ...]
 Row = TypeVar("Row")
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
-_MOST_TOKENS = 10**12  # of one request: an upstream may tell anything
 
 
 class Histogram:
@@ -118,10 +118,10 @@ class ModelNumbers(Struct):
 
     def add_usage(self, usage: Usage) -> None:
         """Add the tokens of one question."""
-        self.input_tokens += _in_bounds(usage.input_tokens)
-        self.output_tokens += _in_bounds(usage.output_tokens)
-        self.cache_read_tokens += _in_bounds(usage.cache_read_tokens)
-        self.cache_written_tokens += _in_bounds(usage.cache_creation_tokens)
+        self.input_tokens += in_bounds(usage.input_tokens)
+        self.output_tokens += in_bounds(usage.output_tokens)
+        self.cache_read_tokens += in_bounds(usage.cache_read_tokens)
+        self.cache_written_tokens += in_bounds(usage.cache_creation_tokens)
 
 
 class RequestMetrics:
@@ -173,8 +173,3 @@ class RequestMetrics:
             row.without_cost += 1
         else:
             row.cost += max(0.0, cost)
-
-
-def _in_bounds(tokens: int) -> int:
-    """Return a number of tokens by which a counter never shrinks."""
-    return min(max(tokens, 0), _MOST_TOKENS)

@@ -1,5 +1,7 @@
 """The web tools: what models are told of them, and what a call of each does."""
 
+from msgspec import Struct
+
 from byok.core.chat import Json, ToolDefinition
 from byok.core.events import Citation
 from byok.features.base import Supplies
@@ -45,25 +47,18 @@ def make_tools(calls: WebCalls, supplies: Supplies) -> tuple[OwnTool, ...]:
     own, network = supplies.settings.section(WebSettings), supplies.settings.network
     searching = _WebSearch(calls, own, supplies.keys.get(WEB_SEARCH), network)
     reads = own.fetch and can_read()
-    return (searching, _WebFetch(calls, network)) if reads else (searching,)
+    route = Route(network.proxy, network.ca_file)
+    return (searching, _WebFetch(calls, route)) if reads else (searching,)
 
 
-class _WebSearch:
+class _WebSearch(Struct, frozen=True):
     """web-search."""
 
-    definition = _SEARCH
-
-    def __init__(
-        self,
-        calls: WebCalls,
-        settings: WebSettings,
-        key: AnyKey | None,
-        network: NetworkSettings,
-    ) -> None:
-        self._calls = calls
-        self._settings = settings
-        self._key = key
-        self._network = network
+    calls: WebCalls
+    settings: WebSettings
+    key: AnyKey | None
+    network: NetworkSettings
+    definition: ToolDefinition = _SEARCH
 
     async def run(self, arguments: Json, /) -> OwnResult:
         """Search, and show the results as a list."""
@@ -71,36 +66,34 @@ class _WebSearch:
         words = words if isinstance(words, str) else ""
         said = "Searched the web: "
         try:
-            words = self._calls.begin(words)
-            hits = await ask_provider(words, self._settings, self._key, self._network)
+            words = self.calls.begin(words)
+            hits = await ask_provider(words, self.settings, self.key, self.network)
         except WebFailure as error:
-            line = self._calls.end(said + words, error)
+            line = self.calls.end(said + words, error)
             return OwnResult(f"ERROR: {error}.", line, is_error=True)
-        line = self._calls.end(said + words)
+        line = self.calls.end(said + words)
         sources = tuple(Citation(hit.url, hit.title) for hit in hits)
         return OwnResult(write_hits(words, hits), line, sources)
 
 
-class _WebFetch:
+class _WebFetch(Struct, frozen=True):
     """web-fetch."""
 
-    definition = _FETCH
-
-    def __init__(self, calls: WebCalls, network: NetworkSettings) -> None:
-        self._calls = calls
-        self._route = Route(network.proxy, network.ca_file)
+    calls: WebCalls
+    route: Route
+    definition: ToolDefinition = _FETCH
 
     async def run(self, arguments: Json, /) -> OwnResult:
         """Read a page."""
         url = arguments.get("url")
         url = url.strip() if isinstance(url, str) else ""
         try:
-            if self._calls.begin(url) != url:
+            if self.calls.begin(url) != url:
                 raise WebFailure("not read: the address holds a secret")
-            page = await fetch_page(url, self._route)
+            page = await fetch_page(url, self.route)
             text = await write_page(page)
         except WebFailure as error:
-            line = self._calls.end(f"Read {url}", error)
+            line = self.calls.end(f"Read {url}", error)
             return OwnResult(f"ERROR: {error}.", line, is_error=True)
-        line = self._calls.end(f"Read {page.url}")
+        line = self.calls.end(f"Read {page.url}")
         return OwnResult(text, line, (Citation(page.url),), is_read=True)

@@ -8,7 +8,7 @@ import pytest
 from mcp_types import TextContent
 
 from byok.cli.code_client import Agent, check_project, workspace_of
-from byok.cli.daemon_client import asking
+from byok.cli.daemon_client import LocalClient
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
@@ -59,7 +59,7 @@ class Text:
 
 @asynccontextmanager
 async def agent(own: Own, text: Text, here: Path, *given: Path) -> AsyncIterator[Agent]:
-    async with asking(find_paths(), own.open, given, patience=0.0) as client:
+    async with LocalClient(find_paths(), own.open, given, patience=0.0) as client:
         yield Agent(client, given, here, open_text=lambda: text, start=text.start)
 
 

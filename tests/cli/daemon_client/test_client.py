@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from byok.cli.daemon_client import LocalClient, asking
+from byok.cli.daemon_client import LocalClient
 from byok.core.chat import Json
 from byok.core.errors import IndexInUse
 from byok.core.platform.paths import find_paths
@@ -50,7 +50,7 @@ async def test_client_without_a_daemon_answers_in_this_process_and_closes(
     tmp_path: Path,
 ) -> None:
     own = Own()
-    async with asking(find_paths(), own.open, [tmp_path]) as client:
+    async with LocalClient(find_paths(), own.open, [tmp_path]) as client:
         assert await client.ask(Service.SEARCH, {"query": "x"}) == {
             "own": Service.SEARCH,
             "query": "x",
@@ -67,7 +67,7 @@ async def test_client_with_a_daemon_sends_the_question_and_the_folders(
     answers = {STATUS: {"state": "indexed"}, ADD: {"workspace": {}}}
     async with (
         daemon_rows(answers) as rows,
-        asking(find_paths(), own.open, [tmp_path]) as client,
+        LocalClient(find_paths(), own.open, [tmp_path]) as client,
     ):
         assert await state(client) == "indexed"
         assert await state(client) == "indexed"
@@ -83,15 +83,14 @@ async def test_client_sends_the_token_only_after_the_proof() -> None:
     own = Own()
     async with daemon_rows({STATUS: {"state": "indexed"}}) as rows:
         rows.honest = False
-        client = LocalClient(find_paths(), own.open, start_seconds=0)
-        assert await state(client) == "own"
-        await client.close()
+        async with LocalClient(find_paths(), own.open, start_seconds=0) as client:
+            assert await state(client) == "own"
         assert (rows.tokens, rows.asked) == ([], [])
 
 
 async def test_client_hands_over_to_a_daemon_that_starts_and_frees_the_files() -> None:
     own = Own()
-    async with asking(find_paths(), own.open) as client:
+    async with LocalClient(find_paths(), own.open) as client:
         assert await state(client) == "own"
         async with daemon_rows({STATUS: {"state": "indexed"}}):
             assert await state(client) == "indexed"
@@ -103,7 +102,10 @@ async def test_client_hands_over_to_a_daemon_that_starts_and_frees_the_files() -
 async def test_client_answer_is_not_interrupted_by_a_new_daemon() -> None:
     own = Own()
     own.free.clear()
-    async with asking(find_paths(), own.open) as client, asyncio.TaskGroup() as group:
+    async with (
+        LocalClient(find_paths(), own.open) as client,
+        asyncio.TaskGroup() as group,
+    ):
         slow = group.create_task(state(client))
         await own.busy.wait()
         async with daemon_rows({STATUS: {"state": "indexed"}}):
@@ -116,13 +118,16 @@ async def test_client_answer_is_not_interrupted_by_a_new_daemon() -> None:
 
 async def test_client_waits_for_an_index_in_use() -> None:
     own = Own(failures=2)
-    async with asking(find_paths(), own.open) as client:
+    async with LocalClient(find_paths(), own.open) as client:
         assert await state(client) == "own"
     assert len(own.opened) == 3
 
 
 async def test_client_sends_more_folders_to_the_daemon(tmp_path: Path) -> None:
     answers = {STATUS: {"state": "indexed"}, ADD: {"workspace": {}}}
-    async with daemon_rows(answers) as rows, asking(find_paths(), Own().open) as client:
+    async with (
+        daemon_rows(answers) as rows,
+        LocalClient(find_paths(), Own().open) as client,
+    ):
         await client.follow([tmp_path])
     assert rows.asked == [(ADD, {"root": str(tmp_path)})]

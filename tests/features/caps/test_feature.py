@@ -20,13 +20,13 @@ from byok.features.caps.feature import (
     CapKeeper,
     Ledger,
     Period,
-    Spent,
     Unit,
     bounds_of,
     day_of,
     list_caps,
 )
 from byok.features.caps.settings import CapSettings
+from byok.features.journal.usage import JournalSums
 from byok.features.status import Meter, StatusLine
 from byok.settings import Settings
 from tests.fakes.clock import Clock
@@ -234,7 +234,7 @@ async def test_what_has_no_token_does_not_count(path: Path, clock: Clock) -> Non
     assert await caps.report() == {"requests_per_day": 0}
 
 
-ONE = Spent(1, 110, 0.25)
+ONE = JournalSums(1, 110, 0.25)
 BEFORE = entry(input_tokens=100, output_tokens=10, conversation="one")
 DAY = day_of(NOW)
 
@@ -252,9 +252,9 @@ async def test_what_this_run_writes_does_not_count_twice(journal: Path) -> None:
     ledger.add(DAY, "late", ONE)
     write_journal(journal, [BEFORE, BEFORE._replace(conversation="late")])
     await asyncio.gather(*(ledger.look_up(DAY, "late") for _ in range(8)))
-    assert ledger.of_day(DAY) == Spent(3, 330, 0.75)
+    assert ledger.of_day(DAY) == JournalSums(3, 330, 0.75)
     assert ledger.of_conversation("late") == ONE
-    assert ledger.of_conversation("one") == Spent(2, 220, 0.5)
+    assert ledger.of_conversation("one") == JournalSums(2, 220, 0.5)
 
 
 async def test_a_conversation_that_was_forgotten_is_found_in_the_journal(
@@ -289,7 +289,7 @@ def test_a_day_ends_at_midnight_of_this_machine() -> None:
     assert day_of(end) == date(2026, 1, 2)
 
 
-SPENT = Spent(8, 5000, 1.5)
+SPENT = JournalSums(8, 5000, 1.5)
 
 
 def test_every_setting_is_a_cap() -> None:

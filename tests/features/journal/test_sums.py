@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.features.caps.feature import Spent, spending_of
+from byok.features.caps.feature import spending_of
 from byok.features.journal.usage import JournalSums, sum_conversation, sum_period
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
@@ -46,7 +46,7 @@ def test_a_conversation_is_its_whole_id(path: Path) -> None:
 
 
 def test_the_journal_counts_as_memory_does(path: Path) -> None:
-    in_memory = Spent()
+    in_memory = JournalSums()
     for one in ENTRIES:
         in_memory = in_memory.plus(spending_of(one))
-    assert Spent(*sum_period(path, 0, NOW * 2)) == in_memory
+    assert sum_period(path, 0, NOW * 2) == in_memory
