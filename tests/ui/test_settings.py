@@ -173,6 +173,7 @@ async def test_an_upstream_is_added_and_removed(
     await open_panel(page, "settings")
     await page.get_by_role("button", name="Add upstream").click()
     await page.get_by_label("Who serves the model?").select_option("groq")
+    await expect(page.get_by_role("dialog")).to_contain_text("cannot be stored")
     name = page.get_by_label("Name", exact=True)
     await name.fill("fake")
     await name.press("Enter")

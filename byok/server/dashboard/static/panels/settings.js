@@ -163,7 +163,7 @@ class View {
       if (key) await this.keys.store(name, key, addressesOf(draft, name).used);
       announce(t("settings.added", { name }));
       this.keys.test(name);
-    }, this.signal);
+    }, this.keys.warning, this.signal);
   }
 
   // Of two clicks in a row the second is none: it would find the file changed.

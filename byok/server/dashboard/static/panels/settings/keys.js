@@ -14,6 +14,8 @@ export class Keys {
     this.signal = signal;
     this.draft = draft;
     this.rows = null; // not known yet
+    this.failed = false; // whether that is because nobody could tell
+    this.warning = h("div", { id: `${ENTRY}-warning` }); // beside a field for a key: that it cannot be stored
     this.places = new Map();
   }
 
@@ -32,7 +34,8 @@ export class Keys {
       h("div", { class: "row" },
         h("span", { class: "grow" }, t("settings.key"), " ",
           name.includes("/") ? [h("code", {}, name), " "] : null,
-          this.rows ? state(row) : h("span", { class: "quiet" }, t("settings.key.asking"))),
+          this.rows ? state(row) : h("span", { class: "quiet" },
+            t(this.failed ? "unknown" : "settings.key.asking"))),
         act(row?.fingerprint ? "replace" : "set", () => this.enter(name)),
         act("test", () => this.test(name)),
         row?.source === KEYRING ? act("remove", () => this.askToRemove(name)) : null),
@@ -44,10 +47,15 @@ export class Keys {
     try {
       const told = await call("keys", {}, { signal: this.signal, background: !name });
       this.rows = told.keys;
+      const why = told.unread.find((store) => store.startsWith(KEYRING));
+      replace(this.warning, why ? h("p", { class: "note" }, h("span", { class: "warn" }, why), ". ",
+        t("settings.key.no-keyring"), " ", h("code", {}, "byok keys set NAME --store vault"))
+        : null);
       dispatchEvent(new CustomEvent("byok-keys", { detail: told })); // the overview has them too
     } catch (error) {
       if (error.name === "AbortError") return;
-      this.rows = []; // all else can be edited all the same
+      this.rows = null; // all else can be edited all the same
+      this.failed = true;
       announce(error.message);
     }
     for (const other of this.places.keys()) {
@@ -66,7 +74,8 @@ export class Keys {
     const { shown, used } = addressesOf(this.draft, name);
     if (originOf(shown) !== originOf(used)) return replace(this.told(name), unsavedNote(used));
     const field = h("input", { id: ENTRY, type: "password", autocomplete: "off",
-      spellcheck: "false", required: true, maxlength: 600, "aria-describedby": `${ENTRY}-about` });
+      spellcheck: "false", required: true, maxlength: 600,
+      "aria-describedby": `${this.warning.id} ${ENTRY}-about` });
     const trouble = h("div");
     const submit = async (event) => {
       event.preventDefault();
@@ -79,7 +88,7 @@ export class Keys {
       });
     };
     const form = h("form", { id: `${ENTRY}-form`, on: { submit } },
-      h("label", { for: ENTRY }, t("settings.key.new")), field,
+      h("label", { for: ENTRY }, t("settings.key.new")), field, this.warning,
       h("p", { class: "quiet small", id: `${ENTRY}-about` },
         t("settings.key.about", { origin: originOf(shown) })), trouble);
     const dialog = openDialog(t("settings.key.enter", { name }), form, (close) => [

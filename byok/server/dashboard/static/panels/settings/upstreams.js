@@ -104,8 +104,8 @@ function removal(draft, name) {
 }
 
 // Ask for a new upstream: `add({name, type, address, key})` saves and tries it, and raises
-// what went wrong.
-export function openAddition(form, add, signal) {
+// what went wrong. `warning` stands beside the key.
+export function openAddition(form, add, warning, signal) {
   const { kind, name, address, place, key } = additionFields(form.presets);
   const names = new Set(form.upstreams.map((one) => one.name));
   const trouble = h("div", { role: "alert" });
@@ -140,7 +140,7 @@ export function openAddition(form, add, signal) {
   const label = (field, text) => h("label", { for: field.id }, t(text));
   const entry = h("form", { id: "add-form", on: { submit } },
     label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
-    label(key, "settings.add.key"), key, h("p", { class: "quiet small" }, t("settings.add.about")),
+    label(key, "settings.add.key"), key, warning, h("p", { class: "quiet small" }, t("settings.add.about")),
     trouble);
   const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
   const dialog = openDialog(t("settings.add"), entry,
