@@ -60,6 +60,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     assert "upstream_auth" in third
     assert "byok keys list" in await turns.nth(2).locator("code").all_inner_texts()
     assert "cache expired" in last
+    assert "Waited 400 ms, answered for 9.6 s." in last
     assert "15 minutes without a request" in await page.locator(".pause").inner_text()
     reason = page.get_by_role("region", name="Why it was dear or slow")
     assert "Turn 4 cost 75% of this conversation." in await reason.inner_text()

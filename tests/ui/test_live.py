@@ -53,6 +53,7 @@ async def test_details_are_read_by_keyboard_and_give_the_focus_back(
     facts = page.locator(".facts")
     await expect(facts).to_contain_text("<img src=x onerror=alert(1)>\\u202e\\x1b[31m")
     await expect(facts).to_contain_text("fake-model")
+    await expect(page.locator(".drawer")).to_contain_text("answered for")
     assert await axe(page) == ""
     link = page.get_by_role("link", name="Show the conversation")
     assert await link.get_attribute("href") == (

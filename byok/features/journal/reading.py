@@ -88,6 +88,12 @@ def entries_before(
     return _select(path, wanted, before, values, "started DESC, id DESC", count)
 
 
+def longest_entries(path: Path, since: float, count: int) -> list[StoredEntry]:
+    """Return the requests since a moment that took longest, the longest first."""
+    order = "seconds DESC, id DESC"
+    return _select(path, NO_FILTER, ["started >= ?"], [since], order, count)
+
+
 def highest_number(path: Path) -> int:
     """Return the number of the last request, 0 if there is none."""
     return read_journal(path, lambda db: read_number(db, HIGHEST, ()), 0)

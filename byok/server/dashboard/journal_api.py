@@ -33,6 +33,7 @@ from byok.features.journal.reading import (
     StoredEntry,
     entries_before,
     find_mended,
+    longest_entries,
 )
 from byok.features.journal.recent import RecentRequests
 from byok.features.journal.settings import JournalSettings
@@ -94,7 +95,7 @@ async def read_journal(path: Path, read: Callable[[], T]) -> T:
         ) from error
 
 
-_MOST_REQUESTS = 200
+_SLOWEST = 20
 _MOST_CONVERSATIONS = 100
 _TURNS = 200  # of a conversation at once
 _LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
@@ -140,7 +141,7 @@ class JournalApi:
         self._one_at_a_time = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
             "today": by_body(self._today),
-            "requests": by_body(self._requests),
+            "slowest": by_body(self._slowest),
             "conversations": by_body(self._conversations),
             "conversation": by_body(self._conversation),
             "problems": by_body(self._problems),
@@ -219,20 +220,11 @@ class JournalApi:
             "keeps": self._keep_days > 0,
         }
 
-    async def _requests(self, body: dict[str, Any]) -> Json:
-        """Return requests, the latest first."""
-        count = read_count(body, "count", 50, most=_MOST_REQUESTS)
-        wanted = LogFilter(
-            errors=read_flag(body, "errors"),
-            conversation=read_text(body, "conversation", longest=_LONGEST_ID),
-            everything=read_flag(body, "everything"),
-            exact=True,
-        )
-        before = read_number(body, "before")
-        found = await self._read(
-            partial(entries_before, number=before, count=count + 1, wanted=wanted)
-        )
-        return {"requests": _entries(found[:count]), "more": len(found) > count}
+    async def _slowest(self, body: dict[str, Any]) -> Json:
+        """Return the questions to models since midnight that took longest."""
+        since = days_before(self.clock(), 0)
+        read = partial(longest_entries, since=since, count=_SLOWEST)
+        return {"requests": _entries(await self._read(read))}
 
     async def _conversations(self, body: dict[str, Any]) -> Json:
         """Return conversations that are found, and the sums of all of them.
@@ -425,15 +417,11 @@ def _entries(found: Iterable[StoredEntry]) -> list[Json]:
 
 
 def _turn(turn: StoredEntry, expired: ExpiredCache | None) -> Json:
-    """Return a turn; of its time one part was the wait, the other the answer."""
     entry = turn.entry
-    wait = entry.seconds if entry.first_byte is None else entry.first_byte
     note = {"kind": "cache_expired", **expired._asdict()} if expired else None
     return {
         "number": turn.number,
         **entry._asdict(),
-        "wait": min(wait, entry.seconds),
-        "answer": max(0.0, entry.seconds - wait),
         "cached": _share(entry.cache_read_tokens, entry.input_tokens),
         "note": note,
     }

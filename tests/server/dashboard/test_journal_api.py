@@ -17,7 +17,7 @@ from tests.fakes.daemon import running
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
-NAMES = ["requests", "conversations", "conversation", "problems"]
+NAMES = ["slowest", "conversations", "conversation", "problems"]
 SUMMED = ["series", "usage"]
 FAILED = {"outcome": "failed", "error": "upstream_auth"}
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[2J\u202e"
@@ -37,24 +37,17 @@ async def ask(name: str, body: Any = None) -> Any:
         return await (await signed_in(editor)).call(name, body)
 
 
-async def test_requests_come_in_pages_with_all_their_columns() -> None:
-    write_journal(find_paths().journal, ENTRIES)
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        first = await page.call("requests", {"count": 2})
-        rest = await page.call("requests", {"before": first["requests"][-1]["number"]})
-        everything = await page.call("requests", {"everything": True})
-        errors = await page.call("requests", {"errors": True})
-        whole = await page.call("requests", {"count": 4})
-        chat = await page.call("requests", {"conversation": "c0ffee-1"})
-    assert [row["request_id"] for row in first["requests"]] == ["e", "c"]
-    assert first["more"] is True
-    assert first["requests"][0] == {"number": 5, **ENTRIES[4]._asdict()}
-    assert [row["request_id"] for row in rest["requests"]] == ["b", "a"]
-    assert rest["more"] is whole["more"] is False
-    assert [row["request_id"] for row in everything["requests"]] == [*"edcba"]
-    assert [row["request_id"] for row in errors["requests"]] == ["e", "b"]
-    assert [row["request_id"] for row in chat["requests"]] == ["b", "a"]
+async def test_the_slowest_requests_of_today_come_first() -> None:
+    times = {"a": 3.0, "b": 9.0, "c": 5.0}
+    rows = [entry(request_id=n, started=NOW, seconds=s) for n, s in times.items()]
+    rows += [
+        entry(request_id="path", started=NOW, seconds=99.0, purpose="", model=""),
+        entry(request_id="yesterday", started=NOW - 86_400, seconds=99.0),
+    ]
+    write_journal(find_paths().journal, rows)
+    told = (await ask("slowest"))["requests"]
+    assert [row["request_id"] for row in told] == ["b", "c", "a"]
+    assert told[0] == {"number": 2, **rows[1]._asdict()}
 
 
 async def test_conversations_come_with_sums_the_latest_first() -> None:
@@ -97,7 +90,7 @@ async def test_a_conversation_is_told_in_order_with_the_cures_of_its_errors() ->
     assert [*told["errors"]] == ["upstream_auth"]
     assert told["errors"]["upstream_auth"]["cures"]
     [first, _] = told["requests"]
-    assert (first["wait"], first["answer"], first["note"]) == (0.4, 2.1, None)
+    assert first["note"] is None
     assert first["cached"] == pytest.approx(1000 / 1200)
     assert told["dearest"] == {"number": 1, "cost": 0.25, "turn": 1, "share": 0.5}
     other = await ask("conversation", {"conversation": "nobody's"})
@@ -154,7 +147,7 @@ async def test_an_error_that_this_version_does_not_know_has_its_code_only() -> N
 
 
 async def test_without_a_journal_there_is_nothing_to_show(page: Page) -> None:
-    assert await page.call("requests") == {"requests": [], "more": False}
+    assert await page.call("slowest") == {"requests": []}
     assert (await page.call("conversations"))["conversations"] == []
     asked = {"conversation": "c0ffee-1"}
     assert (await page.call("conversation", asked))["sums"] is None
@@ -210,7 +203,9 @@ async def test_damaged_requests_are_left_out_and_counted() -> None:
         )
     async with running(upstream="demo", clock=lambda: NOW + 99) as editor:
         page = await signed_in(editor)
-        assert (await page.call("requests"))["requests"][-1]["number"] == 1
+        assert 2 not in {
+            one["number"] for one in (await page.call("slowest"))["requests"]
+        }
         told = {name: await page.call(name) for name in ("conversations", "problems")}
         for by in ("model", "client", "conversation", "day"):
             assert (await page.call("usage", {"by": by, "days": 2}))["rows"]

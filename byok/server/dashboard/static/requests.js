@@ -1,7 +1,7 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
 import { badge, h } from "./dom.js";
-import { clock, dollars, number, short, time, visible } from "./format.js";
+import { clock, dollars, duration, number, short, time, visible } from "./format.js";
 import { t } from "./texts.js";
 
 // Return what a request was for: chat, completion, or its path.
@@ -29,6 +29,23 @@ export function costText({ cost, unpriced, requests }) {
   if (!unpriced) return cost === 0 && requests ? t("free") : dollars(cost);
   const unknown = t("request.cost.unknown", { count: number(unpriced) });
   return cost ? `${dollars(cost)} + ${unknown}` : unknown;
+}
+
+// Return how long a request waited for the first word of the model.
+export const waitOf = ({ seconds, first_byte: first }) => Math.min(first ?? seconds, seconds);
+
+// Return in words where the time of a request went; `before` is the turn before it, whose tools
+// the client ran meanwhile.
+export function timesOf(request, before = null) {
+  const wait = waitOf(request);
+  const tries = request.attempts > 1
+    ? ` (${t("live.note.attempts", { count: request.attempts })})` : "";
+  const gap = before?.tool_calls ? request.started - before.started - before.seconds : 0;
+  return [
+    t(request.first_byte === null ? "request.unanswered" : "request.times",
+      { wait: duration(wait) + tries, answer: duration(request.seconds - wait) }),
+    gap > 0 ? t("request.tools-ran", { time: duration(gap) }) : "",
+  ].filter(Boolean).join(" ");
 }
 
 // Return the address of a conversation's timeline.
@@ -67,18 +84,17 @@ headOf(sums));
 export const cut = (text, longest) =>
   (text.length > longest ? `${text.slice(0, longest)}…` : text);
 
-// Return a name for the cell of a table; a timeline shows it whole.
-export const nameCell = (name) => h("span", { class: "nowrap" }, cut(name, 40) || "–");
+// Return the columns of a table of requests; `key` tells their links from those of another.
+export const requestColumns = (key) => ({
+  time: { title: t("request.time"), lead: true, cell: ({ started }) => inOneLine(time(started)) },
+  kind: { title: t("request.kind"), cell: (one) => inOneLine(kindOf(one)) },
+  model: { title: t("request.model"), cell: (one) => inOneLine(modelOf(one)) },
+  conversation: { title: t("conversations.id"), cell: (one) => (one.conversation
+    ? h("a", { href: addressOf(one.conversation), class: "clamp", dir: "auto",
+      "data-key": `${key} ${one.number}` }, headOf(one)) : "–") },
+});
 
-// Return a time for the cell of a table.
-export const timeCell = (seconds) => h("span", { class: "nowrap" }, time(seconds));
-
-export const kindCell = (request) => h("span", { class: "nowrap" }, cut(kindOf(request), 40));
-
-// Return a link from a request to its conversation.
-export const linkTo = (request, key) => (request.conversation
-  ? h("a", { href: addressOf(request.conversation), class: "clamp", dir: "auto", "data-key": key },
-    headOf(request)) : "–");
+const inOneLine = (name) => h("span", { class: "nowrap" }, cut(name, 40) || "–");
 
 // Return what byok mended on the request's way: {badge, why} each, `why` is a sentence.
 function mendsOf(request) {

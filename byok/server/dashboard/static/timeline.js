@@ -10,7 +10,7 @@ import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
   askedOther, clientOf, costOf, costText, endBadge, firstAid, headOf, kindOf, mendList, modelOf,
-  problemOf, tokensOf, toolTags,
+  problemOf, timesOf, tokensOf, toolTags, waitOf,
 } from "./requests.js";
 import { t, textOr } from "./texts.js";
 
@@ -73,17 +73,19 @@ class Turns {
   // Return the rows of turns that are not shown yet, with those of pauses before them.
   make(told) {
     let end = told.previous;
+    let before = null;
     const made = [];
     for (const turn of told.requests) {
       if (!this.rows.has(turn.number)) {
         const gap = end === null ? 0 : turn.started - end;
         if (gap > PAUSE) made.push(pauseRow(gap));
-        const row = turnRow(turn, gap, told);
+        const row = turnRow(turn, before, gap, told);
         this.rows.set(turn.number, row);
         this.turns.push(turn);
         made.push(row);
       }
       end = turn.started + turn.seconds;
+      before = turn;
     }
     return made;
   }
@@ -179,16 +181,13 @@ const expiryOf = ({ pause: gap, extra_cost: extra }) => [
   t("timeline.expired", { pause: pause(gap) }),
   extra > 0 ? [" ", t("timeline.expired-cost", { cost: dollars(extra) })] : null];
 
-const timesOf = (turn) => t("timeline.times",
-  { wait: duration(turn.wait), answer: duration(turn.answer) });
-
 const legend = () => h("span", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
   h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))));
 
 const pauseRow = (gap) => h("li", { class: "pause" }, icon("clock"),
   t("timeline.pause", { time: pause(gap) }));
 
-function turnRow(turn, gap, { sums, errors }) {
+function turnRow(turn, before, gap, { sums, errors }) {
   const failed = turn.outcome === "failed";
   return h("li", { class: failed ? "turn failed" : "turn", tabindex: "-1" },
     h("span", { class: "no" }),
@@ -196,7 +195,8 @@ function turnRow(turn, gap, { sums, errors }) {
       h("div", { class: "row tight" },
         h("strong", {}, textOr(`timeline.kind.${turn.purpose}`, kindOf(turn))),
         endBadge(turn), toolTags(turn.tool_calls)),
-      h("div", { class: "small quiet" }, dots(...factsOf(turn, gap, sums)))),
+      h("div", { class: "small quiet" }, dots(...factsOf(turn, gap, sums))),
+      h("div", { class: "small quiet" }, timesOf(turn, before))),
     h("div", { class: "took" }, took(turn), h("span", { class: "small" }, duration(turn.seconds))),
     h("span", { class: "price" }, !turn.model ? "–" : turn.cost === 0 ? t("free")
       : dollars(turn.cost)),
@@ -217,7 +217,7 @@ function factsOf(turn, gap, sums) {
 
 // Return how long a turn took, beside the longest one: the wait, then the answer.
 function took(turn) {
-  const waited = turn.seconds ? turn.wait / turn.seconds : 0;
+  const waited = turn.seconds ? waitOf(turn) / turn.seconds : 0;
   const parts = bar([["waiting", 0, waited], [turn.outcome === "failed" ? "bad" : "", waited,
     1 - waited]], { class: "whole" });
   parts.style.setProperty("--seconds", turn.seconds);

@@ -5,7 +5,7 @@ import { icon } from "../icons.js";
 import { dollars, duration, number, time } from "../format.js";
 import { onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
-import { addressOf, problemOf } from "../requests.js";
+import { addressOf, problemOf, timesOf } from "../requests.js";
 import { t } from "../texts.js";
 import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
 
@@ -180,11 +180,19 @@ class LivePanel {
     this.details.parentElement.classList.toggle("details", isShown);
   }
 
+  turnBefore({ conversation, started }) {
+    return [...this.rows.values()].filter((row) => conversation && row.outcome !== "open"
+      && row.conversation === conversation && row.started < started)
+      .reduce((last, row) => (last?.started > row.started ? last : row), null);
+  }
+
   // A request that is told no more keeps the facts that were shown last.
   showDetails() {
     const row = this.chosen && this.rows.get(this.chosen);
     if (!row) return;
-    replace(this.facts, facts([...stateOfRow(row), ...wayOfRow(row), ...usageOfRow(row)]));
+    replace(this.facts, row.outcome === "open" ? null
+      : h("p", {}, timesOf(row, this.turnBefore(row))),
+    facts([...stateOfRow(row), ...wayOfRow(row), ...usageOfRow(row)]));
     renderAgain(this.links, () => replace(this.links,
       row.conversation
         ? h("a", { href: addressOf(row.conversation) }, t("live.to-conversation")) : null,
@@ -206,7 +214,6 @@ function stateOfRow(row) {
     [t("request.time"), time(row.started)],
     [t("request.duration"), duration(elapsed(row))],
     [t("live.first-byte"), row.first_byte === null ? null : duration(row.first_byte)],
-    [t("live.answer"), row.first_byte === null ? null : duration(elapsed(row) - row.first_byte)],
   ];
 }
 

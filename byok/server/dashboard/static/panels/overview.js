@@ -147,7 +147,7 @@ function tilesOf(today) {
     tile("#/problems", t("tile.errors"), number(today.errors), "",
       today.errors ? t("tile.errors.some") : t("tile.errors.none"),
       spark(wholeDay(hours.errors), "bad")),
-    tile("#/usage", t("tile.speed"), number(today.speed), t("tile.speed.unit"),
+    tile("#/usage/slowest", t("tile.speed"), number(today.speed), t("tile.speed.unit"),
       today.speed === null ? t("tile.speed.none") : t("tile.speed.of"),
       spark(wholeDay(hours.speed))));
 }

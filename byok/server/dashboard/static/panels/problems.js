@@ -7,9 +7,7 @@ import {
 } from "../dom.js";
 import { clock, number, percent } from "../format.js";
 import { refresher, renderAgain } from "../refresh.js";
-import {
-  kindCell, linkTo, list, mendBadges, modelOf, nameCell, timeCell, withCode,
-} from "../requests.js";
+import { list, mendBadges, requestColumns, withCode } from "../requests.js";
 import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
@@ -166,19 +164,13 @@ function detailsOf({ code, causes = [], models, examples }) {
     h("p", { class: "row tight" }, models.map((name) => h("span", { class: "tag" }, breakable(name))),
       code ? h("span", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
         copyButton(code)) : null),
-    examples.length ? table(`${t("problems.latest")}: ${code}`, requestColumns(), examples)
+    examples.length ? table(`${t("problems.latest")}: ${code}`, [
+      ...Object.values(requestColumns("failed")), idColumn()], examples)
       : null];
 }
 
-function requestColumns() {
-  return [
-    { title: t("request.time"), lead: true, cell: (one) => timeCell(one.started) },
-    { title: t("request.kind"), cell: kindCell },
-    { title: t("request.model"), cell: (one) => nameCell(modelOf(one)) },
-    { title: t("conversations.id"), cell: (one) => linkTo(one, `failed ${one.number}`) },
-    { title: t("request.id"), cell: (one) => h("span", { class: "mono names" }, one.request_id) },
-  ];
-}
+const idColumn = () => ({ title: t("request.id"),
+  cell: (one) => h("span", { class: "mono names" }, one.request_id) });
 
 function repairsOf(told) {
   const rows = [...told.models].sort((one, other) => share(other) - share(one));
@@ -213,12 +205,8 @@ function wordsOf() {
 }
 
 function lastOf(told) {
-  const columns = [
-    { title: t("request.time"), lead: true, cell: (one) => timeCell(one.started) },
-    { title: t("request.model"), cell: (one) => nameCell(modelOf(one)) },
-    { title: t("problems.what"), cell: mendBadges },
-    { title: t("conversations.id"), cell: (one) => linkTo(one, `mended ${one.number}`) },
-  ];
+  const { time, model, conversation } = requestColumns("mended");
+  const columns = [time, model, { title: t("problems.what"), cell: mendBadges }, conversation];
   const title = t("problems.last-mended");
   const rest = told.mended.slice(SHOWN);
   return section(title, table(title, columns, told.mended.slice(0, SHOWN)),

@@ -8,7 +8,7 @@ import {
 import { meterSections } from "../feature-status.js";
 import { dollars, duration, number, percent, short } from "../format.js";
 import { follow } from "../refresh.js";
-import { costOf } from "../requests.js";
+import { costOf, requestColumns, timesOf } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
 
@@ -24,6 +24,7 @@ const CHARTS = [
   ["speed", "lines", charts.speed],
 ];
 
+// `#/usage/slowest` unfolds the slowest requests.
 export async function open(root, [range, by], signal) {
   const known = await daysKnown(signal);
   const chosen = { range: Object.hasOwn(RANGES, range) ? range : known > 1 ? "week" : "day",
@@ -35,16 +36,37 @@ export async function open(root, [range, by], signal) {
     figures: section(t("usage.figures")), first, groups: flushSection("", null),
     more: h("details", { class: "more-charts", open: known > 1 },
       h("summary", {}, t("usage.more")), h("div", { class: "charts" }, others)),
-    days: flushSection("", null) };
+    days: flushSection("", null), slowest: slowestPart(signal) };
   // What has nothing to show is not there: an empty chart says nothing.
   for (const name of ["figures", "first", "groups", "more", "days"]) parts[name].hidden = true;
   const state = { chosen, parts, drawn, turn: 0 };
   const load = (background) => refresh(state, signal, background);
   parts.choices = choices(chosen, known, () => load(false));
   replace(root, parts.trouble, parts.now, parts.meters, parts.choices, parts.first, parts.figures,
-    parts.groups, parts.more, parts.days);
+    parts.groups, parts.more, parts.days, parts.slowest);
   await load(false);
+  parts.slowest.open = range === "slowest"; // when nothing above it grows any more
   follow(() => load(true), signal, PAUSE);
+}
+
+// Return a part that is asked for when it is unfolded: the requests of today that took longest.
+function slowestPart(signal) {
+  const body = h("div", { class: "card flush" });
+  const title = t("usage.slowest");
+  const load = async ({ target }) => {
+    if (!target.open) return;
+    try {
+      const { requests } = await call("slowest", {}, { signal });
+      const { time, kind, model, conversation } = requestColumns("slow");
+      replace(body, table(title, [time, kind, model, { title: t("request.duration"), wide: true,
+        cell: (one) => [duration(one.seconds), h("span", { class: "sub" }, timesOf(one))] },
+      conversation], requests));
+      target.scrollIntoView();
+    } catch (error) {
+      if (!signal.aborted) replace(body, errorBox(error));
+    }
+  };
+  return h("details", { class: "more-charts", on: { toggle: load } }, h("summary", {}, title), body);
 }
 
 // Return how many days before now the first known request was, 0 without any; a period is

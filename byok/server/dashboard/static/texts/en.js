@@ -81,6 +81,9 @@ export const TEXTS = {
   "request.cached": "From the cache",
   "request.cost": "Cost",
   "request.cost.unknown": "{count} requests of unknown price",
+  "request.times": "Waited {wait}, answered for {answer}.",
+  "request.unanswered": "Waited {wait}; no answer came.",
+  "request.tools-ran": "Tools ran for {time} before it.",
   "request.tools": "Tools that the answer called",
   "request.cancelled": "cancelled",
   "request.failed": "failed",
@@ -355,7 +358,6 @@ export const TEXTS = {
   "live.state.failed": "failed",
   "live.state.cancelled": "cancelled",
   "live.first-byte": "First token",
-  "live.answer": "Time of the answer",
   "live.sent": "Sent",
   "live.rate": "{size} · {rate}/s",
   "live.uncounted": "not counted",
@@ -396,6 +398,7 @@ export const TEXTS = {
   "chart.time": "Time",
 
   // panels/usage.js
+  "usage.slowest": "Slowest requests today",
   "usage.title": "Cost",
   "usage.question": "What did it cost, and which model?",
   "usage.range": "Period",
@@ -510,7 +513,6 @@ export const TEXTS = {
   "timeline.reason": "Why it was dear or slow",
   "timeline.dearest": "Turn {count} cost {share} of this conversation.",
   "timeline.slowest": "Turn {count} took longest: {time}.",
-  "timeline.times": "Waited {wait}, answered for {answer}.",
   "timeline.above": "It is among the earlier turns.",
   "timeline.why-first": "The first turn pays for the whole prompt.",
   "timeline.expired": "The cache had expired during a pause of {pause}.",

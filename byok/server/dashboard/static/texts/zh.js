@@ -79,6 +79,9 @@ export const TEXTS = {
   "request.cached": "命中缓存",
   "request.cost": "费用",
   "request.cost.unknown": "{count} 个价格未知的请求",
+  "request.times": "等待 {wait}，回答 {answer}。",
+  "request.unanswered": "等待 {wait}，没有得到回答。",
+  "request.tools-ran": "之前运行工具 {time}。",
   "request.tools": "回答调用的工具",
   "request.cancelled": "已取消",
   "request.failed": "失败",
@@ -344,7 +347,6 @@ export const TEXTS = {
   "live.state.failed": "失败",
   "live.state.cancelled": "已取消",
   "live.first-byte": "首个 token",
-  "live.answer": "回答耗时",
   "live.sent": "已发送",
   "live.rate": "{size} · {rate}/s",
   "live.uncounted": "未计数",
@@ -385,6 +387,7 @@ export const TEXTS = {
   "chart.time": "时间",
 
   // panels/usage.js
+  "usage.slowest": "今天最慢的请求",
   "usage.title": "费用",
   "usage.question": "花了多少？是哪个模型？",
   "usage.range": "时间范围",
@@ -497,7 +500,6 @@ export const TEXTS = {
   "timeline.reason": "贵或慢的原因",
   "timeline.dearest": "第 {count} 轮占此对话费用的 {share}。",
   "timeline.slowest": "第 {count} 轮最慢：{time}。",
-  "timeline.times": "等待 {wait}，回答 {answer}。",
   "timeline.above": "它在更早的轮次中。",
   "timeline.why-first": "首轮要为整个提示付费。",
   "timeline.expired": "停顿 {pause}，期间缓存已过期。",
