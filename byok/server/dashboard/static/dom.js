@@ -116,6 +116,32 @@ setInterval(() => {
   }
 }, 30000);
 
+// Return buttons of which one is pressed; `options` are [value, title], and `choose(value)` is
+// called.
+export function segments(label, options, chosen, choose) {
+  const press = (value) => ({ currentTarget }) => {
+    for (const one of element.children) {
+      one.setAttribute("aria-pressed", String(one === currentTarget));
+    }
+    choose(value);
+  };
+  const element = h("div", { class: "segments", role: "group", "aria-label": label },
+    options.map(([value, title]) => button(title, "", press(value),
+      { "aria-pressed": String(value === chosen) })));
+  return element;
+}
+
+// Return a menu of `options`: [value, title]; `choose(value)` is called.
+export const menu = (label, options, choose = () => {}) => h("select", { "aria-label": label,
+  on: { change: ({ target }) => choose(target.value) } }, optionsOf(options));
+
+export const optionsOf = (options) =>
+  options.map(([value, title]) => h("option", { value }, title));
+
+// Return the frame of a field in which words are looked for.
+export const seeking = (field, role = null) =>
+  h("div", { class: "seeking", role }, icon("search"), field);
+
 // Return parts of a line, with dots between those that are there.
 export const dots = (...parts) => parts.filter((part) => part)
   .flatMap((part, place) => [place ? " · " : null, h("span", { class: "facet" }, part)]);
@@ -221,6 +247,15 @@ export function errorBox(error) {
     h("p", {}, error.message || String(error)),
     error.hint ? h("p", {}, error.hint) : null,
     error.code ? h("p", { class: "quiet" }, t("error.code", { code: error.code })) : null);
+}
+
+// Do something; why it failed is shown in `place`, unless the user has left the panel.
+export async function attempt(place, signal, work) {
+  try {
+    await work();
+  } catch (error) {
+    if (!signal.aborted) replace(place, errorBox(error));
+  }
 }
 
 // Say something to the user, and to a screen reader; it is gone after a while.

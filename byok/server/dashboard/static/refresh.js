@@ -1,7 +1,7 @@
 // Panels that show what the daemon noted: loaded when they open, on a button, and when
 // requests end, at most every two seconds and never while nobody looks.
 
-import { errorBox, h, replace } from "./dom.js";
+import { attempt, h, replace } from "./dom.js";
 import { onRequests } from "./live.js";
 import { t } from "./texts.js";
 
@@ -14,19 +14,14 @@ const GAP = 2000;
 // element for the panel.
 export function refresher(load, signal) {
   const trouble = h("div");
-  const attempt = inTurn(async (work) => {
+  const inOrder = inTurn(async (work) => {
     if (signal.aborted) return;
-    try {
-      await work();
-      replace(trouble);
-    } catch (error) {
-      if (!signal.aborted) replace(trouble, errorBox(error));
-    }
+    await attempt(trouble, signal, async () => { await work(); replace(trouble); });
   });
-  const run = (background) => attempt(() => load({ signal, background }));
+  const run = (background) => inOrder(() => load({ signal, background }));
   const button = h("button", { type: "button", on: { click: () => run(false) } }, t("refresh"));
   follow(() => run(true), signal);
-  return { button, run, attempt, trouble };
+  return { button, run, attempt: inOrder, trouble };
 }
 
 // Return a function that does one thing after the other.

@@ -9,7 +9,7 @@ import { clock, dollars, duration, number, pause, percent } from "./format.js";
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
-  askedOther, clientOf, costOf, costText, endBadge, firstAid, headOf, kindOf, mendList, modelOf,
+  askedOther, clientOf, costOf, endBadge, firstAid, headOf, kindOf, mendList, modelOf,
   problemOf, timesOf, tokensOf, toolTags, waitOf,
 } from "./requests.js";
 import { t, textOr } from "./texts.js";

@@ -2,10 +2,10 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  ago, badge, bar, breakable, button, dots, h, nothing, replace, showTools, table,
+  ago, badge, bar, breakable, button, dots, h, menu, nothing, optionsOf, replace, seeking,
+  showTools, table,
 } from "../dom.js";
 import { dollars, number, percent } from "../format.js";
-import { icon } from "../icons.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
 import {
@@ -62,20 +62,19 @@ class List {
     this.search = h("input", { type: "search", "aria-label": words, placeholder: words,
       value: asked.find, autocomplete: "off", maxlength: "200", spellcheck: "false",
       on: { input: find } });
-    this.client = choice(t("request.client"), [], (client) => change({ client }));
-    this.amount = choice(t("request.cost"), [["0", t("conversations.any-cost")],
+    this.client = menu(t("request.client"), [], (client) => change({ client }));
+    this.amount = menu(t("request.cost"), [["0", t("conversations.any-cost")],
       ...AMOUNTS.map((amount) => [String(amount),
         t("conversations.at-least", { cost: dollars(amount) })])],
     (amount) => change({ least_cost: Number(amount) }));
-    this.order = choice(t("conversations.order"),
+    this.order = menu(t("conversations.order"),
       SORTS.map((name) => [name, t(`conversations.sort.${name}`)]),
       (name) => change(sortedBy(name)));
     this.order.className = "only-cards";
     this.failed = h("input", { type: "checkbox",
       on: { change: () => change({ errors: this.failed.checked }) } });
     this.filters = h("div", { class: "row filters" },
-      h("div", { class: "seeking" }, icon("search"), this.search),
-      this.client, this.amount, this.order,
+      seeking(this.search), this.client, this.amount, this.order,
       h("label", { class: "row tight" }, this.failed, t("conversations.with-errors")));
   }
 
@@ -189,11 +188,6 @@ class List {
 
 // What is large, late or many comes first; names go from A to Z.
 const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
-
-const choice = (label, options, choose) => h("select", { "aria-label": label,
-  on: { change: (event) => choose(event.target.value) } }, optionsOf(options));
-
-const optionsOf = (options) => options.map(([value, title]) => h("option", { value }, title));
 
 function costCell(one, most) {
   const known = costOf(one);

@@ -3,7 +3,8 @@
 
 import { call } from "../api.js";
 import {
-  ago, announce, badge, button, command, dots, errorBox, flushSection, h, openDialog, replace,
+  ago, announce, attempt, badge, button, command, dots, errorBox, flushSection, h, openDialog,
+  replace,
 } from "../dom.js";
 import { follow, renderAgain } from "../refresh.js";
 import { t, textOr } from "../texts.js";
@@ -28,11 +29,9 @@ export function editorsSection(signal) {
       shown.length < told.clients.length ? h("p", {}, button(t("editors.all"), "bare little",
         () => { all = true; load(false); })) : null));
   };
-  const attempt = (background) => load(background).catch((error) => {
-    if (!signal.aborted) replace(body, errorBox(error));
-  });
-  follow(() => attempt(true), signal);
-  attempt(false);
+  const show = (background) => attempt(body, signal, () => load(background));
+  follow(() => show(true), signal);
+  show(false);
   return flushSection(t("editors.title"), [], body);
 }
 

@@ -2,7 +2,8 @@
 
 import { call } from "../api.js";
 import {
-  announce, badge, bar, button, dots, errorBox, facts, h, nothing, replace, section, toolSection,
+  announce, attempt, badge, bar, button, dots, errorBox, facts, h, nothing, replace, section,
+  toolSection,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { t, textOr } from "../texts.js";
@@ -43,13 +44,9 @@ function fail(view, error) {
 }
 
 // Do what the user wants; why that failed is shown until the next time.
-async function act(view, action) {
+function act(view, action) {
   replace(view.failure);
-  try {
-    await action();
-  } catch (error) {
-    if (!view.signal.aborted) replace(view.failure, errorBox(error));
-  }
+  return attempt(view.failure, view.signal, action);
 }
 
 async function refresh(view, { background = false } = {}) {

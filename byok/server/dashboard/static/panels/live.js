@@ -1,6 +1,6 @@
 // Requests as they are answered, and the last that ended.
 
-import { button, copyButton, facts, h, replace, showTools } from "../dom.js";
+import { button, copyButton, facts, h, replace, segments, showTools } from "../dom.js";
 import { icon } from "../icons.js";
 import { dollars, duration, number, time } from "../format.js";
 import { onRequests, onState } from "../live.js";
@@ -52,15 +52,15 @@ class LivePanel {
     this.details = h("aside", { class: "card drawer", hidden: true,
       "aria-label": t("live.details-title") });
     this.pause = button("", "", () => this.toggle(), { "aria-pressed": "false" });
-    this.filters = h("div", { class: "segments", role: "group", "aria-label": t("live.filter") },
-      Object.keys(FILTERS).map((name) => button(t(`live.filter.${name}`), "",
-        () => this.select(name), { "data-filter": name })));
+    const filters = segments(t("live.filter"),
+      Object.keys(FILTERS).map((name) => [name, t(`live.filter.${name}`)]), this.filter,
+      (name) => { this.filter = name; this.showAll(); });
     this.showPause();
     showTools(this.summary, this.pause);
-    replace(root, this.filters, this.spoken,
+    replace(root, filters, this.spoken,
       h("div", { class: "card flush" }, this.table.element, this.empty, this.more),
       this.details);
-    this.select(this.filter);
+    this.showAll();
   }
 
   take({ reset, changed, rows }) {
@@ -97,14 +97,6 @@ class LivePanel {
   showPause() {
     this.pause.setAttribute("aria-pressed", String(this.paused));
     replace(this.pause, icon(this.paused ? "play" : "pause"), t("live.pause"));
-  }
-
-  select(name) {
-    this.filter = name;
-    for (const one of this.filters.children) {
-      one.setAttribute("aria-pressed", String(one.dataset.filter === name));
-    }
-    this.showAll();
   }
 
   showMore() {

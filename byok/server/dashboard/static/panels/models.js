@@ -3,10 +3,10 @@
 
 import { call } from "../api.js";
 import {
-  announce, badge, breakable, button, errorBox, h, openDialog, replace, showTools, table,
+  announce, badge, breakable, button, errorBox, h, menu, openDialog, replace, seeking, showTools,
+  table,
 } from "../dom.js";
 import { dollars, duration, number, short } from "../format.js";
-import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
 
 const FEW = 20; // rows at first
@@ -33,16 +33,15 @@ class ModelsPanel {
     this.count = h("span", { class: "quiet small", role: "status" });
     this.more = button(t("models.more"), "", () => this.show(this.most + MORE));
     const search = ({ target }) => { this.wanted = target.value.trim().toLowerCase(); this.show(); };
-    const choose = ({ target }) => { this.can = target.value; this.show(); };
     showTools(this.count, button(t("models.update"), "", () => this.update()));
     replace(root, this.around,
       h("div", { class: "row" },
-        h("div", { class: "seeking" }, icon("search"), h("input", { type: "search",
-          "aria-label": t("models.filter"), placeholder: t("models.filter"), value: wanted,
-          autocomplete: "off", maxlength: "200", spellcheck: "false", on: { input: search } })),
-        h("select", { "aria-label": t("models.abilities"), on: { change: choose } },
-          h("option", { value: "" }, t("models.any")),
-          ABILITIES.map((name) => h("option", { value: name }, t(`models.can.${name}`))))),
+        seeking(h("input", { type: "search", "aria-label": t("models.filter"),
+          placeholder: t("models.filter"), value: wanted, autocomplete: "off", maxlength: "200",
+          spellcheck: "false", on: { input: search } })),
+        menu(t("models.abilities"), [["", t("models.any")],
+          ...ABILITIES.map((name) => [name, t(`models.can.${name}`)])],
+        (name) => { this.can = name; this.show(); })),
       this.found, this.more, this.about);
   }
 

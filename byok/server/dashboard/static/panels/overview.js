@@ -3,7 +3,7 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  ago, announce, badge, bar, breakable, button, command, dots, errorBox, facts, flushSection, h,
+  ago, announce, attempt, badge, bar, breakable, button, command, dots, facts, flushSection, h,
   healthCard, replace, showTools, spark, tile,
 } from "../dom.js";
 import { statusFacts } from "../feature-status.js";
@@ -41,13 +41,11 @@ export async function open(root, rest, signal) {
       h("div", { class: "stack" }, runningSection(signal), latest.element),
       h("div", { class: "stack" }, upstreams.element, editorsSection(signal), keys.element)),
     state.element);
-  const today = keepShown(async (options) => {
+  const today = attempt(tiles, signal, () => keepShown(async (options) => {
     const told = await call("today", {}, { signal, ...options });
     health.take({ today: told });
     renderAgain(tiles, () => replace(tiles, tilesOf(told)));
-  }, tiles, signal).catch((error) => {
-    if (!signal.aborted) replace(tiles, errorBox(error));
-  });
+  }, tiles, signal));
   await Promise.all([today, ...[state, upstreams, keys, latest].map(({ load }) => load())]);
 }
 
@@ -219,11 +217,7 @@ function block(title, make, signal) {
   const tools = h("div", { class: "row" });
   const element = flushSection(t(title), tools, body);
   const load = async () => {
-    try {
-      await make(body, signal, tools);
-    } catch (error) {
-      if (!signal.aborted) replace(body, errorBox(error));
-    }
+    await attempt(body, signal, () => make(body, signal, tools));
     body.removeAttribute("aria-busy");
   };
   return { element, load };
@@ -231,10 +225,7 @@ function block(title, make, signal) {
 
 // Show it, and again when requests end.
 async function keepShown(show, body, signal) {
-  const again = () => show({ background: true }).catch((error) => {
-    if (!signal.aborted) replace(body, errorBox(error));
-  });
-  follow(again, signal);
+  follow(() => attempt(body, signal, () => show({ background: true })), signal);
   await show();
 }
 
@@ -298,9 +289,7 @@ async function upstreamsBlock(body, signal, tools, health) {
     }
     const look = () => {
       if (document.hidden) return void (pulse.timer = setTimeout(look, ASK_AGAIN));
-      show({ background: true, told: true }).catch((error) => {
-        if (!signal.aborted) replace(body, errorBox(error));
-      });
+      attempt(body, signal, () => show({ background: true, told: true }));
     };
     pulse.timer = setTimeout(look, ASK_AGAIN);
   };
@@ -351,13 +340,7 @@ async function keysBlock(body, signal, tools) {
     if (anew) announce(t("overview.keys-looked"));
   };
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
-  replace(tools, again("overview.look-again", async () => {
-    try {
-      await show(true);
-    } catch (error) {
-      if (!signal.aborted) replace(body, errorBox(error));
-    }
-  }));
+  replace(tools, again("overview.look-again", () => attempt(body, signal, () => show(true))));
   await show(false);
 }
 

@@ -2,8 +2,8 @@
 
 import { call } from "../api.js";
 import {
-  ago, badge, breakable, button, copyButton, dots, h, nothing, replace, section, showTools, spark,
-  table,
+  ago, badge, breakable, button, copyButton, dots, h, nothing, replace, section, segments, showTools,
+  spark, table,
 } from "../dom.js";
 import { clock, number, percent } from "../format.js";
 import { refresher, renderAgain } from "../refresh.js";
@@ -54,16 +54,8 @@ export async function open(root, rest, signal) {
   };
   const { button: refresh, run, trouble } = refresher(load, signal);
   refresh.className = "little";
-  const choose = (event) => {
-    days = Number(event.currentTarget.dataset.days);
-    for (const one of period.children) {
-      one.setAttribute("aria-pressed", String(one === event.currentTarget));
-    }
-    run(false);
-  };
-  const period = h("div", { class: "segments", role: "group", "aria-label": t("problems.period") },
-    PERIODS.map((count) => button(periodOf(count), "", choose,
-      { "data-days": count, "aria-pressed": String(count === days) })));
+  const period = segments(t("problems.period"), PERIODS.map((count) => [count, periodOf(count)]),
+    days, (count) => { days = count; run(false); });
   showTools(refresh, period);
   replace(root, trouble, shown);
   await run(false);

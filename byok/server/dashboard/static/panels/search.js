@@ -2,7 +2,9 @@
 // The question is never in the address: it would stay in the browser's history.
 
 import { call } from "../api.js";
-import { announce, bar, errorBox, flushSection, h, nothing, replace, section } from "../dom.js";
+import {
+  announce, attempt, bar, errorBox, flushSection, h, menu, nothing, replace, section, seeking,
+} from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { icon } from "../icons.js";
 import { t } from "../texts.js";
@@ -40,9 +42,9 @@ function form(view) {
   const query = h("input", { id: "search-query", type: "search", required: true,
     maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false",
     "aria-label": t("search.query"), placeholder: t("search.example") });
-  const chosen = select("search-folder", t("search.folder"), [["", t("search.all")],
+  const chosen = menu(t("search.folder"), [["", t("search.all")],
     ...view.names.entries()]);
-  const limit = select("search-limit", t("search.limit"),
+  const limit = menu(t("search.limit"),
     LIMITS.map((count) => [String(count), t("search.limit-of", { count: number(count) })]));
   const submit = (event) => {
     event.preventDefault();
@@ -51,12 +53,9 @@ function form(view) {
     search(view, { query: query.value, workspaces, limit: Number(limit.value) });
   };
   return h("form", { class: "asking row", role: "search", on: { submit } },
-    h("div", { class: "seeking" }, icon("search"), query), chosen, limit,
+    seeking(query), chosen, limit,
     h("button", { class: "primary" }, t("search.submit")));
 }
-
-const select = (id, label, options) => h("select", { id, "aria-label": label },
-  options.map(([value, text]) => h("option", { value }, text)));
 
 // The folders that are searched; all else about them is on the panel Index.
 function folders(workspaces, names) {
@@ -95,27 +94,26 @@ async function search(view, body) {
 // The exact text that an agent gets; it is only asked for on demand.
 function answerSection(view, { query, workspaces }) {
   const shown = h("div", { role: "status" });
-  const length = select("search-length", t("search.length"),
+  const length = menu(t("search.length"),
     LENGTHS.map((count) => [String(count), t("search.length-of", { count: number(count) })]));
   length.value = "20000";
-  const ask = async (event) => {
+  const ask = async () => {
+    const body = { query, workspaces, length: Number(length.value) };
+    const { text, seconds } = await call("retrieval", body, { signal: view.signal });
+    replace(shown,
+      h("p", {}, t("search.length-value", { count: number(text.length),
+        bytes: number(new TextEncoder().encode(text).length), time: duration(seconds) })),
+      h("pre", { class: "answer", tabindex: "0", role: "region",
+        "aria-label": t("search.answer") }, text));
+  };
+  const submit = (event) => {
     event.preventDefault();
     replace(shown, h("p", { class: "quiet" }, t("search.searching")));
-    try {
-      const body = { query, workspaces, length: Number(length.value) };
-      const { text, seconds } = await call("retrieval", body, { signal: view.signal });
-      replace(shown,
-        h("p", {}, t("search.length-value", { count: number(text.length),
-          bytes: number(new TextEncoder().encode(text).length), time: duration(seconds) })),
-        h("pre", { class: "answer", tabindex: "0", role: "region",
-          "aria-label": t("search.answer") }, text));
-    } catch (error) {
-      if (!view.signal.aborted) replace(shown, errorBox(error));
-    }
+    attempt(shown, view.signal, ask);
   };
   return section(t("search.answer"),
     h("p", { class: "quiet" }, t("search.answer-what")),
-    h("form", { class: "row", on: { submit: ask } }, length, h("button", {},
+    h("form", { class: "row", on: { submit } }, length, h("button", {},
       t("search.answer-ask"))),
     shown);
 }

@@ -3,7 +3,7 @@
 
 import { call } from "../api.js";
 import {
-  announce, button, copyButton, errorBox, flushSection, h, nothing, replace, showTools,
+  announce, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking, showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
@@ -70,7 +70,7 @@ class View {
     showTools(fileName(form), button(t("settings.restart.do"), "", ask));
     replace(this.trouble);
     replace(this.root,
-      h("div", { class: "seeking", role: "search" }, icon("search"), this.finder),
+      seeking(this.finder, "search"),
       this.trouble, messages(form),
       this.conflict.length ? conflictBox(draft, this.conflict, (row) => this.take(row)) : null,
       restartBox(form, ask), this.unfound, this.upstreamsSection(), commonSection(draft),

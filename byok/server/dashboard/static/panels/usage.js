@@ -3,7 +3,8 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  breakable, button, errorBox, flushSection, h, healthCard, nothing, replace, section, table,
+  attempt, breakable, errorBox, flushSection, h, healthCard, nothing, replace, section, segments,
+  table,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { dollars, duration, number, percent, short } from "../format.js";
@@ -53,20 +54,16 @@ export async function open(root, [range, by], signal) {
 function slowestPart(signal) {
   const body = h("div", { class: "card flush" });
   const title = t("usage.slowest");
-  const load = async ({ target }) => {
-    if (!target.open) return;
-    try {
-      const { requests } = await call("slowest", {}, { signal });
-      const { time, kind, model, conversation } = requestColumns("slow");
-      replace(body, table(title, [time, kind, model, { title: t("request.duration"), wide: true,
-        cell: (one) => [duration(one.seconds), h("span", { class: "sub" }, timesOf(one))] },
-      conversation], requests));
-      target.scrollIntoView();
-    } catch (error) {
-      if (!signal.aborted) replace(body, errorBox(error));
-    }
+  const load = async (part) => {
+    const { requests } = await call("slowest", {}, { signal });
+    const { time, kind, model, conversation } = requestColumns("slow");
+    replace(body, table(title, [time, kind, model, { title: t("request.duration"), wide: true,
+      cell: (one) => [duration(one.seconds), h("span", { class: "sub" }, timesOf(one))] },
+    conversation], requests));
+    part.scrollIntoView();
   };
-  return h("details", { class: "more-charts", on: { toggle: load } }, h("summary", {}, title), body);
+  const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
+  return h("details", { class: "more-charts", on: { toggle } }, h("summary", {}, title), body);
 }
 
 // Return how many days before now the first known request was, 0 without any; a period is
@@ -87,14 +84,9 @@ function choices(chosen, known, changed) {
   const least = { day: 0, week: 2, month: 8, quarter: 31 };
   const offered = Object.keys(RANGES).filter((name) =>
     known >= least[name] || name === chosen.range);
-  const segments = h("div", { class: "segments", role: "group", "aria-label": t("usage.range") },
-    offered.map((name) => button(t(`usage.range.${name}`), "", ({ currentTarget }) => {
-      for (const one of segments.children) {
-        one.setAttribute("aria-pressed", String(one === currentTarget));
-      }
-      choose("range", name);
-    }, { "aria-pressed": String(name === chosen.range), "data-range": name })));
-  return h("div", { class: "row" }, segments, h("label", { class: "row" },
+  const ranges = segments(t("usage.range"), offered.map((name) => [name, t(`usage.range.${name}`)]),
+    chosen.range, (name) => choose("range", name));
+  return h("div", { class: "row" }, ranges, h("label", { class: "row" },
     h("span", { class: "quiet small" }, t("usage.by")),
     h("select", { name: "by", on: { change: ({ target }) => choose("by", target.value) } },
       SPLITS.map((name) => h("option", { value: name, selected: chosen.by === name },

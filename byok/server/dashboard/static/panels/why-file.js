@@ -1,7 +1,7 @@
 // Why a file is not found: what the index says of a path.
 
 import { call } from "../api.js";
-import { badge, button, errorBox, h, replace, section } from "../dom.js";
+import { attempt, badge, button, h, replace, section } from "../dom.js";
 import { t, textOr } from "../texts.js";
 
 // Return the section that explains a path: a whole one, or one below any folder.
@@ -9,14 +9,10 @@ export function whySection(signal) {
   const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
     autocomplete: "off", spellcheck: "false", class: "mono" });
   const answer = h("div", { role: "status" });
-  const ask = async (event) => {
+  const ask = (event) => {
     event.preventDefault();
-    try {
-      const body = { path: field.value.trim() };
-      replace(answer, whyText(await call("index-why", body, { signal })));
-    } catch (error) {
-      if (!signal.aborted) replace(answer, errorBox(error));
-    }
+    attempt(answer, signal, async () => replace(answer,
+      whyText(await call("index-why", { path: field.value.trim() }, { signal }))));
   };
   return section(t("index.why"),
     h("form", { class: "inline", on: { submit: ask } },

@@ -1,7 +1,7 @@
 // The key of an upstream: whether it is set and where, never the key itself.
 
 import { call } from "../../api.js";
-import { announce, badge, button, dots, errorBox, h, openDialog, replace } from "../../dom.js";
+import { announce, attempt, badge, button, dots, h, openDialog, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 
@@ -15,7 +15,7 @@ export class Keys {
     this.draft = draft;
     this.rows = null; // not known yet
     this.failed = false; // whether that is because nobody could tell
-    this.warning = h("div", { id: `${ENTRY}-warning` }); // beside a field for a key: that it cannot be stored
+    this.warning = h("div", { id: `${ENTRY}-warning` }); // that a key cannot be stored
     this.places = new Map();
   }
 
@@ -81,7 +81,7 @@ export class Keys {
       event.preventDefault();
       const key = field.value;
       field.value = ""; // it stays nowhere on the page
-      await attempt(trouble, async () => {
+      await attempt(trouble, this.signal, async () => {
         await this.store(name, key, shown);
         dialog.close();
         await this.test(name);
@@ -108,7 +108,7 @@ export class Keys {
 
   askToRemove(name) {
     const told = this.told(name);
-    const remove = () => attempt(told, async () => {
+    const remove = () => attempt(told, this.signal, async () => {
       await call("key-remove", { name }, { signal: this.signal });
       announce(t("settings.key.removed", { name }));
       await this.read(name);
@@ -126,7 +126,7 @@ export class Keys {
     const place = this.told(name);
     replace(place, h("p", { class: "quiet" }, t("settings.key.testing")));
     const upstream = name.split("/")[0];
-    return attempt(place, async () => {
+    return attempt(place, this.signal, async () => {
       const told = await call("key-test", { upstream }, { signal: this.signal });
       const said = !("models" in told) ? "taken" : told.with_key ? "lists" : "untried";
       replace(place, h("p", { role: "status" }, said === "untried" ? null
@@ -148,11 +148,3 @@ function state(row) {
 
 const unsavedNote = (used) => h("p", { class: "error", role: "alert" },
   t("settings.key.unsaved", { origin: originOf(used) || t("none") }));
-
-async function attempt(place, work) {
-  try {
-    await work();
-  } catch (error) {
-    if (error.name !== "AbortError") replace(place, errorBox(error));
-  }
-}
