@@ -172,14 +172,14 @@ class List {
       { title: t("conversations.id"), sort: "folder", lead: true, cell: (one) =>
         [conversationLink(one), h("span", { class: "sub" }, dots(...beginOf(one)))] },
       { title: t("request.model"), cell: models },
-      { title: t("conversations.turns"), sort: "turns", numeric: true,
+      { title: t("conversations.sort.turns"), sort: "turns", numeric: true,
         cell: (one) => number(one.requests) },
       { title: t("request.tokens"), sort: "tokens", numeric: true, cell: tokensOf },
       { title: t("conversations.cached"), numeric: true, cell: (one) => percent(one.cached) },
       { title: t("request.cost"), sort: "cost", numeric: true, aside: true,
         cell: (one) => costCell(one, most) },
       { title: t("problems.title"), sort: "errors", numeric: true, cell: troubles },
-      { title: t("conversations.last"), sort: "last", numeric: true, cell: (one) =>
+      { title: t("conversations.sort.last"), sort: "last", numeric: true, cell: (one) =>
         (this.running.has(one.conversation) ? badge("info", t("conversations.running"))
           : ago(one.last)) },
     ];

@@ -84,7 +84,7 @@ function showTotals(element, { state, mode, waiting, workspaces, totals }) {
     : null;
   replace(element,
     facts([
-      [t("index.state"), badge(tone, textOr(`index.state.${state}`, state))],
+      [t("request.state"), badge(tone, textOr(`index.state.${state}`, state))],
       [t("index.waiting"), waiting ? number(waiting) : null],
       [t("index.versions"), totals.blobs === undefined ? null : number(totals.blobs)],
       [t("index.chunks"), totals.chunks === undefined ? null : number(totals.chunks)],

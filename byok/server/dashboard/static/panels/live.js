@@ -217,7 +217,7 @@ function wayOfRow(row) {
     [t("request.client"), row.client],
     [t("conversations.id"), row.conversation],
     [t("live.endpoint"), row.endpoint],
-    [t("live.purpose"), row.purpose],
+    [t("usage.by.purpose"), row.purpose],
     [t("live.model-asked"), row.model_asked],
     [t("live.upstream"), row.upstream],
     [t("live.model-used"), row.model],
@@ -230,8 +230,8 @@ function wayOfRow(row) {
 function usageOfRow(row) {
   const known = (value) => (value === null ? null : number(value));
   return [
-    [t("request.in"), known(row.input_tokens)],
-    [t("request.out"), known(row.output_tokens)],
+    [t("usage.figure.in"), known(row.input_tokens)],
+    [t("usage.figure.out"), known(row.output_tokens)],
     [t("live.tokens-read"), known(row.cache_read_tokens)],
     [t("live.tokens-written"), known(row.cache_written_tokens)],
     [t("request.cost"), row.outcome === "open" ? null : dollars(row.cost)],

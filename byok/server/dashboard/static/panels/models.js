@@ -75,7 +75,7 @@ class ModelsPanel {
         can.map((name) => h("span", { class: "tag" }, t(`models.can.${name}`)))) },
       { title: t("models.window"), cell: known("window", short), numeric: true },
       { title: t("models.answer"), cell: known("max_output", short), numeric: true },
-      { title: t("models.price"), cell: known("price", price), numeric: true },
+      { title: t("models.fact.price"), cell: known("price", price), numeric: true },
       { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
       { title: t("models.actions"), aside: true, cell: (model) => button(t("models.probe"),
         "little", () => this.askProbe(model), { "aria-label": `${t("models.probe")}: ${model.id}` })
@@ -171,7 +171,7 @@ function sourceOf({ sources }, name, stale) {
 }
 
 function yesNo(value) {
-  return value ? t("models.yes") : t("models.no");
+  return value ? t("probe.yes") : t("probe.no");
 }
 
 // Return dollars per million tokens, in and out.

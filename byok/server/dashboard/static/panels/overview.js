@@ -30,7 +30,7 @@ onEnd(() => { keysAnswer = null; });
 export async function open(root, rest, signal) {
   const health = new Health(signal);
   const tiles = h("div");
-  const state = block("overview.daemon", (...parts) => stateBlock(...parts, health), signal);
+  const state = block("settings.group.daemon", (...parts) => stateBlock(...parts, health), signal);
   const upstreams = block("overview.upstreams",
     (...parts) => upstreamsBlock(...parts, health), signal);
   const keys = block("overview.keys", keysBlock, signal);
@@ -64,7 +64,7 @@ class Health {
     const health = connection === "lost" ? AWAY() : judge(state, upstreams, today, isNew);
     this.element.hidden = false;
     renderAgain(this.element, () => replace(this.element,
-      healthCard(t("overview.health"), health),
+      healthCard(t("request.state"), health),
       isNew ? firstSteps(state.model, upstreams[0]) : null));
   }
 }
@@ -92,7 +92,7 @@ function judge(state, upstreams, today, isNew) {
   const bad = (say, next, act) => ({ tone: "bad", say, next, act });
   const warn = (say, next, act) => ({ tone: "warn", say, next, act });
   const link = (address, text) => h("a", { class: "button", href: address }, text);
-  const toSettings = link("#/settings", t("overview.open-settings"));
+  const toSettings = link("#/settings", t("problems.do.settings"));
   const { error, restart } = state.settings;
   if (error) return bad(t("overview.settings-error"), error, toSettings);
   const failing = upstreams.filter((one) => one.state === "fails" && !one.asking);
@@ -252,14 +252,14 @@ function stateBlock(body, signal, tools, health) {
     health.take({ state });
     showTools(badge("quiet", t("overview.version-is", { version: state.version })));
     renderAgain(body, () => replace(body, facts([
-      [t("overview.address"), h("code", {}, location.origin)],
+      [t("editors.address"), h("code", {}, location.origin)],
       [t("overview.since"), t("overview.since-value",
         { time: time(state.since), uptime: duration(Math.round(state.seconds)) })],
       [t("overview.process"), String(state.pid)],
       [t("overview.default"), h("code", {}, breakable(state.model))],
       [t("overview.reason"), state.reason],
       [t("overview.settings"), h("code", {}, state.settings.file)],
-      [t("overview.official"), officialText(state.official)],
+      [t("settings.group.official"), officialText(state.official)],
       ...statusFacts(state.features),
     ])));
   }, body, signal);
@@ -353,7 +353,8 @@ function keyList({ keys, unread }) {
 
 function keyRow(key) {
   const state = key.error ? badge("bad", t("overview.unusable"))
-    : key.fingerprint ? badge("good", t("overview.set")) : badge("quiet", t("overview.not-set"));
+    : key.fingerprint ? badge("good", t("settings.key.there"))
+      : badge("quiet", t("settings.key.missing"));
   const source = key.error || (key.source === "none"
     ? [t("overview.key-cure"), " ", h("code", {}, `byok keys set ${key.upstream}`)]
     : dots(key.source, key.fingerprint ? h("code", {}, key.fingerprint) : null));

@@ -42,7 +42,7 @@ function form(view) {
   const query = h("input", { id: "search-query", type: "search", required: true,
     maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false",
     "aria-label": t("search.query"), placeholder: t("search.example") });
-  const chosen = menu(t("search.folder"), [["", t("search.all")],
+  const chosen = menu(t("search.folder"), [["", t("index.all")],
     ...view.names.entries()]);
   const limit = menu(t("search.limit"),
     LIMITS.map((count) => [String(count), t("search.limit-of", { count: number(count) })]));

@@ -83,7 +83,7 @@ class View {
 
   upstreamsSection() {
     const add = button([icon("plus"), t("settings.add")], "primary little", () => this.add());
-    const element = flushSection(t("settings.upstreams"), draft.form.blocked ? null : add,
+    const element = flushSection(t("overview.upstreams"), draft.form.blocked ? null : add,
       draft.form.upstreams.length ? null : h("p", { class: "empty" }, t("settings.no-upstream")),
       this.upstreams);
     element.dataset.part = "upstreams";

@@ -84,8 +84,8 @@ function choices(chosen, known, changed) {
   const least = { day: 0, week: 2, month: 8, quarter: 31 };
   const offered = Object.keys(RANGES).filter((name) =>
     known >= least[name] || name === chosen.range);
-  const ranges = segments(t("usage.range"), offered.map((name) => [name, t(`usage.range.${name}`)]),
-    chosen.range, (name) => choose("range", name));
+  const ranges = segments(t("problems.period"),
+    offered.map((name) => [name, t(`usage.range.${name}`)]), chosen.range, (name) => choose("range", name));
   return h("div", { class: "row" }, ranges, h("label", { class: "row" },
     h("span", { class: "quiet small" }, t("usage.by")),
     h("select", { name: "by", on: { change: ({ target }) => choose("by", target.value) } },

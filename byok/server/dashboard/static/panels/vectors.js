@@ -34,9 +34,9 @@ function describe(vectors) {
   return [
     vectors.error ? errorBox({ message: vectors.error }) : null,
     facts([
-      [t("index.state"), badge(TONES[vectors.state] ?? "warn",
+      [t("request.state"), badge(TONES[vectors.state] ?? "warn",
         textOr(`vectors.${vectors.state}`, vectors.state))],
-      [t("index.vectors-model"), vectors.model],
+      [t("request.model"), vectors.model],
       [t("index.vectors-host"), vectors.host],
       [t("index.vectors-done"), share],
       [t("index.vectors-refused"), vectors.refused ? number(vectors.refused) : null],

@@ -91,7 +91,7 @@ function noteOrigin(draft, upstream, row) {
 function removal(draft, name) {
   const place = h("div", { class: "row" });
   const ask = () => {
-    const sure = button(t("settings.remove.do"), "danger", () => draft.setRemoved(name, true));
+    const sure = button(t("settings.key.remove"), "danger", () => draft.setRemoved(name, true));
     replace(place, t("settings.remove.sure", { name }), sure, button(t("cancel"), "", () => {
       offer();
       place.querySelector("button").focus();
@@ -161,6 +161,6 @@ function additionFields(presets) {
     maxlength: 2000 });
   const key = line("add-key", { type: "password", maxlength: 600,
     placeholder: t("settings.add.no-key") });
-  const place = h("div", {}, h("label", { for: "add-address" }, t("settings.address")), address);
+  const place = h("div", {}, h("label", { for: "add-address" }, t("editors.address")), address);
   return { kind, name, address, place, key };
 }
