@@ -23,11 +23,18 @@ _HIGH = range(0xD800, 0xDC00)
 
 def join_surrogates(text: str) -> str:
     """Join surrogate pairs and replace lone surrogates by U+FFFD."""
+    if _is_whole(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether a text has no surrogates, as nearly all have none."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+        return False
+    return True
 
 
 class SurrogateBuffer:
@@ -38,7 +45,7 @@ class SurrogateBuffer:
 
     def feed(self, piece: str) -> str:
         """Return the text that is complete now."""
-        if not self._held and piece.isascii():
+        if not self._held and (piece.isascii() or _is_whole(piece)):
             return piece
         text = self._held + piece
         self._held = ""
