@@ -234,10 +234,10 @@ class ToolCallAssembler:
             call = _OpenCall(is_printed=delta.is_printed)
             self._calls.append(call)
             self.unplaced.append(call)
-        elif delta.arguments and self._is_repeat(call, delta):
+        elif delta.id and self._is_repeat(call, delta):
             return
         call.id = call.id or delta.id
-        if self._is_piece(call, delta.name):
+        if delta.name and self._is_piece(call, delta.name):
             call.name += delta.name
         call.name = call.name or delta.name
         call.provider_data = call.provider_data or delta.provider_data
@@ -248,10 +248,11 @@ class ToolCallAssembler:
             call.pieces.append(delta.arguments)
 
     def _find(self, delta: ToolCallDelta) -> _OpenCall | None:
-        if self._calls and not delta.id and not delta.name:
-            last = self._calls[-1]  # nearly every fragment continues it
-            if delta.index in (None, last.index):
-                return last
+        if not delta.id and not delta.name:  # nearly every fragment
+            for call in reversed(self._calls):
+                if delta.index is None or delta.index == call.index:
+                    return call
+            return None
         same_index = [c for c in self._calls if c.index == delta.index is not None]
         if delta.id:
             for call in reversed(self._calls):
@@ -267,7 +268,7 @@ class ToolCallAssembler:
 
     def _is_piece(self, call: _OpenCall, name: str) -> bool:
         """Tell whether a name continues that of a call that has no arguments yet."""
-        if not name or not call.name or call.pieces or call.name == name:
+        if not call.name or call.pieces or call.name == name:
             return False
         if call.name in self._schemas and name in self._schemas:
             return False
@@ -276,12 +277,10 @@ class ToolCallAssembler:
     def _open_call(
         self, calls: list[_OpenCall], delta: ToolCallDelta
     ) -> _OpenCall | None:
-        """Find the call that a fragment without an id continues; None if it is new."""
+        """Find the call that a name without an id continues; None if it is new."""
         if not calls:
             return None
         last = calls[-1]
-        if not delta.name:
-            return last
         if last.name and last.name != delta.name:
             return last if self._is_piece(last, delta.name) else None
         if delta.index is not None and not delta.arguments.strip():
