@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 import httpx
 from msgspec.structs import replace
 
+from byok.core.bounded import BoundedMap
 from byok.core.chat import ChatRequest, ToolDefinition
 from byok.core.errors import (
     BadRequest,
@@ -407,7 +408,6 @@ def _make_reader(
 # FIM: ask for code between a prefix and a suffix, in the best mode of a model.
 
 
-_log = logging.getLogger(__name__)
 _MAX_MODELS = 1000
 # Another mode helps only where the upstream does not have this one.
 _NOT_SERVED = frozenset({400, 404, 405, 422, 501})
@@ -438,7 +438,7 @@ class AnotherFimMode(Recovery):
         self._codecs = codecs
         self._next_edit = next_edit
         # by model, and whether a gap is filled: the mode it took last
-        self._used: dict[tuple[str, bool], FimMode] = {}
+        self._used = BoundedMap[tuple[str, bool], FimMode](_MAX_MODELS)
         self._logged: set[FimMode] = set()
 
     async def prepare(self, plan: Plan) -> Plan:
@@ -453,7 +453,7 @@ class AnotherFimMode(Recovery):
         """Use the mode after one that is not served here."""
         if plan.mode is None or not _refuses_mode(failure):
             return failure
-        self._used.pop(_question_of(plan), None)
+        self._used.pop(_question_of(plan))
         modes = [*self._codecs_for(plan)]
         following = modes[modes.index(plan.mode) + 1 :]
         if not following:
@@ -466,8 +466,6 @@ class AnotherFimMode(Recovery):
     def note_begin(self, plan: Plan) -> None:
         """Begin with this mode from now on."""
         if plan.mode is not None:
-            if len(self._used) > _MAX_MODELS:
-                self._used.clear()
             self._used[_question_of(plan)] = plan.mode
         if plan.codec is not None:
             current_record().prompt = ""  # only a chat is told one

@@ -15,7 +15,6 @@ that the prompt was cut.
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -170,7 +169,7 @@ class ShorterConversation(Recovery):
         self._upstream = upstream
         self._summarise = summarise
         self._window = window or WindowSource()
-        self._models: OrderedDict[str, WindowLimits] = OrderedDict()
+        self._models = BoundedMap[str, WindowLimits](_MAX_MODELS)
         self._notices = WindowNotices(self._window.cure)
         weighing = weigh if self._window.reasoning else weigh_said
         self._fitter = ConversationFitter(upstream.name, weighing, self._write_summary)
@@ -281,11 +280,10 @@ class ShorterConversation(Recovery):
         return self._notices.explain_tools(refusal, limits.window(), tools, count)
 
     def _limits(self, model: str) -> WindowLimits:
-        if model not in self._models:
-            self._models[model] = WindowLimits(self._window.setting_of(model))
-            if len(self._models) > _MAX_MODELS:
-                self._models.popitem(last=False)
-        return self._models[model]
+        if (limits := self._models.get(model)) is None:
+            limits = WindowLimits(self._window.setting_of(model))
+            self._models[model] = limits
+        return limits
 
     def _is_small(self, chat: ChatRequest) -> bool:
         """Tell whether a request fits into any window and teaches nothing."""

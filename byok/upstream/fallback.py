@@ -12,13 +12,13 @@ it stood alone: a list of models must not make an upstream less patient.
 
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from byok.core.bounded import BoundedMap
 from byok.core.errors import (
     ByokError,
     ConfigError,
@@ -56,12 +56,12 @@ class FallbackMemory:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._kept: OrderedDict[Topic, tuple[str, float]] = OrderedDict()
-        self._rests: OrderedDict[str, float] = OrderedDict()  # of models, until when
+        self._kept = BoundedMap[Topic, tuple[str, float]](_MAX_REMEMBERED)
+        self._rests = BoundedMap[str, float](_MAX_REMEMBERED)  # of models, until when
 
     def find(self, topic: Topic) -> str:
         """Return the id of the model that a conversation stays with, or ""."""
-        model_id, until = self._kept.get(topic, ("", 0.0))
+        model_id, until = self._kept.get(topic) or ("", 0.0)
         return model_id if self._clock() < until else ""
 
     def stays(self, topic: Topic, *, continues: bool) -> bool:
@@ -70,7 +70,7 @@ class FallbackMemory:
         `continues`: it only brings the results of tools.
         """
         _, conversation, chosen = topic
-        rests = self._clock() < self._rests.get(chosen, 0.0)
+        rests = self._clock() < (self._rests.get(chosen) or 0.0)
         return continues or rests or not conversation
 
     def note_failure(self, model_id: str, error: ByokError) -> None:
@@ -78,15 +78,13 @@ class FallbackMemory:
         seconds = _SLOW_REST if isinstance(error, UpstreamTimeout) else 0.0
         if isinstance(error, UpstreamRefused) and error.retry_after:
             seconds = min(error.retry_after, _REST_SECONDS)
-        self._rests.pop(model_id, None)
+        self._rests.pop(model_id)
         if seconds:
             self._rests[model_id] = self._clock() + seconds
-            if len(self._rests) > _MAX_REMEMBERED:
-                self._rests.popitem(last=False)
 
     def keep(self, topic: Topic, model_id: str) -> None:
         """Stay with a model from now on; "" goes back to the chosen one."""
-        before, until = self._kept.pop(topic, ("", 0.0))
+        before, until = self._kept.pop(topic) or ("", 0.0)
         if not model_id:
             return
         if topic[1]:
@@ -94,8 +92,6 @@ class FallbackMemory:
         elif before != model_id or until <= self._clock():
             until = self._clock() + _MINUTE
         self._kept[topic] = (model_id, until)
-        if len(self._kept) > _MAX_REMEMBERED:
-            self._kept.popitem(last=False)
 
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from itertools import groupby
 from typing import Protocol, Self
 
@@ -470,44 +470,35 @@ class Caller:
         headers: httpx.Headers,
         timeouts: Timeouts,
     ) -> httpx.Response:
-        if self._breaker.is_closed:  # as nearly always
-            return await self._exchange(url, content, headers, timeouts)
-        async with self._breaker.attempt():
-            return await self._exchange(url, content, headers, timeouts)
-
-    async def _exchange(
-        self,
-        url: httpx.URL,
-        content: bytes | None,
-        headers: httpx.Headers,
-        timeouts: Timeouts,
-    ) -> httpx.Response:
         callee = self._callee
-        try:
-            with translate_errors(url):
-                request = httpx.Request(
-                    "GET" if content is None else "POST",
-                    url,
-                    headers=headers,
-                    # A stream spares httpx the headers that aiohttp adds anyway.
-                    stream=httpx.ByteStream(content or b""),
-                    extensions={"timeout": {"connect": timeouts.connect}},
-                )
-                request.read()
-                if tap := current_record().head_tap:
-                    line = f"{request.method} {url}"
-                    tap.take_head(Hop.TO_UPSTREAM, _head(line, headers))
-                transport = self._transports.by(callee.route)
-                async with asyncio.timeout(timeouts.first_byte):
-                    response = await transport.handle_async_request(request)
-        except TimeoutError as error:
-            raise too_slow(NOT_BEGUN) from error
-        except ConnectFailed as error:
-            # A local server that is not running may be started any moment.
-            if not (is_refused(error) and is_loopback(callee.base_url)):
-                self._breaker.record_failure(error)
-            raise
-        self._breaker.record_success()
+        # It is closed nearly always, and every request passes then.
+        gate = nullcontext() if self._breaker.is_closed else self._breaker.attempt()
+        async with gate:
+            try:
+                with translate_errors(url):
+                    request = httpx.Request(
+                        "GET" if content is None else "POST",
+                        url,
+                        headers=headers,
+                        # A stream spares httpx the headers that aiohttp adds anyway.
+                        stream=httpx.ByteStream(content or b""),
+                        extensions={"timeout": {"connect": timeouts.connect}},
+                    )
+                    request.read()
+                    if tap := current_record().head_tap:
+                        line = f"{request.method} {url}"
+                        tap.take_head(Hop.TO_UPSTREAM, _head(line, headers))
+                    transport = self._transports.by(callee.route)
+                    async with asyncio.timeout(timeouts.first_byte):
+                        response = await transport.handle_async_request(request)
+            except TimeoutError as error:
+                raise too_slow(NOT_BEGUN) from error
+            except ConnectFailed as error:
+                # A local server that is not running may be started any moment.
+                if not (is_refused(error) and is_loopback(callee.base_url)):
+                    self._breaker.record_failure(error)
+                raise
+            self._breaker.record_success()
         if tap := current_record().head_tap:
             line = str(response.status_code)
             tap.take_head(Hop.FROM_UPSTREAM, _head(line, response.headers))

@@ -22,6 +22,7 @@ from byok.core.chat import Json
 from byok.core.errors import ByokError, ContextLengthExceeded, UpstreamError
 from byok.core.platform.paths import write_private
 from byok.core.wire.json_body import parse_json, write_json
+from byok.core.wire.json_fields import read_object
 from byok.dialects.base import Probe
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import (
@@ -96,15 +97,13 @@ class Profiles:
 
     def find(self, upstream: str, model: str) -> Profile:
         """Return a model's profile, an empty one if there is none."""
-        self._refresh()
-        row = _object(_object(self._kept.get(upstream)).get(model))
-        facts = read_facts(model, row.get("facts"))
-        return Profile(facts, _object(row.get("report")))
+        row = self._row(upstream, model)
+        return Profile(read_facts(model, row.get("facts")), read_object(row, "report"))
 
     def models_of(self, upstream: str) -> list[str]:
         """Return the models of an upstream that have a profile."""
         self._refresh()
-        return list(_object(self._kept.get(upstream)))
+        return [*read_object(self._kept, upstream)]
 
     def write(self, upstream: str, model: str, profile: Profile) -> None:
         """Store a profile in place of all that was known about a model.
@@ -121,8 +120,7 @@ class Profiles:
         self, upstream: str, model: str, dialect: str
     ) -> list[tuple[Remedy, float]]:
         """Return the remedies of a model, each with its age in seconds."""
-        self._refresh()
-        row = _object(_object(self._kept.get(upstream)).get(model))
+        row = self._row(upstream, model)
         now = self._clock()
         return [
             (Remedy(change, what, version), now - learned)
@@ -133,8 +131,7 @@ class Profiles:
         self, upstream: str, model: str, dialect: str, new: Iterable[Remedy]
     ) -> None:
         """Add remedies that helped; they are written in the background."""
-        self._refresh()
-        row = _object(_object(self._kept.get(upstream)).get(model))
+        row = self._row(upstream, model)
         added = [
             (remedy.change, remedy.what, remedy.version, int(self._clock()))
             for remedy in new
@@ -142,7 +139,7 @@ class Profiles:
         marks = {entry[:3] for entry in added}
         before = [r for r in _read_remedies(row, dialect) if r[:3] not in marks]
         rows = newest_of_each([*before, *added], lambda entry: entry[0])
-        learned = {**_object(row.get("remedies")), dialect: rows}
+        learned = {**read_object(row, "remedies"), dialect: rows}
         content = self._put(upstream, model, {**row, "remedies": learned})
         if not self.damage and not self._is_closed:
             self._writing = self._thread.submit(self._write, content)
@@ -152,9 +149,13 @@ class Profiles:
         self._is_closed = True
         self._thread.shutdown()
 
+    def _row(self, upstream: str, model: str) -> Json:
+        self._refresh()
+        return read_object(read_object(self._kept, upstream), model)
+
     def _put(self, upstream: str, model: str, row: Json) -> str:
         """Put a row at the end of the file's content, which is returned."""
-        others = _object(self._kept.get(upstream))
+        others = read_object(self._kept, upstream)
         others = {m: p for m, p in others.items() if m != model}
         rest = {name: rows for name, rows in self._kept.items() if name != upstream}
         kept = {**rest, upstream: {**others, model: row}}
@@ -201,7 +202,7 @@ def newest_of_each(items: Sequence[_Item], kind: Callable[[_Item], str]) -> list
 
 
 def _read_remedies(row: Json, dialect: str) -> list[tuple[str, str, str, int]]:
-    rows = _object(row.get("remedies")).get(dialect)
+    rows = read_object(row, "remedies").get(dialect)
     return [
         (change, what, version, learned)
         for entry in (rows if isinstance(rows, list) else ())
@@ -231,17 +232,13 @@ def _read(content: bytes) -> Mapping[str, Any]:
     return kept
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _newest(kept: dict[str, dict[str, Any]], most: int) -> dict[str, dict[str, Any]]:
     """Keep the last profiles only, so that the file does not grow for ever."""
-    pairs = [(name, model) for name, rows in kept.items() for model in _object(rows)]
+    pairs = [(name, model) for name in kept for model in read_object(kept, name)]
     wanted = set(pairs[-most:])
     return {
-        name: {m: row for m, row in _object(rows).items() if (name, m) in wanted}
-        for name, rows in kept.items()
+        name: {m: p for m, p in read_object(kept, name).items() if (name, m) in wanted}
+        for name in kept
     }
 
 

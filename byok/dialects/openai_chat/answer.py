@@ -19,13 +19,18 @@ from byok.core.events import (
 from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
 from byok.core.wire.json_fields import read_object, read_text
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import AnswerReader, missing_end, read_error_body
+from byok.dialects.answer_reader import (
+    CHAT_COMPLETIONS,
+    AnswerReader,
+    check_protocol,
+    missing_end,
+    read_error_body,
+)
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import (
     DETAILS,
     WINDOW_EXCEEDED,
     SourceList,
-    check_protocol,
     is_error,
     is_whole_message,
     only_delta,
@@ -36,6 +41,11 @@ from byok.dialects.openai_chat.chunks import (
     texts,
 )
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
+
+_OTHER_ADDRESS = (
+    "Set base_url to the address of its OpenAI-compatible API, which usually ends in "
+    "/v1."
+)
 
 
 class OpenAIAnswer(AnswerReader[ServerSentEvent]):
@@ -108,7 +118,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
 
     def _chunk(self, chunk: Any) -> None:
         if not self._spoke:
-            check_protocol(chunk)
+            check_protocol(chunk, CHAT_COMPLETIONS, _OTHER_ADDRESS)
         if not isinstance(chunk, dict):
             raise UpstreamNotJson("a part of its answer is not a JSON object.")
         if chunk.get("error") or is_error(chunk):

@@ -8,7 +8,6 @@ from byok.core.chat import Json
 from byok.core.errors import UpstreamGarbled
 from byok.core.events import Citation, FinishReason, Usage
 from byok.core.wire.json_fields import objects_in, read_text
-from byok.dialects import answer_reader
 from byok.dialects.model_facts import read_positive
 
 DETAILS = "reasoning_details"
@@ -73,10 +72,7 @@ def texts(value: Any) -> str:
     )
 
 
-# Chunks that are not chat completions: errors, and answers in another protocol.
-#
-# Errors inside a stream without an `error` field, finish reasons that are failures, and
-# answers of servers that speak another protocol at this URL.
+# Errors inside a stream without an `error` field, and finish reasons that are failures.
 
 
 # Finish reasons of answers that are not complete.
@@ -109,20 +105,6 @@ def is_error(chunk: Json) -> bool:
         return True
     words = (chunk.get("message"), chunk.get("msg"))
     return any(isinstance(word, str) and word for word in words)
-
-
-def check_protocol(chunk: Any) -> None:
-    """Check that the first chunk of an answer is not from another protocol.
-
-    Raises:
-        UpstreamGarbled: it is; the message names the protocol.
-    """
-    answer_reader.check_protocol(
-        chunk,
-        answer_reader.CHAT_COMPLETIONS,
-        "Set base_url to the address of its OpenAI-compatible API, which usually ends "
-        "in /v1.",
-    )
 
 
 # Finish reasons of Chat Completions, and which of several counts.

@@ -161,24 +161,18 @@ class ReasoningBlock:
 # signatures on in these.
 
 
-_UNSIGNED = {"extra_content": {"google": {"thought_signature": NOT_CHECKED}}}
+_EXTRA = "extra_content"
+UNSIGNED = {_EXTRA: {"google": {"thought_signature": NOT_CHECKED}}}
 
 
-def bypass_signature() -> dict[str, Any]:
-    """Return the fields of a call without a signature."""
-    return _UNSIGNED
-
-
-def bypass_details(call_id: str) -> list[dict[str, Any]]:
-    """Return the `reasoning_details` of a message whose first call has this id."""
-    entry = {
-        "type": "reasoning.encrypted",
+def _unsigned_detail(call_id: str) -> dict[str, Any]:
+    return {
+        "type": _ENCRYPTED,
         "data": NOT_CHECKED,
         "id": call_id,
         "format": "google-gemini-v1",
         "index": 0,
     }
-    return [entry]
 
 
 # Earlier reasoning in a request: what goes back to the model, and in which form.
@@ -190,9 +184,6 @@ def bypass_details(call_id: str) -> list[dict[str, Any]]:
 # between calls forget why they made them, and repeat them. Templates leave out what is
 # of an earlier turn. byok does not, because the prompt would no longer begin as the one
 # before; an API that takes no such field says so once (`remedies.py`).
-
-
-_EXTRA = "extra_content"
 
 
 def replay_of(target: Target, quirks: Quirks) -> Replay | None:
@@ -222,7 +213,7 @@ def add_reasoning(
         sent[DETAILS] = details
         wanted = wanted and replay is not None
     elif calls and quirks.details and wants_signatures(target.model):
-        sent[DETAILS] = bypass_details(calls[0]["id"])
+        sent[DETAILS] = [_unsigned_detail(calls[0]["id"])]
     if wanted:
         _add_text(sent, blocks, target, quirks, is_known=replay is not None)
     for _, data in blocks:
@@ -242,7 +233,8 @@ def _add_text(
 
     Between tags it is sent only if the model is known to want it.
     """
-    empty = _choose(target.facts.empty_reasoning, quirks.empty_reasoning)
+    known = target.facts.empty_reasoning
+    empty = quirks.empty_reasoning if known is None else known
     plain = empty or quirks.replay is not None
     before, thoughts = "", list[str]()
     for part, data in blocks:
@@ -258,18 +250,12 @@ def _add_text(
     if before:
         sent["content"] = f"{before}{sent['content'] or ''}"
     if thoughts:
-        sent["content"] = [*map(_thinking_part, thoughts), *_text(sent["content"])]
+        said = _texts(sent["content"]) if sent["content"] else []
+        parts = [{"type": "thinking", "thinking": _texts(one)} for one in thoughts]
+        sent["content"] = [*parts, *said]
     if empty and not any(sent.get(name) for name in (*REASONING_FIELDS, DETAILS)):
         sent[quirks.reasoning_field] = ""
 
 
-def _thinking_part(thought: str) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": [{"type": "text", "text": thought}]}
-
-
-def _text(content: Any) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if content else []
-
-
-def _choose(fact: bool | None, otherwise: bool) -> bool:
-    return otherwise if fact is None else fact
+def _texts(content: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}]

@@ -25,11 +25,7 @@ from byok.core.chat import (
 from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
-from byok.dialects.openai_chat.reasoning import (
-    add_reasoning,
-    bypass_signature,
-    replay_of,
-)
+from byok.dialects.openai_chat.reasoning import UNSIGNED, add_reasoning, replay_of
 from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, JsonForm, Quirks
 from byok.dialects.remedies import set_parameter
 from byok.dialects.safe_names import (
@@ -352,7 +348,7 @@ def _assistant(
     out: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         if wants_signatures(target.model) and not quirks.details:
-            calls[0] = {**bypass_signature(), **calls[0]}
+            calls[0] = {**UNSIGNED, **calls[0]}
         empty = None if quirks.null_content else ""
         out |= {"content": text or empty, "tool_calls": calls}
     add_reasoning(out, message, target, quirks)

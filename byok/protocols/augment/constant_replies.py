@@ -70,75 +70,77 @@ _SWALLOWED: Mapping[EndpointGroup, tuple[str, ...]] = {
     ),
 }
 
+# Where sources differ on a name, both are sent.
+_FIXED: Mapping[EndpointGroup, Mapping[str, Json]] = {
+    EndpointGroup.AGENTS: {
+        # byok cannot judge a call: "not safe" makes the client ask its user.
+        "/agents/check-tool-safety": {"is_safe": False},
+        "/agents/list-remote-tools": {"tools": []},
+        "/agents/run-remote-tool": {
+            "tool_output": "",
+            "tool_result_message": "byok serves no remote tools.",
+            "is_error": True,
+            "status": 0,
+        },
+        "/settings/get-tenant-tool-permissions": {
+            "tool_permissions_settings": {"rules": []}
+        },
+        "/remote-agents/list": _NO_REMOTE_AGENTS,
+        "/remote-agents/get-chat-history": {"chat_history": []},
+        "/cloud-agents/agents/list": {"agents": [], "next_page_token": ""},
+        "/cloud-agents/agents/get-messages": {"messages": []},
+        "/cloud-agents/agents/batch-get-message-counts": {"message_counts": []},
+    },
+    EndpointGroup.CONTEXT: {
+        "/agents/blob-status": {
+            "unknown_blob_names": [],
+            "nonindexed_blob_names": [],
+            "checkpoint_not_found": False,
+        },
+        "/indexed-commits/get-latest-blobset": {"blobset": None, "commit": None},
+    },
+    EndpointGroup.CHAT: {
+        "/chat/exchanges/list": {"chat_history": []},
+        "/context-canvas/list": {"canvases": [], "next_page_token": ""},
+        "/get-implicit-external-sources": {"external_source_ids": [], "sources": []},
+        "/search-external-sources": {"sources": [], "results": []},
+    },
+    EndpointGroup.ACCOUNT: {
+        "/user-secrets/list": {"secrets": []},
+        "/user-secrets/get": {"secret": None, "found": False},
+        "/get-credit-info": {
+            "usage_units_remaining": 1_000_000,
+            "is_credit_balance_low": False,
+            "display_info": {"usage_unit_display_name": "credits"},
+        },
+        "/subscription-info": {
+            "subscription": {
+                "ActiveSubscription": {
+                    "end_date": None,
+                    "usage_balance_depleted": False,
+                }
+            },
+            "feature_gating_info": {"feature_controls": []},
+        },
+        "/subscription-banner": {"banner": None},
+        "/notifications/read": {"notifications": []},
+        "/github/is-user-configured": {"is_configured": False},
+        "/github/list-repos": {"repos": []},
+        "/github/list-branches": {"branches": []},
+    },
+}
+
 QUIET: tuple[ConstantReply, ...] = (
     *(
         ConstantReply(path, _EMPTY, group)
         for group, paths in _SWALLOWED.items()
         for path in paths
     ),
-    # agents
-    # byok cannot judge a call: "not safe" makes the client ask its user.
-    ConstantReply(
-        "/agents/check-tool-safety", {"is_safe": False}, group=EndpointGroup.AGENTS
+    *(
+        ConstantReply(path, body, group)
+        for group, replies in _FIXED.items()
+        for path, body in replies.items()
     ),
-    ConstantReply(
-        "/agents/list-remote-tools", {"tools": []}, group=EndpointGroup.AGENTS
-    ),
-    ConstantReply(
-        "/agents/run-remote-tool",
-        {
-            "tool_output": "",
-            "tool_result_message": "byok serves no remote tools.",
-            "is_error": True,
-            "status": 0,
-        },
-        group=EndpointGroup.AGENTS,
-    ),
-    ConstantReply(
-        "/agents/blob-status",
-        {
-            "unknown_blob_names": [],
-            "nonindexed_blob_names": [],
-            "checkpoint_not_found": False,
-        },
-        group=EndpointGroup.CONTEXT,
-    ),
-    ConstantReply(
-        "/settings/get-tenant-tool-permissions",
-        {"tool_permissions_settings": {"rules": []}},
-        group=EndpointGroup.AGENTS,
-    ),
-    ConstantReply(
-        "/indexed-commits/get-latest-blobset",
-        {"blobset": None, "commit": None},
-        group=EndpointGroup.CONTEXT,
-    ),
-    # chat side data; where sources differ on a name, both are sent
-    ConstantReply(
-        "/chat/exchanges/list", {"chat_history": []}, group=EndpointGroup.CHAT
-    ),
-    ConstantReply(
-        "/context-canvas/list",
-        {"canvases": [], "next_page_token": ""},
-        group=EndpointGroup.CHAT,
-    ),
-    ConstantReply(
-        "/get-implicit-external-sources",
-        {"external_source_ids": [], "sources": []},
-        group=EndpointGroup.CHAT,
-    ),
-    ConstantReply(
-        "/search-external-sources",
-        {"sources": [], "results": []},
-        group=EndpointGroup.CHAT,
-    ),
-    ConstantReply("/user-secrets/list", {"secrets": []}, group=EndpointGroup.ACCOUNT),
-    ConstantReply(
-        "/user-secrets/get",
-        {"secret": None, "found": False},
-        group=EndpointGroup.ACCOUNT,
-    ),
-    # account
     ConstantReply(
         "/token",
         {
@@ -149,76 +151,13 @@ QUIET: tuple[ConstantReply, ...] = (
         },
     ),
     ConstantReply(
-        "/get-credit-info",
-        {
-            "usage_units_remaining": 1_000_000,
-            "is_credit_balance_low": False,
-            "display_info": {"usage_unit_display_name": "credits"},
-        },
-        group=EndpointGroup.ACCOUNT,
-    ),
-    ConstantReply(
-        "/subscription-info",
-        {
-            "subscription": {
-                "ActiveSubscription": {
-                    "end_date": None,
-                    "usage_balance_depleted": False,
-                }
-            },
-            "feature_gating_info": {"feature_controls": []},
-        },
-        group=EndpointGroup.ACCOUNT,
-    ),
-    ConstantReply(
-        "/subscription-banner", {"banner": None}, group=EndpointGroup.ACCOUNT
-    ),
-    ConstantReply(
-        "/notifications/read", {"notifications": []}, group=EndpointGroup.ACCOUNT
-    ),
-    # source hosting
-    ConstantReply(
-        "/github/is-user-configured",
-        {"is_configured": False},
-        group=EndpointGroup.ACCOUNT,
-    ),
-    ConstantReply("/github/list-repos", {"repos": []}, group=EndpointGroup.ACCOUNT),
-    ConstantReply(
-        "/github/list-branches", {"branches": []}, group=EndpointGroup.ACCOUNT
-    ),
-    # remote and cloud agents
-    ConstantReply("/remote-agents/list", _NO_REMOTE_AGENTS, group=EndpointGroup.AGENTS),
-    ConstantReply(
         "/remote-agents/list-stream",
         _NO_REMOTE_AGENTS,
+        EndpointGroup.AGENTS,
         stream=True,
-        group=EndpointGroup.AGENTS,
     ),
     ConstantReply(
-        "/remote-agents/agent-history-stream",
-        None,
-        stream=True,
-        group=EndpointGroup.AGENTS,
-    ),
-    ConstantReply(
-        "/remote-agents/get-chat-history",
-        {"chat_history": []},
-        group=EndpointGroup.AGENTS,
-    ),
-    ConstantReply(
-        "/cloud-agents/agents/list",
-        {"agents": [], "next_page_token": ""},
-        group=EndpointGroup.AGENTS,
-    ),
-    ConstantReply(
-        "/cloud-agents/agents/get-messages",
-        {"messages": []},
-        group=EndpointGroup.AGENTS,
-    ),
-    ConstantReply(
-        "/cloud-agents/agents/batch-get-message-counts",
-        {"message_counts": []},
-        group=EndpointGroup.AGENTS,
+        "/remote-agents/agent-history-stream", None, EndpointGroup.AGENTS, stream=True
     ),
 )
 

@@ -22,7 +22,7 @@ from byok.protocols.augment.editor_context import ShownContext
 from byok.protocols.augment.history import HistoryItem, read_exchange
 from byok.protocols.augment.tools import read_tool
 
-_NO_VALUES: Mapping[str, str] = {}
+NO_VALUES: Mapping[str, str] = {}
 _HISTORY_ROOM, _TOOLS_ROOM = 64 * 2**20, 8 * 2**20  # bytes
 
 
@@ -43,7 +43,7 @@ class Defaults(Struct, frozen=True):
     def render(
         self,
         name: str,
-        values: Mapping[str, str] = _NO_VALUES,
+        values: Mapping[str, str] = NO_VALUES,
         *,
         tools: Iterable[str] = (),
         conditions: Sequence[str] = (),

@@ -228,16 +228,13 @@ async def try_without_reasoning(prober: Prober, state: ProbeState) -> Finding:
     reasoned = any(isinstance(part, ThinkingPart) for part in state.called)
     if not reasoned:
         return Finding(SKIPPED, "no reasoning came with a call")
-    bare = tuple(_bare(part) for part in state.called if not _is_thought(part))
+    kept = (part for part in state.called if not isinstance(part, ThinkingPart))
+    bare = tuple(map(_bare, kept))
     chat = go_on(bare)
     answer = await prober.ask(chat, replay=Replay.NEVER, empty_reasoning=False)
     if answer.refusal or answer.error:
         return failure(answer, {"replay": Replay.TOOL_TURNS})
     return Finding(YES, "not needed", {}, (answer,))
-
-
-def _is_thought(part: Part) -> bool:
-    return isinstance(part, ThinkingPart)
 
 
 def _bare(part: Part) -> Part:

@@ -113,9 +113,7 @@ def export_profile(vendor: str, model: str, profile: Profile) -> Json:
     `vendor` is a preset's name, or openai_compatible.
     """
     report = profile.report
-    known = {
-        n: v for n in ("date", "byok", "dialect") if isinstance(v := report.get(n), str)
-    }
+    known = {name: v for name in _NAMED if isinstance(v := report.get(name), str)}
     cases = [to_builtins(result) for result in read_results(report)]
     for case in cases:
         del case["facts"]

@@ -70,22 +70,26 @@ from byok.upstream.toolcalls.repair import (
 _LONGEST_NAME = 64
 
 
+def _list_tools(names: Iterable[str]) -> str:
+    """Name each tool once; a name may be empty."""
+    return ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
+
+
 def incomplete_notice(names: Iterable[str]) -> Notice:
-    """Return the sentence about calls that were cut; a name may be empty."""
-    tools = ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
+    """Return the sentence about calls that were cut."""
     return Notice(
-        f"The model's call of {tools} was incomplete and was not passed on; "
-        "ask it to try again.",
+        f"The model's call of {_list_tools(names)} was incomplete and was not passed "
+        "on; ask it to try again.",
         "tool_call_incomplete",
     )
 
 
 def cut_notice(names: Iterable[str]) -> Notice:
     """Return the sentence about calls that the output limit cut."""
-    tools = ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
     return Notice(
-        f"The model reached its output limit in its call of {tools}, so none of its "
-        "calls was passed on; ask it for less at once, or raise max_tokens.",
+        f"The model reached its output limit in its call of {_list_tools(names)}, so "
+        "none of its calls was passed on; ask it for less at once, or raise "
+        "max_tokens.",
         "tool_call_incomplete",
     )
 

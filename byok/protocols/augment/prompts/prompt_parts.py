@@ -12,10 +12,9 @@ from byok.protocols.augment.body import objects
 from byok.protocols.augment.frames import read_guides
 from byok.protocols.augment.history import read_exchange
 from byok.protocols.augment.nodes import fence_code
-from byok.protocols.augment.reply_job import Defaults
+from byok.protocols.augment.reply_job import NO_VALUES, Defaults
 
 LOW = 0.2  # temperature: these answers must be right, not creative
-_NO_VALUES: Mapping[str, str] = {}
 _MAX_EXCHANGES = 10
 _MAX_SAID = 2000
 NOTHING = ChatRequest(())
@@ -26,7 +25,7 @@ def question(
     defaults: Defaults,
     prompt: str,
     blocks: Iterable[str],
-    values: Mapping[str, str] = _NO_VALUES,
+    values: Mapping[str, str] = NO_VALUES,
     conditions: Sequence[str] = (),
     *,
     whole: bool = False,
