@@ -242,12 +242,6 @@ class Module:
                 case _:
                     pass
 
-    def all_texts(self) -> Iterator[str]:
-        """Give every text that stands in the module."""
-        for node in self.nodes:
-            if isinstance(node, ast.expr) and (text := write_template(node)):
-                yield text
-
 
 @cache
 def error_classes() -> set[str]:
@@ -289,22 +283,28 @@ def sources() -> list[tuple[Path, str]]:
     """Return all files of byok, and those of typer, which has texts of its own."""
     folders = (SOURCES / "cli", SOURCES, Path(typer.__file__).parent)
     paths = (path for folder in folders for path in folder.rglob("*.py"))
-    return [(path, path.read_text("utf-8")) for path in paths]
+    return [(path, letters_of(path.read_text("utf-8"))) for path in paths]
+
+
+def letters_of(source: str) -> str:
+    """Return a source without all that may stand between the letters of a text."""
+    return re.sub(r"""\\n|["']\s+f?["']|\W""", "", source)
 
 
 @cache
 def parts_in(path: Path) -> set[str]:
     """Return all texts of a file, with their sentences and clauses."""
-    texts = map(cut, Module(path).all_texts())
-    parts = {part for text in texts for part in parts_of(text)}
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    texts = (write_template(node) for node in nodes if isinstance(node, ast.expr))
+    parts = {part for text in texts if text for part in parts_of(cut(text))}
     return parts | {f"{part}." for part in parts}
 
 
 def stands_in_sources(text: str) -> bool:
     """Tell whether a text of a catalogue, or a text with it as a part, is there."""
-    words = re.findall(r"\w{3,}", text)
+    pieces = [letters_of(piece) for piece in text.split("{}")]
     return any(
-        all(word in source for word in words) and text in parts_in(path)
+        all(piece in source for piece in pieces) and text in parts_in(path)
         for path, source in sources()
     )
 
