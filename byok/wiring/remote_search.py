@@ -7,7 +7,7 @@ from byok.core.redact import Redactor
 from byok.core.urls import host_of, is_loopback
 from byok.search.remote.remote_search import RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer
-from byok.search.remote.zoekt import Zoekt
+from byok.search.remote.zoekt import search_zoekt
 from byok.search.vectors.consent import Consent
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
@@ -43,6 +43,6 @@ def make_remote_search(
         scheme=own.token_scheme,
         headers=own.headers,
     )
-    return RemoteSearch(
-        place, Zoekt(server), partial(Consent, paths.search_consent), redactor
-    )
+    search = partial(search_zoekt, server)
+    consent = partial(Consent, paths.search_consent)
+    return RemoteSearch(place, search, consent, redactor)

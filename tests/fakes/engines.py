@@ -133,6 +133,16 @@ async def complete(made: ContextEngine) -> None:
     )
 
 
+@asynccontextmanager
+async def indexed(
+    folder: Path, *roots: Path, workers: InlineWorkers | None = None, **options: Any
+) -> AsyncIterator[ContextEngine]:
+    """Open an engine, and wait until everything is searchable."""
+    async with engine(folder, *roots, workers=workers, **options) as made:
+        await complete(made)
+        yield made
+
+
 def note_parsing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return a list that tells of each question whether the event loop waited."""
     blocked: list[bool] = []

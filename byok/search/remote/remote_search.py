@@ -72,19 +72,19 @@ class RemoteSearch:
     def __init__(
         self,
         place: RemotePlace,
-        server: SearchServer,
+        search: SearchServer,
         consent: Callable[[], Consent],
         redact: Callable[[str], str],
         *,
         pause: Pause | None = None,
         seconds: float = SECONDS,
     ) -> None:
-        """Take the server; `consent` reads what the user confirmed, for each question.
+        """Take what asks; `consent` reads what the user confirmed, for each question.
 
         `redact` removes the user's own keys.
         """
         self.place = place
-        self._server = server
+        self._search = search
         self._consent = consent
         self._redact = redact
         self._pause = pause or Pause(f"the search server {place.host}")
@@ -129,7 +129,7 @@ class RemoteSearch:
         if self._pause.seconds:
             return self._without()
         self._asked += 1
-        found = await self._server.search(asked.terms, asked.names, _FILES)
+        found = await self._search(asked.terms, asked.names, _FILES)
         self._pause.end()
         self._answered += 1
         here = {name for root in roots if (name := self._names[root])}

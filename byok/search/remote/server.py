@@ -7,8 +7,8 @@ shown, as local ones are.
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import httpx
 import orjson
@@ -58,19 +58,11 @@ class RemoteFile(NamedTuple):
         return f"{self.path} (repository {self.repository}, revision {revision})"
 
 
-class SearchServer(Protocol):
-    """A server that searches the code of an organisation."""
-
-    async def search(
-        self, terms: Sequence[str], paths: Sequence[str], limit: int
-    ) -> list[RemoteFile]:
-        """Return the best files with some of these parts of words, best first.
-
-        `paths` are names of files that count, too.
-
-        Raises:
-            ByokError: there is no usable answer.
-        """
+# Asks a server for the best files, best first: that have some parts of words, or names
+# that count, too, and how many. Raises a ByokError if there is no usable answer.
+SearchServer: TypeAlias = Callable[
+    [Sequence[str], Sequence[str], int], Awaitable[list[RemoteFile]]
+]
 
 
 def check_file(file: RemoteFile) -> RemoteFile | None:

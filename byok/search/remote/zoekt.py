@@ -22,18 +22,12 @@ _MOST_PIECES = 5  # of a file
 _MOST_CHARACTERS = 16 * 1024  # of a piece
 
 
-class Zoekt:
-    """A Zoekt server; a `SearchServer`."""
-
-    def __init__(self, server: JsonServer) -> None:
-        self._server = server
-
-    async def search(
-        self, terms: Sequence[str], paths: Sequence[str], limit: int
-    ) -> list[RemoteFile]:
-        """See SearchServer.search."""
-        answer = await self._server.post(_PATH, write_request(terms, paths, limit))
-        return read_answer(answer)[:limit]
+async def search_zoekt(
+    server: JsonServer, terms: Sequence[str], paths: Sequence[str], limit: int
+) -> list[RemoteFile]:
+    """Ask a Zoekt server; a `SearchServer` once it is known which."""
+    answer = await server.post(_PATH, write_request(terms, paths, limit))
+    return read_answer(answer)[:limit]
 
 
 def write_request(

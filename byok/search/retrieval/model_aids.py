@@ -78,29 +78,18 @@ class VectorSearch(Protocol):
         """
 
 
-class Translate(Protocol):
-    """Asks a model for a question in English."""
-
-    async def __call__(self, question: str, query: "Query") -> "Query":
-        """Return the query with English terms; the same if no model answers in time."""
-
+# Gives a query with English terms for a question, the same if no model answers in time.
+Translate: TypeAlias = Callable[[str, "Query"], Awaitable["Query"]]
 
 # Gives the lines of a ranked file's best chunks, best chunk first, with secrets masked;
 # none if they cannot be had. It blocks.
 ReadChunks: TypeAlias = Callable[["RankedFile"], Sequence[Sequence[str]]]
 
 
-class Rerank(Protocol):
-    """Asks a model for the order of the best files."""
-
-    async def __call__(
-        self,
-        question: str,
-        query: "Query",
-        files: "Sequence[RankedFile]",
-        read: ReadChunks,
-    ) -> "list[RankedFile]":
-        """Return the same files in a better order, or as they are; never raises."""
+# Gives the same files in a better order for a question, or as they are; never raises.
+Rerank: TypeAlias = Callable[
+    [str, "Query", Sequence["RankedFile"], ReadChunks], Awaitable[list["RankedFile"]]
+]
 
 
 class RemoteAnswer(Protocol):

@@ -266,7 +266,7 @@ class ModelRerank:
         files: Sequence[RankedFile],
         read: ReadChunks,
     ) -> list[RankedFile]:
-        """Return the files in another order, or as they are; see `Rerank`."""
+        """Return the files in another order, or as they are."""
         listed = files[:MOST]
         is_clear = len(listed) < 2 or query.identifier
         if is_clear or not self._rest.is_over:

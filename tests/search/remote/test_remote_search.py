@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from byok.core.code_query import (
 from byok.core.redact import Redactor
 from byok.search.remote.remote_search import RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer
-from byok.search.remote.zoekt import Zoekt
+from byok.search.remote.zoekt import search_zoekt
 from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.passages import PassageFinder
 from byok.search.retrieval.retriever import Retriever
@@ -28,7 +29,11 @@ from byok.search.retrieval.ripgrep import Ripgrep
 from byok.search.vectors.consent import Consent
 from byok.search.vectors.team.server import Pause
 from byok.upstream.transport import Route, Transports
-from tests.fakes.engines import complete, engine, project
+from tests.fakes.engines import (
+    complete,
+    indexed,
+    project,
+)
 from tests.fakes.project import git
 from tests.fakes.zoekt_server import REVISION, Token, ZoektServer, found
 
@@ -67,14 +72,13 @@ async def asking(
         Consent(folder / "search.json").give(HOST, "")
     remote = RemoteSearch(
         RemotePlace(server.url, HOST, is_local=False),
-        Zoekt(http),
+        partial(search_zoekt, http),
         lambda: Consent(folder / "search.json"),
         Redactor(),
         pause=Pause("it", clock=clock, draw=lambda: 1.0),
         seconds=seconds,
     )
-    async with engine(folder / "e", *roots) as made:
-        await complete(made)
+    async with indexed(folder / "e", *roots) as made:
         aids = ModelAids(remote=remote)
         ripgrep = Ripgrep(lambda: None)
         retriever = Retriever(made, ripgrep, SearchMode.INDEX, lambda: aids)

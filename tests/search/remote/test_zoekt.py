@@ -1,7 +1,7 @@
 """What a Zoekt server is sent, and what is believed of its answers."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.errors import UpstreamError, UpstreamGarbled
-from byok.search.remote.server import JsonServer
-from byok.search.remote.zoekt import Zoekt, read_answer
+from byok.search.remote.server import JsonServer, SearchServer
+from byok.search.remote.zoekt import read_answer, search_zoekt
 from byok.upstream.transport import Route, Transports
 from tests.fakes.zoekt_server import (
     REVISION,
@@ -25,20 +25,13 @@ from tests.fakes.zoekt_server import (
 GOOD = found("github.com/jd/tenacity", "tenacity/wait.py", "def wait():\n    pass\n")
 
 
-@pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
-
-
 def zoekt(
     server: ZoektServer, transports: Transports, token: Token | None = None, **own: Any
-) -> Zoekt:
+) -> SearchServer:
     http = JsonServer(
         server.url, lambda: transports.by(Route()), token or Token(), **own
     )
-    return Zoekt(http)
+    return partial(search_zoekt, http)
 
 
 async def test_a_question_is_one_request_with_the_users_token_and_headers(
@@ -48,7 +41,7 @@ async def test_a_question_is_one_request_with_the_users_token_and_headers(
         server.token, server.headers = "token s3cret-token", {"X-Org": "a"}
         token = Token("s3cret-token")
         own = zoekt(server, transports, token, scheme="token", headers={"X-Org": "a"})
-        [file] = await own.search(["retr", "wait"], ["wait.py"], 40)
+        [file] = await own(["retr", "wait"], ["wait.py"], 40)
     assert server.asked == ['case:no ("retr" or "wait" or file:wait[.]py)']
     assert (file.repository, file.revision, file.path) == (
         "github.com/jd/tenacity", REVISION, "tenacity/wait.py",
@@ -66,9 +59,9 @@ async def test_a_keyring_that_asks_the_user_is_asked_once(
         token.ready.clear()
         own = zoekt(server, transports, token)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(own.search(["retr"], [], 40), 0.05)
+            await asyncio.wait_for(own(["retr"], [], 40), 0.05)
         token.ready.set()
-        assert await own.search(["retr"], [], 40)
+        assert await own(["retr"], [], 40)
     assert token.looked_up <= 2
 
 
@@ -117,7 +110,7 @@ async def test_what_is_no_answer_is_an_error(
         token = Token("s3cret-token")
         server.headers = {"Authorization": "Bearer s3cret-token"}
         with pytest.raises(UpstreamError) as raised:
-            await zoekt(server, transports, token).search(["retr"], [], 40)
+            await zoekt(server, transports, token)(["retr"], [], 40)
     assert "s3cret" not in raised.value.log_text
     assert len(server.received) == 1  # so no redirect was followed
 
@@ -127,7 +120,7 @@ async def test_a_refused_token_is_looked_up_again(transports: Transports) -> Non
         server.token = "Bearer s3cret-token"
         token = Token("an-old-token")
         with pytest.raises(UpstreamError):
-            await zoekt(server, transports, token).search(["retr"], [], 40)
+            await zoekt(server, transports, token)(["retr"], [], 40)
         assert token.forgotten
 
 
