@@ -17,7 +17,10 @@ from byok.search.index.files.ignore import rules_of
 from byok.search.index.files.scan import Counters, walk
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.types import FoundFile, IndexOptions, blob_name
-from tests.fakes.engines import complete, engine, written
+from tests.fakes.engines import (
+    indexed,
+    written,
+)
 from tests.fakes.project import Repository
 
 _NEVER = 1e9  # seconds
@@ -197,8 +200,7 @@ async def storm(folder: Path, steps: int, seed: int, looks: int) -> None:
     """Make so many changes, with some looks at what is known."""
     root = folder.resolve() / "storm"
     blowing = Storm(root, folder / "outside", seed)
-    async with engine(folder / "data", root, compare_seconds=_NEVER) as made:
-        await complete(made)
+    async with indexed(folder / "data", root, compare_seconds=_NEVER) as made:
         for number in range(steps):
             blowing.step()
             if blowing.rng.random() < 0.1:
@@ -221,8 +223,7 @@ async def packages(folder: Path, count: int) -> None:
     (root / "current").symlink_to("packages/p0")
     (root / "packages/p1/up").symlink_to("../..")
     (root / "packages/p2/out").symlink_to(folder)
-    async with engine(folder / "data", root, compare_seconds=_NEVER) as made:
-        await complete(made)
+    async with indexed(folder / "data", root, compare_seconds=_NEVER) as made:
         for n in range(count):
             path = f"packages/p{n}/src/index.ts"
             (root / path).write_text(f"export function edited{n}() {{}}\n")

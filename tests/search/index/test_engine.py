@@ -33,6 +33,7 @@ from tests.fakes.engines import (
     InlineWorkers,
     complete,
     engine,
+    indexed,
     project,
     until,
     written,
@@ -61,12 +62,10 @@ def found(made: ContextEngine, path: str) -> str | None:
 async def test_engine_restart_reads_no_unchanged_file(
     tmp_path: Path, root: Path
 ) -> None:
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         await until(lambda: not made.indexer.open_tasks)
     workers = InlineWorkers()
-    async with engine(tmp_path / "e", root, workers=workers) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, workers=workers) as made:
         [space] = made.workspaces
         assert space.counters.mtime_hits == 2
         assert (found(made, "a.py") or "").startswith("def lion")
@@ -133,8 +132,7 @@ async def test_engine_follows_two_workspaces_of_one_name_and_a_nested_one(
     tmp_path: Path, root: Path
 ) -> None:
     twin = project(tmp_path / "other" / "p", a__py="def lion(): pass\n")
-    async with engine(tmp_path / "e", root, twin, root / "src") as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, twin, root / "src") as made:
         assert len({space.label for space in made.workspaces}) == 3
         assert [sorted(space.paths()) for space in made.workspaces] == [
             ["a.py", "src/b.py"],
@@ -152,8 +150,7 @@ async def test_engine_rebuild_answers_from_the_old_index(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
-    async with engine(tmp_path / "e", root, workers=workers) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, workers=workers) as made:
         [space] = made.workspaces
         stale = replace(prepare("a.py", (root / "a.py").read_bytes()), path_terms="zzz")
         blob_id = space.blob_of("a.py") or 0
@@ -179,8 +176,7 @@ async def test_engine_rebuild_without_room_for_two_keeps_the_old_index(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
-    async with engine(tmp_path / "e", root, workers=workers) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, workers=workers) as made:
         made.store.spare = 2**60
         workers.prepared.clear()
         with pytest.raises(NotReady) as raised:
@@ -192,15 +188,13 @@ async def test_engine_rebuild_without_room_for_two_keeps_the_old_index(
 async def test_engine_rebuild_mends_an_index_whose_folder_vanished(
     tmp_path: Path, root: Path
 ) -> None:
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         shutil.rmtree(tmp_path / "e" / "index")
         await made.rebuild()
         await complete(made)
         assert (found(made, "a.py") or "").startswith("def lion")
         assert made.store.index.chunks
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         assert made.store.index.chunks
 
 
@@ -239,8 +233,7 @@ async def test_engine_close_is_quick_and_leaves_no_thread(
 async def test_engine_forgets_what_nobody_used_for_a_month(
     tmp_path: Path, root: Path
 ) -> None:
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         await asyncio.wrap_future(
             made.store.change(lambda db: db.execute("UPDATE workspace SET used = 1"))
         )
@@ -253,8 +246,7 @@ async def test_engine_forgets_what_nobody_used_for_a_month(
 async def test_engine_finishes_the_work_of_a_caller_that_was_cancelled(
     tmp_path: Path, root: Path, steps: int
 ) -> None:
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         for change in (made.rebuild(), made.remove(root)):
             task = asyncio.ensure_future(change)
             for _ in range(steps):
@@ -288,17 +280,15 @@ async def test_engine_tries_what_crashed_a_parser_again_at_the_next_start(
     tmp_path: Path, root: Path
 ) -> None:
     """A file never loses its definitions for good."""
-    async with engine(tmp_path / "e", root, workers=Dying()) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, workers=Dying()):
+        pass
     workers = Dying()
-    async with engine(tmp_path / "e", root, workers=workers) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, workers=workers):
         assert sorted(workers.prepared) == ["a.py", "src/b.py"]
         assert workers.spared == []
     for tried in (["a.py", "src/b.py"], []):
         well = InlineWorkers()
-        async with engine(tmp_path / "e", root, workers=well) as made:
-            await complete(made)
+        async with indexed(tmp_path / "e", root, workers=well):
             assert sorted(well.prepared) == tried
 
 
@@ -307,8 +297,7 @@ async def test_engine_rebuild_does_not_parse_again_what_crashed_a_parser(
     tmp_path: Path, root: Path
 ) -> None:
     workers = Dying()
-    async with engine(tmp_path / "e", root, workers=workers) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, workers=workers) as made:
         assert workers.spared == []
         await made.rebuild()
         await complete(made)
@@ -411,8 +400,7 @@ async def test_outdated_index_is_continued_by_the_next_start(
         )
     for expected in (["a.py"], [], []):
         workers = InlineWorkers()
-        async with engine(tmp_path / "e", lion_root, workers=workers) as made:
-            await complete(made)
+        async with indexed(tmp_path / "e", lion_root, workers=workers) as made:
             assert workers.prepared == expected
     with closing(sqlite3.connect(tmp_path / "e" / "data.db")) as db:
         row = db.execute("SELECT value FROM meta WHERE key = 'index_version'")
@@ -422,14 +410,13 @@ async def test_outdated_index_is_continued_by_the_next_start(
 async def test_outdated_index_stays_without_room_for_a_new_one(
     tmp_path: Path, lion_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with engine(tmp_path / "e", lion_root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", lion_root):
+        pass
     age(tmp_path / "e")
     defaults = Store.__init__.__kwdefaults__ or {}
     monkeypatch.setitem(defaults, "spare", 2**60)
     workers = InlineWorkers()
-    async with engine(tmp_path / "e", lion_root, workers=workers) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", lion_root, workers=workers) as made:
         assert workers.prepared == []
         assert finds(made, "lion") == 1
 
@@ -442,8 +429,7 @@ async def test_contents_come_from_the_file_while_it_is_that_version(
 ) -> None:
     root = tmp_path / "project"
     written(root, {"a.py": "one\ntwo\n"})
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         [space] = made.workspaces
         [entry] = made.contents.entries(space.ids()).values()
         assert (entry.path, len(entry.spans)) == ("a.py", 1)

@@ -9,7 +9,10 @@ import pytest
 from byok.core.errors import BadRequest
 from byok.search.index.report import SkippedFiles, find_skipped, why
 from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
-from tests.fakes.engines import complete, engine, written
+from tests.fakes.engines import (
+    indexed,
+    written,
+)
 
 
 async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
@@ -31,8 +34,7 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
         "x" * 5000: ("not there", None, False),
         "folder": ("skipped", SkipReason.LINK, True),
     }
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         told = {
             path: why(made.workspaces, made.store, root / path) for path in expected
         }
@@ -48,8 +50,7 @@ async def test_report_does_not_call_a_file_waiting_that_the_scan_leaves_out(
     root = tmp_path / "project"
     written(root, {"big.py": "x" * (MAX_BYTES + 1)})
     os.mkfifo(root / "pipe.py")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         told = [
             why(made.workspaces, made.store, root / path)[:2]
             for path in ("big.py", "pipe.py", "big.py/x.py")
@@ -66,8 +67,7 @@ async def test_report_of_nested_workspaces_is_that_of_the_inner_one(
 ) -> None:
     root = tmp_path / "project"
     written(root, {"in/a.py": "x = 1\n", ".gitignore": "in/\n"})
-    async with engine(tmp_path / "e", root, root / "in") as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root, root / "in") as made:
         found = why(made.workspaces, made.store, root / "in/a.py")
     assert found.what == "indexed"
 
@@ -78,8 +78,7 @@ async def test_report_names_what_does_not_count_of_an_ignore_file(
 ) -> None:
     root = tmp_path / "project"
     written(root, {"a/b.py": "x = 1\n", "a/.gitignore": "[[:nope:]]\n", "c.py": "y"})
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         below = why(made.workspaces, made.store, root / "a/b.py")
         beside = why(made.workspaces, made.store, root / "c.py")
     assert below.what == beside.what == "indexed"
@@ -103,8 +102,7 @@ async def test_each_reason_is_counted_and_a_folder_that_is_left_out_once(
     tmp_path: Path,
 ) -> None:
     make(root := tmp_path / "project")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         found = find_skipped(made.workspaces[0], made.store)
     assert found.whole
     assert found.counts == {
@@ -121,8 +119,7 @@ async def test_each_reason_is_counted_and_a_folder_that_is_left_out_once(
 
 async def test_the_files_of_one_reason_come_page_by_page(tmp_path: Path) -> None:
     make(root := tmp_path / "project")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
 
         def page(offset: int) -> SkippedFiles:
             return find_skipped(
@@ -143,8 +140,7 @@ async def test_the_files_of_one_reason_come_page_by_page(tmp_path: Path) -> None
 async def test_a_walk_that_takes_too_long_ends_and_says_so(tmp_path: Path) -> None:
     make(root := tmp_path / "project")
     times: Iterator[float] = iter([0.0, 10.0])
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         found = find_skipped(
             made.workspaces[0], made.store, seconds=4, clock=lambda: next(times)
         )

@@ -15,7 +15,10 @@ from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.query import parse_query
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import Ripgrep
-from tests.fakes.engines import complete, engine, written
+from tests.fakes.engines import (
+    indexed,
+    written,
+)
 
 KEY = "sk-" + "a8Kd93jf02LsmQ7xZv41PwRt65YbNh8C"
 FILLER = ", ".join(f"cell_{n}: {n}" for n in range(500))  # 7,000 characters
@@ -84,8 +87,7 @@ def test_a_text_search_shows_parts_of_words() -> None:
 async def lines_of(tmp_path: Path, text: str, question: str, most: int = 12) -> object:
     """Return the lines shown of the only file, found by a question."""
     root = written(tmp_path / "project", {"a.py": text})
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         retriever = Retriever(made, Ripgrep(lambda: None), aids=ModelAids)
         found = await retriever.search(question, 1, [str(root)], lines=most)
         without = await retriever.search(question, 1, [str(root)])

@@ -7,7 +7,10 @@ import pytest
 from byok.search.retrieval.formats import named_formats
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import Ripgrep
-from tests.fakes.engines import complete, engine, project
+from tests.fakes.engines import (
+    indexed,
+    project,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +72,7 @@ async def test_a_file_of_the_format_comes_before_code_about_it(tmp_path: Path) -
         ),
         Dockerfile="FROM debian\nRUN apt-get install -y worker\n",
     )
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         retriever = Retriever(made, Ripgrep(lambda: None))
         found = [
             [hit["path"] for hit in (await retriever.search(question))["hits"]]

@@ -25,7 +25,14 @@ from byok.search.retrieval.passages import PassageFinder
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
 from byok.search.retrieval.scope import Scope
-from tests.fakes.engines import FakeVectors, complete, engine, note_parsing, project
+from tests.fakes.engines import (
+    FakeVectors,
+    complete,
+    engine,
+    indexed,
+    note_parsing,
+    project,
+)
 
 LION = "def feed_lion():\n    return 'meat'\n"
 BEAR = "def feed_bear():\n    return 'honey'\n"
@@ -123,8 +130,7 @@ async def test_passages_report_unknown_names_once_and_known_ones_never(
 
 async def test_passages_request_a_file_that_changed_on_disk(tmp_path: Path) -> None:
     root = project(tmp_path / "zoo", lion__py=LION)
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         [space] = made.workspaces
         [blob_id] = space.ids()
         names = made.contents.names_of([blob_id], [])

@@ -16,7 +16,11 @@ from byok.search.retrieval.rank import FileEntry, RankedFile, Reasons
 from byok.search.retrieval.ranker import HistorySignals, JoinedSignals, Ranker, fuse
 from byok.search.retrieval.retriever import rank_commits, render_commits
 from byok.search.retrieval.scope import select_scope
-from tests.fakes.engines import FakeVectors, complete, engine, project
+from tests.fakes.engines import (
+    FakeVectors,
+    indexed,
+    project,
+)
 from tests.fakes.project import history
 
 
@@ -27,8 +31,7 @@ async def test_ranker_finds_who_defines_an_identifier(tmp_path: Path) -> None:
         beasts__py="class Lion:\n    pass\n",
         words__py="def lions(): pass\n",
     )
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         scope = await select_scope(made, BlobNames(), [])
         ranker = Ranker(made)
         for asked, path in (
@@ -47,8 +50,7 @@ async def test_ranker_finds_who_defines_an_identifier(tmp_path: Path) -> None:
 async def test_ranker_ignores_what_very_many_files_define(tmp_path: Path) -> None:
     functions = {f"f{n:03}__py": f"def run(): return {n}\n" for n in range(99)}
     root = project(tmp_path / "zoo", type__py="class run: pass\n", **functions)
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         scope = await select_scope(made, BlobNames(), [])
         found = Ranker(made).rank_by_words(parse_query("run"), scope).files
     assert [f.path for f in found if f.reasons.definition] == ["type.py"]
@@ -56,8 +58,7 @@ async def test_ranker_ignores_what_very_many_files_define(tmp_path: Path) -> Non
 
 async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
     root = project(tmp_path / "zoo", lion__py="lion", cat__py="cat")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         scope = await select_scope(made, BlobNames(), [])
         lion, cat = scope.blob_of("lion.py"), scope.blob_of("cat.py")
         assert lion
@@ -82,8 +83,7 @@ async def test_without_a_vector_words_alone_answer(
     tmp_path: Path, question: str
 ) -> None:
     root = project(tmp_path / "zoo", lion__py="lion", cat__py="cat")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         scope = await select_scope(made, BlobNames(), [])
         query = parse_query(question)
         plain = await Ranker(made).rank(question, query, scope)
@@ -109,8 +109,7 @@ async def test_a_vector_is_asked_for_a_question_that_says_something(
     tmp_path: Path, question: str, *, asked: bool
 ) -> None:
     root = project(tmp_path / "zoo", lion__py="lion")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         scope = await select_scope(made, BlobNames(), [])
         vectors = FakeVectors([])
         await Ranker(made, lambda: ModelAids(vectors=vectors)).rank(

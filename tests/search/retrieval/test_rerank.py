@@ -218,13 +218,6 @@ async def test_code_that_speaks_to_the_model_changes_no_more_than_the_order(
 
 
 @pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 async def fake() -> AsyncIterator[FakeUpstream]:
     async with FakeUpstream() as made:
         made.reply = by_http

@@ -47,13 +47,6 @@ async def server() -> AsyncIterator[EmbeddingServer]:
         yield server
 
 
-@pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
-
-
 def allow() -> None:
     """Let everything be sent."""
 

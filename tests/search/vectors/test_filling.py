@@ -14,7 +14,12 @@ from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import ChunkText, key_of
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState
-from tests.fakes.engines import complete, engine, until, written
+from tests.fakes.engines import (
+    complete,
+    indexed,
+    until,
+    written,
+)
 from tests.fakes.vectors import FakeEmbedder, vector
 
 
@@ -65,8 +70,7 @@ async def running(
 
     root = folder / "root"
     root.mkdir(exist_ok=True)
-    async with engine(folder / "data", root, poll_seconds=0.05) as made:
-        await complete(made)
+    async with indexed(folder / "data", root, poll_seconds=0.05) as made:
         store = VectorStore(folder / "data" / "vectors.db", made.store.database.path)
         filling = Filling(
             store, made, used, texts_of=texts_of, sleep=sleep, probe_every=4

@@ -10,7 +10,10 @@ from byok.search.index.types import Span
 from byok.search.vectors.filling import group, read_texts
 from byok.search.vectors.recipe import LONGEST, is_embedded, key_of, texts_of
 from byok.search.vectors.store.listings import ListedBlob
-from tests.fakes.engines import complete, engine, project
+from tests.fakes.engines import (
+    indexed,
+    project,
+)
 
 _PYTHON = """\
 import json
@@ -177,8 +180,7 @@ def test_groups_are_bounded_by_blobs_and_by_chunks(
 
 async def test_texts_of_blobs_that_can_be_read(tmp_path: Path) -> None:
     root = project(tmp_path / "root", a__py="def alpha(): pass\n", b__py="beta = 1\n")
-    async with engine(tmp_path / "data", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "data", root) as made:
         with made.store.reading() as db:
             rows = db.execute("SELECT id, path, spans FROM blob ORDER BY path")
             one, other = [ListedBlob(*row) for row in rows]

@@ -19,7 +19,11 @@ from byok.search.vectors.recipe import count_chunks
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import EmbeddingState, EmbeddingTarget
 from byok.upstream.transport import Route, Transports
-from tests.fakes.engines import complete, engine, project, until
+from tests.fakes.engines import (
+    indexed,
+    project,
+    until,
+)
 from tests.fakes.vectors import FAR, LOCAL, InnerModel
 
 
@@ -42,8 +46,7 @@ async def index(
 ) -> AsyncIterator[ContextEngine]:
     """An index of two files that the service is told of."""
     root = project(tmp_path / "zoo", lion__py="def lion(): pass", cat__py="cat = 1")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         await service.open(made)
         try:
             yield made
@@ -270,8 +273,7 @@ async def test_chunks_of_code_and_configuration_are_counted(tmp_path: Path) -> N
         README__md="lion\n",
         empty__py="",
     )
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         lion = made.contents.entries(made.workspaces[0].ids())
         spans = [len(e.spans) for e in lion.values() if e.path != "README.md"]
         assert sum(spans) > 2

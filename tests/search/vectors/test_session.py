@@ -19,7 +19,12 @@ from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import QuestionVectors, Session, open_session
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus, SpaceName
-from tests.fakes.engines import complete, engine, project, until
+from tests.fakes.engines import (
+    engine,
+    indexed,
+    project,
+    until,
+)
 from tests.fakes.vectors import InnerModel
 
 if TYPE_CHECKING:
@@ -33,8 +38,7 @@ async def filled(
     """A session over an index of two files that is filled."""
     root = project(tmp_path / "zoo", lion__py="def lion(): pass", cat__py="cat = 1")
     files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", root) as made:
         session = open_session(*files, made, model, None)
         session.start(paused=False)
         await reaches(session, EmbeddingState.COMPLETE)

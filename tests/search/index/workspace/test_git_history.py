@@ -29,7 +29,11 @@ from byok.search.index.workspace.git_history import (
     repository_name,
 )
 from tests.fakes.clock import check_linear
-from tests.fakes.engines import complete, engine, until
+from tests.fakes.engines import (
+    engine,
+    indexed,
+    until,
+)
 from tests.fakes.project import Repository
 
 
@@ -433,8 +437,7 @@ async def test_a_question_knows_the_newest_commit_of_any_work_tree(
 ) -> None:
     made.git("worktree", "add", "-q", "../tree")
     root = (made.root / place).resolve()
-    async with engine(tmp_path / "data", root) as opened:
-        await complete(opened)
+    async with indexed(tmp_path / "data", root) as opened:
         [space] = opened.workspaces
         await until(lambda: opened.history_of(space) is not None)
         newest = Repository(root).commit("two", "b.py")
@@ -452,8 +455,7 @@ async def test_commits_of_a_repository_that_is_made_later_are_found(
 ) -> None:
     root = made.root / "pkg"
     (made.root / ".git").rename(tmp_path / "away")
-    async with engine(tmp_path / "data", root) as opened:
-        await complete(opened)
+    async with indexed(tmp_path / "data", root) as opened:
         [space] = opened.workspaces
         commits = opened._syncs[space.id].commits
         await until(lambda: commits._marks is not None)

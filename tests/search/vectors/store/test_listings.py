@@ -1,8 +1,5 @@
 """What is to have a vector: the order, and blobs that are gone or other ones now."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from byok.search.index.store.schema import TO_INDEX, TO_REMOVE
@@ -10,18 +7,6 @@ from byok.search.vectors.recipe import is_embedded
 from byok.search.vectors.store import listings
 from byok.search.vectors.store.database import VectorDatabase
 from tests.fakes.vectors import Rows, keys
-
-
-@pytest.fixture
-def rows(tmp_path: Path) -> Rows:
-    return Rows(tmp_path / "data.db")
-
-
-@pytest.fixture
-def connection(tmp_path: Path, rows: Rows) -> Iterator[VectorDatabase]:
-    made = VectorDatabase(tmp_path / "vectors.db", rows.path)
-    yield made
-    made.close()
 
 
 def look(connection: VectorDatabase, recipe: str = "1") -> int:

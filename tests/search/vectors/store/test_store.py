@@ -26,11 +26,6 @@ from tests.fakes.vectors import SPACE, Rows, keys, probe, vector, vectors
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Rows:
-    return Rows(tmp_path / "data.db")
-
-
-@pytest.fixture
 def store(tmp_path: Path, rows: Rows) -> Iterator[VectorStore]:
     made = VectorStore(tmp_path / "vectors.db", rows.path)
     yield made
@@ -244,13 +239,6 @@ def test_rows_that_byok_never_wrote_are_an_error_of_byok(
 
 
 # Spaces: a model is known by its name and by its vector of the probe text
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
-    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
-    yield made
-    made.close()
 
 
 def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:

@@ -1,22 +1,10 @@
 """What is no longer needed goes, step by step and not too early."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from byok.search.vectors.numeric import quantise
 from byok.search.vectors.store import database, store
 from byok.search.vectors.store.database import Space, VectorDatabase
 from byok.search.vectors.store.open_space import ids_of_keys, insert_vectors
-from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
-    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
-    yield made
-    made.close()
+from tests.fakes.vectors import SPACE, keys, probe, vectors
 
 
 def fill(connection: VectorDatabase, count: int) -> Space:

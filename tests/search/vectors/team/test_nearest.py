@@ -17,7 +17,11 @@ from byok.search.vectors.session import Session, open_session
 from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.engines import complete, engine, project, until
+from tests.fakes.engines import (
+    indexed,
+    project,
+    until,
+)
 from tests.fakes.patience import PATIENCE
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Machine, Team
@@ -40,8 +44,7 @@ async def at_work(
     if not (root / ".git").exists():
         git(root, "init", "-q")
         git(root, "remote", "add", "origin", "git@git.example:owner/zoo.git")
-    async with engine(home / "e", root) as made:
-        await complete(made)
+    async with indexed(home / "e", root) as made:
         paths = home / "vectors.db", home / "e" / "data.db"
         session = open_session(*paths, made, model, member)
         session.start(paused=paused)

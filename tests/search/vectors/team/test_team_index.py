@@ -12,7 +12,11 @@ from byok.search.vectors.consent import Consent
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.team.team_index import TeamIndex
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.engines import complete, engine, project, until
+from tests.fakes.engines import (
+    indexed,
+    project,
+    until,
+)
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Team, embed, key
 from tests.fakes.qdrant_server import QdrantServer, answer
@@ -133,8 +137,7 @@ async def at_work(
     files = home / "vectors.db", home / "e" / "data.db"
     service = EmbeddingService(*files, Consent(home / "consent.json"))
     await service.configure(EmbeddingPlan(LOCAL, lambda: model, lambda: member))
-    async with engine(home / "e", root) as made:
-        await complete(made)
+    async with indexed(home / "e", root) as made:
         await service.open(made)
         try:
             yield service

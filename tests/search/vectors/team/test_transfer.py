@@ -10,7 +10,10 @@ from byok.search.vectors.team.transfer import (
     Repositories,
     repository_names,
 )
-from tests.fakes.engines import complete, engine, project
+from tests.fakes.engines import (
+    indexed,
+    project,
+)
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Machine, Team
 from tests.fakes.qdrant_server import QdrantServer
@@ -105,8 +108,7 @@ async def test_a_blob_has_the_repositories_of_its_workspaces(tmp_path: Path) -> 
         asked.extend(root.name for root in roots)
         return [f"host/{root.name}" for root in roots]
 
-    async with engine(tmp_path / "e", zoo, farm) as made:
-        await complete(made)
+    async with indexed(tmp_path / "e", zoo, farm) as made:
         found = Repositories(made, names_of)
         first, _ = made.workspaces
         lion, both = (first.blob_of(path) for path in ("lion.py", "both.py"))
