@@ -260,7 +260,9 @@ def find_models(
             raise
     except UpstreamRefused as error:
         if error.kind is not RefusalKind.AUTH or not _may_ask(candidate, asker):
-            raise _with_source(error, candidate) from None
+            if error.kind is RefusalKind.AUTH and candidate.key_source:
+                tell(f"The key comes from {candidate.key_source}; correct it there.")
+            raise
         tell(error.sentence)
     return _with_new_key(candidate, settings, keyring, asker, vault)
 
@@ -271,12 +273,6 @@ def _may_ask(candidate: Candidate, asker: Asker) -> bool:
     named = section.api_key_env or section.api_key_cmd or section.key_names
     stored = source in ("", KeyringStore.label, Vault.label)
     return asker.is_person and stored and not named
-
-
-def _with_source(error: UpstreamRefused, candidate: Candidate) -> UpstreamRefused:
-    if error.kind is RefusalKind.AUTH and candidate.key_source:
-        tell(f"The key comes from {candidate.key_source}; correct it there.")
-    return error
 
 
 def _with_new_key(
@@ -535,7 +531,7 @@ def describe_client(client: str) -> str:
 
 
 _HEAD = "# Made by byok init. Every setting: byok config example\n"
-_ROUTING, _MODELS, _SMALL = "routing", "models", "small"
+_ROUTING, _MODELS = "routing", "models"
 _SMALL_JOBS = ("commit", "title")
 
 
@@ -604,6 +600,7 @@ def _split(
         wanted += upstream
     else:
         kept += [row.path for row in upstream if _differs(given, row)]
+    small = (_ROUTING, _MODELS, "small")
     chosen = [model for model in models if model.model]
     for purpose, model, _ in chosen:
         path = (_ROUTING, *(() if purpose == DEFAULT else (_MODELS,)), purpose)
@@ -612,13 +609,9 @@ def _split(
             kept += [path] if _differs(given, row) else []
             if purpose == DEFAULT and kept[-1:] == [path]:
                 break  # the other models would not belong to that default
-        elif not (purpose in _SMALL_JOBS and _has_small(given)):
+        elif purpose not in _SMALL_JOBS or find_value(given, small) is MISSING:
             wanted.append(row)
     return wanted, tuple(kept)
-
-
-def _has_small(given: Mapping[str, Any]) -> bool:
-    return find_value(given, (_ROUTING, _MODELS, _SMALL)) is not MISSING
 
 
 def _differs(given: Mapping[str, Any], row: Setting) -> bool:

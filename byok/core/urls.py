@@ -34,3 +34,8 @@ def is_link_local(host: str) -> bool:
     except ValueError:
         return False
     return (getattr(address, "ipv4_mapped", None) or address).is_link_local
+
+
+def is_plain_http(url: str) -> bool:
+    """Tell whether others on the way to another machine could read what is sent."""
+    return url.lower().startswith("http:") and not is_loopback(url)

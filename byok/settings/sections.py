@@ -8,7 +8,7 @@ from byok.core.chat import RepairMode
 from byok.core.code_query import DEFAULT_LENGTH, RerankMode, SearchMode
 from byok.core.prompts.prompt_set import FAMILIES
 from byok.core.routing import ChatMoment, EndpointGroup, Purpose, ServedBy
-from byok.core.urls import is_loopback
+from byok.core.urls import is_plain_http
 from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.settings import values
@@ -457,6 +457,14 @@ class RetrievalSettings(SettingsSection):
 # The section about a search server that the user's organisation runs.
 
 
+def _refuse_plain_http(url: str, what: str) -> None:
+    if is_plain_http(url):
+        raise ValueError(
+            f"url is plain http to another machine, so others could read {what}: use "
+            "https, or set allow_insecure_http = true"
+        )
+
+
 class RemoteSettings(SettingsSection):
     """No search server is asked until one is named here."""
 
@@ -492,13 +500,8 @@ class RemoteSettings(SettingsSection):
 
     @model_validator(mode="after")
     def _check(self) -> "RemoteSettings":
-        plain = self.url.lower().startswith("http:")
-        if plain and not is_loopback(self.url) and not self.allow_insecure_http:
-            raise ValueError(
-                "url is plain http to another machine, so others could read its token "
-                "and the words of questions: use https, or set allow_insecure_http = "
-                "true"
-            )
+        if not self.allow_insecure_http:
+            _refuse_plain_http(self.url, "its token and the words of questions")
         return self
 
     @property
@@ -600,12 +603,8 @@ class TeamSettings(SettingsSection):
             raise ValueError("names a server and no team: set team")
         if self.proxy and self.url.startswith(values.POSTGRES):
             raise ValueError("proxy is of no use for a PostgreSQL server: remove it")
-        plain = self.url.lower().startswith("http:")
-        if plain and not is_loopback(self.url) and not self.allow_insecure_http:
-            raise ValueError(
-                "url is plain http to another machine, so others could read its key "
-                "and all vectors: use https, or set allow_insecure_http = true"
-            )
+        if not self.allow_insecure_http:
+            _refuse_plain_http(self.url, "its key and all vectors")
         return self
 
     @property

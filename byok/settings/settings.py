@@ -12,7 +12,7 @@ from pydantic_settings import (
 )
 
 from byok.core.routing import OFFICIAL
-from byok.core.urls import is_loopback
+from byok.core.urls import is_plain_http
 from byok.dialects.presets import DEMO, PRESETS, preset_of
 from byok.features import ROWS
 from byok.settings import values
@@ -209,12 +209,7 @@ def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
             f"upstreams.{name} has key_names and one more source of a key: keep one",
             (*address[:2], "key_names"),
         )
-    plain = upstream.base_url.lower().startswith("http://")
-    if (
-        plain
-        and not is_loopback(upstream.base_url)
-        and not upstream.allow_insecure_http
-    ):
+    if is_plain_http(upstream.base_url) and not upstream.allow_insecure_http:
         raise SettingsClash(
             f"upstreams.{name}.base_url is plain http to another machine, so others "
             "could read its key: use https, or set allow_insecure_http = true",

@@ -1,7 +1,10 @@
 """Settings files as people have them: of clients, and of byok."""
 
 import codecs
+from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from byok.clients.locations import ClientKind
 from byok.settings import example
@@ -312,3 +315,13 @@ Be brief. # no comment
     "list of tables": "[[upstreams.a.x]]\ny = 1\n[chat]\n",
     "hostile": '[chat]\nsystem_prompt = "\\u202e\\u0000<b>"\n["<img>"]\n"a\\nb" = 1\n',
 }
+
+
+def lay_vscode(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the settings file of a VS Code that has run here: its folder is made."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.setattr("sys.platform", "linux")
+    file = home / "Code" / "User" / "settings.json"
+    file.parent.mkdir(parents=True)
+    return file

@@ -8,16 +8,12 @@ from playwright.async_api import Page, expect
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.pages import axe
+from tests.fakes.settings_files import lay_vscode
 
 
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The settings of a VS Code that has run here."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", "linux")
-    file = tmp_path / "Code" / "User" / "settings.json"
-    file.parent.mkdir(parents=True)
+    file = lay_vscode(tmp_path, monkeypatch)
     file.write_text('{\n    "editor.fontSize": 14\n}\n')
     return file
 

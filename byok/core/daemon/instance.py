@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from socket import socket
 
@@ -279,15 +279,13 @@ class Predecessor(Struct):
         loop.add_reader(self._turn, look)
 
 
-def take_predecessor(
-    environ: MutableMapping[str, str] = os.environ,
-) -> Predecessor | None:
+def take_predecessor() -> Predecessor | None:
     """Return the daemon whose successor this process is, None if it is nobody's.
 
     Raises:
         CannotStart: what was passed are not byok's sockets.
     """
-    given = environ.pop(_VARIABLE, "").split()
+    given = os.environ.pop(_VARIABLE, "").split()
     if not given or not CAN_HAND_OVER or given[0] != str(os.getppid()):
         return None
     try:

@@ -8,6 +8,7 @@ from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.dashboard import Page
 from tests.fakes.journal_entries import entry, write_journal
+from tests.fakes.settings_files import lay_vscode
 
 OLD = """{
     "editor.fontSize": 14,
@@ -18,13 +19,7 @@ OLD = """{
 
 @pytest.fixture
 def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The settings file of VS Code, in a folder that it has made."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", "linux")
-    path = tmp_path / "Code" / "User" / "settings.json"
-    path.parent.mkdir(parents=True)
-    return path
+    return lay_vscode(tmp_path, monkeypatch)
 
 
 async def state_of(page: Page, client: str = "vscode") -> str:
