@@ -21,12 +21,7 @@ from byok.core.wire.sse import ServerSentEvent, SSEDecoder
 from byok.dialects.answer_reader import missing_end
 from byok.dialects.base import Codec, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.fim_templates import (
-    FimMode,
-    FimProfile,
-    fim_profile_of,
-    template_of,
-)
+from byok.dialects.fim_templates import FimMode, FimProfile, fim_profile_of, template_of
 from byok.dialects.next_edit_formats import format_of, named_format
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import with_options

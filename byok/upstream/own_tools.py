@@ -11,13 +11,7 @@ restart, is left out: the history is valid without it.
 import asyncio
 import logging
 import re
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 

@@ -20,12 +20,7 @@ from weakref import WeakValueDictionary
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import ImagePart, Sampling
-from byok.core.errors import (
-    ByokError,
-    RefusalKind,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
+from byok.core.errors import ByokError, RefusalKind, UpstreamRefused, UpstreamTimeout
 from byok.core.events import Notice
 from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.dialects.chat_changes import pictures_of, shows_picture, write_pictures_as

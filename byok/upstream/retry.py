@@ -95,7 +95,8 @@ class Patience(Struct, frozen=True):
         retries = (*self.retries, prospect)
         planned = replace(self, since=since, retries=retries, pause=0.0)
         number = len(planned._retries_for(prospect))
-        if prospect is _Prospect.LOST and number == 1 and _had_connection(error):
+        had_connection = not isinstance(error, ConnectFailed)
+        if prospect is _Prospect.LOST and number == 1 and had_connection:
             return planned
         if not self.seconds:
             return None
@@ -181,10 +182,6 @@ def patience_of(chat: ChatRequest, seconds: float) -> float:
 def passes(error: Exception) -> bool:
     """Tell whether a failure is one of load or limits, which ends by itself."""
     return isinstance(error, UpstreamError) and _prospect(error) is _Prospect.PASSES
-
-
-def _had_connection(error: UpstreamError) -> bool:
-    return not isinstance(error, ConnectFailed)
 
 
 def rest_of_key(error: UpstreamError) -> float | None:

@@ -24,12 +24,7 @@ from byok.core.chat import (
 from byok.dialects.base import DIALECTS, Target, write_request
 from byok.dialects.chat_changes import CHAT_ROWS, shows_picture
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.remedies import (
-    RefusedRequest,
-    Remedy,
-    find_remedy,
-    rewrite_chat,
-)
+from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, rewrite_chat
 from tests.fakes import (
     messages_api,
     ollama_server,

@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.errors import (
-    RefusalKind,
-    UpstreamError,
-)
+from byok.core.errors import RefusalKind, UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.dialects.base import DIALECTS, UpstreamRequest

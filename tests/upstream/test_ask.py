@@ -17,11 +17,7 @@ from byok.core.chat import (
     ToolCall,
     ToolDefinition,
 )
-from byok.core.errors import (
-    ByokError,
-    RefusalKind,
-    UpstreamRefused,
-)
+from byok.core.errors import ByokError, RefusalKind, UpstreamRefused
 from byok.core.events import (
     Finish,
     FinishReason,

@@ -14,11 +14,7 @@ from byok.protocols.augment.body import (
 )
 from byok.protocols.augment.editor_context import add_editor_context, memories_note
 from byok.protocols.augment.frames import read_guides
-from byok.protocols.augment.history import (
-    HistoryItem,
-    MessageBuilder,
-    render_summary,
-)
+from byok.protocols.augment.history import HistoryItem, MessageBuilder, render_summary
 from byok.protocols.augment.nodes import (
     CARRIERS,
     RequestNode,

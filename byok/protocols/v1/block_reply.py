@@ -27,6 +27,7 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.wire.sse import COMMENT
+from byok.protocols.v1.fields import flag
 
 
 class ReplyHead(Struct, frozen=True):
@@ -254,3 +255,15 @@ class Question(Struct, frozen=True):
     stream: bool
     reply: Callable[[ReplyHead], BlockReply]
     left_out: tuple[str, ...] = ()
+
+
+def make_question(
+    body: Json,
+    chat: ChatRequest,
+    reply: Callable[[ReplyHead], BlockReply],
+    left_out: Iterable[str],
+    ignored: Iterable[str],
+) -> Question:
+    """Return a decoded body; `ignored` are fields that it may have in vain."""
+    unheard = (name for name in ignored if body.get(name))
+    return Question(chat, flag(body, "stream") is True, reply, (*left_out, *unheard))

@@ -23,7 +23,7 @@ from byok.core.errors import ByokError
 from byok.core.events import Usage
 from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
 from byok.core.wire.sse import DONE
-from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead
+from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead, make_question
 from byok.protocols.v1.fields import (
     count,
     feature_refusal,
@@ -36,6 +36,7 @@ from byok.protocols.v1.fields import (
     read_format,
     read_parts,
     read_use,
+    refuse_fields,
     strings,
     text,
     write_source,
@@ -273,9 +274,7 @@ def decode_completion(body: Json) -> Question:
     Raises:
         BadRequest: a field is wrong, or byok cannot do what it asks for.
     """
-    for name in _REFUSED:
-        if body.get(name):
-            raise feature_refusal(f"byok does not translate {name}")
+    refuse_fields(body, _REFUSED)
     if (count(body, "n") or 1) > 1:
         raise feature_refusal("byok asks for one answer only: n must be 1")
     tools = read_tools(body)
@@ -304,9 +303,7 @@ def decode_completion(body: Json) -> Question:
         freeform=tools.freeform,
         counts=flag(options, "include_usage") is True,
     )
-    ignored = (name for name in _IGNORED if body.get(name))
-    left_out = (*tools.left_out, *ignored)
-    return Question(chat, flag(body, "stream") is True, reply, left_out)
+    return make_question(body, chat, reply, tools.left_out, _IGNORED)
 
 
 def read_tools(body: Json) -> ToolList:

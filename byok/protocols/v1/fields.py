@@ -5,7 +5,7 @@ bodies are read tolerantly: `protocols/augment/body.py`.)
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from byok.core.chat import ImagePart, Json, JsonAnswer, TextPart, ToolUse
@@ -33,6 +33,17 @@ def wrong_field(name: str, what: str) -> BadRequest:
 def feature_refusal(what: str, hint: str = "") -> BadRequest:
     """Return the error for something that byok does not translate."""
     return BadRequest(f"{what}.", code="not_supported", hint=hint)
+
+
+def refuse_fields(body: Json, names: Iterable[str]) -> None:
+    """Check that a body asks for nothing that byok does not translate.
+
+    Raises:
+        BadRequest: it has one of these fields.
+    """
+    for name in names:
+        if body.get(name):
+            raise feature_refusal(f"byok does not translate {name}")
 
 
 def text(body: Json, name: str) -> str:

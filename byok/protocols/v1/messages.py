@@ -26,7 +26,7 @@ from byok.core.errors import ByokError
 from byok.core.events import FinishReason, Usage
 from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
 from byok.core.wire.json_body import parse_json, write_json
-from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead
+from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead, make_question
 from byok.protocols.v1.fields import (
     anthropic_error,
     count,
@@ -37,6 +37,7 @@ from byok.protocols.v1.fields import (
     objects,
     read_data_url,
     read_image,
+    refuse_fields,
     strings,
     text,
     wrong_field,
@@ -289,9 +290,7 @@ def decode_message(body: Json) -> Question:
     Raises:
         BadRequest: a field is wrong, or byok cannot do what it asks for.
     """
-    for name in _STATEFUL:
-        if body.get(name):
-            raise feature_refusal(f"byok does not translate {name}")
+    refuse_fields(body, _STATEFUL)
     tools = read_tools(body)
     choice = mapping(body, "tool_choice")
     turns = Turns()
@@ -316,9 +315,7 @@ def decode_message(body: Json) -> Question:
     )
     shows = text(thinking, "type") in ("enabled", "adaptive")
     reply = partial(MessageReply, chat, shows_thinking=shows)
-    ignored = (name for name in _IGNORED if body.get(name))
-    every = (*tools.left_out, *left_out, *ignored)
-    return Question(chat, flag(body, "stream") is True, reply, every)
+    return make_question(body, chat, reply, [*tools.left_out, *left_out], _IGNORED)
 
 
 def read_tools(body: Json) -> ToolList:

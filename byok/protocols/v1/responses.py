@@ -27,7 +27,7 @@ from byok.core.errors import ByokError
 from byok.core.events import FinishReason, Usage
 from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
 from byok.core.wire.json_body import write_json
-from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead
+from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead, make_question
 from byok.protocols.v1.fields import (
     count,
     feature_refusal,
@@ -401,9 +401,7 @@ def decode_response(body: Json) -> Question:
         namespaces=tools.namespaces,
         asked=_shown_fields(body),
     )
-    ignored = (name for name in _IGNORED if body.get(name))
-    every = (*tools.left_out, *left_out, *ignored)
-    return Question(chat, flag(body, "stream") is True, reply, every)
+    return make_question(body, chat, reply, [*tools.left_out, *left_out], _IGNORED)
 
 
 def read_tools(body: Json) -> ToolList:

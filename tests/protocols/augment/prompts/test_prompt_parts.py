@@ -6,10 +6,7 @@ import pytest
 
 from byok.core.chat import Role, Sampling
 from byok.protocols.augment.endpoints import ENDPOINTS, Generate
-from byok.protocols.augment.prompts.prompt_parts import (
-    conversation,
-    question,
-)
+from byok.protocols.augment.prompts.prompt_parts import conversation, question
 from byok.protocols.augment.reply_job import Defaults
 from tests.fakes.bodies import TEXT_BODIES, TEXT_FIELDS, exchange
 from tests.fakes.jobs import never_fails, texts
