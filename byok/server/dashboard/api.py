@@ -406,7 +406,6 @@ async def _send(
 # Names of what commands ask for too.
 _SHARED = {
     "daemon": Service.DAEMON,
-    "official": Service.OFFICIAL,
     "key-test": Service.KEY_TEST,
     "index": Service.INDEX_STATUS,
     "index-add": Service.INDEX_ADD,

@@ -18,7 +18,7 @@ from byok.clients.connection import (
     FileChange,
     open_connector,
 )
-from byok.clients.editor import list_changes, write_path
+from byok.clients.editor import list_changes
 from byok.clients.locations import ClientKind, ClientMachine, find_location
 from byok.clients.settings_file import bytes_digest
 from byok.core.chat import Json
@@ -71,16 +71,10 @@ class ClientsApi:
         rows = await asyncio.to_thread(
             lambda: [self._describe(kind, address, seen) for kind in ClientKind]
         )
-        known = {name for kind in ClientKind for name in _families_of(kind)}
         return {
             "url": address.url,
             "openai_url": address.openai_url,
             "clients": rows,
-            "others": [
-                {"client": name, "last": last}
-                for name, last in seen.items()
-                if name not in known
-            ],
         }
 
     def _describe(
@@ -131,7 +125,6 @@ class ClientsApi:
             "needed": change.is_needed,
             "removes": change.after is None,
             "lines": [row._asdict() for row in rows],
-            "kept": [hide(write_path(path)) for path in change.changed],
             "digest": digest,
             "written": writes,
         }

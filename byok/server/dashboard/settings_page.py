@@ -78,7 +78,6 @@ def make_form(state: SettingsState) -> dict[str, Any]:
             for name, rows in editable_settings().items()
         ],
         "upstreams": [_upstream(state, name) for name in _upstream_names(state)],
-        "upstream_fields": [_describe(row) for row in upstream_settings()],
         "presets": [
             {"name": name, "address": preset.base_url, "local": preset.local}
             for name, preset in PRESETS.items()

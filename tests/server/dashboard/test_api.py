@@ -6,7 +6,6 @@ from tests.fakes.dashboard import Page
 
 NAMES = {
     "daemon": "model",
-    "official": "base_url",
     "catalog": "models",
     "keys": "keys",
     "index": "workspaces",
