@@ -90,12 +90,12 @@ async def window(tab: Page, editor: Editor) -> AsyncIterator[tuple[Page, Watch]]
         await sign_in(tab, editor.daemon.url)
         yield tab, watch
         await tab.unroute_all(behavior="wait")
-        await tab.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-        # A later daemon may have the port of this one.
-        await tab.evaluate("sessionStorage.clear(); localStorage.clear()")
-        await tab.goto("about:blank")
-        for other in tab.context.pages[1:]:
-            await other.close()
+    await tab.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+    # A later daemon may have the port of this one.
+    await tab.evaluate("sessionStorage.clear(); localStorage.clear()")
+    await tab.goto("about:blank")
+    for other in tab.context.pages[1:]:
+        await other.close()
     watch.check()
 
 
