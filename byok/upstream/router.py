@@ -120,8 +120,17 @@ class Router:
         return replace(found, model=self._catalog.model_for(name, purpose))
 
     def resolve(self, model_id: str) -> str:
-        """Return the id that an alias stands for; any other id as it is."""
-        return self._aliases.get(model_id.removeprefix(PREFIX), model_id)
+        """Return the id that an alias stands for; any other id as it is.
+
+        `<upstream>:<model>`, as lists show it, is an id too, unless a model has that
+        name.
+        """
+        found = self._aliases.get(model_id.removeprefix(PREFIX), model_id)
+        name, _, model = found.partition(":")
+        if not model or name not in self._upstreams or found.startswith(PREFIX):
+            return found
+        listed = any(known.model == found for known in self._catalog.list_models())
+        return found if listed else PREFIX + found
 
     async def _look_up_default(self) -> None:
         """Wait for the lists if only they tell which upstream has the default model."""

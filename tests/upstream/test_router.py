@@ -53,6 +53,8 @@ class House:
         pytest.param("byok:two:qwen:7b/x", ("two", "qwen:7b/x"), id="with a colon"),
         pytest.param("byok:two:m ü", ("two", "m ü"), id="verbatim"),
         pytest.param("m2", ("one", "top"), id="a bare name, though listed"),
+        pytest.param("two:qwen:7b", ("two", "qwen:7b"), id="as lists show it"),
+        pytest.param("byok:byok:m1", ("byok", "m1"), id="of byok itself"),
         pytest.param("byok:three:m1", ("three", "m1"), id="unknown upstream"),
         pytest.param("byok:two:a\r\nX: y", ("one", "top"), id="control characters"),
         pytest.param("http://evil/x", ("one", "top"), id="an address"),
@@ -133,6 +135,14 @@ async def test_router_finds_the_default_model(
 ) -> None:
     house = House(tmp_path, default, model=model)
     assert house.router.default() == ListedModel(*expected)
+
+
+async def test_router_prefers_a_model_that_is_called_like_an_upstream_and_its_model(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path, model="top", second=("one:m1",))
+    assert await house.choose("one:m1") != ("one", "m1")
+    assert await house.choose("byok:one:m1") == ("one", "m1")
 
 
 async def test_router_resolves_a_placeholder_model(tmp_path: Path) -> None:
