@@ -6,7 +6,7 @@ All functions raise CannotStart if the journal cannot be read.
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -88,10 +88,12 @@ def entries_before(
     return _select(path, wanted, before, values, "started DESC, id DESC", count)
 
 
-def longest_entries(path: Path, since: float, count: int) -> list[StoredEntry]:
-    """Return the requests since a moment that took longest, the longest first."""
-    order = "seconds DESC, id DESC"
-    return _select(path, NO_FILTER, ["started >= ?"], [since], order, count)
+def largest_entries(
+    path: Path, by: Literal["seconds", "cost"], since: float, count: int
+) -> list[StoredEntry]:
+    """Return the requests since a moment that took, or cost, most, in this order."""
+    conditions = ["started >= ?", f"{by} > 0"]
+    return _select(path, NO_FILTER, conditions, [since], f"{by} DESC, id DESC", count)
 
 
 def highest_number(path: Path) -> int:

@@ -33,7 +33,7 @@ from byok.features.journal.reading import (
     StoredEntry,
     entries_before,
     find_mended,
-    longest_entries,
+    largest_entries,
 )
 from byok.features.journal.recent import RecentRequests
 from byok.features.journal.settings import JournalSettings
@@ -95,7 +95,7 @@ async def read_journal(path: Path, read: Callable[[], T]) -> T:
         ) from error
 
 
-_SLOWEST = 20
+_LARGEST = 20
 _MOST_CONVERSATIONS = 100
 _TURNS = 200  # of a conversation at once
 _LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
@@ -141,7 +141,7 @@ class JournalApi:
         self._one_at_a_time = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
             "today": by_body(self._today),
-            "slowest": by_body(self._slowest),
+            "largest": by_body(self._largest),
             "conversations": by_body(self._conversations),
             "conversation": by_body(self._conversation),
             "problems": by_body(self._problems),
@@ -220,10 +220,15 @@ class JournalApi:
             "keeps": self._keep_days > 0,
         }
 
-    async def _slowest(self, body: dict[str, Any]) -> Json:
-        """Return the questions to models since midnight that took longest."""
+    async def _largest(self, body: dict[str, Any]) -> Json:
+        """Return the questions to models since midnight that took, or `cost`, most."""
         since = days_before(self.clock(), 0)
-        read = partial(longest_entries, since=since, count=_SLOWEST)
+        read = partial(
+            largest_entries,
+            by="cost" if read_flag(body, "cost") else "seconds",
+            since=since,
+            count=_LARGEST,
+        )
         return {"requests": _entries(await self._read(read))}
 
     async def _conversations(self, body: dict[str, Any]) -> Json:

@@ -17,7 +17,7 @@ from tests.fakes.daemon import running
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
-NAMES = ["slowest", "conversations", "conversation", "problems"]
+NAMES = ["largest", "conversations", "conversation", "problems"]
 SUMMED = ["series", "usage"]
 FAILED = {"outcome": "failed", "error": "upstream_auth"}
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[2J\u202e"
@@ -37,16 +37,21 @@ async def ask(name: str, body: Any = None) -> Any:
         return await (await signed_in(editor)).call(name, body)
 
 
-async def test_the_slowest_requests_of_today_come_first() -> None:
+async def test_the_slowest_and_the_costliest_requests_of_today_come_first() -> None:
     times = {"a": 3.0, "b": 9.0, "c": 5.0}
-    rows = [entry(request_id=n, started=NOW, seconds=s) for n, s in times.items()]
+    rows = [
+        entry(request_id=n, started=NOW, seconds=s, cost=0.5 if n == "c" else None)
+        for n, s in times.items()
+    ]
     rows += [
         entry(request_id="path", started=NOW, seconds=99.0, purpose="", model=""),
         entry(request_id="yesterday", started=NOW - 86_400, seconds=99.0),
     ]
     write_journal(find_paths().journal, rows)
-    told = (await ask("slowest"))["requests"]
+    told = (await ask("largest"))["requests"]
     assert [row["request_id"] for row in told] == ["b", "c", "a"]
+    [dearest] = (await ask("largest", {"cost": True}))["requests"]
+    assert dearest["request_id"] == "c"
     assert told[0] == {"number": 2, **rows[1]._asdict()}
 
 
@@ -147,7 +152,7 @@ async def test_an_error_that_this_version_does_not_know_has_its_code_only() -> N
 
 
 async def test_without_a_journal_there_is_nothing_to_show(page: Page) -> None:
-    assert await page.call("slowest") == {"requests": []}
+    assert await page.call("largest") == {"requests": []}
     assert (await page.call("conversations"))["conversations"] == []
     asked = {"conversation": "c0ffee-1"}
     assert (await page.call("conversation", asked))["sums"] is None
@@ -204,7 +209,7 @@ async def test_damaged_requests_are_left_out_and_counted() -> None:
     async with running(upstream="demo", clock=lambda: NOW + 99) as editor:
         page = await signed_in(editor)
         assert 2 not in {
-            one["number"] for one in (await page.call("slowest"))["requests"]
+            one["number"] for one in (await page.call("largest"))["requests"]
         }
         told = {name: await page.call(name) for name in ("conversations", "problems")}
         for by in ("model", "client", "conversation", "day"):

@@ -48,10 +48,12 @@ async function models(options) {
 
 async function settings() {
   const { COMMON } = await import("./panels/settings/common.js");
-  const find = (words) => go(`#/settings/find/${encodeURIComponent(words)}`);
-  return COMMON.map((name) => t(`setting.${name}`)).map((words) =>
-    entry(t("settings.title"), words, "", "settings", find(words)));
+  return COMMON.map((name) => t(`setting.${name}`)).map((words) => inSettings(words, words));
 }
+
+// Return what searches all settings for `words`.
+const inSettings = (words, text) => entry(t("settings.title"), text, "", "settings",
+  go(`#/settings/find/${encodeURIComponent(words)}`));
 
 class Palette {
   constructor(entries) {
@@ -93,12 +95,12 @@ class Palette {
     const fits = ({ group, text }) => words.every((word) =>
       `${group} ${text}`.toLowerCase().includes(word));
     this.hits = this.entries.filter(fits).slice(0, MOST);
-    this.at = Math.min(this.at, Math.max(0, this.hits.length - 1));
-    replace(this.list, this.hits.length ? this.hits.map((hit, place) => [
+    if (!this.hits.length) this.hits = [inSettings(this.input.value, t("palette.none"))];
+    this.at = Math.min(this.at, this.hits.length - 1);
+    replace(this.list, this.hits.map((hit, place) => [
       hit.group === this.hits[place - 1]?.group ? null
         : h("li", { class: "group", role: "presentation" }, hit.group),
-      this.optionOf(hit, place)]) : h("li", { class: "group", role: "presentation" },
-      t("palette.none")));
+      this.optionOf(hit, place)]));
     this.mark();
   }
 
@@ -113,21 +115,17 @@ class Palette {
     for (const option of this.list.querySelectorAll("[role='option']")) {
       option.setAttribute("aria-selected", String(option.id === `option-${this.at}`));
     }
-    if (this.hits.length) {
-      this.input.setAttribute("aria-activedescendant", `option-${this.at}`);
-      this.list.querySelector(`#option-${this.at}`).scrollIntoView({ block: "nearest" });
-    } else {
-      this.input.removeAttribute("aria-activedescendant");
-    }
+    this.input.setAttribute("aria-activedescendant", `option-${this.at}`);
+    this.list.querySelector(`#option-${this.at}`).scrollIntoView({ block: "nearest" });
   }
 
   press(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step && this.hits.length) {
+    if (step) {
       event.preventDefault();
       this.at = (this.at + step + this.hits.length) % this.hits.length;
       this.mark();
-    } else if (event.key === "Enter" && this.hits[this.at]) {
+    } else if (event.key === "Enter") {
       event.preventDefault();
       this.run(this.hits[this.at]);
     }

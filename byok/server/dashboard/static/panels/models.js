@@ -93,7 +93,10 @@ class ModelsPanel {
         { title: t("models.source"), cell: (name) => sourceOf(model, name,
           this.catalog.table.stale) },
       ], rows, { empty: t("models.facts.none") })],
-    (close) => [button(t("close"), "", close), button(t("models.probe"), "primary", () => {
+    (close) => [button(t("close"), "", close), button(t("setting.routing.default"), "", () => {
+      close();
+      location.hash = `#/settings/find/${encodeURIComponent(t("setting.routing.default"))}`;
+    }), button(t("models.probe"), "primary", () => {
       close();
       this.askProbe(model);
     })]);

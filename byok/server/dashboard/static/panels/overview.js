@@ -136,7 +136,7 @@ function tilesOf(today) {
     tile("#/live", t("tile.requests"), number(today.requests), "",
       today.requests ? t("tile.yesterday", { count: number(today.yesterday) })
         : t("tile.requests.none"), spark(wholeDay(hours.requests))),
-    tile("#/usage", t("tile.cost"), dollars(costOf(today)),
+    tile("#/usage/costliest", t("tile.cost"), dollars(costOf(today)),
       money ? t("tile.cap", { cap: dollars(money.most) }) : "",
       today.unpriced ? t("request.cost.unknown", { count: number(today.unpriced) })
         : today.cost ? "" : t("tile.cost.none"),

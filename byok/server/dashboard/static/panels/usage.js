@@ -25,7 +25,9 @@ const CHARTS = [
   ["speed", "lines", charts.speed],
 ];
 
-// `#/usage/slowest` unfolds the slowest requests.
+// The requests of today that cost or took most; `#/usage/slowest` unfolds the part of that name.
+const LARGEST = ["costliest", "slowest"];
+
 export async function open(root, [range, by], signal) {
   const known = await daysKnown(signal);
   const chosen = { range: Object.hasOwn(RANGES, range) ? range : known > 1 ? "week" : "day",
@@ -37,33 +39,35 @@ export async function open(root, [range, by], signal) {
     figures: section(t("usage.figures")), first, groups: flushSection("", null),
     more: h("details", { class: "more-charts", open: known > 1 },
       h("summary", {}, t("usage.more")), h("div", { class: "charts" }, others)),
-    days: flushSection("", null), slowest: slowestPart(signal) };
+    days: flushSection("", null), largest: LARGEST.map((name) => largestPart(name, signal)) };
   // What has nothing to show is not there: an empty chart says nothing.
   for (const name of ["figures", "first", "groups", "more", "days"]) parts[name].hidden = true;
   const state = { chosen, parts, drawn, turn: 0 };
   const load = (background) => refresh(state, signal, background);
   parts.choices = choices(chosen, known, () => load(false));
   replace(root, parts.trouble, parts.now, parts.meters, parts.choices, parts.first, parts.figures,
-    parts.groups, parts.more, parts.days, parts.slowest);
+    parts.groups, parts.more, parts.days, parts.largest);
   await load(false);
-  parts.slowest.open = range === "slowest"; // when nothing above it grows any more
+  // When nothing above it grows any more.
+  for (const part of parts.largest) part.open = range === part.dataset.name;
   follow(() => load(true), signal, PAUSE);
 }
 
-// Return a part that is asked for when it is unfolded: the requests of today that took longest.
-function slowestPart(signal) {
+// Return a part that is asked for when it is unfolded.
+function largestPart(name, signal) {
   const body = h("div", { class: "card flush" });
-  const title = t("usage.slowest");
+  const title = t(`usage.${name}`);
   const load = async (part) => {
-    const { requests } = await call("slowest", {}, { signal });
+    const { requests } = await call("largest", { cost: name === "costliest" }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
     replace(body, table(title, [time, kind, model, { title: t("request.duration"), wide: true,
       cell: (one) => [duration(one.seconds), h("span", { class: "sub" }, timesOf(one))] },
+    { title: t("request.cost"), numeric: true, cell: ({ cost }) => (cost ? dollars(cost) : "–") },
     conversation], requests));
     part.scrollIntoView();
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
-  return h("details", { class: "more-charts", on: { toggle } }, h("summary", {}, title), body);
+  return h("details", { class: "more-charts", "data-name": name, on: { toggle } }, h("summary", {}, title), body);
 }
 
 // Return how many days before now the first known request was, 0 without any; a period is

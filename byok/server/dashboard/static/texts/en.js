@@ -19,7 +19,7 @@ export const TEXTS = {
   "palette.go": "Go to",
   "palette.do": "Do",
   "palette.capture": "Capture: whether it is on, and stop it",
-  "palette.none": "Nothing fits. Try a folder or a model.",
+  "palette.none": "Nothing here: search all settings for it",
   "palette.choose": "choose",
   "palette.open": "open",
   "palette.close": "close",
@@ -383,6 +383,7 @@ export const TEXTS = {
   "chart.time": "Time",
 
   // panels/usage.js
+  "usage.costliest": "Costliest requests today",
   "usage.slowest": "Slowest requests today",
   "usage.title": "Cost",
   "usage.question": "What did it cost, and which model?",
@@ -765,7 +766,7 @@ export const TEXTS = {
   "settings.dollars": "US dollars",
   "settings.days": "days",
   "settings.all": "All other settings",
-  "setting.routing.default": "Model if an editor names none",
+  "setting.routing.default": "Default model for chats",
   "setting.routing.default.about":
     "Empty: the model of the first upstream, else a good one from its list.",
   "setting.routing.models.completion": "Model for completions",

@@ -19,7 +19,7 @@ export const TEXTS = {
   "palette.go": "前往",
   "palette.do": "操作",
   "palette.capture": "抓包：查看状态或停止",
-  "palette.none": "没有匹配项，试试文件夹或模型名称。",
+  "palette.none": "这里没有：在所有设置中查找",
   "palette.choose": "选择",
   "palette.open": "打开",
   "palette.close": "关闭",
@@ -372,6 +372,7 @@ export const TEXTS = {
   "chart.time": "时间",
 
   // panels/usage.js
+  "usage.costliest": "今天最贵的请求",
   "usage.slowest": "今天最慢的请求",
   "usage.title": "费用",
   "usage.question": "花了多少？是哪个模型？",
@@ -743,7 +744,7 @@ export const TEXTS = {
   "settings.dollars": "美元",
   "settings.days": "天",
   "settings.all": "其他所有设置",
-  "setting.routing.default": "编辑器未指定时的模型",
+  "setting.routing.default": "聊天的默认模型",
   "setting.routing.default.about": "为空：第一个上游的模型，或从其列表中选取。",
   "setting.routing.models.completion": "补全模型",
   "setting.routing.models.completion.about": "用于输入时出现的补全，适合小而快的模型。",
