@@ -8,6 +8,7 @@ from byok.clients.editor import (
     Leaf,
     decode_text,
     encode_text,
+    list_changes,
     preview_change,
     value_leaves,
 )
@@ -75,3 +76,23 @@ def test_preview_shows_a_change_without_secrets() -> None:
 def test_preview_does_not_show_line_ends_as_changes() -> None:
     lines = preview_change("/f", BOM + b"a\r\nb\r\n", BOM + b"a\r\nb\r\nc\r\n", str)
     assert lines[3:] == [" b", "+c"]
+
+
+def test_changes_are_lines_with_their_numbers_and_without_secrets() -> None:
+    before = b'{\n  "size": 14,\n  "apiToken": "old-secret"\n}\n'
+    after = b'{\n  "size": 14,\n  "apiToken": "new-secret"\n}\n'
+    hidden = '  "apiToken": ' + "\u2022" * 8
+    rows = [tuple(row) for row in list_changes(before, after, str)]
+    assert rows == [
+        (" ", 2, '  "size": 14,'),
+        ("-", 3, hidden),
+        ("+", 3, hidden),
+        (" ", 4, "}"),
+    ]
+
+
+@pytest.mark.parametrize("before", [None, b"a: 1\n"])
+def test_changes_go_through_what_hides_keys(before: bytes | None) -> None:
+    rows = list_changes(before, b"b: 2\n", lambda text: f"<{text}>")
+    assert tuple(rows[-1]) == ("+", 1, "<b: 2>")
+    assert len(rows) == (1 if before is None else 2)
