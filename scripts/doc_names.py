@@ -4,6 +4,7 @@ A name is any text in backticks; file names are checked in drawings too. A bare 
 name in a row of a table belongs to the room that the row names first.
 """
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -30,11 +31,6 @@ _COMMAND = re.compile(r"byok(?: (?!is\b)\S+)+")
 _TYPE = re.compile(r"(?:[A-Z][a-z0-9]+){2,}(?:\.\w+)*")
 _CALL = re.compile(r"([\w.]+)\(\)")
 _SETTING = re.compile(r"\[?([a-z_]+(?:\.[a-z_]+)+|[a-z_]+(?=\]))\]?(?: = .*)?")
-# A function, a class, what is assigned, a field; not what several are assigned to.
-_DEFINED = re.compile(
-    r"^\s*(?:async )?(?:def |class |(?=\w+(?:: \w.*)? = |[a-z_]\w*: \w))(\w+)",
-    re.MULTILINE,
-)
 _VARIABLE = re.compile(r"BYOK_([A-Z]+)__([A-Z_]+)(?:=.*)?")
 # Names of other programs, of clients, of upstreams, of what users type, of examples.
 FOREIGN = frozenset(
@@ -187,8 +183,14 @@ def _files() -> tuple[Path, ...]:
 
 @cache
 def _definitions() -> frozenset[str]:
-    texts = (file.read_text("utf-8") for file in _files())
-    return frozenset(name for text in texts for name in _DEFINED.findall(text))
+    names: set[str] = set()
+    for file in _files():
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+    return frozenset(names)
 
 
 @cache

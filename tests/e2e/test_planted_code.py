@@ -166,6 +166,8 @@ def test_planted_code_is_not_run_by_a_daemon_started_in_the_repository(
         out = run(command, "search", QUESTION, "-w", ".", root=planted.root)
         assert "def preheat(degrees)" in out
         assert "is listening" in run(command, "restart", root=planted.root)
+        told = json.loads(run(command, "index", "status", "--json", root=planted.root))
+        assert told["workspaces"][0]["files_tracked"] > 100
     planted.check()
 
 
@@ -236,6 +238,7 @@ def test_planted_programs_are_not_run_by_who_has_them_in_the_path(
         out = byok("search", QUESTION, "-w", str(planted.root))
         assert "def preheat(degrees)" in out
         assert "def fire(degrees)" in byok("search", "fire", "-w", str(other))
+    byok("search", QUESTION, "-w", str(planted.root))  # without a daemon
     byok("doctor", fails=True)
     planted.check()
 

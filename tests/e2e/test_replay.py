@@ -45,7 +45,7 @@ def in_parts(faults: tuple[str, ...], most: int = 6) -> list[tuple[str, ...]]:
 def chosen(shared: Path, tmp_path: Path) -> Callable[[str], str]:
     """Manifests of the streams of three providers; for a fault, the path of one.
 
-    A fault meets an eighteenth of the streams, the next one another.
+    A fault meets a ninth of the streams, the next one another ninth.
     """
     rows = [
         row for row in recorded(shared, "chat_stream") if row["provider"] in PROVIDERS
@@ -54,8 +54,8 @@ def chosen(shared: Path, tmp_path: Path) -> Callable[[str], str]:
     def some(fault: str) -> str:
         number = (*TRANSPARENT, *REPAIRED, *BROKEN, *DROPPED).index(fault)
         manifest = tmp_path / f"{number}.jsonl"
-        part = rows[number % 18 :: 18]
-        manifest.write_text("".join(json.dumps(row) + "\n" for row in part), "utf-8")
+        ninth = rows[number % 9 :: 9]
+        manifest.write_text("".join(json.dumps(row) + "\n" for row in ninth), "utf-8")
         return str(manifest)
 
     return some

@@ -23,7 +23,7 @@ HOSTILE = (
     "javascript:alert(1)",
     "\x1b]8;;http://example.org\x07\x1b[31mred\x1b[0m",
     "photo\u202egpj.exe",
-    "W" * 2_000,
+    "W" * 10_000,
     "{name} ${name} `",
 )
 # The fields of an entry that somebody else's text may reach.
@@ -127,7 +127,7 @@ async def test_text_of_strangers_stays_text(browser: Browser, editor: Editor) ->
                 "(all) => [...new Set(all.map((one) => one.getAttribute('href')))]"
             )
             known = [link for link in links if link.split("/")[1] in read_panels()]
-            for link in known[: len(HOSTILE)]:
+            for link in known[:20]:
                 await page.evaluate("(to) => { location.hash = to; }", link)
                 await settle(page)
                 shown += await check(page, link)
