@@ -18,6 +18,7 @@ from pydantic_settings import SettingsError
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
+from byok.core.redact import PATTERNS
 from byok.core.suggest import did_you_mean
 from byok.dialects.presets import DEMO, PRESETS
 from byok.settings.section import SettingsClash, fault_message, fault_rows
@@ -265,6 +266,12 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         )
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
+    if PATTERNS.search(wanted):
+        raise ConfigError(
+            "This is a key, and the name of an upstream belongs here.",
+            hint="byok keys set NAME asks for the key of an upstream. Your shell keeps "
+            "what was typed in its history: better replace this key.",
+        )
     known = upstream_names(settings.upstreams)
     guess = did_you_mean(wanted, known)
     hint = f"Use one of {', '.join(known)}, or a URL."

@@ -378,6 +378,9 @@ def test_config_check_includes_the_options_of_serve(tmp_path: Path) -> None:
         check_settings(Settings(**HOSTED), "ollama", "byok:demo:echo")
     with pytest.raises(ConfigError, match="Unknown upstream 'olama'"):
         check_settings(Settings(), "olama")
+    with pytest.raises(ConfigError) as caught:
+        check_settings(Settings(), f"sk-proj-{CANARY}")
+    assert CANARY not in f"{caught.value}{caught.value.hint}"
 
 
 def test_masking_hides_secrets_and_shows_the_rest() -> None:

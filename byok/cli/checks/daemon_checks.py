@@ -100,7 +100,9 @@ async def check_service(around: Surroundings) -> CheckResult:
     if not await in_background(service.is_installed):
         if await in_background(service.is_for_others):
             return skip("another byok of yours, with other folders, is a service")
-        return good("byok is none; byok service install would keep it running")
+        return good(
+            "byok is not installed as one; byok service install keeps it running"
+        )
     state = await in_background(service.state)
     is_other = await in_background(lambda: _runs_another(service))
     return judge_service(state, await around.running(), is_other=is_other)

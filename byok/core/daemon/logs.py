@@ -8,6 +8,7 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from byok.core.platform.installation import make_pasteable
 from byok.core.platform.paths import make_private
 from byok.core.redact import Redactor
 
@@ -31,6 +32,8 @@ class RedactingFormatter(logging.Formatter):
         last = self._last  # each handler formats the same record
         if last is None or last[0] is not record:
             text = self._redactor(super().format(record))
+            if record.levelno >= logging.WARNING:  # which may name a command
+                text = make_pasteable(text)
             if not text.isprintable():
                 text = "".join(
                     c if c.isprintable() or c in "\n\t" else "?" for c in text

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from byok.core.daemon import logs
 from byok.core.daemon.logs import RedactingFormatter, set_up_logging
+from byok.core.platform.installation import make_pasteable
 from byok.core.redact import Redactor
 
 KEY = "a-canary-of-a-key"
@@ -35,9 +37,15 @@ def root() -> Iterator[logging.Logger]:
     root.setLevel(level)
 
 
-def written(redactor: Redactor, message: str, *args: object, failed: bool) -> str:
+def written(
+    redactor: Redactor,
+    message: str,
+    *args: object,
+    failed: bool,
+    level: int = logging.INFO,
+) -> str:
     facts = sys.exc_info() if failed else None
-    record = logging.LogRecord("x", logging.INFO, "f", 1, message, args, facts)
+    record = logging.LogRecord("x", level, "f", 1, message, args, facts)
     return RedactingFormatter(redactor).format(record)
 
 
@@ -68,6 +76,16 @@ def test_logs_escape_control_characters(
     redactor: Redactor, raw: str, shown: str
 ) -> None:
     assert written(redactor, "%s", raw, failed=False).endswith(f": {shown}")
+
+
+def test_a_warning_names_a_command_as_it_can_be_pasted(
+    redactor: Redactor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        logs, "make_pasteable", lambda text: make_pasteable(text, "/opt/byok")
+    )
+    warning = written(redactor, "byok keys set a", failed=False, level=logging.WARNING)
+    assert warning.endswith(": /opt/byok keys set a")
 
 
 def test_logs_go_to_stderr_and_to_a_private_file(
