@@ -61,9 +61,9 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     assert "byok keys list" in await turns.nth(2).locator("code").all_inner_texts()
     assert "cache expired" in last
     assert "Waited 400 ms, answered for 9.6 s." in last
-    assert "15 minutes without a request" in await page.locator(".pause").inner_text()
+    assert "Pause: 15 minutes" in await page.locator(".pause").inner_text()
     reason = page.get_by_role("region", name="Why it was dear or slow")
-    assert "Turn 4 cost 75% of this conversation." in await reason.inner_text()
+    assert "Turn 4 cost $1.50, 75% of this conversation." in await reason.inner_text()
     assert "a pause of 15 minutes" in await reason.inner_text()
     settings = reason.get_by_role("link", name="Keep the cache longer")
     assert (await settings.get_attribute("href") or "").endswith("one.long_cache")
@@ -97,7 +97,7 @@ async def test_a_long_conversation_comes_in_pages_and_goes_on(page: Page) -> Non
     await expect(turns.nth(50)).to_be_focused()  # where earlier ones end
     reason = page.get_by_role("region", name="Why it was dear or slow")
     assert "Turn 450 took longest: 9\xa0s." in await reason.inner_text()
-    assert "free" in await page.locator(".tiles").inner_text()
+    assert "no cost" in await page.locator(".tiles").inner_text()
     kept = await turns.first.element_handle()
     write(turn(450), turn(451))
     refresh = page.get_by_role("button", name="Refresh")

@@ -27,6 +27,7 @@ async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
     await rows.locator("td.lead button").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog.locator("tbody")).to_contain_text("family")
+    await expect(dialog.locator("tbody")).to_contain_text("local, no price")
     assert await axe(page) == ""
     asked = len(fake.requests)
     await dialog.get_by_role("button", name="Probe").click()

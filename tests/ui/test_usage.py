@@ -180,13 +180,16 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
 
 async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> None:
     journal.rename(journal.with_name("aside.db"))
-    write_journal(journal, [entry(started=time.time() - 60, cost=0.5)])
+    failed = {"outcome": "failed", "error": "upstream_timeout", "seconds": 9.0}
+    now = time.time()
+    write_journal(journal, [entry(started=now - 60), entry(started=now - 60, **failed)])
     await open_panel(page, "usage")
     period = page.get_by_role("group", name="Period").get_by_role("button")
     await expect(period).to_have_text(["24 hours"])
     await page.get_by_text("Slowest requests today").click()
     slowest = page.get_by_role("table", name="Slowest requests today")
-    await expect(slowest.get_by_role("row")).to_have_count(2)
+    await expect(slowest.locator(".bar")).to_have_count(2)
+    await expect(slowest.locator("tr").nth(1)).to_contain_text("upstream_timeout")
     await expect(slowest).to_contain_text("Waited 400 ms, answered for 2.1 s.")
     await expect(page.locator(".u-wrap canvas")).to_have_count(1)
     write_journal(journal, [entry(started=time.time() - 2 * 86_400, cost=0.5)])

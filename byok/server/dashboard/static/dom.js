@@ -158,6 +158,10 @@ export function bar(parts, attributes = { "aria-hidden": "true" }) {
   return element;
 }
 
+// Return a value with a bar before it: its `part` of the largest one, if it is known.
+export const measured = (part, ...value) => h("span", { class: "measured" },
+  part ? bar([["", 0, part]]) : null, h("span", {}, value));
+
 // Return small bars of a day's hours or of turns; `tone` is "", warn or bad.
 export function spark(values, tone = "") {
   const most = Math.max(...values, 1e-9);

@@ -61,6 +61,9 @@ export function dollars(value) {
   return currency(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
+// Return what something cost; nothing is a word, never $0.00.
+export const spent = (value) => (value === 0 ? t("no-cost") : dollars(value));
+
 // Return US dollars with as few digits as an axis needs.
 export const shortDollars = (value) => currency(value, { maximumFractionDigits: 4 });
 

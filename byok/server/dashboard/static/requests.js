@@ -1,7 +1,7 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
-import { badge, h } from "./dom.js";
-import { clock, dollars, duration, number, short, time, visible } from "./format.js";
+import { badge, h, measured } from "./dom.js";
+import { clock, dollars, duration, number, short, spent, time, visible } from "./format.js";
 import { t } from "./texts.js";
 
 // Return what a request was for: chat, completion, or its path.
@@ -26,10 +26,15 @@ export const costOf = ({ cost, unpriced }) => (unpriced && !cost ? null : cost);
 
 // Return the cost of a sum in words, with the requests that have no part in it.
 export function costText({ cost, unpriced, requests }) {
-  if (!unpriced) return cost === 0 && requests ? t("free") : dollars(cost);
+  if (!unpriced) return requests ? spent(cost) : dollars(cost);
   const unknown = t("request.cost.unknown", { count: number(unpriced) });
   return cost ? `${dollars(cost)} + ${unknown}` : unknown;
 }
+
+// Return the cost of a sum for a table, with a bar beside that of the largest one.
+export const costCell = (sums, most) => measured(sums.cost / most, spent(costOf(sums)),
+  sums.unpriced && sums.cost ? h("span", { class: "sub" },
+    t("request.unpriced", { count: number(sums.unpriced) })) : null);
 
 // Return how long a request waited for the first word of the model.
 export const waitOf = ({ seconds, first_byte: first }) => Math.min(first ?? seconds, seconds);
@@ -42,9 +47,9 @@ export function timesOf(request, before = null) {
     ? ` (${t("live.note.attempts", { count: request.attempts })})` : "";
   const gap = before?.tool_calls ? request.started - before.started - before.seconds : 0;
   return [
+    gap > 0 ? t("request.tool-pause", { time: duration(gap) }) : "",
     t(request.first_byte === null ? "request.unanswered" : "request.times",
       { wait: duration(wait) + tries, answer: duration(request.seconds - wait) }),
-    gap > 0 ? t("request.tools-ran", { time: duration(gap) }) : "",
   ].filter(Boolean).join(" ");
 }
 

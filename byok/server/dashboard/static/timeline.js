@@ -5,7 +5,7 @@ import {
   badge, bar, breakable, button, copyText, dots, flushSection, h, healthCard, replace, showTitle,
   showTools, spark, tile,
 } from "./dom.js";
-import { clock, dollars, duration, number, pause, percent } from "./format.js";
+import { clock, dollars, duration, number, pause, percent, spent } from "./format.js";
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
@@ -125,7 +125,7 @@ function tilesOf(told, turns) {
   const last = turns.findLast((turn) => turn.input_tokens);
   const cost = costOf(sums);
   return [
-    tile(null, t("request.cost"), cost === 0 ? t("free") : dollars(cost), "",
+    tile(null, t("request.cost"), spent(cost), "",
       sums.unpriced ? t("request.cost.unknown", { count: number(sums.unpriced) })
         : uncached > cost ? t("timeline.without-cache", { cost: dollars(uncached) }) : "",
       sparkOf((turn) => turn.cost)),
@@ -159,7 +159,8 @@ function reasonOf({ dearest, requests }, turns, first) {
     return { ...reason, picture: "clock", next: turn ? timesOf(turn) : "",
       say: t("timeline.slowest", { count, time: duration(turn?.seconds) }) };
   }
-  const say = t("timeline.dearest", { count, share: percent(dearest.share) });
+  const say = t("timeline.dearest",
+    { count, cost: dollars(dearest.cost), share: percent(dearest.share) });
   if (!turn) return { ...reason, say, next: requests.length ? t("timeline.above") : "" };
   if (!turn.note) return { ...reason, say, next: whyDear(turn, first + place) };
   return { ...reason, tone: "warn", say, next: expiryOf(turn.note),
@@ -196,10 +197,9 @@ function turnRow(turn, before, gap, { sums, errors }) {
         h("strong", {}, textOr(`timeline.kind.${turn.purpose}`, kindOf(turn))),
         endBadge(turn), toolTags(turn.tool_calls)),
       h("div", { class: "small quiet" }, dots(...factsOf(turn, gap, sums))),
-      h("div", { class: "small quiet" }, timesOf(turn, before))),
+      h("div", { class: "small quiet" }, timesOf(turn, gap > PAUSE ? null : before))),
     h("div", { class: "took" }, took(turn), h("span", { class: "small" }, duration(turn.seconds))),
-    h("span", { class: "price" }, !turn.model ? "–" : turn.cost === 0 ? t("free")
-      : dollars(turn.cost)),
+    h("span", { class: "price" }, turn.model ? spent(turn.cost) : "–"),
     moreOf(turn, failed ? errors[turn.error] : null));
 }
 

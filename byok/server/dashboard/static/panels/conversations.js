@@ -2,14 +2,14 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  ago, badge, bar, breakable, button, dots, h, menu, nothing, optionsOf, replace, seeking,
+  ago, badge, breakable, button, dots, h, menu, nothing, optionsOf, replace, seeking,
   showTools, table,
 } from "../dom.js";
 import { dollars, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
 import {
-  beginOf, clientOf, conversationLink, costOf, costText, cut, tokensOf,
+  beginOf, clientOf, conversationLink, costCell, costText, cut, tokensOf,
 } from "../requests.js";
 import { t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
@@ -188,14 +188,6 @@ class List {
 
 // What is large, late or many comes first; names go from A to Z.
 const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
-
-function costCell(one, most) {
-  const known = costOf(one);
-  return h("span", { class: "cost" }, known ? bar([["", 0, known / most]]) : null,
-    h("span", {}, known ? dollars(known) : costText({ ...one, unpriced: 0, cost: known }),
-      one.unpriced && known ? h("span", { class: "sub" },
-        t("conversations.unpriced", { count: number(one.unpriced) })) : null));
-}
 
 function troubles(one) {
   const mended = one.repairs + one.dropped_calls;

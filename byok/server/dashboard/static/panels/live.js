@@ -2,7 +2,7 @@
 
 import { button, copyButton, facts, h, replace, segments, showTools } from "../dom.js";
 import { icon } from "../icons.js";
-import { dollars, duration, number, time } from "../format.js";
+import { duration, number, spent, time } from "../format.js";
 import { onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
 import { addressOf, problemOf, timesOf } from "../requests.js";
@@ -234,7 +234,7 @@ function usageOfRow(row) {
     [t("usage.figure.out"), known(row.output_tokens)],
     [t("live.tokens-read"), known(row.cache_read_tokens)],
     [t("live.tokens-written"), known(row.cache_written_tokens)],
-    [t("request.cost"), row.outcome === "open" ? null : dollars(row.cost)],
+    [t("request.cost"), row.outcome === "open" ? null : spent(row.cost)],
     [t("live.repairs"), row.repairs || null],
     [t("live.dropped"), row.dropped_calls || null],
     [t("live.notices"), row.notices || null],

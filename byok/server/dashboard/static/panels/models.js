@@ -65,7 +65,7 @@ class ModelsPanel {
   }
 
   columns() {
-    const known = (name, show) => (model) => (isKnown(model, name) ? show(model.facts[name]) : "–");
+    const known = (name, show) => (model) => valueOf(model, name, show);
     return [
       { title: t("request.model"), lead: true, cell: (model) => [
         button(breakable(model.id), "link", () => this.open(model), { "data-key": model.id }),
@@ -89,7 +89,7 @@ class ModelsPanel {
     openDialog(model.id, [
       table(t("models.facts"), [
         { title: t("models.fact"), lead: true, cell: (name) => t(`models.fact.${name}`) },
-        { title: t("models.value"), cell: (name) => FACTS[name](model.facts[name]) },
+        { title: t("models.value"), cell: (name) => valueOf(model, name) },
         { title: t("models.source"), cell: (name) => sourceOf(model, name,
           this.catalog.table.stale) },
       ], rows, { empty: t("models.facts.none") })],
@@ -159,6 +159,12 @@ class ModelsPanel {
 
 const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
 const isKnown = ({ facts }, name) => facts[name] !== undefined && facts[name] !== 0;
+
+// What runs on this machine has no price, unless the user names one.
+function valueOf(model, name, show = FACTS[name]) {
+  if (name === "price" && model.sources.price === "this machine") return t("local");
+  return isKnown(model, name) ? show(model.facts[name]) : "–";
+}
 
 // Say who answers instead of a model that a client named and nobody knows.
 function substitute({ asked, model, alias }) {

@@ -7,7 +7,7 @@ import {
   healthCard, replace, showTools, spark, tile,
 } from "../dom.js";
 import { statusFacts } from "../feature-status.js";
-import { dollars, duration, number, time } from "../format.js";
+import { dollars, duration, number, spent, time } from "../format.js";
 import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
@@ -312,7 +312,7 @@ function upstreamRow(one, first) {
       speed === null ? null : `${number(speed)} ${t("tile.speed.unit")}`,
       one.base_url || t("overview.inside")))),
   requests ? h("span", { class: "numeric small", title: costText(one.today) },
-    one.today.cost === 0 && !one.today.unpriced ? t("free") : dollars(costOf(one.today))) : null);
+    spent(costOf(one.today))) : null);
 }
 
 // Return how an upstream is, in words and by its shape, and since when.

@@ -1,7 +1,6 @@
 // What the charts of usage show: each function makes a chart's content of the answer to
 // `series`. A cost that is unknown is never counted as 0; how many there are is said.
 
-import { bar } from "../dom.js";
 import { dollars, duration, number, percent, short, shortDollars } from "../format.js";
 import { costOf } from "../requests.js";
 import { language, t } from "../texts.js";
@@ -48,9 +47,6 @@ const ifTold = (name) => (row) => (isUntold(row) ? null : row[name]);
 
 // Return that share in words.
 export const cacheText = (row) => (isUntold(row) ? t("unknown") : percent(cacheShare(row)));
-
-// Return a bar of a cost, as a share of the largest one.
-export const costBar = (part) => bar([["", 0, part]]);
 
 export const period = (answer) => t(`usage.range.${answer.range}`);
 const fresh = (row) =>

@@ -3,13 +3,13 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  attempt, breakable, errorBox, flushSection, h, healthCard, nothing, replace, section, segments,
+  attempt, breakable, errorBox, flushSection, h, healthCard, measured, nothing, replace, section, segments,
   table,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
-import { dollars, duration, number, percent, short } from "../format.js";
+import { dollars, duration, number, percent, short, spent } from "../format.js";
 import { follow } from "../refresh.js";
-import { costOf, requestColumns, timesOf } from "../requests.js";
+import { costCell, costOf, endBadge, requestColumns, timesOf } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
 
@@ -57,13 +57,18 @@ export async function open(root, [range, by], signal) {
 function largestPart(name, signal) {
   const body = h("div", { class: "card flush" });
   const title = t(`usage.${name}`);
+  const by = name === "costliest" ? "cost" : "seconds";
   const load = async (part) => {
-    const { requests } = await call("largest", { cost: name === "costliest" }, { signal });
+    const { requests } = await call("largest", { cost: by === "cost" }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
-    replace(body, table(title, [time, kind, model, { title: t("request.duration"), wide: true,
-      cell: (one) => [duration(one.seconds), h("span", { class: "sub" }, timesOf(one))] },
-    { title: t("request.cost"), numeric: true, cell: ({ cost }) => (cost ? dollars(cost) : "–") },
-    conversation], requests));
+    const bars = (field, text) => (one) =>
+      measured(field === by && one[by] / requests[0][by], text(one[field]));
+    const took = bars("seconds", duration);
+    replace(body, table(title, [time, { ...kind, cell: (one) => [kind.cell(one), " ", endBadge(one)] },
+      model, { title: t("request.duration"), wide: true,
+        cell: (one) => [took(one), h("span", { class: "sub" }, timesOf(one))] },
+      { title: t("request.cost"), numeric: true, cell: bars("cost", spent) },
+      conversation], requests));
     part.scrollIntoView();
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
@@ -135,7 +140,7 @@ function show({ parts, drawn, chosen }, series, byDay) {
   showFigures(parts.figures, series);
   parts.figures.hidden = false;
   parts.groups.hidden = parts.more.hidden = !total.requests;
-  parts.first.hidden = !total.cost; // an empty chart would say that all is free
+  parts.first.hidden = !total.cost; // an empty chart would say that nothing costs
   parts.days.hidden = !total.requests || !byDay;
   if (!total.requests) return;
   if (!total.cost) parts.more.open = true;
@@ -153,7 +158,7 @@ function showFigures(part, series) {
       note ? h("span", { class: "quiet small" }, note) : null));
   const cost = costOf(total);
   replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
-    figure("cost", cost === 0 ? t("free") : dollars(cost), total.unpriced
+    figure("cost", spent(cost), total.unpriced
       ? `+ ${t("request.cost.unknown", { count: number(total.unpriced) })}` : ""),
     figure("requests", number(total.requests)),
     figure("in", short(total.input_tokens)),
@@ -185,13 +190,4 @@ function fill(part, title, rows, first) {
   replace(part, h("div", { class: "head" }, h("h2", {}, title)),
     table(title, columns, rows, { empty: t("usage.empty") }));
   if (focused) part.querySelector(".scroll")?.focus({ preventScroll: true });
-}
-
-function costCell(row, most) {
-  const cost = costOf(row);
-  const unknown = row.unpriced && cost
-    ? h("span", { class: "sub" }, "+ ", t("request.cost.unknown", { count: number(row.unpriced) }))
-    : null;
-  return [h("span", { class: "cost" }, cost ? charts.costBar(cost / most) : null,
-    cost === 0 ? t("free") : dollars(cost)), unknown];
 }
