@@ -40,6 +40,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     await open_panel(page, "conversations")
     rows = page.locator("tbody tr")
     assert await rows.locator("a").all_inner_texts() == ["shop", "CLI"]
+    await expect(rows.first).to_contain_text("lost ×1")
     assert await axe(page) == ""
     await rows.first.get_by_role("link").click()
     turns = page.locator("ol.turns > .turn")

@@ -29,6 +29,19 @@ _CACHED = """SELECT upstream, model, total(cost), total(cache_read_tokens),
     WHERE conversation <> '' AND conversation = ? AND cost NOT NULL
     GROUP BY upstream, model"""
 
+# What was asked after a pause, with what the cache held before it.
+_AFTER_PAUSES = f"""SELECT conversation, upstream, model, max(0, since - took), kept,
+    input_tokens, cache_read_tokens, cache_written_tokens FROM (
+        SELECT conversation, upstream, model, input_tokens, cache_read_tokens,
+            cache_written_tokens, prompt_change, lag(seconds) OVER turns AS took,
+            started - lag(started) OVER turns AS since, lag(cache_read_tokens
+                + ifnull(cache_written_tokens, 0)) OVER turns AS kept
+        FROM request WHERE conversation <> '' AND cache_read_tokens NOT NULL
+            AND conversation IN ({{}})
+        WINDOW turns AS (
+            PARTITION BY conversation, upstream, model ORDER BY started, id))
+    WHERE since >= {_LIFETIME} AND prompt_change = ''"""  # noqa: S608 - our own words
+
 
 class DearTurn(NamedTuple):
     """The request that cost most, and which turn of its conversation it is, from 1."""
@@ -57,6 +70,24 @@ class ExpiredCache(NamedTuple):
 
     pause: float
     extra_cost: float | None
+
+
+class ExpiredCaches(NamedTuple):
+    """How often that was, and what it cost in all, None if a price is not known."""
+
+    times: int = 0
+    extra_cost: float | None = 0.0
+
+
+class _AfterPause(NamedTuple):
+    conversation: str
+    upstream: str
+    model: str
+    pause: float
+    kept: int
+    input_tokens: int | None
+    cache_read_tokens: int
+    cache_written_tokens: int | None
 
 
 class _CachedSums(NamedTuple):
@@ -90,25 +121,47 @@ def find_expired(
     last: dict[tuple[str, str], JournalEntry] = {}
     for turn in turns:
         asked = turn.upstream, turn.model
-        before = last.get(asked)
-        yield before and _find_loss(before, turn, price_of(*asked))
+        before, expired = last.get(asked), None
         if turn.cache_read_tokens is not None:
             last[asked] = turn
+            since = turn.started - before.started if before else 0.0
+            if before and since >= _LIFETIME and not turn.prompt_change:
+                kept = (before.cache_read_tokens or 0) + (
+                    before.cache_written_tokens or 0
+                )
+                pause = max(0.0, since - before.seconds)
+                expired = _find_loss(pause, kept, turn, price_of(*asked))
+        yield expired
+
+
+def count_expired(
+    path: Path, conversations: Sequence[str], price_of: PriceOf
+) -> dict[str, ExpiredCaches]:
+    """Return the sums of what `find_expired` tells, by conversations that have any."""
+
+    def read(db: sqlite3.Connection) -> dict[str, ExpiredCaches]:
+        found: dict[str, ExpiredCaches] = {}
+        query = _AFTER_PAUSES.format(", ".join("?" * len(conversations)))
+        for turn in select_rows(db, _AfterPause, query, conversations):
+            price = price_of(turn.upstream, turn.model)
+            if expired := _find_loss(turn.pause, turn.kept, turn, price):
+                times, cost = found.get(turn.conversation, ExpiredCaches())
+                extra = expired.extra_cost
+                total = None if cost is None or extra is None else cost + extra
+                found[turn.conversation] = ExpiredCaches(times + 1, total)
+        return found
+
+    return read_journal(path, read, {})
 
 
 def _find_loss(
-    before: JournalEntry, turn: JournalEntry, price: Price | None
+    pause: float, kept: int, turn: JournalEntry | _AfterPause, price: Price | None
 ) -> ExpiredCache | None:
-    if turn.cache_read_tokens is None or turn.prompt_change:
-        return None
-    kept = (before.cache_read_tokens or 0) + (before.cache_written_tokens or 0)
-    lost = min(kept, turn.input_tokens or 0) - turn.cache_read_tokens
-    since = turn.started - before.started
-    if lost < max(_LEAST_LOST, kept / 2) or since < _LIFETIME:
+    lost = min(kept, turn.input_tokens or 0) - (turn.cache_read_tokens or 0)
+    if lost < max(_LEAST_LOST, kept / 2):
         return None
     written = min(lost, turn.cache_written_tokens or 0)
-    extra = _price_cache(price, lost, -written)
-    return ExpiredCache(max(0.0, since - before.seconds), extra)
+    return ExpiredCache(pause, _price_cache(price, lost, -written))
 
 
 def _cost_uncached(sums: Iterable[_CachedSums], price_of: PriceOf) -> float | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import to_builtins
 
 from byok.core.chat import Json
-from byok.core.error_table import ErrorWeight, error_rows
+from byok.core.error_table import error_rows
 from byok.core.errors import CannotStart, NotReady
 from byok.core.language import language_in_force
 from byok.features.journal.conversations import (
@@ -40,6 +40,7 @@ from byok.features.journal.settings import JournalSettings
 from byok.features.journal.turns import (
     ConversationCost,
     ExpiredCache,
+    count_expired,
     find_expired,
     weigh_cost,
 )
@@ -250,8 +251,16 @@ class JournalApi:
         )
         page = await self._find_conversations(asked, offset, count)
         rows = page.conversations[:count]
+        names = [sums.conversation for sums in rows]
+        price_of = self._services.price_of
+        counted = partial(count_expired, conversations=names, price_of=price_of)
+        losses = (await self._read(counted)).items()
+        expired = {name: lost._asdict() for name, lost in losses}
         return {
-            "conversations": [_conversation(sums) for sums in rows],
+            "conversations": [
+                {**_conversation(sums), "expired": expired.get(sums.conversation)}
+                for sums in rows
+            ],
             "more": len(page.conversations) > count,
             "total": page.found and page.found._asdict(),
             "known": page.known,
@@ -325,8 +334,7 @@ class JournalApi:
     async def _problems(self, body: dict[str, Any]) -> Json:
         """Return failures by what they ask of the user, and repairs by model.
 
-        `weights` are how many requests each weight has. `damaged` requests were met in
-        the journal and left out, by whatever read it.
+        `damaged` requests were met in the journal and left out, by whatever read it.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
@@ -337,10 +345,6 @@ class JournalApi:
         mended = await self._read(partial(find_mended, since=since))
         known = _explain({group.code for group in groups})
         return {
-            "weights": {
-                weight: sum(one.requests for one in groups if one.weight is weight)
-                for weight in ErrorWeight
-            },
             "groups": [
                 {
                     **known.get(group.code, {}),

@@ -7,7 +7,7 @@ import pytest
 
 from byok.dialects.model_facts import Price
 from byok.features.cost import no_price
-from byok.features.journal.turns import find_expired, weigh_cost
+from byok.features.journal.turns import count_expired, find_expired, weigh_cost
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 PRICE = Price(2.0, 10.0, 0.2, 2.5)
@@ -40,15 +40,21 @@ def price(upstream: str, model: str) -> Price | None:
     ],
 )
 def test_a_turn_after_a_pause_whose_prompt_was_forgotten_says_what_that_cost(
-    changes: dict[str, Any], extra: float | None
+    changes: dict[str, Any], extra: float | None, tmp_path: Path
 ) -> None:
     fields = {"input_tokens": 40_000, "cache_written_tokens": 0, **COLD, **changes}
     turn = entry(**fields)
     first, second = find_expired([WARM, turn], price)
     assert first is None
+    path = write_journal(tmp_path / "journal.db", [WARM, turn])
+    counted = count_expired(path, [WARM.conversation, "other"], price)
     if extra is None:
         assert second is None
+        assert counted == {}
     else:
+        [(name, (times, cost))] = counted.items()
+        assert (name, times) == (WARM.conversation, 1)
+        assert cost == pytest.approx(extra)
         assert second is not None
         assert second.pause == 537.5
         assert second.extra_cost == pytest.approx(extra)
@@ -58,6 +64,20 @@ def test_a_loss_of_unknown_price_is_one() -> None:
     turn = WARM._replace(**COLD)
     [_, expired] = find_expired([WARM, turn], no_price)
     assert expired == (537.5, None)
+
+
+def test_what_a_conversation_lost_is_added_up(tmp_path: Path) -> None:
+    later = {"input_tokens": 31_000, "cache_written_tokens": 30_000}
+    turns = [
+        WARM,
+        *(entry(**{**COLD, **later, "started": NOW + n}) for n in (9e2, 2e3)),
+    ]
+    turns.append(entry(**{**COLD, "conversation": "other"}))
+    path = write_journal(tmp_path / "journal.db", turns)
+    [(name, lost)] = count_expired(path, ["c0ffee-1", "other"], price).items()
+    assert (name, lost.times) == ("c0ffee-1", 2)
+    assert lost.extra_cost == pytest.approx(2 * 30_000 * (1.8 + 0.5) / 1e6)
+    assert count_expired(path, ["c0ffee-1"], no_price) == {"c0ffee-1": (2, None)}
 
 
 def test_the_dearest_turn_is_found_and_what_all_cost_without_the_cache(

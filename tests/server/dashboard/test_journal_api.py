@@ -108,6 +108,8 @@ async def test_a_turn_whose_prompt_had_expired_has_a_note() -> None:
     told = await ask("conversation", {"conversation": "c0ffee-1"})
     note = {"kind": "cache_expired", "pause": 897.5, "extra_cost": None}
     assert [turn["note"] for turn in told["requests"]] == [None, note]
+    [listed] = (await ask("conversations"))["conversations"]
+    assert listed["expired"] == {"times": 1, "extra_cost": None}
 
 
 async def test_errors_come_by_weight_with_the_words_of_byok_explain() -> None:
@@ -117,7 +119,6 @@ async def test_errors_come_by_weight_with_the_words_of_byok_explain() -> None:
         page = await signed_in(editor)
         told, today = await page.call("problems"), await page.call("today")
     [group] = told["groups"]
-    assert told["weights"] == {"needs_you": 2, "look": 0, "cured": 0}
     assert today["needs_you"] == 2
     assert (group["weight"], group["ending"], group["code"], group["group"]) == (
         "needs_you",

@@ -164,14 +164,14 @@ function looks() {
 
 // The numbers beside the names of panels: what runs now, and what needs the user.
 function showCounts() {
-  showCount("live", running, "count calm", "live.running");
+  showCount("live", running, "count calm", "conversations.running");
   showCount("problems", needs, "count", "problems.needing");
 }
 
-function showCount(panel, count, kind, text) {
+function showCount(panel, count, kind, words) {
   const link = at("nav").querySelector(`a[href='#/${panel}']`);
   link?.querySelector(".count")?.remove();
-  if (count) link?.append(h("span", { class: kind, title: t(text, { count }) }, number(count)));
+  if (count) link?.append(h("span", { class: kind }, number(count), h("span", {}, ` ${t(words)}`)));
 }
 
 // A journal that cannot be read tells so on the panels that show it.

@@ -46,12 +46,15 @@ function stopButton() {
 
 // `used` is null for what is counted elsewhere, such as in each conversation.
 function meterLine(meter) {
-  const { title, used, most } = amountsOf(meter);
+  const { title, most } = amountsOf(meter);
   if (meter.used === null) return t("meter.each", { title, most });
   const part = meter.used / meter.most;
   return [badge(part >= 1 ? "bad" : part >= 0.8 ? "warn" : "good", percent(part)), " ",
-    t("meter.used-of", { title, used, most })];
+    meterText(meter)];
 }
+
+// Return how much is used of what is counted, in its own unit.
+export const meterText = (meter) => t("meter.used-of", amountsOf(meter));
 
 function meterBar(meter) {
   const { title, used, most } = amountsOf(meter);

@@ -175,7 +175,7 @@ class List {
       { title: t("conversations.sort.turns"), sort: "turns", numeric: true,
         cell: (one) => number(one.requests) },
       { title: t("request.tokens"), sort: "tokens", numeric: true, cell: tokensOf },
-      { title: t("conversations.cached"), numeric: true, cell: (one) => percent(one.cached) },
+      { title: t("conversations.cached"), numeric: true, cell: cacheCell },
       { title: t("request.cost"), sort: "cost", numeric: true, aside: true,
         cell: (one) => costCell(one, most) },
       { title: t("problems.title"), sort: "errors", numeric: true, cell: troubles },
@@ -188,6 +188,15 @@ class List {
 
 // What is large, late or many comes first; names go from A to Z.
 const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
+
+function cacheCell({ cached, expired }) {
+  if (!expired) return percent(cached);
+  const { times, extra_cost: extra } = expired;
+  const count = number(times);
+  return h("span", { class: "row tight", title: t("conversations.lost.why", { count,
+    cost: extra === null ? t("unknown") : dollars(extra) }) }, percent(cached),
+  badge("warn", t("conversations.lost", { count })));
+}
 
 function troubles(one) {
   const mended = one.repairs + one.dropped_calls;

@@ -6,13 +6,13 @@ import {
   ago, announce, attempt, badge, bar, breakable, button, command, dots, facts, flushSection, h,
   healthCard, replace, showTools, spark, tile,
 } from "../dom.js";
-import { statusFacts } from "../feature-status.js";
-import { dollars, duration, number, spent, time } from "../format.js";
+import { meterText, statusFacts } from "../feature-status.js";
+import { clock, dollars, duration, number, spent } from "../format.js";
 import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  beginOf, clientOf, conversationLink, costOf, costText, kindOf, modelOf, problemOf,
+  beginOf, clientOf, conversationLink, costCell, costOf, costText, kindOf, modelOf, problemOf,
 } from "../requests.js";
 import { t } from "../texts.js";
 import { editorsSection } from "./editors.js";
@@ -21,6 +21,7 @@ import { bytes, elapsed, stateOf } from "./live-table.js";
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 const TICK = 250; // ms
 const WHOLE = 30; // seconds that a bar of a running request has room for
+const NEAR = 0.8; // of a cap, from where on it is told
 const MOST_RUNNING = 4;
 const CONVERSATIONS = 6;
 let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
@@ -102,8 +103,14 @@ function judge(state, upstreams, today, isNew) {
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
     return tell(t(others ? "health.some-fail" : "health.all-fail", { names }),
-      first.failure || t("health.fails-since", { time: time(first.since) }),
+      first.failure || t("health.fails-since", { time: clock(first.since) }),
       first.code ? link(problemOf(first.code), t("health.show-errors")) : toSettings);
+  }
+  const cap = today.caps.find(({ used, most }) => used >= NEAR * most);
+  if (cap) {
+    const [tell, name] = cap.used < cap.most ? [warn, "near"] : [bad, "reached"];
+    return tell(t(`health.cap-${name}`), meterText(cap),
+      link("#/settings/find/caps", t("problems.do.cap")));
   }
   if (upstreams[0]?.type === "demo") {
     return warn(t("health.demo"), t("overview.demo"), toSettings);
@@ -143,7 +150,8 @@ function tilesOf(today) {
       [money ? bar([["", 0, Math.min(1, money.used / money.most)]]) : null,
         spark(wholeDay(hours.cost))]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
-      today.errors ? t("tile.errors.some") : t("tile.errors.none"),
+      today.needs_you ? t("tile.errors.needing", { count: number(today.needs_you) })
+        : t("tile.errors.none"),
       spark(wholeDay(hours.errors), "bad")),
     tile("#/usage/slowest", t("tile.speed"), number(today.speed), t("tile.speed.unit"),
       today.speed === null ? t("tile.speed.none") : t("tile.speed.of"),
@@ -208,7 +216,7 @@ const conversationRow = (sums) => h("li", {},
     conversationLink(sums),
     h("div", { class: "quiet small" }, dots(...beginOf(sums),
       t("overview.turns", { count: number(sums.requests) }), sums.models[0]))),
-  h("div", { class: "numeric small" }, h("div", {}, costText(sums)),
+  h("div", { class: "numeric small" }, h("div", {}, costCell(sums, Infinity)),
     h("div", { class: "quiet" }, ago(sums.last))));
 
 // Return a section that loads itself: `make(body, signal, tools)` fills its body.
@@ -254,7 +262,7 @@ function stateBlock(body, signal, tools, health) {
     renderAgain(body, () => replace(body, facts([
       [t("editors.address"), h("code", {}, location.origin)],
       [t("overview.since"), t("overview.since-value",
-        { time: time(state.since), uptime: duration(Math.round(state.seconds)) })],
+        { time: clock(state.since), uptime: duration(Math.round(state.seconds)) })],
       [t("overview.process"), String(state.pid)],
       [t("overview.default"), h("code", {}, breakable(state.model))],
       [t("overview.reason"), state.reason],
@@ -304,7 +312,7 @@ function upstreamRow(one, first) {
   return h("li", {}, h("span", { class: tone }, h("span", { class: `dot ${tone}`,
     "aria-hidden": "true" })),
   h("div", { class: "grow" },
-    h("div", { class: "row tight" }, h("strong", { class: "names" }, one.name),
+    h("div", { class: "row tight" }, settingsLink(one.name),
       h("span", { class: "tag" }, one.type),
       one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
     h("div", { class: "small quiet" }, dots(state,
@@ -315,9 +323,13 @@ function upstreamRow(one, first) {
     spent(costOf(one.today))) : null);
 }
 
+// Return the name of an upstream, which leads to its settings and its key.
+const settingsLink = (name) => h("a", { class: "names",
+  href: `#/settings/find/${encodeURIComponent(name)}.` }, name);
+
 // Return how an upstream is, in words and by its shape, and since when.
 function upstreamState({ asking, failure, rest, state, since, code }) {
-  const when = since === null ? null : t("overview.since-state", { time: time(since) });
+  const when = since === null ? null : t("overview.since-state", { time: clock(since) });
   if (asking) return { tone: "quiet", state: t("overview.asking") };
   if (rest > 0) {
     const pause = t("overview.rest", { time: duration(Math.ceil(rest)) });
@@ -358,6 +370,6 @@ function keyRow(key) {
   const source = key.error || (key.source === "none"
     ? [t("overview.key-cure"), " ", h("code", {}, `byok keys set ${key.upstream}`)]
     : dots(key.source, key.fingerprint ? h("code", {}, key.fingerprint) : null));
-  return h("li", {}, h("div", { class: "grow" }, h("strong", { class: "names" }, key.upstream),
+  return h("li", {}, h("div", { class: "grow" }, settingsLink(key.upstream),
     h("div", { class: "small quiet" }, source)), state);
 }

@@ -1,4 +1,5 @@
-// What failed, by what it asks of the user, each with its cure; then what byok repaired.
+// What failed, by what it asks of the user or by how often, each with its cure; then what byok
+// repaired.
 
 import { call } from "../api.js";
 import {
@@ -12,7 +13,10 @@ import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
 const WEIGHTS = { needs_you: "bad", look: "warn", cured: "good" };
-const FEW = 20; // cards of a weight at first
+// What stands below one heading.
+const ORDERS = { weight: [["needs_you"], ["look"], ["cured"]],
+  count: [["needs_you", "look"], ["cured"]] };
+const FEW = 20; // cards below a heading at first
 const SHOWN = 10; // of the last requests, before all are asked for
 let days = 7; // it stays while the page is open
 
@@ -32,23 +36,26 @@ const CURES = {
   model_not_found: ["models", "model"],
   upstream_bad_parameter: ["settings/find/{name}.", "upstream"],
   upstream_failed: ["settings/find/fallback", "fallback"],
+  upstream_quota: ["settings/find/{name}.", "key"],
   upstream_timeout: ["settings/find/{name}.timeout", "timeout"],
   too_many_streams: ["settings/find/limits.streams", "settings"],
   no_template: ["settings/find/completion", "settings"],
 };
 
-// `#/problems/CODE` leads to the error of that code.
+// `#/problems/CODE` leads to the error of that code, `#/problems/count` sorts by how often.
 export async function open(root, rest, signal) {
   const shown = h("div", { class: "panel" });
-  const all = new Set(); // weights of which everything is shown
+  const all = new Set(); // headings below which everything is shown
   let [wanted] = rest;
+  let order = "weight";
+  if (Object.hasOwn(ORDERS, wanted)) [order, wanted] = [wanted, ""];
   let last = "";
   const load = async (options) => {
     const told = await call("problems", { days }, options);
-    const text = JSON.stringify([told, days]);
+    const text = JSON.stringify([told, days, order]);
     if (text === last) return; // nothing moves that need not
     last = text;
-    const show = () => renderAgain(shown, () => replace(shown, partsOf(told, all, show)));
+    const show = () => renderAgain(shown, () => replace(shown, partsOf(told, order, all, show)));
     show();
     if (wanted && leadTo(shown, wanted)) wanted = "";
   };
@@ -56,7 +63,13 @@ export async function open(root, rest, signal) {
   refresh.className = "little";
   const period = segments(t("problems.period"), PERIODS.map((count) => [count, periodOf(count)]),
     days, (count) => { days = count; run(false); });
-  showTools(refresh, period);
+  const orders = segments(t("conversations.order"),
+    Object.keys(ORDERS).map((name) => [name, t(`problems.by-${name}`)]), order, (name) => {
+      order = name;
+      history.replaceState(history.state, "", `#/problems/${name}`);
+      run(false);
+    });
+  showTools(refresh, orders, period);
   replace(root, trouble, shown);
   await run(false);
 }
@@ -72,10 +85,12 @@ function leadTo(shown, code) {
   return Boolean(title);
 }
 
-function partsOf(told, all, show) {
-  const weights = Object.keys(WEIGHTS).filter((weight) => told.weights[weight]);
-  const isWell = !weights.length && !told.models.length;
-  return [damagedOf(told), weights.length ? weights.map((weight) => weightOf(told, weight, all, show))
+function partsOf(told, order, all, show) {
+  const groups = [...told.groups];
+  if (order === "count") groups.sort((one, other) => other.requests - one.requests);
+  const isWell = !groups.length && !told.models.length;
+  return [damagedOf(told), groups.length ? ORDERS[order].map((weights) => partOf(weights,
+    groups.filter(({ weight }) => weights.includes(weight)), all, show))
     : noneOf(told), isWell ? null : repairsOf(told), told.mended.length ? lastOf(told) : null];
 }
 
@@ -91,29 +106,34 @@ function noneOf(told) {
   return h("section", { class: "card" }, nothing("check", t("problems.none"), why));
 }
 
-function weightOf(told, weight, all, show) {
-  const groups = told.groups.filter((group) => group.weight === weight);
+function partOf(weights, groups, all, show) {
+  if (!groups.length) return null;
+  const [weight, isMixed] = weights;
+  const tone = WEIGHTS[weight];
   const few = all.has(weight) ? groups : groups.slice(0, FEW);
   const rest = groups.length - few.length;
-  const tone = WEIGHTS[weight];
+  const count = groups.reduce((sum, { requests }) => sum + requests, 0);
   return h("section", { class: "weight" },
-    h("h2", { class: "row" }, h("span", { class: tone }, h("span", { class: `dot ${tone}`,
-      "aria-hidden": "true" })), t(`problems.${weight}`), " ",
-    h("span", { class: "quiet" }, number(told.weights[weight]))),
-    few.map(cardOf),
+    h("h2", { class: "row" }, isMixed ? t("problems.title") : [h("span", { class: tone },
+      h("span", { class: `dot ${tone}`, "aria-hidden": "true" })), t(`problems.${weight}`)], " ",
+    h("span", { class: "quiet" }, t("problems.requests",
+      { count: number(count), period: periodOf(days) }))),
+    few.map((group) => cardOf(group, isMixed)),
     rest ? button(t("problems.all", { count: number(rest) }), "",
       () => { all.add(weight); show(); }) : null);
 }
 
-function cardOf(group) {
+function cardOf(group, isMixed) {
   const key = `${group.ending} ${group.code} ${group.upstream}`;
   return h("article", { class: "card problem" },
-    h("p", { class: "times" }, h("strong", {}, t("problems.times", { count: number(group.requests) })),
-      " ", h("small", { class: "quiet" }, periodOf(days))),
+    h("p", { class: "times" }, h("strong", {}, t("problems.times",
+      { count: number(group.requests) }))),
     h("div", { class: "about" },
       h("h3", { tabindex: "-1", "data-key": `problem ${key}`, "data-code": group.code },
         titleOf(group)),
-      h("p", { class: "quiet" }, dots(group.upstream ? h("strong", {}, group.upstream) : null,
+      h("p", { class: "quiet" }, dots(
+        isMixed ? badge(WEIGHTS[group.weight], t(`problems.${group.weight}`)) : null,
+        group.upstream ? h("strong", {}, group.upstream) : null,
         outcomeOf(group))),
       group.weight === "cured" ? null : cureOf(group),
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
