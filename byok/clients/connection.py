@@ -3,13 +3,14 @@
 import sys
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from byok.clients import jsonc, toml_text
 from byok.clients.document import EDITORS, TextFormat, put_all, take_out, value_digest
-from byok.clients.editor import MISSING, Setting, SettingPath, decode_text, encode_text
+from byok.clients.editor import Setting, SettingPath, decode_text, encode_text
 from byok.clients.locations import ClientKind
 from byok.clients.settings_file import (
     LARGEST,
@@ -24,6 +25,7 @@ from byok.clients.settings_file import (
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 from byok.core.platform.paths import Paths
+from byok.core.urls import host_of
 
 # The settings that each client needs, in the form that it documents.
 
@@ -245,11 +247,55 @@ class ConnectionState(StrEnum):
     MISSING = "missing"  # the client is not installed here, as far as its folder tells
 
 
-def _strings(value: Any) -> set[str]:
-    """Return the texts of a value: itself, or those that it consists of."""
-    if isinstance(value, dict):
-        return {one for one in value.values() if isinstance(one, str)}
-    return {value} if isinstance(value, str) else set()
+class Pointer(NamedTuple):
+    """An address or token of byok that a client needs, and the text in its place."""
+
+    wanted: str
+    found: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it leads to byok; of its address each spelling will do."""
+        if self.found.removeprefix("Bearer ").strip() == self.wanted:
+            return True
+        return "://" in self.wanted and place_of(self.found) == place_of(self.wanted)
+
+
+def place_of(url: str) -> str:
+    """Return scheme, host and port of an address, as one text for this machine's."""
+    try:
+        place = f"{urlsplit(url).scheme}://{host_of(url)}"
+    except ValueError:
+        return "no address"
+    return place.replace("//localhost:", "//127.0.0.1:")
+
+
+def read_pointers(
+    client: ClientKind, text: str, daemon: DaemonAddress
+) -> list[Pointer]:
+    """Return what a client's file has where byok's address and token belong, if any.
+
+    Raises:
+        ValueError: the text cannot be read.
+    """
+    editor, found = EDITORS[FORMATS[client]], list[Pointer]()
+    for path, wanted in settings_for(client, daemon, text):
+        there = editor.read(text, path)
+        pairs = [(wanted, there)]
+        if isinstance(wanted, dict) and isinstance(there, dict):
+            pairs = [(value, there.get(name)) for name, value in wanted.items()]
+        found += [
+            Pointer(value, one)
+            for value, one in pairs
+            if isinstance(value, str) and isinstance(one, str)
+            if value == daemon.token or value.startswith(daemon.url)
+        ]
+    return found
+
+
+def largest_file(client: ClientKind) -> int:
+    """Return how many bytes of a client's settings are read."""
+    return LARGEST if FORMATS[client] is TextFormat.JSONC else _LARGEST_SLOW
 
 
 _LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
@@ -351,19 +397,12 @@ class FileConnector(Struct, frozen=True):
         if not path.parent.is_dir():
             return ConnectionState.MISSING
         file = self._read(client, path)
-        editor, found = EDITORS[FORMATS[client]], list[bool]()
         try:
             text = decode_text(file.raw or b"").text
-            settings = settings_for(client, daemon, text, windows=self.windows)
-            for setting in settings:
-                wanted = _strings(setting.value)
-                if daemon.url in str(wanted) or daemon.token in wanted:
-                    there = editor.read(text, setting.path)
-                    if there is not MISSING:
-                        found.append(wanted <= _strings(there))
+            found = read_pointers(client, text, daemon)
         except ValueError as error:
             raise _unfit(file, error) from None
-        if found and all(found):
+        if found and all(pointer.is_right for pointer in found):
             return ConnectionState.CONNECTED
         was = self.backups.find(client, file.path) is not None
         return ConnectionState.OLD if found or was else ConnectionState.OFF
@@ -398,8 +437,7 @@ class FileConnector(Struct, frozen=True):
             raise
 
     def _read(self, client: ClientKind, path: Path) -> SettingsFile:
-        largest = LARGEST if FORMATS[client] is TextFormat.JSONC else _LARGEST_SLOW
-        return read_settings_file(path, self.home, largest=largest)
+        return read_settings_file(path, self.home, largest=largest_file(client))
 
 
 def open_connector(paths: Paths) -> FileConnector:

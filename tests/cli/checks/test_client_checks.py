@@ -19,9 +19,16 @@ from byok.cli.checks.setup_checks import (
     check_client,
     client_files,
     clients,
-    read_target,
+    read_file,
 )
-from byok.clients.connection import FORMATS, MCP_ONLY, DaemonAddress, settings_for
+from byok.clients.connection import (
+    FORMATS,
+    MCP_ONLY,
+    DaemonAddress,
+    Pointer,
+    read_pointers,
+    settings_for,
+)
 from byok.clients.document import put_all
 from byok.clients.locations import ClientKind
 from byok.core.daemon.token import read_token
@@ -67,16 +74,12 @@ async def check_editor(around: Surroundings) -> CheckResult:
     ("url", "own_token", "state", "said"),
     [
         (OWN, True, CheckState.OK, "points at byok, port 9123"),
+        ("http://localhost:9123/", True, CheckState.OK, "points at byok"),
         (OWN, False, CheckState.FAILURE, "token is not the one"),
-        (
-            "http://127.0.0.1:8000",
-            True,
-            CheckState.FAILURE,
-            "port 8000, and byok is at",
-        ),
-        ("https://127.0.0.1:9123", True, CheckState.FAILURE, "plain HTTP"),
-        ("https://t.api.example/x", True, CheckState.WARNING, "https://t.api.example,"),
-        ("http://127.0.0.1:port", True, CheckState.FAILURE, "is none"),
+        ("http://127.0.0.1:8000", True, CheckState.FAILURE, ":8000, not at byok"),
+        ("https://127.0.0.1:9123", True, CheckState.FAILURE, "https://127.0.0.1:9123"),
+        ("https://t.example/x", True, CheckState.WARNING, "https://t.example:443,"),
+        ("http://127.0.0.1:port", True, CheckState.FAILURE, "no address"),
     ],
 )
 async def test_where_an_editor_points_to(
@@ -117,24 +120,27 @@ async def test_a_client_with_one_address_may_use_it_for_others(tmp_path: Path) -
     assert result.cure == "byok connect aider --write"
 
 
-def editor_file(folder: Path, content: bytes) -> ClientFile:
+def read_editor(folder: Path, content: bytes) -> list[Pointer]:
     file = folder / "settings.json"
     file.write_bytes(content)
-    return ClientFile(ClientKind.VSCODE, file)
+    return read_file(ClientFile(ClientKind.VSCODE, file), BYOK)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "is_right"),
     [
-        f"{{{KEYS}}}",
-        f'{{"augment.advanced": {{{INNER}}}}}',
-        f'{{"augment.advanced": {{"completionURL": "other"}}, {KEYS}}}',
-        f'{{"augment.advanced.completionURL": "x", "augment.advanced": {{{INNER}}}}}',
+        (f"{{{KEYS}}}", True),
+        (f'{{"augment.advanced": {{{INNER}}}}}', True),
+        (f'{{"augment.advanced": {{"completionURL": "other"}}, {KEYS}}}', False),
+        (f'{{"augment.advanced.completionURL": "x", {INNER}}}', False),
     ],
     ids=range(4),
 )
-def test_settings_of_an_editor_are_read(tmp_path: Path, text: str) -> None:
-    assert read_target(editor_file(tmp_path, text.encode())) == (URL, TOKEN)
+def test_settings_of_an_editor_are_read(
+    tmp_path: Path, text: str, is_right: bool
+) -> None:
+    found = read_editor(tmp_path, text.encode())
+    assert all(one.is_right for one in found) is is_right
 
 
 @pytest.mark.parametrize(
@@ -147,24 +153,22 @@ def test_settings_of_an_editor_are_read(tmp_path: Path, text: str) -> None:
     ids=str,
 )
 def test_settings_of_an_editor_without_byok(tmp_path: Path, text: str) -> None:
-    assert read_target(editor_file(tmp_path, text.encode())) == ("", "")
+    assert read_editor(tmp_path, text.encode()) == []
 
 
 @pytest.mark.parametrize("raw", [b"{", b" " * 5_000_001, b"[" * 100_000], ids=range(3))
 def test_broken_settings_are_refused(tmp_path: Path, raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"\S"):
-        read_target(editor_file(tmp_path, raw))
+        read_editor(tmp_path, raw)
 
 
 @pytest.mark.parametrize("client", sorted(FORMATS.keys() - MCP_ONLY))
-def test_what_connect_writes_is_read(tmp_path: Path, client: ClientKind) -> None:
+def test_what_connect_writes_is_read(client: ClientKind) -> None:
     text = put_all("", settings_for(client, BYOK), FORMATS[client])
-    file = tmp_path / "settings"
-    file.write_text(text)
-    url, token = read_target(ClientFile(client, file))
-    assert url.removesuffix("/v1") == URL
-    elsewhere = (ClientKind.CODEX, ClientKind.OPENCODE)
-    assert token == (None if client in elsewhere else TOKEN)
+    found = read_pointers(client, text, BYOK)
+    assert all(one.is_right for one in found)
+    has_token = client not in (ClientKind.CODEX, ClientKind.OPENCODE)
+    assert len(found) == 1 + has_token
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
