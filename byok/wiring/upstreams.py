@@ -2,7 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
@@ -361,16 +369,22 @@ async def select_upstreams(
 
 async def _find_any(transports: Transports, ladder: KeyLadder) -> UpstreamSelection:
     """Select one preset: a local server, a vendor with a key, or the demo."""
-    local = {
-        n: apis_of(UpstreamSettings(type=n))[0] for n, p in PRESETS.items() if p.local
-    }
-    if found := await find_answering(transports, local):
-        name, reason = found[0], f"it answers at {local[found[0]].base_url}"
+    if server := await find_local(transports):
+        name, reason = server[0], f"it answers at {server[1]}"
     elif hit := await asyncio.to_thread(_first_key, ladder):
         name, reason = hit[0], f"its key is in {hit[1]}"
     else:
         name, reason = DEMO, _LAST_RESORT
     return UpstreamSelection({name: UpstreamSettings(type=name)}, reason)
+
+
+async def find_local(transports: Transports) -> tuple[str, str] | None:
+    """Return the first local preset whose server answers, and where it does."""
+    local = {
+        n: apis_of(UpstreamSettings(type=n))[0] for n, p in PRESETS.items() if p.local
+    }
+    found = await find_answering(transports, local)
+    return (found[0], local[found[0]].base_url) if found else None
 
 
 def _first_key(ladder: KeyLadder) -> tuple[str, str] | None:
@@ -416,7 +430,11 @@ async def open_probed(
         await transports.close()
 
 
-async def choose_model(upstream: HttpUpstream, section: UpstreamSettings) -> str:
+async def choose_model(
+    upstream: HttpUpstream,
+    section: UpstreamSettings,
+    list_models: Callable[[], Awaitable[Sequence[str]]] | None = None,
+) -> str:
     """Return the default model of an upstream, from its list if need be.
 
     Raises:
@@ -425,7 +443,7 @@ async def choose_model(upstream: HttpUpstream, section: UpstreamSettings) -> str
     named = (section.model, *section.models)
     if chosen := next(filter(None, named), ""):
         return chosen
-    listed = await upstream.models()
+    listed = await (list_models or upstream.models)()
     facts = [upstream.known.facts(model) for model in listed]
     if not (found := choose_chat_model(upstream.spec.vendor, facts)):
         raise ConfigError(

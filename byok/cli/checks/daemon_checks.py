@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -36,6 +35,7 @@ from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders, check_root
 from byok.search.index.store.tantivy_index import check_folder
 from byok.search.index.store.tantivy_index import find_damaged as find_damaged_file
+from byok.search.index.store.workspaces import kept_roots
 from byok.search.index.types import Phase
 from byok.storage.database import open_unchanged
 
@@ -232,11 +232,6 @@ def _is_loopback(host: str) -> bool:
     return host == "::1" or host.startswith("127.")
 
 
-async def official_service(around: Surroundings) -> Sequence[str]:
-    """Return the official service, if the settings give it an address."""
-    return ("",) if (await around.settings()).routing.official.base_url else ()
-
-
 async def check_official(around: Surroundings) -> CheckResult:
     """Check that nothing failed that the daemon asked of the official service."""
     answer = await around.ask(Service.OFFICIAL)
@@ -247,11 +242,6 @@ async def check_official(around: Surroundings) -> CheckResult:
     return good(f"used for {', '.join(groups)}" if groups else "not used")
 
 
-async def search_server(around: Surroundings) -> Sequence[str]:
-    """Return the search server of the organisation, if the settings name one."""
-    return ("",) if (await around.settings()).search.remote.on else ()
-
-
 async def check_search_server(around: Surroundings) -> CheckResult:
     """Check that the search server may be asked, and answered the last question."""
     status = (await around.ask(Service.INDEX_STATUS)).get("remote") or {}
@@ -260,11 +250,6 @@ async def check_search_server(around: Surroundings) -> CheckResult:
     if note := status.get("note"):
         return doubtful(f"it is left out: {note}", "ask who runs it")
     return good(f"{status['asked']:,} questions, {status['answered']:,} answered")
-
-
-async def vectors(around: Surroundings) -> Sequence[str]:
-    """Return the vectors of code, if the settings name a model for them."""
-    return ("",) if (await around.settings()).embeddings.on else ()
 
 
 async def check_vectors(around: Surroundings) -> CheckResult:
@@ -294,14 +279,6 @@ if sys.platform == "linux":
         "sudo sysctl fs.inotify.max_user_watches=524288"
     )
 _STEPS = 100_000  # of SQLite's machine, between two looks at the clock
-_ROWS = 1_000_000  # of files, at most
-
-
-class WorkspaceFiles(NamedTuple):
-    """What the database knows of a workspace: files, and skipped ones by reason."""
-
-    files: int
-    skipped: dict[str, int]
 
 
 async def check_index(around: Surroundings) -> CheckResult:
@@ -357,7 +334,8 @@ def _list_roots(paths: Paths, in_settings: Sequence[str]) -> list[str]:
     """Return the folders of the settings and those that were added by a command."""
     roots = [str(Path(root).expanduser()) for root in in_settings]
     if paths.database.exists() and not find_damage(paths.database, _GLANCE_SECONDS):
-        roots += workspaces_in(paths.database)
+        with closing(open_unchanged(paths.database)) as db:
+            roots += map(str, kept_roots(db))
     return [*dict.fromkeys(roots)]
 
 
@@ -373,8 +351,8 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
         )
     if note := row.get("note"):
         return doubtful(str(note), _RESTART)
-    known = await in_background(lambda: _files(around.paths, root))
-    if known is None or not (known.files or known.skipped):
+    known = await in_background(lambda: count_files(around.paths.database, root))
+    if not known:
         return doubtful(
             "nothing of it is indexed yet", "byok serve, then wait a little"
         )
@@ -393,20 +371,10 @@ def _root_failure(paths: Paths, root: str) -> CheckResult | None:
     return None
 
 
-def _files(paths: Paths, root: str) -> WorkspaceFiles | None:
-    if not paths.database.exists():
-        return None
-    return files_of(paths.database, root)
-
-
-def _counts(known: WorkspaceFiles) -> str:
-    said = f"{known.files:,} files indexed"
-    if not known.skipped:
-        return said
-    reasons = ", ".join(
-        f"{count:,} {why}" for why, count in sorted(known.skipped.items())
-    )
-    return f"{said}, skipped: {reasons}"
+def _counts(known: dict[str, int]) -> str:
+    said = f"{known.pop('', 0):,} files indexed"
+    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(known.items()))
+    return f"{said}, skipped: {reasons}" if reasons else said
 
 
 def find_damage(file: Path, seconds: float) -> str:
@@ -423,26 +391,14 @@ def find_damage(file: Path, seconds: float) -> str:
     return "" if row == ("ok",) else str(row[0]).partition("\n")[0]
 
 
-def workspaces_in(file: Path) -> list[str]:
-    """Return the folders that were declared with `byok index add`."""
-    with closing(open_unchanged(file)) as db:
-        rows = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
-        return [root for (root,) in rows]
-
-
-def files_of(file: Path, root: str) -> WorkspaceFiles:
-    """Count what the database knows of a workspace."""
-    skipped: dict[str, int] = {}
-    count = 0
+def count_files(file: Path, root: str) -> dict[str, int]:
+    """Count what the database knows of a workspace, by why it is skipped or ""."""
+    if not file.exists():
+        return {}
     sql = (
-        "SELECT coalesce(b.reason, f.reason) FROM file f "
+        "SELECT coalesce(b.reason, f.reason, ''), count(*) FROM file f "
         "JOIN workspace w ON w.id = f.workspace_id "
-        "LEFT JOIN blob b ON b.id = f.blob_id WHERE w.root = ? LIMIT ?"
+        "LEFT JOIN blob b ON b.id = f.blob_id WHERE w.root = ? GROUP BY 1"
     )
     with closing(open_unchanged(file)) as db:
-        for (reason,) in db.execute(sql, (root, _ROWS)):
-            if reason:
-                skipped[reason] = skipped.get(reason, 0) + 1
-            else:
-                count += 1
-    return WorkspaceFiles(count, skipped)
+        return dict(db.execute(sql, (root,)).fetchall())

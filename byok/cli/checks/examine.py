@@ -3,9 +3,9 @@
 import asyncio
 import inspect
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -24,11 +24,16 @@ from byok.cli.checks.base import (
     wrong,
 )
 from byok.core.errors import ByokError
+from byok.features.web.settings import WebSettings
+from byok.settings import Settings
 
 T = TypeVar("T")
 _LONGEST = 400  # characters of a line
 _MOST_SUBJECTS = 50
 _REPORT = "Please report this: byok doctor --bundle FILE.zip collects what is needed"
+
+
+_Subjects: TypeAlias = Iterable[str] | CheckResult
 
 
 class Check(Struct, frozen=True):
@@ -40,8 +45,19 @@ class Check(Struct, frozen=True):
 
     name: str
     run: Callable[..., Awaitable[CheckResult] | CheckResult]
-    subjects: Callable[[Surroundings], Awaitable[Sequence[str]]] | None = None
+    subjects: Callable[[Surroundings], Awaitable[_Subjects]] | None = None
     seconds: float = 15.0
+
+
+def _if_on(
+    is_on: Callable[[Settings], object],
+) -> Callable[[Surroundings], Awaitable[_Subjects]]:
+    """Return the subjects of a check of what the settings may switch on."""
+
+    async def subjects(around: Surroundings) -> _Subjects:
+        return ("",) if is_on(await around.settings()) else ()
+
+    return subjects
 
 
 _ASKED = 2 * upstreams.QUESTION_SECONDS
@@ -61,17 +77,29 @@ CHECKS = (
     Check("folder", setup.check_folder, setup.folders),
     Check("disk", setup.check_disk),
     Check("upstreams", upstreams.check_choice),
-    Check("key", upstreams.check_key, upstreams.keys_looked_up),
-    Check("model list", upstreams.check_models, upstreams.upstream_names, 30.0),
-    Check("model", upstreams.check_model, upstreams.model_uses, 30.0),
-    Check("context window", upstreams.check_window, upstreams.upstream_names, 35.0),
+    Check("key", upstreams.check_key, upstreams.wanted_keys),
+    Check("model list", upstreams.check_models, upstreams.upstreams_of, 30.0),
+    Check("model", upstreams.check_model, upstreams.models_by_use, 30.0),
+    Check("context window", upstreams.check_window, upstreams.upstreams_of, 35.0),
     Check("chat", upstreams.check_chat, _ASKED_ONES, _ASKED),
     Check("streaming", upstreams.check_streaming, _ASKED_ONES, _ASKED),
     Check("tool call", upstreams.check_tool_call, _ASKED_ONES, 2 * _ASKED),
-    Check("official service", daemon.check_official, daemon.official_service),
-    Check("vectors", daemon.check_vectors, daemon.vectors),
-    Check("search server", daemon.check_search_server, daemon.search_server),
-    Check("web tools", upstreams.check_web_tools, upstreams.web_tools),
+    Check(
+        "official service",
+        daemon.check_official,
+        _if_on(lambda s: s.routing.official.base_url),
+    ),
+    Check("vectors", daemon.check_vectors, _if_on(lambda s: s.embeddings.on)),
+    Check(
+        "search server",
+        daemon.check_search_server,
+        _if_on(lambda s: s.search.remote.on),
+    ),
+    Check(
+        "web tools",
+        upstreams.check_web_tools,
+        _if_on(lambda s: s.section(WebSettings).on),
+    ),
     Check("client", clients.check_client, clients.clients),
     Check("ripgrep", setup.check_ripgrep),
     Check("index", index.check_index, seconds=index.INDEX_SECONDS),
@@ -105,14 +133,15 @@ async def _run_check(around: Surroundings, check: Check) -> list[CheckRow]:
     subjects = await _limit(find(around), check.seconds) if find else ("",)
     if isinstance(subjects, CheckResult):
         return [CheckRow(check.name, "", subjects)]
-    some = subjects[:_MOST_SUBJECTS]
+    found = [*subjects]
+    some = found[:_MOST_SUBJECTS]
     runs = (_limit(_run(check, around, about), check.seconds) for about in some)
     results = await asyncio.gather(*runs)
     rows = [
         CheckRow(check.name, about, result)
         for about, result in zip(some, results, strict=True)
     ]
-    if more := len(subjects) - len(some):
+    if more := len(found) - len(some):
         rows.append(CheckRow(check.name, "", skip(f"{more} more are not looked at")))
     return rows
 

@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib import request
@@ -132,9 +132,9 @@ def check_token(around: Surroundings) -> CheckResult:
     return good(f"{file} is readable by its owner only")
 
 
-async def folders(around: Surroundings) -> Sequence[str]:
+async def folders(around: Surroundings) -> Iterable[str]:
     """Return byok's folders, those that are the same only once."""
-    return [str(folder) for folder in around.paths.folders]
+    return map(str, around.paths.folders)
 
 
 def check_folder(around: Surroundings, name: str) -> CheckResult:
@@ -171,45 +171,33 @@ def _files_in(paths: Paths, folder: Path) -> Iterator[Path]:
 
 def check_disk(around: Surroundings) -> CheckResult:
     """Check that there is room to write in the folders of state and data."""
-    least, where = None, Path()
+    room = dict[Path, int]()
     for folder in (around.paths.state_dir, around.paths.data_dir):
         place = next(place for place in (folder, *folder.parents) if place.is_dir())
-        if failure := _try_to_write(place):
-            return _no_room(place, failure)
-        free = around.machine.free(place)
-        if least is None or free < least:
-            least, where = free, place
-    least = least or 0
-    if least < _NOTHING:
-        return _no_room(where, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-    said = f"{least / 1e9:,.1f} GB free at {where}"
-    if least < _LITTLE:
+        try:
+            with tempfile.TemporaryFile(dir=place, buffering=0) as file:
+                file.write(bytes(_TRIED))
+        except OSError as error:
+            if error.errno in _FULL:
+                return _no_room(place, is_quota=error.errno == errno.EDQUOT)
+            return wrong(
+                f"nothing can be written to {place}: {error.strerror}",
+                "Make it writable for you, or let BYOK_HOME name another folder",
+            )
+        room[place] = around.machine.free(place)
+    where = min(room, key=lambda place: room[place])
+    if room[where] < _NOTHING:
+        return _no_room(where)
+    said = f"{room[where] / 1e9:,.1f} GB free at {where}"
+    if room[where] < _LITTLE:
         return doubtful(f"only {said}: the index stops growing", "Free some disk space")
     return good(said)
 
 
-def _try_to_write(folder: Path) -> OSError | None:
-    """Write a file without a name, which is gone at once; return why that failed."""
-    try:
-        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-            file.write(bytes(_TRIED))
-    except OSError as error:
-        return error
-    return None
-
-
-def _no_room(folder: Path, error: OSError) -> CheckResult:
-    if error.errno in _FULL:
-        is_quota = error.errno == errno.EDQUOT
-        return wrong(
-            f"the quota is full at {folder}"
-            if is_quota
-            else f"the disk is full at {folder}",
-            "Free some disk space: byok then goes on",
-        )
+def _no_room(place: Path, *, is_quota: bool = False) -> CheckResult:
     return wrong(
-        f"nothing can be written to {folder}: {error.strerror}",
-        "Make it writable for you, or let BYOK_HOME name another folder",
+        f"the quota is full at {place}" if is_quota else f"the disk is full at {place}",
+        "Free some disk space: byok then goes on",
     )
 
 
@@ -302,19 +290,14 @@ def read_file(file: ClientFile, daemon: DaemonAddress) -> list[Pointer]:
     return read_pointers(file.client, decode_text(raw).text, daemon)
 
 
-async def clients(around: Surroundings) -> Sequence[str]:
-    """Return the settings files that exist, and the variable if it is set."""
-    named = [VARIABLE] if around.environ.get(VARIABLE) else []
-    return [*await _files(around), *named]
+async def clients(around: Surroundings) -> Mapping[str, ClientFile | None]:
+    """Return the settings files by what they are called; None for the variable."""
 
-
-async def _files(around: Surroundings) -> Mapping[str, ClientFile]:
-    """Return the files by what they are called: the editors', and those with byok."""
-
-    async def find() -> Mapping[str, ClientFile]:
+    async def find() -> Mapping[str, ClientFile | None]:
         home, environ = around.machine.home, around.environ
         found = await in_background(lambda: client_files(home, environ))
-        return {f"{file.client} {file.path}": file for file in found}
+        named = {VARIABLE: None} if environ.get(VARIABLE) else {}
+        return {f"{file.client} {file.path}": file for file in found} | named
 
     return await around.once("clients", find)
 
@@ -322,12 +305,12 @@ async def _files(around: Surroundings) -> Mapping[str, ClientFile]:
 async def check_client(around: Surroundings, about: str) -> CheckResult:
     """Check where a settings file, or the variables, point a client to."""
     daemon = await _address(around)
-    if about == VARIABLE:
+    file = (await clients(around))[about]
+    if file is None:
         token = around.environ.get(_TOKEN_VARIABLE, "")
         address = Pointer(daemon.url, around.environ[VARIABLE])
         found = [address, Pointer(daemon.token, token)]
         return _judge(around, found, daemon, 'eval "$(byok connect cli)"')
-    file = (await _files(around))[about]
     where = "" if file.is_usual else f" --file {shell_word(file.path)}"
     cure = f"byok connect {file.client} --write{where}"
     try:

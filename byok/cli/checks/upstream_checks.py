@@ -1,7 +1,7 @@
 """Checks of upstreams: each is asked as the daemon asks it, each thing once."""
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from byok.cli.checks.base import (
     CannotCheck,
@@ -22,16 +22,14 @@ from byok.core.errors import (
     UpstreamUnreachable,
 )
 from byok.core.routing import Service, split_id
+from byok.core.suggest import did_you_mean
 from byok.core.urls import is_loopback
-from byok.dialects.default_models import choose_chat_model
 from byok.dialects.model_facts import FactSource
-from byok.dialects.presets import DEMO, PRESETS
+from byok.dialects.presets import DEMO
 from byok.dialects.refusals import window_cure
-from byok.features.web.settings import WebSettings
 from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
 from byok.settings.keys import KeyWanted
 from byok.settings.keys.ladder import KeyPool, UpstreamKey
-from byok.upstream.catalog import find_answering
 from byok.upstream.client import HttpUpstream
 from byok.upstream.model_facts import Profiles
 from byok.upstream.model_table import known_table
@@ -40,14 +38,20 @@ from byok.upstream.probe.cases import count_to_thirty, try_tool
 from byok.upstream.probe.report import ProbeOutcome
 from byok.upstream.router import PLACEHOLDER
 from byok.upstream.transport import Transports
-from byok.wiring.apis import apis_of, base_url_of
+from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import keys_wanted, make_ladder, web_key_wanted
-from byok.wiring.upstreams import UpstreamSelection, make_spec, values_to_hide
+from byok.wiring.upstreams import (
+    UpstreamSelection,
+    choose_model,
+    find_local,
+    make_spec,
+    values_to_hide,
+)
 
 _NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings"
 _CREDENTIAL = "systemd credential"
 _DEFAULT = "default"
-_LONGEST, _MOST_COMPARED = 100, 500
+_MOST_COMPARED = 500
 _LATEST = ":latest"  # Ollama's name for a model without a tag
 # Tokens: the instructions and tools of an agent alone take about 12,000.
 _TOO_SMALL, _SMALL = 16_384, 32_768
@@ -107,16 +111,12 @@ def _daemons_upstream(
 
 async def _on_this_machine() -> Mapping[str, UpstreamSettings]:
     """Return the first local preset whose server answers."""
-    local = {
-        n: UpstreamSettings(type=n) for n, preset in PRESETS.items() if preset.local
-    }
     transports = Transports()
     try:
-        apis = {name: apis_of(section)[0] for name, section in local.items()}
-        names = await find_answering(transports, apis)
+        found = await find_local(transports)
     finally:
         await transports.close()
-    return {name: local[name] for name in names[:1]}
+    return {found[0]: UpstreamSettings(type=found[0])} if found else {}
 
 
 async def section_of(around: Surroundings, name: str) -> UpstreamSettings:
@@ -192,22 +192,13 @@ async def model_of(around: Surroundings, name: str) -> str:
     if wanted and name == first and not wanted.startswith("byok:"):
         return wanted
     section = await section_of(around, name)
-    if own := next(filter(None, (section.model, *section.models)), ""):
-        return own
     upstream = await open_upstream(around, name)
     try:
-        listed = await list_models(around, name)
-    except ByokError as error:
+        return await choose_model(upstream, section, partial(list_models, around, name))
+    except UpstreamError as error:
         raise CannotCheck("no model of it is known") from error
-    facts = [upstream.known.facts(model) for model in listed]
-    if chosen := choose_chat_model(upstream.spec.vendor, facts):
-        return chosen
-    raise CannotCheck("it lists no models")
-
-
-async def upstream_names(around: Surroundings) -> Sequence[str]:
-    """Return the upstreams that are looked at."""
-    return [*await upstreams_of(around)]
+    except ConfigError as error:
+        raise CannotCheck("it lists no models") from error
 
 
 async def check_choice(around: Surroundings) -> CheckResult:
@@ -251,19 +242,16 @@ async def check_models(around: Surroundings, name: str) -> CheckResult:
     return good(f"{len(listed)} listed, such as {listed[0]}")
 
 
-async def keys_looked_up(around: Surroundings) -> Sequence[str]:
-    """Return the titles of the keys: the upstream, and the key's name if several."""
-    return [wanted.title for wanted in await _all_wanted(around)]
-
-
-async def _all_wanted(around: Surroundings) -> list[KeyWanted]:
+async def wanted_keys(around: Surroundings) -> Mapping[str, KeyWanted]:
+    """Return the keys by title: the upstream, and the key's name if several."""
     upstreams = await upstreams_of(around)
-    return [one for n, section in upstreams.items() for one in keys_wanted(n, section)]
+    keys = (one for n, section in upstreams.items() for one in keys_wanted(n, section))
+    return {wanted.title: wanted for wanted in keys}
 
 
 async def check_key(around: Surroundings, title: str) -> CheckResult:
     """Check where a key comes from; a store that cannot be read is named."""
-    wanted = next(one for one in await _all_wanted(around) if one.title == title)
+    wanted = (await wanted_keys(around))[title]
     await open_upstream(around, wanted.name)  # so that its headers are known as secrets
     key = await _key(around, wanted)
     try:
@@ -312,11 +300,6 @@ async def _row_of_daemon(around: Surroundings, wanted: KeyWanted) -> Json:
     return rows[0] if rows else {}
 
 
-async def web_tools(around: Surroundings) -> Sequence[str]:
-    """Return the web tools, if the settings name who searches."""
-    return ("",) if (await around.settings()).section(WebSettings).on else ()
-
-
 async def check_web_tools(around: Surroundings) -> CheckResult:
     """Check that the daemon has the provider's key, and how the last call went."""
     features = (await around.ask(Service.DAEMON)).get("features") or {}
@@ -330,13 +313,11 @@ async def check_web_tools(around: Surroundings) -> CheckResult:
     return good(rows[0]["text"] if rows else "no model was offered them yet")
 
 
-async def model_uses(around: Surroundings) -> Sequence[str]:
-    """Return what models are chosen for, the default first."""
-    return [*await _models_by_use(around)]
+async def models_by_use(around: Surroundings) -> Mapping[str, tuple[str, str]]:
+    """Return upstream and model for each use, the default first.
 
-
-async def _models_by_use(around: Surroundings) -> Mapping[str, tuple[str, str]]:
-    """Return upstream and model for each use, where both are known."""
+    Those that nobody knows are left out.
+    """
     settings = await around.settings()
     upstreams = await upstreams_of(around)
     uses = [(use, wanted) for use, wanted in chosen_models(settings) if wanted]
@@ -354,7 +335,7 @@ async def _models_by_use(around: Surroundings) -> Mapping[str, tuple[str, str]]:
 
 async def check_model(around: Surroundings, use: str) -> CheckResult:
     """Check that its upstream has the model that is chosen for something."""
-    name, model = (await _models_by_use(around))[use]
+    name, model = (await models_by_use(around))[use]
     model = model or await model_of(around, name)
     section = await section_of(around, name)
     try:
@@ -368,18 +349,12 @@ async def check_model(around: Surroundings, use: str) -> CheckResult:
         return good(f"{model} of {name}, which does not list it")
     if not listed:
         return skip(f"{model}: {name} lists no models")
-    close = difflib.get_close_matches(model[:_LONGEST], _comparable(listed), n=1)
-    guess = f"; did you mean {close[0]}?" if close else ""
+    guess = did_you_mean(model, listed[:_MOST_COMPARED])
     key = _key_of(use, name, in_section=section.model == model)
     return wrong(
-        f"{name} has no model {model}{guess}",
-        f"byok models shows all; correct {key} in the settings",
+        f"{name} has no model {model}",
+        f"byok models shows all; correct {key} in the settings. {guess}".rstrip(),
     )
-
-
-def _comparable(listed: Sequence[str]) -> list[str]:
-    """Return some of the names, so that a server cannot make comparing them slow."""
-    return [name for name in listed if len(name) <= _LONGEST][:_MOST_COMPARED]
 
 
 def _key_of(use: str, name: str, *, in_section: bool) -> str:
@@ -431,9 +406,9 @@ async def check_window(around: Surroundings, name: str) -> CheckResult:
     )
 
 
-async def asked_upstreams(around: Surroundings) -> Sequence[str]:
-    """Return the upstreams whose models are asked; one row where none is."""
-    return [*await upstreams_of(around)] if around.asks_models else ("",)
+async def asked_upstreams(around: Surroundings) -> Iterable[str] | CheckResult:
+    """Return the upstreams whose models are asked; why not where none is."""
+    return await upstreams_of(around) if around.asks_models else _NOT_ASKED
 
 
 async def _prober(around: Surroundings, name: str) -> Prober:
@@ -453,10 +428,8 @@ async def _answer(around: Surroundings, name: str) -> ProbeAnswer:
     )
 
 
-async def check_chat(around: Surroundings, name: str = "") -> CheckResult:
+async def check_chat(around: Surroundings, name: str) -> CheckResult:
     """Check that the default model of an upstream answers."""
-    if not around.asks_models:
-        return _NOT_ASKED
     answer, model = await _answer(around, name), await model_of(around, name)
     if answer.error:
         hint = answer.error.hint or f"byok probe {name}/{model}"
@@ -466,10 +439,8 @@ async def check_chat(around: Surroundings, name: str = "") -> CheckResult:
     return good(f"{model} answered in {answer.seconds:.1f} s")
 
 
-async def check_streaming(around: Surroundings, name: str = "") -> CheckResult:
+async def check_streaming(around: Surroundings, name: str) -> CheckResult:
     """Check that the answer came in pieces."""
-    if not around.asks_models:
-        return _NOT_ASKED
     answer = await _answer(around, name)
     if answer.error or not answer.text:
         raise CannotCheck("there was no answer")
@@ -485,10 +456,8 @@ async def check_streaming(around: Surroundings, name: str = "") -> CheckResult:
     )
 
 
-async def check_tool_call(around: Surroundings, name: str = "") -> CheckResult:
+async def check_tool_call(around: Surroundings, name: str) -> CheckResult:
     """Check that the model calls a tool, as agents need it."""
-    if not around.asks_models:
-        return _NOT_ASKED
     if (await _answer(around, name)).error:  # nor are two questions asked at once
         raise CannotCheck("there was no answer")
     prober = await _prober(around, name)
