@@ -2,13 +2,13 @@
 
 import asyncio
 import sys
-import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
+from msgspec import structs
 
 from byok.cli.command_context import load
 from byok.cli.connect import offer_connection
@@ -21,12 +21,15 @@ from byok.cli.init_survey import (
     FoundBy,
     best_candidate,
     choose_models,
-    find_source,
+    find_key,
+    is_about_key,
     list_models,
+    make_candidate,
     one_key,
     survey,
 )
 from byok.cli.keys import choose_store, open_vault
+from byok.cli.log import follow_entries
 from byok.cli.service import install
 from byok.cli.terminal import (
     Asker,
@@ -63,7 +66,6 @@ from byok.core.errors import (
     CannotStart,
     ConfigError,
     KeyMissing,
-    RefusalKind,
     UpstreamRefused,
 )
 from byok.core.platform.paths import Paths
@@ -78,14 +80,13 @@ from byok.dialects.presets import (
     find_preset,
 )
 from byok.features.journal.entry import JournalEntry
-from byok.features.journal.reading import LogFilter, entries_since, highest_number
+from byok.features.journal.reading import LogFilter, StoredEntry, highest_number
 from byok.features.journal.settings import JournalSettings
 from byok.settings import Settings, UpstreamSettings, check_settings, upstream_named
 from byok.settings.keys import KeyLadder, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 from byok.settings.own_file import read_own_settings, write_own_settings
-from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted
 
 _NOTHING = (
@@ -103,8 +104,6 @@ _NEXT_EDITS = (
 )
 _MOST_TROUBLES = 10
 _OTHERS = "Other clients: byok connect jetbrains | cli | sdk | codex | opencode ..."
-_LOOK_SECONDS = 0.5
-_AT_ONCE = 100
 _EVERYTHING = LogFilter(everything=True)
 _CLIENTS = {
     "vscode": "VS Code (extension {})",
@@ -114,14 +113,39 @@ _CLIENTS = {
 }
 
 
+class Setup(NamedTuple):
+    """What all steps go by: the user's settings, files and keys, and who answers."""
+
+    settings: Settings
+    paths: Paths
+    asker: Asker
+    ladder: KeyLadder
+    keyring: KeyringStore
+    vault: Vault
+
+
 def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
     """Go through all steps of `byok init`."""
     settings, paths = load()
-    asker = find_asker("byok init --yes --upstream NAME", yes=yes)
+    asker, vault = (
+        find_asker("byok init --yes --upstream NAME", yes=yes),
+        open_vault(paths),
+    )
     after = last_request(paths)
-    name = _settle(upstream, settings, paths, asker)
+    if asker.is_person:
+        vault.open()  # before many things are looked up at once
+    ladder = KeyLadder(vault=vault)
+    setup = Setup(settings, paths, asker, ladder, KeyringStore(), vault)
+    candidates = []
+    if not upstream:
+        with show_progress("looking for model servers and keys"):
+            candidates = asyncio.run(survey(settings, ladder))
+        show_candidates(candidates)
+    chosen = choose_candidate(candidates, upstream, setup)
+    models = find_models(chosen, setup)
+    write_settings(chosen, choose_and_show(chosen, models), paths, asker)
     daemon = run_daemon(
-        paths, settings.server.port, name, asker, can_install=can_install_service
+        paths, settings.server.port, chosen.name, asker, can_install=can_install_service
     )
     if daemon is None:
         return
@@ -133,30 +157,6 @@ def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
         wait_for_first(paths, after, settings.section(JournalSettings).keep_days)
     else:
         tell("No editor is connected yet. byok runs, and waits for one.")
-
-
-def _settle(wanted: str, settings: Settings, paths: Paths, asker: Asker) -> str:
-    """Let the user choose, and write it into the settings; return the upstream."""
-    vault = open_vault(paths)
-    if asker.is_person:
-        vault.open()  # before many things are looked up at once
-    ladder = KeyLadder(vault=vault)
-    candidate = _choose(wanted, settings, ladder, asker)
-    models = find_models(candidate, settings, ladder, KeyringStore(), asker, vault)
-    write_settings(candidate, choose_and_show(candidate, models), paths, asker)
-    return candidate.name
-
-
-def _choose(
-    wanted: str, settings: Settings, ladder: KeyLadder, asker: Asker
-) -> Candidate:
-    """Return the upstream to use; nothing is looked for if `wanted` names it."""
-    if wanted:
-        return choose_candidate([], wanted, settings, ladder, asker)
-    with show_progress("looking for model servers and keys"):
-        candidates = asyncio.run(survey(settings, ladder))
-    show_candidates(candidates)
-    return choose_candidate(candidates, wanted, settings, ladder, asker)
 
 
 def show_candidates(candidates: Sequence[Candidate]) -> None:
@@ -174,11 +174,7 @@ def show_candidates(candidates: Sequence[Candidate]) -> None:
 
 
 def choose_candidate(
-    candidates: Sequence[Candidate],
-    wanted: str,
-    settings: Settings,
-    ladder: KeyLadder,
-    asker: Asker,
+    candidates: Sequence[Candidate], wanted: str, setup: Setup
 ) -> Candidate:
     """Return the upstream of `--upstream`, or the one that the user chooses.
 
@@ -186,12 +182,12 @@ def choose_candidate(
         ConfigError: it is unknown, or nobody can be asked and the choice is not clear.
     """
     if wanted:
-        return _find_by_name(wanted, candidates, settings, ladder)
+        return _find_by_name(wanted, candidates, setup)
     best = best_candidate(candidates)
-    if asker.is_person:
-        return _ask_for_candidate(candidates, best, settings, ladder, asker)
+    if setup.asker.is_person:
+        return _ask_for_candidate(candidates, best, setup)
     usable = [one for one in candidates if one.is_offered and not one.trouble]
-    if best is None or not (len(usable) == 1 or asker.takes_best):
+    if best is None or not (len(usable) == 1 or setup.asker.takes_best):
         names = ", ".join(one.name for one in usable)
         found = f"Several upstreams could be used: {names}." if names else _NO_CHOICE
         raise ConfigError(found, hint="Name one: byok init --upstream NAME")
@@ -199,50 +195,40 @@ def choose_candidate(
 
 
 def _ask_for_candidate(
-    candidates: Sequence[Candidate],
-    best: Candidate | None,
-    settings: Settings,
-    ladder: KeyLadder,
-    asker: Asker,
+    candidates: Sequence[Candidate], best: Candidate | None, setup: Setup
 ) -> Candidate:
     default = str(candidates.index(best) + 1) if best else ""
     while True:
-        answer = asker.text("Which one? A number, another name, or a URL", default)
+        question = "Which one? A number, another name, or a URL"
+        answer = setup.asker.text(question, default)
         if answer.isdecimal() and 0 < int(answer[:4]) <= len(candidates):
             return candidates[int(answer[:4]) - 1]
         try:
-            return _find_by_name(answer, candidates, settings, ladder)
+            return _find_by_name(answer, candidates, setup)
         except ConfigError as error:
             tell(f"{error} {error.hint}")
 
 
 def _find_by_name(
-    wanted: str, candidates: Sequence[Candidate], settings: Settings, ladder: KeyLadder
+    wanted: str, candidates: Sequence[Candidate], setup: Setup
 ) -> Candidate:
     for one in candidates:
         if one.name == wanted:
             return one
-    name, section = upstream_named(wanted, settings)
-    known = settings.upstreams.get(name)
+    name, section = upstream_named(wanted, setup.settings)
+    known = setup.settings.upstreams.get(name)
     if known is not None and known != section:
         raise ConfigError(
             f"The settings have another upstream that is called {name}.",
             hint="Give that one a name of its own in your settings (byok config path).",
         )
-    address, source = base_url_of(section), ""
-    if address and not is_loopback(address):
-        source, _ = find_source(name, section, ladder)
-    return Candidate(name, section, address, FoundBy.NAME, key_source=source)
+    one = make_candidate(name, section, FoundBy.NAME)
+    if one.address and not is_loopback(one.address):
+        one = structs.replace(find_key(one, setup.ladder), trouble="")
+    return one
 
 
-def find_models(
-    candidate: Candidate,
-    settings: Settings,
-    ladder: KeyLadder,
-    keyring: KeyringStore,
-    asker: Asker,
-    vault: Vault,
-) -> tuple[ModelFacts, ...]:
+def find_models(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
     """Return the models of the chosen upstream, which proves that its key is taken.
 
     A person without a key is asked for one; it is stored once it was taken.
@@ -254,17 +240,17 @@ def find_models(
     if candidate.models:
         return candidate.models
     try:
-        return _list(candidate, settings, ladder)
+        return _list(candidate, setup.settings, setup.ladder)
     except KeyMissing:
-        if not _may_ask(candidate, asker):
+        if not _may_ask(candidate, setup.asker):
             raise
     except UpstreamRefused as error:
-        if error.kind is not RefusalKind.AUTH or not _may_ask(candidate, asker):
-            if error.kind is RefusalKind.AUTH and candidate.key_source:
+        if not (is_about_key(error) and _may_ask(candidate, setup.asker)):
+            if is_about_key(error) and candidate.key_source:
                 tell(f"The key comes from {candidate.key_source}; correct it there.")
             raise
         tell(error.sentence)
-    return _with_new_key(candidate, settings, keyring, asker, vault)
+    return _with_new_key(candidate, setup)
 
 
 def _may_ask(candidate: Candidate, asker: Asker) -> bool:
@@ -275,25 +261,18 @@ def _may_ask(candidate: Candidate, asker: Asker) -> bool:
     return asker.is_person and stored and not named
 
 
-def _with_new_key(
-    candidate: Candidate,
-    settings: Settings,
-    keyring: KeyringStore,
-    asker: Asker,
-    vault: Vault,
-) -> tuple[ModelFacts, ...]:
-    name = candidate.name
+def _with_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
+    name, asker = candidate.name, setup.asker
     wanted = key_wanted(name, candidate.section)
-    store = choose_store(
-        wanted, keyring, vault, asker
-    )  # before anything secret is typed
+    # It is chosen before anything secret is typed.
+    store = choose_store(wanted, setup.keyring, setup.vault, asker)
     for _ in range(_TRIES):
         given = asker.secret(f"Key for {name} ({wanted.origin}), not shown")
         try:
             key = clean_key(given)
-            models = _list(candidate, settings, one_key(name, key))
+            models = _list(candidate, setup.settings, one_key(name, key))
         except UpstreamRefused as error:
-            if error.kind is not RefusalKind.AUTH:
+            if not is_about_key(error):
                 raise
             tell(error.sentence)
             continue
@@ -312,8 +291,7 @@ def _list(
     seconds = _SECONDS if not is_loopback(candidate.address) else _SECONDS / 3
     try:
         with show_progress(f"asking {candidate.name} for its models"):
-            name, section = candidate.name, candidate.section
-            return asyncio.run(list_models(name, section, settings, ladder, seconds))
+            return asyncio.run(list_models(candidate, settings, ladder, seconds))
     except TimeoutError:
         raise ConfigError(
             f"{candidate.name} ({candidate.address}) did not list its models within "
@@ -473,17 +451,17 @@ def wait_for_first(paths: Paths, after: int, keep_days: int) -> None:
     try:
         tell("Reload your editor's window.")
         tell("Waiting for its first request (Ctrl-C ends it)")
-        _tell_first(wait_for_clients(paths.journal, after))
+        _tell_first(follow_entries(paths.journal, after, _EVERYTHING))
     except CannotStart as error:
         fail(error)
     except KeyboardInterrupt:
         tell("byok goes on without waiting. byok status tells who asked it.")
 
 
-def _tell_first(entries: Iterable[JournalEntry]) -> None:
+def _tell_first(batches: Iterable[Iterable[StoredEntry]]) -> None:
     """Say which client was answered first, and before that who was not."""
     told = set[str]()
-    for entry in entries:
+    for entry in (stored.entry for batch in batches for stored in batch):
         who = describe_client(entry.client)
         if entry.outcome == "ok":
             say(f"{who} is connected, model {_model_of(entry)}.")
@@ -500,25 +478,6 @@ def _model_of(entry: JournalEntry) -> str:
         return f"{entry.upstream}:{entry.model}"
     answer = ask_daemon(Service.DAEMON) or {}
     return str(answer.get("model", "")).removeprefix("byok:")
-
-
-def wait_for_clients(
-    journal: Path, after: int, *, pause: Callable[[float], None] = time.sleep
-) -> Iterator[JournalEntry]:
-    """Give the requests of clients after a number, as they end; without an end.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
-    while True:
-        if highest_number(journal) < after:
-            after = 0  # a new file was begun
-        entries = entries_since(journal, after, _AT_ONCE, _EVERYTHING)
-        for stored in entries:
-            after = stored.number
-            yield stored.entry
-        if not entries:
-            pause(_LOOK_SECONDS)
 
 
 def describe_client(client: str) -> str:

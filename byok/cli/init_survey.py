@@ -6,11 +6,12 @@ ports. Their answers are limited in size, number and time.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.cli.terminal import count_noun
 from byok.core.errors import (
@@ -38,12 +39,13 @@ from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.ladder import own_variable
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.wiring.apis import base_url_of
-from byok.wiring.key_sources import key_wanted, keys_wanted
+from byok.wiring.key_sources import keys_wanted
 from byok.wiring.upstreams import open_probed
 
 _LOCAL_SECONDS = 2.0
 _MOST_MODELS = 500
 _NO_MODELS = "it has no models yet"
+_NO_KEY = "no key was found"
 DEFAULT = "default"
 RERANK = "rerank"
 _SMALL_JOBS = (Purpose.COMMIT.value, Purpose.TITLE.value, RERANK)
@@ -116,29 +118,47 @@ async def survey(
     """Return what could be used, the best first; a server has `seconds` to answer.
 
     Upstreams of the settings come first, that of the default model before the others;
-    then local servers, then vendors whose key is found.
+    then local servers, then vendors whose key is found, those chosen only by name last.
     """
-    sections = _in_order(settings)
-    absent = {n: UpstreamSettings(type=n) for n in PRESETS if n not in sections}
-    local = {n: s for n, s in absent.items() if PRESETS[n].local}
-    hosted = {n: s for n, s in absent.items() if PRESETS[n].key_env and base_url_of(s)}
-    own, servers, keyed = await asyncio.gather(
-        _look_at_all(sections, settings, ladder, seconds),
+    first, _ = split_id(settings.routing.default) or ("", "")
+    names = sorted(settings.upstreams, key=lambda name: name != first)
+    sections = ((name, settings.upstreams[name]) for name in names)
+    own = [make_candidate(*named, FoundBy.SETTINGS) for named in sections]
+    absent = [n for n in PRESETS if n not in settings.upstreams]
+    vendors = [
+        make_candidate(n, UpstreamSettings(type=n), FoundBy.KEY)
+        for n in sorted(absent, key=lambda n: PRESETS[n].only_by_name)
+    ]
+    known, servers, keyed = await asyncio.gather(
+        asyncio.gather(*(_look_at(one, settings, ladder, seconds) for one in own)),
         asyncio.gather(
-            *(_ask_server(n, s, settings, seconds) for n, s in local.items())
+            *(
+                _ask_server(replace(one, found_by=FoundBy.SERVER), settings, seconds)
+                for one in vendors
+                if PRESETS[one.name].local
+            )
         ),
-        asyncio.to_thread(_find_keys, hosted, ladder),
+        asyncio.to_thread(
+            lambda: [
+                replace(found, is_offered=not PRESETS[one.name].only_by_name)
+                for one in vendors
+                if PRESETS[one.name].key_env and one.address
+                if (found := find_key(one, ladder)).trouble != _NO_KEY
+            ]
+        ),
     )
-    found = [server for server in servers if server is not None]
-    return [*own, *found, *keyed]
+    return [*known, *(server for server in servers if server is not None), *keyed]
+
+
+def make_candidate(
+    name: str, section: UpstreamSettings, found_by: FoundBy
+) -> Candidate:
+    """Return an upstream of which nothing else is known yet."""
+    return Candidate(name, section, base_url_of(section), found_by)
 
 
 async def list_models(
-    name: str,
-    section: UpstreamSettings,
-    settings: Settings,
-    ladder: KeyLadder,
-    seconds: float | None = None,
+    one: Candidate, settings: Settings, ladder: KeyLadder, seconds: float | None = None
 ) -> tuple[ModelFacts, ...]:
     """Return the models that an upstream lists, with a key from this ladder.
 
@@ -149,6 +169,7 @@ async def list_models(
         UpstreamError: it refuses the key, or gives no list.
         TimeoutError: it took longer than `seconds`.
     """
+    name, section = one.name, one.section
     if section.type == DEMO:
         return (ModelFacts(DEMO_MODEL),)
     redactor = Redactor()
@@ -161,119 +182,48 @@ async def list_models(
             known = upstream.known.listed_facts()
     except ByokError as error:
         raise error.rewrite(redactor) from None
-    fit = (model for model in names if _is_fit(name, model))
+    fit = (m for m in names if split_id(ListedModel(name, m).id) == (name, m))
     return tuple(known.get(model) or ModelFacts(model) for model in fit)
 
 
-def _is_fit(upstream: str, model: str) -> bool:
-    return split_id(ListedModel(upstream, model).id) == (upstream, model)
-
-
-def _in_order(settings: Settings) -> dict[str, UpstreamSettings]:
-    first, _ = split_id(settings.routing.default) or ("", "")
-    names = sorted(settings.upstreams, key=lambda name: name != first)
-    return {name: settings.upstreams[name] for name in names}
-
-
-async def _look_at_all(
-    sections: Mapping[str, UpstreamSettings],
-    settings: Settings,
-    ladder: KeyLadder,
-    seconds: float,
-) -> list[Candidate]:
-    looking = (_look_at(n, s, settings, ladder, seconds) for n, s in sections.items())
-    return [*await asyncio.gather(*looking)]
-
-
 async def _look_at(
-    name: str,
-    section: UpstreamSettings,
-    settings: Settings,
-    ladder: KeyLadder,
-    seconds: float,
+    one: Candidate, settings: Settings, ladder: KeyLadder, seconds: float
 ) -> Candidate:
     """Look at an upstream of the settings; one on another machine is not asked."""
-    address = base_url_of(section)
-    if not address or is_loopback(address):
-        server = await _ask_server(name, section, settings, seconds, FoundBy.SETTINGS)
-        silent = Candidate(
-            name, section, address, FoundBy.SETTINGS, trouble="it does not answer"
-        )
-        return server or silent
-    source, trouble = await asyncio.to_thread(find_source, name, section, ladder)
-    return Candidate(
-        name, section, address, FoundBy.SETTINGS, key_source=source, trouble=trouble
-    )
+    if one.address and not is_loopback(one.address):
+        return await asyncio.to_thread(find_key, one, ladder)
+    server = await _ask_server(one, settings, seconds)
+    return server or replace(one, trouble="it does not answer")
 
 
 async def _ask_server(
-    name: str,
-    section: UpstreamSettings,
-    settings: Settings,
-    seconds: float,
-    found_by: FoundBy = FoundBy.SERVER,
+    one: Candidate, settings: Settings, seconds: float
 ) -> Candidate | None:
     """Ask a server of this machine for its models; None if none answers."""
-    models, trouble = tuple[ModelFacts, ...](), ""
     try:
-        models = await list_models(name, section, settings, no_keys(), seconds)
-        trouble = "" if models else _NO_MODELS
-    except UpstreamError as error:
-        if not _wants_key(error):
-            return None
-        trouble = "it wants a key"
-    except (ConfigError, TimeoutError):
-        return None
-    return Candidate(
-        name, section, base_url_of(section), found_by, models, trouble=trouble
-    )
+        models = await list_models(one, settings, no_keys(), seconds)
+    except (ConfigError, UpstreamError, TimeoutError) as error:
+        wants_key = is_about_key(error)
+        return replace(one, trouble="it wants a key") if wants_key else None
+    return replace(one, models=models, trouble="" if models else _NO_MODELS)
 
 
-def _wants_key(error: UpstreamError) -> bool:
+def is_about_key(error: Exception) -> bool:
+    """Tell whether an upstream refused for want of a key that it takes."""
     return isinstance(error, UpstreamRefused) and error.kind is RefusalKind.AUTH
 
 
-def find_source(
-    name: str, section: UpstreamSettings, ladder: KeyLadder
-) -> tuple[str, str]:
-    """Return where a key of an upstream is, and why there is none. May block."""
-    trouble = "no key was found"
-    for wanted in keys_wanted(name, section):
+def find_key(one: Candidate, ladder: KeyLadder) -> Candidate:
+    """Add where a key of an upstream is, or why there is none. May block."""
+    trouble = _NO_KEY
+    for wanted in keys_wanted(one.name, one.section):
         try:
-            return ladder.find(wanted).source, ""
+            return replace(one, key_source=ladder.find(wanted).source)
         except KeyMissing:
             continue
         except ConfigError as error:
             trouble = str(error)
-    return "", trouble
-
-
-def _find_keys(
-    hosted: Mapping[str, UpstreamSettings], ladder: KeyLadder
-) -> list[Candidate]:
-    """Return the vendors that have a key; those chosen only by name come last."""
-    found = []
-    for name, section in hosted.items():
-        try:
-            source = ladder.find(key_wanted(name, section)).source
-        except KeyMissing:
-            continue
-        except ConfigError as error:
-            source, trouble = "", str(error)
-        else:
-            trouble = ""
-        found.append(
-            Candidate(
-                name,
-                section,
-                base_url_of(section),
-                FoundBy.KEY,
-                key_source=source,
-                trouble=trouble,
-                is_offered=not PRESETS[name].only_by_name,
-            )
-        )
-    return sorted(found, key=lambda one: not one.is_offered)
+    return replace(one, trouble=trouble)
 
 
 class ChosenModel(NamedTuple):

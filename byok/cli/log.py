@@ -4,9 +4,10 @@ import csv
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Annotated, Any
@@ -83,24 +84,39 @@ def _follow(
 ) -> None:
     """Print these requests, and new ones until Ctrl-C or until nobody reads."""
     seen, header = highest_number(journal), not json
+    seen = max([seen, *(stored.number for stored in entries)])
+    new = follow_entries(journal, seen, wanted)
     try:
-        while True:
+        for batch in chain([entries], new):
             if json:
-                for stored in entries:
+                for stored in batch:
                     say_json_line(write_entry(stored))
-            elif entries or header:
-                show_entries(entries, header=header, goes_on=True)
+            elif batch or header:
+                show_entries(batch, header=header, goes_on=True)
             sys.stdout.flush()
             header = False
-            seen = max([seen, *(stored.number for stored in entries)])
-            time.sleep(_LOOK_SECONDS)
-            if highest_number(journal) < seen:
-                seen = 0  # a new file was begun
-            entries = entries_since(journal, seen, _AT_ONCE, wanted)
     except KeyboardInterrupt:
         return
     except BrokenPipeError:  # such as: byok log -f | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def follow_entries(
+    journal: Path, after: int, wanted: LogFilter
+) -> Iterator[list[StoredEntry]]:
+    """Give the requests after a number, as they end; without an end.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    while True:
+        if highest_number(journal) < after:
+            after = 0  # a new file was begun
+        if entries := entries_since(journal, after, _AT_ONCE, wanted):
+            after = entries[-1].number
+            yield entries
+        else:
+            time.sleep(_LOOK_SECONDS)
 
 
 # Each with its least width, where a table goes on.

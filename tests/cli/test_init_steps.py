@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 
 from byok.cli.init_steps import (
+    Setup,
     can_install_service,
     choose_candidate,
     describe_client,
@@ -23,7 +24,6 @@ from byok.cli.init_steps import (
     offer_editors,
     run_daemon,
     show_candidates,
-    wait_for_clients,
     wait_for_first,
     write_settings,
 )
@@ -88,6 +88,20 @@ BROKEN = replace(SERVER, name="vllm", trouble="it wants a key")
 NOBODY = Asker("byok init --yes")
 
 
+def make_setup(
+    asker: Asker,
+    settings: Settings | None = None,
+    ladder: KeyLadder | None = None,
+    keyring: KeyringStore | None = None,
+) -> Setup:
+    paths = find_paths()
+    vault = Vault(paths.vault, {}, key_file=paths.vault_key)
+    keyring = keyring or KeyringStore()  # its backend is the null one
+    ladder = ladder or KeyLadder(environ={}, keyring=keyring, vault=vault)
+    own = settings or load_settings(paths.config)
+    return Setup(own, paths, asker, ladder, keyring, vault)
+
+
 def choose(
     candidates: list[Candidate],
     asker: Asker,
@@ -96,8 +110,7 @@ def choose(
     **environ: str,
 ) -> Candidate:
     ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    own = settings or load_settings(find_paths().config)
-    return choose_candidate(candidates, wanted, own, ladder, asker)
+    return choose_candidate(candidates, wanted, make_setup(asker, settings, ladder))
 
 
 def test_what_was_found_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,18 +232,12 @@ def candidate(url: str, source: str = "", **fields: object) -> Candidate:
     return Candidate("vendor", section, url, FoundBy.NAME, key_source=source)
 
 
-def new_vault() -> Vault:
-    paths = find_paths()
-    return Vault(paths.vault, {}, key_file=paths.vault_key)
-
-
 def find(
     one: Candidate, asker: Asker, ring: FakeRing | None = None, **environ: str
 ) -> list[str]:
     store = store_of(ring or FakeRing())
     ladder = KeyLadder(environ=environ, keyring=store)
-    settings = load_settings(find_paths().config)
-    models = find_models(one, settings, ladder, store, asker, new_vault())
+    models = find_models(one, make_setup(asker, None, ladder, store))
     return [model.id for model in models]
 
 
@@ -258,12 +265,8 @@ def test_no_key_is_stored_if_none_is_taken(vendor: Vendor) -> None:
 def test_without_a_keyring_a_person_chooses_a_store_before_typing_the_key(
     vendor: Vendor,
 ) -> None:
-    settings, store = load_settings(find_paths().config), KeyringStore()  # null backend
-
     def find_with(person: ScriptedPerson) -> list[str]:
-        ladder = KeyLadder(environ={}, keyring=store, vault=new_vault())
-        one = candidate(vendor.url)
-        models = find_models(one, settings, ladder, store, person, new_vault())
+        models = find_models(candidate(vendor.url), make_setup(person))
         return [model.id for model in models]
 
     neither = ScriptedPerson("3", KEY)
@@ -275,7 +278,9 @@ def test_without_a_keyring_a_person_chooses_a_store_before_typing_the_key(
     assert not find_paths().vault_key.exists()
     assert find_with(ScriptedPerson("x", "1", KEY)) == ["m"]
     entry = f"vendor@{vendor.url.removesuffix('/v1')}"
-    assert new_vault().get(entry) == KEY  # as a service or a restart reads it
+    assert (
+        make_setup(NOBODY).vault.get(entry) == KEY
+    )  # as a service or a restart reads it
 
 
 def test_without_a_person_a_missing_key_is_an_error(vendor: Vendor) -> None:
@@ -510,19 +515,6 @@ def test_ctrl_c_ends_the_waiting_without_harm(
     wait_for_first(find_paths(), 0, 90)
     timer.join()
     assert "goes on without waiting" in capsys.readouterr().err
-
-
-def test_a_request_that_comes_later_is_waited_for(tmp_path: Path) -> None:
-    journal = tmp_path / "journal.db"
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 3:
-            write_journal(journal, [entry(client="sdk/3", endpoint="/get-models")])
-
-    found = next(wait_for_clients(journal, 0, pause=pause))
-    assert (found.client, len(pauses)) == ("sdk/3", 3)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from byok.cli.init_survey import (
     FoundBy,
     choose_models,
     list_models,
+    make_candidate,
     one_key,
     survey,
 )
@@ -154,9 +155,9 @@ async def test_upstreams_of_the_settings_come_first_and_the_default_before_all(
 async def test_a_refusal_repeats_no_key(fake: FakeUpstream) -> None:
     fake.models_error = "not your key: {key}"
     own = settings(far={"base_url": fake.url})
-    section = own.upstreams["far"]
+    far = make_candidate("far", own.upstreams["far"], FoundBy.SETTINGS)
     with pytest.raises(UpstreamError) as caught:
-        await list_models("far", section, own, one_key("far", KEY))
+        await list_models(far, own, one_key("far", KEY))
     assert KEY not in f"{caught.value} {caught.value.sentence} {caught.value.hint}"
 
 
