@@ -8,8 +8,10 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 from byok.cli.code_client import folders
@@ -34,7 +36,7 @@ from byok.core.routing import Service
 from byok.dialects.presets import DEMO
 from byok.search.index.files.roots import OwnFolders, check_root
 from byok.server.control import Source
-from byok.server.run import Daemon, Serving
+from byok.server.run import Daemon, Serving, listening
 from byok.settings import Settings, check_settings, upstream_named
 
 if TYPE_CHECKING:
@@ -165,7 +167,11 @@ async def _serve(
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services, options)
 
-    await serving.run(settings, paths, redactor, services, ready, source)
+    def serve(passed: Sequence[socket]) -> AbstractAsyncContextManager[Daemon]:
+        parts = (settings, paths, redactor, services)
+        return listening(*parts, source=source, passed=passed)
+
+    await serving.run(serve, ready)
 
 
 def _introduce(services: "Services", options: RequestedOptions) -> None:

@@ -56,25 +56,21 @@ class Daemon:
 
     def __init__(
         self,
-        services: "Services",
         front: "_Front",
-        sites: list[SockSite],
-        timing: Timing,
         control: Control,
-        features: Features,
-        open_for: Callable[["Services"], None],
+        services: "Services",
+        sites: list[SockSite],
     ) -> None:
         self.services = services
         self.control = control
-        self._open_for = open_for
+        self.timing = front.timing
         self.port = front.port
         self.instance = front.instance
         self.sessions = front.dashboard.sessions
-        self._features = features
         self._front = front
-        self._gate = front.gate
         self._sites = sites
-        self._timing = timing
+        self._open_for = _opener(front, control)
+        self._open_for(services)
 
     @property
     def url(self) -> str:
@@ -106,11 +102,11 @@ class Daemon:
         """Accept no more connections; let streams end, or end them with a last line."""
         for site in self._sites:
             await site.stop()
-        await self._gate.stop(self._timing.grace)
+        await self._front.gate.stop(self.timing.grace)
 
     async def hurry(self) -> None:
         """End every stream with a last line now."""
-        await self._gate.stop(0)
+        await self._front.gate.stop(0)
 
     def copy_sockets(self) -> list[socket]:
         """Return copies of the listening sockets, for another process."""
@@ -125,25 +121,25 @@ class Daemon:
         for site in self._sites:
             await site.stop()
         self._front.server.end_connections()
-        self._gate.end_others()
-        app, gate = self._front.app, self._gate
-        await _wait_until(lambda: app.requests <= gate.answering, self._timing.settle)
+        app, gate = self._front.app, self._front.gate
+        gate.end_others()
+        await _wait_until(lambda: app.requests <= gate.answering, self.timing.settle)
         await self.services.context.give_up()
 
     async def follow_predecessor(self) -> None:
         """Let features count what the process before, which has ended, wrote last."""
-        await self._features.follow_predecessor(self._timing.settle)
+        await self._front.features.follow_predecessor(self.timing.settle)
 
     async def finish_answers(self) -> None:
         """Let the answers in progress end; those that take too long are cut."""
         server = self._front.server
         await _wait_until(
-            lambda: not server.expects_requests, self._timing.first_request
+            lambda: not server.expects_requests, self.timing.first_request
         )
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.drain):
+            async with asyncio.timeout(self.timing.drain):
                 await self._front.app.wait_until_idle()
-        await self._gate.stop(0)
+        await self._front.gate.stop(0)
 
 
 async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
@@ -154,8 +150,11 @@ async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
 
 
 class _Front(Struct, frozen=True):
-    """What answers before the services are there."""
+    """What answers before the services are there, and what it is made of."""
 
+    site: Site
+    features: Features
+    timing: Timing
     app: App
     guard: Guard
     gate: Gate
@@ -189,16 +188,12 @@ async def listening(
         CannotStart: the port cannot be had.
         ConfigError: the token file is not private, or the services cannot be opened.
     """
-    timing = timing or Timing()
-    limits = settings.limits
+    limits, timing = settings.limits, timing or Timing()
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
-    features = start_features(Site(paths, redactor, clock, gate))
-    front = _make_front(
-        settings, paths, redactor, gate, features, observers, timing, passed
-    )
-    front.gate.on_stop(features.stop)
-    source = source or Source(paths.config, lambda: settings)
-    control = Control(source, settings, front.instance)
+    site = Site(paths, redactor, clock, gate)
+    front = _make_front(settings, site, gate, timing, passed, observers)
+    features, source = front.features, source or Source(paths.config, lambda: settings)
+    gate.on_stop(features.stop)
     async with (
         AsyncExitStack() as opened,
         serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
@@ -207,9 +202,8 @@ async def listening(
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, features, clock)
-            open_for(services)
-            daemon = Daemon(services, front, sites, timing, control, features, open_for)
+            control = Control(source, settings, front.instance)
+            daemon = Daemon(front, control, services, sites)
             control.on_change(daemon.use)
             yield daemon
         finally:
@@ -220,17 +214,16 @@ async def listening(
 
 def _make_front(
     settings: Settings,
-    paths: Paths,
-    redactor: Redactor,
+    site: Site,
     gate: Gate,
-    features: Features,
-    observers: Sequence[Observer],
     timing: Timing,
     passed: Sequence[socket],
+    observers: Sequence[Observer],
 ) -> _Front:
     """Bind the port, and make what checks and records requests."""
-    limits = settings.limits
-    token = TokenCheck(paths.token, redactor.add)
+    paths, limits, hide = site.paths, settings.limits, site.redactor.add
+    features = start_features(site)
+    token = TokenCheck(paths.token, hide)
     renew_token(paths.owner_secret)  # no client has it, so each start may change it
     connections = max_connections(limits.connections)
     sockets = listen(settings.server.port, passed)
@@ -238,7 +231,7 @@ def _make_front(
     instance = secrets.token_hex(8)
     owner = TokenCheck(
         paths.owner_secret,
-        redactor.add,
+        hide,
         lambda secret: derive_owner_token(secret, port, instance),
     )
     guard = Guard(token, owner)
@@ -248,7 +241,7 @@ def _make_front(
     app = App(
         guard,
         gate,
-        redactor,
+        site.redactor,
         Observers([AccessLog(), *features.observers, *observers]),
         prove=lambda body: answer_challenge(body, owner.token, port, instance),
         pages=FeaturePages(features),
@@ -257,20 +250,17 @@ def _make_front(
         challenge_seconds=timing.challenge,
     )
     server = HttpServer(app, connections, timing.head)
-    return _Front(app, guard, gate, dashboard, server, sockets, port, instance)
+    return _Front(
+        site, features, timing, app, guard, gate, dashboard, server, sockets, port,
+        instance,
+    )  # fmt: skip
 
 
 def _import_endpoints() -> None:
     import byok.server.compose  # noqa: F401 - a hundred modules, which requests need
 
 
-def _opener(
-    front: _Front,
-    timing: Timing,
-    control: Control,
-    features: Features,
-    clock: Callable[[], float],
-) -> Callable[["Services"], None]:
+def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
     Conversations outlive the services, so that their turns keep their order.
@@ -278,15 +268,16 @@ def _opener(
     from byok.server.admission import Conversations
     from byok.server.compose import Frame, make_endpoints
 
+    features = front.features
     frame = Frame(
         front.guard,
         front.gate,
         Conversations(),
         control,
-        timing,
+        front.timing,
         features,
         front.dashboard.sessions,
-        clock,
+        front.site.clock,
     )
 
     def open_for(services: "Services") -> None:
@@ -330,13 +321,8 @@ class Serving:
 
     async def run(
         self,
-        settings: Settings,
-        paths: Paths,
-        redactor: Redactor,
-        open_services: OpenServices,
+        serve: Callable[[Sequence[socket]], AbstractAsyncContextManager[Daemon]],
         on_ready: Callable[[Daemon], None],
-        source: Source | None = None,
-        timing: Timing | None = None,
     ) -> None:
         """Serve until SIGTERM, SIGINT or `byok stop`; a second signal stops at once.
 
@@ -344,12 +330,11 @@ class Serving:
         settings. The service manager is told. Until `on_ready` a signal does what it
         does to any program: nothing has begun that it could break.
         """
-        timing = timing or Timing()
         notifier = self._activation.notifier
-        parts = (settings, paths, redactor, open_services, timing, source)
-        async with listening(*parts, passed=self._passed_sockets()) as daemon:
+        passed = (self._predecessor or self._activation).sockets
+        async with serve(passed) as daemon:
             control = daemon.control
-            self._begin(control.follow(timing.look))
+            self._begin(control.follow(daemon.timing.look))
             if CAN_HAND_OVER:
                 control.on_restart(lambda: self._start_successor(daemon))
             self._follow(daemon)
@@ -364,11 +349,6 @@ class Serving:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _passed_sockets(self) -> Sequence[socket]:
-        if self._predecessor is not None:
-            return self._predecessor.sockets
-        return self._activation.sockets
 
     def _follow(self, daemon: Daemon) -> None:
         """Take over the sessions of the process before, and notice its end."""
