@@ -12,10 +12,6 @@ from byok.cli.control import require_daemon
 from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import Asker, YesOption, confirm, say, say_json, say_text, tell
 from byok.clients.connection import (
-    FORMATS,
-    MCP_CLIENTS,
-    MCP_ONLY,
-    NEEDS_MODEL,
     DaemonAddress,
     FileChange,
     FileConnector,
@@ -25,6 +21,7 @@ from byok.clients.connection import (
 from byok.clients.document import put_all
 from byok.clients.editor import preview_change, write_path
 from byok.clients.locations import (
+    WRITABLE,
     ClientKind,
     FileLocation,
     RunPlace,
@@ -117,12 +114,12 @@ def connect(
     --write shows the change, asks, and writes it to the client's settings file.
     Comments and all other settings stay. `byok disconnect` undoes it, byte for byte.
     """
-    if mcp and client not in MCP_CLIENTS:
+    if mcp and not client.facts.has_mcp:
         raise ConfigError(
-            f"byok knows no file of MCP servers of {client.readable_name}.",
+            f"byok knows no file of MCP servers of {client.facts.name}.",
             hint="docs/search.md tells what to enter by hand.",
         )
-    wanted = client in NEEDS_MODEL and not mcp
+    wanted = client.facts.names_model and not mcp
     words = ["byok", "connect", client.value, *(["--mcp"] if mcp else [])]
     try:
         address = _find_address(find_paths(), client, model, start=start, wanted=wanted)
@@ -134,7 +131,7 @@ def connect(
     if not (write or dry_run):
         _print(client, address, json=json, mcp=mcp)
         return
-    if client not in FORMATS or (client in MCP_ONLY and not mcp):
+    if client not in WRITABLE and not mcp:
         tell(f"byok cannot write this for you: {_NO_FILE[client]}")
         _print(client, address, json=json)
         raise typer.Exit(1)
@@ -159,7 +156,7 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
     Raises:
         ByokError: there is no daemon, or the settings cannot be changed.
     """
-    wanted = client in NEEDS_MODEL
+    wanted = client.facts.names_model
     address = _find_address(find_paths(), client, "", start=False, wanted=wanted)
     found = find_location(client, find_machine(), "")
     command = f"byok connect {client.value} --write"
@@ -242,10 +239,10 @@ def _print(
     client: ClientKind, address: DaemonAddress, *, json: bool, mcp: bool = False
 ) -> None:
     where, is_object = _WHERE[client], client.is_editor and not mcp
-    if mcp or (client in FORMATS and client not in MCP_ONLY):
+    if mcp or client in WRITABLE:
         windows = open_connector(find_paths()).windows
         settings = settings_for(client, address, windows=windows, mcp=mcp)
-        text = put_all("", settings, FORMATS[client])
+        text = put_all("", settings, client.text_format)
         if mcp:
             where = f"Add to {find_mcp_location(client, find_machine()).path}:"
         if is_object:
@@ -280,9 +277,9 @@ def disconnect(
     If one was edited since, only byok's settings are removed, and their previous values
     restored.
     """
-    if client not in FORMATS:
+    if client.facts.format is None:
         raise ConfigError(
-            f"byok writes no file for {client.readable_name}.",
+            f"byok writes no file for {client.facts.name}.",
             hint="Take the settings out where you entered them.",
         )
     words = ("byok", "disconnect", client.value)
@@ -324,8 +321,8 @@ def _find_changed_files(client: ClientKind, profile: str) -> list[Path]:
         ConfigError: byok changed several files, and none is a usual one.
     """
     machine = find_machine()
-    finders = [] if client in MCP_ONLY else [find_location]
-    finders += [find_mcp_location] if client in MCP_CLIENTS else []
+    finders = [find_location] if client in WRITABLE else []
+    finders += [find_mcp_location] if client.facts.has_mcp else []
     usual = [find(client, machine, profile).path for find in finders]
     usual = [*dict.fromkeys(usual)]
     known = open_connector(find_paths()).backups.list_paths(client)

@@ -54,7 +54,7 @@ from byok.clients.editor import (
     preview_change,
 )
 from byok.clients.locations import (
-    EDITOR_FOLDERS,
+    EDITORS,
     ClientKind,
     find_location,
     find_machine,
@@ -407,10 +407,10 @@ def offer_editors(paths: Paths, url: str, asker: Asker) -> bool:
     is_connected = False
     for client, is_needed in _find_editors(paths, url):
         if not is_needed:
-            say(f"{client.readable_name} points at byok already.")
+            say(f"{client.facts.name} points at byok already.")
             is_connected = True
             continue
-        tell(f"{client.readable_name} would be pointed at byok so:")
+        tell(f"{client.facts.name} would be pointed at byok so:")
         try:
             is_connected = offer_connection(client, asker) or is_connected
         except ByokError as error:
@@ -423,7 +423,7 @@ def _find_editors(paths: Paths, url: str) -> Iterable[tuple[ClientKind, bool]]:
     """Give the editors that are there, and whether they have to be pointed at byok."""
     connector = open_connector(paths)
     address = DaemonAddress(url, read_token(paths.token), paths.token, "")
-    for client in sorted(EDITOR_FOLDERS):
+    for client in EDITORS:
         path = find_location(client, find_machine()).path
         if not path.parent.is_dir():
             continue

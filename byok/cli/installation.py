@@ -14,7 +14,7 @@ from byok.cli.connect import DryRunOption
 from byok.cli.control import find_service, stop_daemon
 from byok.cli.daemon_client import find_daemon
 from byok.cli.terminal import YesOption, confirm, say, tell
-from byok.clients.connection import FORMATS, FileConnector, open_connector
+from byok.clients.connection import FileConnector, open_connector
 from byok.clients.locations import ClientKind
 from byok.core.errors import ByokError, ConfigError, NotReady
 from byok.core.platform.installation import (
@@ -170,7 +170,7 @@ def _carry_out(removals: list[_Removal]) -> None:
 
 def _list_client_settings(paths: Paths) -> Iterator[_Removal]:
     connector = open_connector(paths)
-    for client in FORMATS:
+    for client in (kind for kind in ClientKind if kind.facts.format):
         for path in connector.backups.list_paths(client):
             restore = partial(_restore, connector, client, path)
             yield _Removal(f"byok's lines in {path}", restore)

@@ -9,8 +9,14 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from byok.clients import jsonc, toml_text
-from byok.clients.document import EDITORS, TextFormat, put_all, take_out, value_digest
-from byok.clients.editor import Setting, SettingPath, decode_text, encode_text
+from byok.clients.document import EDITORS, put_all, take_out, value_digest
+from byok.clients.editor import (
+    Setting,
+    SettingPath,
+    TextFormat,
+    decode_text,
+    encode_text,
+)
 from byok.clients.locations import ClientKind
 from byok.clients.settings_file import (
     LARGEST,
@@ -30,30 +36,6 @@ from byok.core.urls import host_of
 # The settings that each client needs, in the form that it documents.
 
 
-FORMATS = {
-    ClientKind.VSCODE: TextFormat.JSONC,
-    ClientKind.VSCODE_INSIDERS: TextFormat.JSONC,
-    ClientKind.VSCODIUM: TextFormat.JSONC,
-    ClientKind.CURSOR: TextFormat.JSONC,
-    ClientKind.CODEX: TextFormat.TOML,
-    ClientKind.OPENCODE: TextFormat.JSONC,
-    ClientKind.AIDER: TextFormat.YAML,
-    ClientKind.CONTINUE: TextFormat.YAML,
-    ClientKind.CLAUDE_CODE: TextFormat.JSONC,
-}
-# Whose files may have byok among the MCP servers, and whose no settings of models.
-MCP_CLIENTS = frozenset(
-    {
-        *(ClientKind.VSCODE, ClientKind.VSCODE_INSIDERS, ClientKind.VSCODIUM),
-        *(ClientKind.CURSOR, ClientKind.CODEX, ClientKind.OPENCODE),
-        ClientKind.CLAUDE_CODE,
-    }
-)
-MCP_ONLY = frozenset({ClientKind.CLAUDE_CODE})
-# Clients of OpenAI's API, which name their model in their settings.
-NEEDS_MODEL = frozenset(
-    {ClientKind.CODEX, ClientKind.OPENCODE, ClientKind.AIDER, ClientKind.CONTINUE}
-)
 _OBJECT = "augment.advanced"
 
 
@@ -278,7 +260,7 @@ def read_pointers(
     Raises:
         ValueError: the text cannot be read.
     """
-    editor, found = EDITORS[FORMATS[client]], list[Pointer]()
+    editor, found = EDITORS[client.text_format], list[Pointer]()
     for path, wanted in settings_for(client, daemon, text):
         there = editor.read(text, path)
         pairs = [(wanted, there)]
@@ -295,7 +277,7 @@ def read_pointers(
 
 def largest_file(client: ClientKind) -> int:
     """Return how many bytes of a client's settings are read."""
-    return LARGEST if FORMATS[client] is TextFormat.JSONC else _LARGEST_SLOW
+    return LARGEST if client.text_format is TextFormat.JSONC else _LARGEST_SLOW
 
 
 _LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
@@ -352,7 +334,7 @@ class FileConnector(Struct, frozen=True):
             settings = settings_for(
                 client, daemon, old.text, windows=self.windows, mcp=mcp
             )
-            new = old._replace(text=put_all(old.text, settings, FORMATS[client]))
+            new = old._replace(text=put_all(old.text, settings, client.text_format))
         except ValueError as error:
             raise _unfit(file, error) from None
         after = encode_text(new)
@@ -456,7 +438,7 @@ def _undo(
     try:
         base = decode_text(backup.before or b"")
         now = decode_text(raw)
-        taken = take_out(now.text, base.text, backup.values.items(), FORMATS[client])
+        taken = take_out(now.text, base.text, backup.values.items(), client.text_format)
     except ValueError as error:
         raise _unfit(file, error) from None
     return encode_text(now._replace(text=taken.text)), taken.changed

@@ -2,22 +2,18 @@
 
 import hashlib
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import orjson
 
 from byok.clients import jsonc, toml_text, yaml_text
-from byok.clients.editor import MISSING, Setting, SettingPath, TextEditor
-
-
-class TextFormat(StrEnum):
-    """How a settings file is written."""
-
-    JSONC = "jsonc"
-    TOML = "toml"
-    YAML = "yaml"
-
+from byok.clients.editor import (
+    MISSING,
+    Setting,
+    SettingPath,
+    TextEditor,
+    TextFormat,
+)
 
 _EMPTY: tuple[Any, ...] = ({}, [], None)
 

@@ -8,6 +8,7 @@ import codecs
 import difflib
 import re
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -20,6 +21,14 @@ from byok.core.late import compile_late
 SettingPath: TypeAlias = tuple[str, ...]
 SettingValue: TypeAlias = bool | int | float | str | list[str] | dict[str, str]
 MAX_DEPTH = 100
+
+
+class TextFormat(StrEnum):
+    """How a settings file is written."""
+
+    JSONC = "jsonc"
+    TOML = "toml"
+    YAML = "yaml"
 
 
 class Setting(NamedTuple):
@@ -206,9 +215,7 @@ def encode_text(decoded: DecodedText) -> bytes:
 # A change of a settings file as lines for people, without secrets.
 
 
-_CONTEXT = (
-    1  # lines around a change, to find its place; no more, as others' keys are near
-)
+_CONTEXT = 1  # lines around a change, to find its place; others' keys may be near
 
 
 def preview_change(
@@ -234,6 +241,7 @@ _SECRET = compile_late(
     re.IGNORECASE,
 )
 _HIDDEN = "\u2022" * 8
+_PLACES = re.compile(r"[-+](\d+)")
 
 
 class ChangedLine(NamedTuple):
@@ -251,19 +259,12 @@ def list_changes(
 
     Each goes through `redact`, and has no value of what is called a token or a key.
     """
-    old, new = (
-        decode_text(raw).text.splitlines() if raw else [] for raw in (before, after)
-    )
-    rows = list[ChangedLine]()
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for group in matcher.get_grouped_opcodes(_CONTEXT):
-        for kind, i, i_end, j, j_end in group:
-            if kind == "equal":
-                rows += [ChangedLine(" ", n + 1, new[n]) for n in range(j, j_end)]
-                continue
-            rows += [ChangedLine("-", n + 1, old[n]) for n in range(i, i_end)]
-            rows += [ChangedLine("+", n + 1, new[n]) for n in range(j, j_end)]
-    return [
-        row._replace(text=redact(_SECRET.sub(rf"\g<1>{_HIDDEN}", row.text)))
-        for row in rows
-    ]
+    rows, old, new = list[ChangedLine](), 0, 0
+    for line in preview_change("", before, after, str)[2:]:
+        mark, text = line[0], _SECRET.sub(rf"\g<1>{_HIDDEN}", line[1:])
+        if mark == "@":
+            old, new = map(int, _PLACES.findall(line)[:2])
+            continue
+        rows.append(ChangedLine(mark, old if mark == "-" else new, redact(text)))
+        old, new = old + (mark != "+"), new + (mark != "-")
+    return rows

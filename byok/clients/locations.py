@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from byok.clients.editor import TextFormat
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 
@@ -34,37 +35,60 @@ class ClientKind(StrEnum):
     CLAUDE_CODE = "claude-code"
 
     @property
-    def readable_name(self) -> str:
-        """The name for people."""
-        return _NAMES[self]
+    def facts(self) -> "ClientFacts":
+        """What byok knows of it."""
+        return _CLIENTS[self]
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How its settings are written, also those that byok only prints."""
+        return _CLIENTS[self].format or TextFormat.JSONC
 
     @property
     def is_editor(self) -> bool:
         """Whether it is VS Code, or an editor that is made from it."""
-        return self in EDITOR_FOLDERS
+        return bool(_CLIENTS[self].folders)
 
 
-# The folders of editors, and those of their servers for remote windows.
-EDITOR_FOLDERS = {
-    ClientKind.VSCODE: ("Code", ".vscode-server"),
-    ClientKind.VSCODE_INSIDERS: ("Code - Insiders", ".vscode-server-insiders"),
-    ClientKind.VSCODIUM: ("VSCodium", ".vscodium-server"),
-    ClientKind.CURSOR: ("Cursor", ".cursor-server"),
+class ClientFacts(Struct, frozen=True):
+    """A client: its name for people, its settings file, and what stands in that.
+
+    An editor's `folders` are its own, and that of its servers for remote windows. Who
+    `names_model` has it in the settings. Some files have no MCP servers, or these only.
+    """
+
+    name: str
+    format: TextFormat | None = None
+    folders: tuple[str, str] | None = None
+    names_model: bool = False
+    has_chats: bool = True
+    has_mcp: bool = True
+
+
+_JSONC, _TOML, _YAML = TextFormat.JSONC, TextFormat.TOML, TextFormat.YAML
+_CLIENTS = {
+    ClientKind.VSCODE: ClientFacts("VS Code", _JSONC, ("Code", ".vscode-server")),
+    ClientKind.VSCODE_INSIDERS: ClientFacts(
+        *("VS Code Insiders", _JSONC, ("Code - Insiders", ".vscode-server-insiders")),
+    ),
+    ClientKind.VSCODIUM: ClientFacts(
+        "VSCodium", _JSONC, ("VSCodium", ".vscodium-server")
+    ),
+    ClientKind.CURSOR: ClientFacts("Cursor", _JSONC, ("Cursor", ".cursor-server")),
+    ClientKind.JETBRAINS: ClientFacts("the JetBrains plugin", has_mcp=False),
+    ClientKind.CLI: ClientFacts("the CLI", has_mcp=False),
+    ClientKind.SDK: ClientFacts("the SDKs", has_mcp=False),
+    ClientKind.CODEX: ClientFacts("Codex", _TOML, names_model=True),
+    ClientKind.OPENCODE: ClientFacts("opencode", _JSONC, names_model=True),
+    ClientKind.AIDER: ClientFacts("aider", _YAML, names_model=True, has_mcp=False),
+    ClientKind.CONTINUE: ClientFacts(
+        "Continue", _YAML, names_model=True, has_mcp=False
+    ),
+    ClientKind.CLAUDE_CODE: ClientFacts("Claude Code", _JSONC, has_chats=False),
 }
-_NAMES = {
-    ClientKind.VSCODE: "VS Code",
-    ClientKind.VSCODE_INSIDERS: "VS Code Insiders",
-    ClientKind.VSCODIUM: "VSCodium",
-    ClientKind.CURSOR: "Cursor",
-    ClientKind.JETBRAINS: "the JetBrains plugin",
-    ClientKind.CLI: "the CLI",
-    ClientKind.SDK: "the SDKs",
-    ClientKind.CODEX: "Codex",
-    ClientKind.OPENCODE: "opencode",
-    ClientKind.AIDER: "aider",
-    ClientKind.CONTINUE: "Continue",
-    ClientKind.CLAUDE_CODE: "Claude Code",
-}
+EDITORS = sorted(kind for kind in ClientKind if kind.is_editor)
+# Whose files byok writes, so that it answers their chats.
+WRITABLE = [k for k in ClientKind if k.facts.format and k.facts.has_chats]
 
 
 # Where byok runs: on the desktop itself, in WSL, behind SSH, or in a container.
@@ -220,7 +244,7 @@ def find_location(
     if client.is_editor:
         return _find_editor(client, machine, profile)
     if profile:
-        raise ConfigError(f"{client.readable_name} has no profiles that byok knows.")
+        raise ConfigError(f"{client.facts.name} has no profiles that byok knows.")
     home, environ = machine.home, machine.environ
     match client:
         case ClientKind.CODEX:  # github.com/openai/codex, docs/config.md
@@ -234,7 +258,7 @@ def find_location(
         case ClientKind.CONTINUE:  # docs.continue.dev/reference
             return FileLocation(home / ".continue" / "config.yaml")
         case _:
-            raise ConfigError(f"{client.readable_name} has no file of settings.")
+            raise ConfigError(f"{client.facts.name} has no file of settings.")
 
 
 def find_mcp_location(
@@ -262,7 +286,7 @@ def find_mcp_location(
 
 def find_windows_files(client: ClientKind, drive: Path = _DRIVE) -> list[Path]:
     """Return an editor's settings files on the Windows that WSL runs in."""
-    name = EDITOR_FOLDERS[client][0]
+    name = (client.facts.folders or ("",))[0]
     found = drive.glob(f"Users/*/AppData/Roaming/{name}/User/settings.json")
     return sorted(itertools.islice(found, _MOST_FILES))
 
@@ -275,7 +299,7 @@ def _find_editor(
     Where byok runs on a remote machine, it is that machine's file if the editor has
     made its folder ("SSH host-specific settings" of code.visualstudio.com/docs/remote).
     """
-    name, server = EDITOR_FOLDERS[client]
+    name, server = client.facts.folders or ("", "")
     remote = machine.home / server / "data" / "Machine"
     is_away = machine.place is not RunPlace.DESKTOP
     if is_away and not profile and remote.is_dir():
@@ -286,7 +310,7 @@ def _find_editor(
     known = sorted(p.name for p in (user / "profiles").glob("*") if p.is_dir())
     if profile not in known:
         raise ConfigError(
-            f"{client.readable_name} has no profile {profile}.",
+            f"{client.facts.name} has no profile {profile}.",
             hint=f"There are: {', '.join(known)}."
             if known
             else "There are none; leave --profile out.",

@@ -9,8 +9,6 @@ from typing import NamedTuple
 import pytest
 
 from byok.clients.connection import (
-    FORMATS,
-    NEEDS_MODEL,
     DaemonAddress,
     FileChange,
     FileConnector,
@@ -76,7 +74,7 @@ class Desk(NamedTuple):
 
 def with_own(client: ClientKind, raw: bytes, value: str = "mine") -> bytes:
     decoded = decode_text(raw)
-    new = EDITORS[FORMATS[client]].put(decoded.text, ("own.setting",), value)
+    new = EDITORS[client.text_format].put(decoded.text, ("own.setting",), value)
     return encode_text(decoded._replace(text=new))
 
 
@@ -109,7 +107,7 @@ def test_connection_has_the_settings_and_keeps_everything_else(
 ) -> None:
     desk.lay(sample.raw)
     desk.connect(sample.client)
-    editor = EDITORS[FORMATS[sample.client]]
+    editor = EDITORS[sample.client.text_format]
     old, new = decode_text(sample.raw or b""), decode_text(desk.raw or b"")
     wanted = settings_for(sample.client, desk.address, old.text)
     assert [editor.read(new.text, path) for path, _ in wanted] == [v for _, v in wanted]
@@ -164,7 +162,7 @@ def test_connection_again_after_an_edit_and_back_keeps_the_edit(
     desk.edit(sample.client)
     desk.connect(sample.client, url="http://127.0.0.1:9000")
     desk.disconnect(sample.client)
-    editor = EDITORS[FORMATS[sample.client]]
+    editor = EDITORS[sample.client.text_format]
     text = decode_text(desk.raw or b"").text
     assert editor.read(text, ("own.setting",)) == "mine"
     assert b"9000" not in (desk.raw or b"")
@@ -273,7 +271,7 @@ def test_connection_of_continue_keeps_a_model_of_the_same_name(desk: Desk) -> No
     desk.connect(ClientKind.CONTINUE)
     desk.edit(ClientKind.CONTINUE)
     desk.disconnect(ClientKind.CONTINUE)
-    found = EDITORS[FORMATS[ClientKind.CONTINUE]].read(
+    found = EDITORS[ClientKind.CONTINUE.text_format].read(
         desk.file.read_text(), ("models", "name=byok")
     )
     assert found == {"name": "byok", "model": "own"}
@@ -400,7 +398,7 @@ def test_byok_is_among_the_mcp_servers_and_goes_without_a_trace(
     before = raw.encode()
     desk.lay(before)
     desk.connect(client, mcp=True)
-    editor = EDITORS[FORMATS[client]]
+    editor = EDITORS[client.text_format]
     assert editor.read((desk.raw or b"").decode(), path) == entry
     desk.edit(client)
     desk.disconnect(client)
@@ -409,7 +407,7 @@ def test_byok_is_among_the_mcp_servers_and_goes_without_a_trace(
     )
     desk.lay(before)
     desk.connect(client, mcp=True)
-    if client in NEEDS_MODEL:  # its models are in the same file, and go with it
+    if client.facts.names_model:  # its models are in the same file, and go with it
         desk.connect(client)
         desk.connect(client, mcp=True)
     desk.disconnect(client)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from byok.clients import jsonc
-from byok.clients.document import EDITORS, TextFormat, put_all, take_out, value_digest
-from byok.clients.editor import Setting, SettingPath, TextEditor
+from byok.clients.document import EDITORS, put_all, take_out, value_digest
+from byok.clients.editor import Setting, SettingPath, TextEditor, TextFormat
 from tests.fakes.settings_files import OPENCODE_FULL
 
 JSONC = TextFormat.JSONC

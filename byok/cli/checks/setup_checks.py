@@ -23,8 +23,6 @@ from byok.cli.checks.base import (
     wrong,
 )
 from byok.clients.connection import (
-    FORMATS,
-    NEEDS_MODEL,
     DaemonAddress,
     Pointer,
     largest_file,
@@ -33,7 +31,8 @@ from byok.clients.connection import (
 )
 from byok.clients.editor import decode_text
 from byok.clients.locations import (
-    EDITOR_FOLDERS,
+    EDITORS,
+    WRITABLE,
     ClientKind,
     ClientMachine,
     RunPlace,
@@ -262,7 +261,7 @@ def client_files(home: Path, environ: Mapping[str, str]) -> list[ClientFile]:
     here = ClientMachine(sys.platform, environ, home)
     away = replace(here, place=RunPlace.SSH)
     found = []
-    for client in sorted(EDITOR_FOLDERS):
+    for client in EDITORS:
         user = find_location(client, here).path
         profiles = sorted((user.parent / "profiles").glob("*/settings.json"))
         others = profiles[:_MOST_PROFILES]
@@ -270,7 +269,7 @@ def client_files(home: Path, environ: Mapping[str, str]) -> list[ClientFile]:
         others += [remote.path] if remote.is_remote else []
         found.append(ClientFile(client, user))
         found += [ClientFile(client, path, is_usual=False) for path in others]
-    for client in (one for one in FORMATS if one in NEEDS_MODEL):
+    for client in (kind for kind in WRITABLE if kind not in EDITORS):
         found.append(ClientFile(client, find_location(client, here).path))
     return [file for file in found if file.path.is_file()]
 

@@ -10,16 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from byok.clients.connection import (
-    FORMATS,
-    MCP_ONLY,
-    NEEDS_MODEL,
-    DaemonAddress,
-    FileChange,
-    open_connector,
-)
+from byok.clients.connection import DaemonAddress, FileChange, open_connector
 from byok.clients.editor import list_changes
-from byok.clients.locations import ClientKind, ClientMachine, find_location
+from byok.clients.locations import WRITABLE, ClientKind, ClientMachine, find_location
 from byok.clients.settings_file import bytes_digest
 from byok.core.chat import Json
 from byok.core.daemon.token import read_token
@@ -42,7 +35,6 @@ _FAMILIES = {
     ClientKind.CLI: ("cli",),
     ClientKind.SDK: ("sdk",),
 }
-_WRITABLE = [kind for kind in FORMATS if kind not in MCP_ONLY]
 _DIGEST = 64
 _Plan: TypeAlias = Callable[[ClientKind, DaemonAddress], FileChange]
 
@@ -81,7 +73,7 @@ class ClientsApi:
         self, kind: ClientKind, address: DaemonAddress, seen: Mapping[str, float]
     ) -> Json:
         state, path, error = "", "", ""
-        if kind in _WRITABLE:
+        if kind in WRITABLE:
             try:
                 place = find_location(kind, self._machine).path
                 path = str(place)
@@ -91,17 +83,17 @@ class ClientsApi:
         times = [seen[name] for name in _families_of(kind) if name in seen]
         return {
             "client": kind.value,
-            "name": kind.readable_name,
+            "name": kind.facts.name,
             "state": state,
             "file": path,
-            "writable": kind in _WRITABLE,
+            "writable": kind in WRITABLE,
             "last": max(times, default=None),
             "error": error,
         }
 
     async def _change(self, plan: _Plan, asked: PageRequest) -> Json:
         """Show a change, or make it with `write`, unless another one was shown."""
-        kind = ClientKind(read_choice(asked.body, "client", [*_WRITABLE]))
+        kind = ClientKind(read_choice(asked.body, "client", [*WRITABLE]))
         writes = read_flag(asked.body, "write")
         shown = read_text(asked.body, "digest", longest=_DIGEST)
         address = await asyncio.to_thread(self._address, asked)
@@ -130,7 +122,7 @@ class ClientsApi:
         }
 
     def _plan_connect(self, kind: ClientKind, address: DaemonAddress) -> FileChange:
-        if kind in NEEDS_MODEL and not address.model:
+        if kind.facts.names_model and not address.model:
             raise ConfigError(
                 "This client names its model in its settings, and there is no default "
                 "yet.",

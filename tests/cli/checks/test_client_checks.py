@@ -22,15 +22,13 @@ from byok.cli.checks.setup_checks import (
     read_file,
 )
 from byok.clients.connection import (
-    FORMATS,
-    MCP_ONLY,
     DaemonAddress,
     Pointer,
     read_pointers,
     settings_for,
 )
 from byok.clients.document import put_all
-from byok.clients.locations import ClientKind
+from byok.clients.locations import WRITABLE, ClientKind
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.doctors import surroundings, write_settings
@@ -162,9 +160,9 @@ def test_broken_settings_are_refused(tmp_path: Path, raw: bytes) -> None:
         read_editor(tmp_path, raw)
 
 
-@pytest.mark.parametrize("client", sorted(FORMATS.keys() - MCP_ONLY))
+@pytest.mark.parametrize("client", WRITABLE)
 def test_what_connect_writes_is_read(client: ClientKind) -> None:
-    text = put_all("", settings_for(client, BYOK), FORMATS[client])
+    text = put_all("", settings_for(client, BYOK), client.text_format)
     found = read_pointers(client, text, BYOK)
     assert all(one.is_right for one in found)
     has_token = client not in (ClientKind.CODEX, ClientKind.OPENCODE)
