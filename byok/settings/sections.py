@@ -718,8 +718,8 @@ class ModelSettings(SettingsSection):
     small: _Model = Field(
         "",
         description="A small model for each of commit, title, summary and enhance "
-        "that is empty. It is also asked for English search words if a question about "
-        "code is in another language (docs/reference/retrieval.md).",
+        "that is empty. It is also asked for words of code if a question about code is "
+        "in another language or in everyday words (docs/reference/retrieval.md).",
     )
     rerank: _Model = Field(
         "",

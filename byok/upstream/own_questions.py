@@ -1,7 +1,7 @@
 """byok's own questions: short ones, whom byok may ask them, and summaries.
 
 byok asks them for itself while somebody waits for something else: for the order of
-files, for a translation. So they end early, by length and by time, and nobody but the
+files, for words of code. So they end early, by length and by time, and nobody but the
 chosen model is asked: whoever gets no answer does without one.
 
 The questions of an agent tell what somebody works on, and so do the lines of code that

@@ -36,8 +36,8 @@ from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import (
     AsksRemote,
     ModelAids,
+    NameWords,
     Rerank,
-    Translate,
     VectorSearch,
 )
 from byok.search.vectors.consent import Consent
@@ -85,21 +85,21 @@ def make_aids(
     chats_here = routing.official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
     routes = QuestionRoutes(fallbacks, routing.models.chat if chats_here else None)
     return ModelAids(
-        translate=_translate(settings, routes, prompts),
+        words=_words(settings, routes, prompts),
         rerank=_rerank(settings, routes, prompts),
         vectors=before.vectors,
     )
 
 
-def _translate(
+def _words(
     settings: Settings, routes: QuestionRoutes, prompts: PromptSet
-) -> Translate | None:
+) -> NameWords | None:
     if not (small := settings.routing.models.small):
         return None
-    from byok.search.retrieval.translation import ModelTranslate
+    from byok.search.retrieval.model_words import ModelWords
     from byok.upstream.own_questions import ShortQuestion
 
-    return ModelTranslate(ShortQuestion(partial(routes.find, small)), prompts)
+    return ModelWords(ShortQuestion(partial(routes.find, small)), prompts)
 
 
 def _rerank(

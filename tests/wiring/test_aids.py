@@ -123,7 +123,7 @@ async def test_chats_wait_for_no_rerank(tmp_path: Path, fake: FakeUpstream) -> N
         assert fake.requests == []
 
 
-async def test_small_model_translates_where_chats_go(
+async def test_small_model_names_words_where_chats_go(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     fake.reply = lambda _: Script(answer("lion"))
@@ -146,5 +146,5 @@ async def test_small_model_translates_where_chats_go(
         await services.renew(far)  # no chat goes there
         assert await ordered(services, "สิงโตอยู่ที่ไหน") == []
         await services.renew(settings_of(fake))
-        assert services.context.aids.translate is None
+        assert services.context.aids.words is None
         assert len(fake.requests) == 1

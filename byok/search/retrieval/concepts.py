@@ -20,7 +20,8 @@ from byok.search.index.parse.tokens import stem, words
 from byok.search.retrieval.foreign.words import read_entries
 
 _TABLE = resources.files("byok.search.retrieval") / "concepts.tsv"
-_WEIGHTS = (0.5, 0.4, 0.3, 0.3, 0.3, 0.3)  # by place in the line
+LIKELIEST = 0.5
+_WEIGHTS = (LIKELIEST, 0.4, 0.3, 0.3, 0.3, 0.3)  # by place in the line
 _MOST_READ = 100  # words of the question
 _MOST_WORDS = 30
 _BETWEEN = 3  # other words that may stand among those of a phrase

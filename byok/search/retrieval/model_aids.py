@@ -78,8 +78,9 @@ class VectorSearch(Protocol):
         """
 
 
-# Gives a query with English terms for a question, the same if no model answers in time.
-Translate: TypeAlias = Callable[[str, "Query"], Awaitable["Query"]]
+# Gives a query with words of code for a question, the same if no model answers in time.
+# The function tells whether code has the words that the question says; it may block.
+NameWords: TypeAlias = Callable[[str, "Query", Callable[[], bool]], Awaitable["Query"]]
 
 # Gives the lines of a ranked file's best chunks, best chunk first, with secrets masked;
 # none if they cannot be had. It blocks.
@@ -142,7 +143,7 @@ class AsksRemote(Protocol):
 class ModelAids(Struct, frozen=True):
     """The parts that the user switched on."""
 
-    translate: Translate | None = None
+    words: NameWords | None = None
     rerank: Rerank | None = None
     vectors: VectorSearch | None = None
     remote: AsksRemote | None = None

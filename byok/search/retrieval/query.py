@@ -124,8 +124,7 @@ def parse_query(text: str) -> Query:
             weights.setdefault(stem(word.lower()), _PRODUCT_WEIGHT)
     _add_english(weights, foreign.english)
     only_task_words = weights.keys() <= tasks
-    names_code = _NAMES_CODE.search(_COMMON_NAMES.sub(" ", text))
-    if weights and not foreign.english and not names_code:
+    if weights and not foreign.english and not names_code(text):
         concepts = read_concepts(said)
         for term in concepts.said & weights.keys():
             weights[term] *= _EXPLAINED_WEIGHT
@@ -146,6 +145,11 @@ def parse_query(text: str) -> Query:
         only_stop_words=not weights,
         only_task_words=only_task_words,
     )
+
+
+def names_code(text: str) -> bool:
+    """Tell whether a question has a name or a piece of code in it."""
+    return _NAMES_CODE.search(_COMMON_NAMES.sub(" ", text)) is not None
 
 
 # What templates of pull requests and issues say in every text: lists to tick, comments

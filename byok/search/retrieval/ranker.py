@@ -316,6 +316,7 @@ _MOST_USES = 1_000  # chunks with uses of one name that are counted
 # Seconds to wait for the vector of a question; without any match there is more time.
 _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
 _SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
+_SAID = 0.45  # of the scores of words alone (docs/reference/retrieval.md)
 _SHOWN_CHUNKS = 3  # of a file, to a model that orders files
 _NO_AIDS = ModelAids()
 
@@ -358,13 +359,16 @@ class Ranker:
         query: Query,
         scope: Scope,
         *,
-        may_rerank: bool = False,
+        may_wait: bool = False,
         patience: float = _ONLY_VECTOR_SECONDS,
     ) -> Ranking:
-        """Rank the files of a scope by words, and by the user's models where they may.
+        """Rank the files of a scope by words, and by the user's models.
 
-        `query` is what `parse_query` makes of the question. Where no word matches, the
-        vector of the question may take `patience` seconds; with 0 nothing is found.
+        Of these, those that a chat with its first word should not wait for are asked
+        only if the caller `may_wait`: what orders files, and what names words of code
+        for a question in English. `query` is what `parse_query` makes of the question.
+        Where no word matches, the vector of the question may take `patience` seconds;
+        with 0 nothing is found.
 
         Raises:
             IndexFailed: the index cannot be searched.
@@ -376,7 +380,7 @@ class Ranker:
         whole = None
         if aids != _NO_AIDS:
             whole = await self._rank_with(
-                aids, question, query, scope, may_rerank=may_rerank, patience=patience
+                aids, question, query, scope, may_wait=may_wait, patience=patience
             )
         if whole is not None and not parts:
             return whole
@@ -411,7 +415,7 @@ class Ranker:
         query: Query,
         scope: Scope,
         *,
-        may_rerank: bool,
+        may_wait: bool,
         patience: float,
     ) -> Ranking:
         """Rank the files of a scope by words, and by the user's models."""
@@ -419,8 +423,12 @@ class Ranker:
         if aids.vectors is not None and _says_something(question, query):
             vector = asyncio.ensure_future(aids.vectors.begin(question))
         try:
-            if aids.translate is not None:
-                query = await aids.translate(question, query)
+            if aids.words is not None:
+                query = await aids.words(
+                    question,
+                    query,
+                    lambda: not may_wait or self._is_said(query, scope),
+                )
             hits = await asyncio.to_thread(self._search, query, scope)
             seconds = _VECTOR_SECONDS if hits else patience
             near = None
@@ -430,7 +438,7 @@ class Ranker:
         finally:
             if vector is not None:
                 vector.cancel()
-        if may_rerank and aids.rerank is not None:
+        if may_wait and aids.rerank is not None:
             read = partial(self._read_chunks, ranking.entries)
             files = await aids.rerank(question, query, ranking.files, read)
             ranking = ranking._replace(files=files)
@@ -443,6 +451,22 @@ class Ranker:
             IndexFailed: the index cannot be searched.
         """
         return self._rank(query, self._search(query, scope), scope)
+
+    def _is_said(self, query: Query, scope: Scope) -> bool:
+        """Tell whether one piece of code has much of what a question says.
+
+        Each word is somewhere, everyday words too, but far from each other: in one
+        piece they reach a third of what each of them reaches where it counts most,
+        words of code two thirds. Blocks.
+        """
+        index = self._engine.store.index
+        together = index.search(query.terms, scope.view, 1)
+        alone = [
+            hit.score
+            for term, weight in query.terms.items()
+            for hit in index.search({term: weight}, scope.view, 1)
+        ]
+        return bool(together) and together[0].score >= _SAID * sum(alone)
 
     def _search(
         self, query: Query, scope: Scope, limit: int = CANDIDATES

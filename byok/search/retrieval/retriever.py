@@ -184,7 +184,7 @@ class Retriever:
         text = remove_roots(text, scope)
         query = await asyncio.to_thread(queries.parse_query, text)
         async with self._aids().ask_remote(text, scope) as asked:
-            ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
+            ranking = await self.ranker.rank(text, query, scope, may_wait=True)
             remote = await asked if asked else None
         found, entries, names = ranking[:3]
         current = CurrentFiles(self._engine.contents, entries, scope, query)
@@ -245,7 +245,7 @@ class Retriever:
         if not is_empty and (by_index or not scope.workspaces):
             try:
                 query = await asyncio.to_thread(queries.parse_query, text)
-                ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
+                ranking = await self.ranker.rank(text, query, scope, may_wait=True)
                 if not ranking.files and not text.isascii():
                     scope.notes.append(ASK_IN_ENGLISH)
                 remote = await hits if hits else None

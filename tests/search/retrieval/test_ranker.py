@@ -1,5 +1,6 @@
 """The files of a scope, ranked by everything that is known of them."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from byok.core.code_query import BlobNames
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Commit, CommitHistory, Kind
 from byok.search.retrieval.model_aids import ModelAids, NearChunks
-from byok.search.retrieval.query import parse_query
+from byok.search.retrieval.query import Query, parse_query, with_english
 from byok.search.retrieval.rank import FileEntry, RankedFile, Reasons
 from byok.search.retrieval.ranker import HistorySignals, JoinedSignals, Ranker, fuse
 from byok.search.retrieval.retriever import rank_commits, render_commits
@@ -76,6 +77,40 @@ async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
         near = (await ranker.rank("wolf", parse_query("wolf"), scope)).files
         assert [file.path for file in near] == ["cat.py", "lion.py"]
         assert [chunk.ordinal for chunk in near[0].chunks] == [0]
+
+
+@pytest.mark.parametrize(
+    ("question", "may_wait", "is_said"),
+    [
+        ("throw old entries away", True, False),
+        ("wolves of the sea", True, False),
+        ("evict the stale entry", True, True),
+        ("throw old entries away", False, True),
+    ],
+)
+async def test_words_of_code_are_wanted_where_no_code_says_the_question(
+    tmp_path: Path, question: str, *, may_wait: bool, is_said: bool
+) -> None:
+    root = project(
+        tmp_path / "shop",
+        cache__py="def evict():\n    # a stale entry\n    stale.entry()\n",
+        errors__py="def throw(error): raise error\n",
+        dates__py="def is_old(day): return day < today\n",
+        doors__py="def walk_away(): pass\n",
+    )
+    answers = list[bool]()
+
+    async def words(_: str, query: Query, is_said: Callable[[], bool]) -> Query:
+        answers.append(is_said())
+        return with_english(query, {"evict": 0.5})
+
+    async with indexed(tmp_path / "e", root) as made:
+        scope = await select_scope(made, BlobNames(), [])
+        ranker = Ranker(made, lambda: ModelAids(words=words))
+        query = parse_query(question)
+        found = await ranker.rank(question, query, scope, may_wait=may_wait)
+    assert answers == [is_said]
+    assert "cache.py" in [file.path for file in found.files]
 
 
 @pytest.mark.parametrize("question", ["lion", "wolf"])

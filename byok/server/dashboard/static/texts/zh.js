@@ -903,7 +903,7 @@ export const TEXTS = {
   "about.routing.models.title": "对话标题。",
   "about.routing.models.summary": "摘要及其他后台请求。",
   "about.routing.models.enhance": "提示词增强。",
-  "about.routing.models.small": "用于 commit、title、summary、enhance 中未设置的各项。",
+  "about.routing.models.small": "用于 commit、title、summary、enhance 中未设置的各项；提问不用代码中的词时，也由它给出代码用词。",
   "about.routing.models.rerank": "retrieval.rerank = \"model\" 时用于文件排序。",
   "about.routing.models.image": "提问带有图片的轮次。",
   "about.routing.models.long_context": "占用模型窗口超过 chat.long_context_share 的对话。",

@@ -1,4 +1,4 @@
-"""A small model names English words; whatever it does, a search has its answer."""
+"""A small model names words of code; whatever it does, a search has its answer."""
 
 import asyncio
 import logging
@@ -9,10 +9,11 @@ import pytest
 from byok.core.errors import UpstreamRefused
 from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.core.prompts.template import parse_template
+from byok.search.retrieval.model_words import ModelWords, read_words
 from byok.search.retrieval.query import Query, parse_query
-from byok.search.retrieval.translation import ModelTranslate, read_words
 
 CHINESE = "会话是如何签名的"
+ENGLISH = "throw old entries away"
 
 
 class Asked:
@@ -30,7 +31,8 @@ class Asked:
         self.now = 0.0
         self.free = asyncio.Event()
         self.free.set()
-        self.translate = ModelTranslate(
+        self.is_said = False
+        self.words = ModelWords(
             self._ask, prompts, seconds=seconds, clock=lambda: self.now
         )
 
@@ -48,7 +50,7 @@ class Asked:
             await asyncio.sleep(0)
 
     async def __call__(self, text: str) -> Query:
-        return await self.translate(text, parse_query(text))
+        return await self.words(text, parse_query(text), lambda: self.is_said)
 
 
 async def test_words_of_the_model_join_those_of_the_tables() -> None:
@@ -57,6 +59,21 @@ async def test_words_of_the_model_join_those_of_the_tables() -> None:
     assert plain.terms.keys() < query.terms.keys()
     assert query.terms["=cookiesigner"] == query.terms["session"] == 0.8
     assert "cooki" in query.parts
+
+
+async def test_everyday_english_gets_words_that_weigh_less_than_its_own() -> None:
+    asked = Asked()
+    query = await asked(ENGLISH)
+    assert query.terms["=cookiesigner"] == query.terms["session"] == 0.5
+    assert asked.asked == [ENGLISH]
+
+
+async def test_english_that_code_says_is_asked_as_it_stands() -> None:
+    asked = Asked()
+    asked.is_said = True
+    assert await asked(ENGLISH) == parse_query(ENGLISH)
+    await asked(CHINESE)
+    assert asked.asked == [CHINESE]
 
 
 async def test_users_own_prompt_is_told() -> None:
@@ -70,15 +87,16 @@ async def test_users_own_prompt_is_told() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "where is the session cookie signed",
+        "where does sign_cookie throw old entries away",
         "session",
         "RouterGroup",
+        "explain what this function does",
         "O(n²) naïve λ comparison",
         "你好",
         "",
     ],
 )
-async def test_model_is_not_asked_without_foreign_words(text: str) -> None:
+async def test_model_is_not_asked_about_names_or_nothing(text: str) -> None:
     asked = Asked()
     assert await asked(text) == parse_query(text)
     assert asked.asked == []

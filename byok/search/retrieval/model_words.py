@@ -1,6 +1,7 @@
-"""Let a small model name English search words for a question in another language.
+"""Let a small model name words of code for a question in other words.
 
-The model is asked once for each question, and has a short time. Its words join those of
+The question is in another language, or in everyday English that code does not say. The
+model is asked once for each question, and has a short time. Its words join those of
 the tables, with no more weight. Whatever it says is untrusted: only a few word-like
 tokens are taken from it. An answer that comes too late is kept for the next search with
 the same question. After a failure the model is left alone for a while, and longer each
@@ -16,10 +17,11 @@ from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, UpstreamGarbled
 from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.search.index.parse.tokens import IDEOGRAPHS, words
+from byok.search.retrieval.concepts import LIKELIEST as LIKELIEST_CONCEPT
 from byok.search.retrieval.foreign.words import LIKELIEST, normalize, read_foreign
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import AskModel, ModelRest
-from byok.search.retrieval.query import Query, with_english
+from byok.search.retrieval.query import Query, names_code, with_english
 
 _SECONDS, _LATEST_SECONDS = 1.5, 10.0
 _LONGEST_READ, _LONGEST_QUESTION, _LONGEST_ANSWER = 10_000, 1_000, 200
@@ -28,8 +30,8 @@ _ENGLISH = re.compile(r"(?<![\w])[A-Za-z][A-Za-z0-9_]{1,39}(?![\w])")
 _NOT_LATIN = "\u0370"
 
 
-class ModelTranslate:
-    """Asks a model for English words (`byok.search.retrieval.model_aids.Translate`)."""
+class ModelWords:
+    """Asks a model for words of code (`byok.search.retrieval.model_aids.NameWords`)."""
 
     def __init__(
         self,
@@ -42,21 +44,27 @@ class ModelTranslate:
         self._ask = ask
         self._instruction = (prompts or shipped_prompts()).render("translate").text
         self._seconds = seconds
-        self._rest = ModelRest("English words come from the tables alone", clock)
+        self._rest = ModelRest("words of code come from the tables alone", clock)
         self._kept = BoundedMap[str, tuple[str, ...]](_MOST_KEPT)
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
 
-    async def __call__(self, question: str, query: Query) -> Query:
-        """Return the query with English words; the same if no model answers in time."""
+    async def __call__(
+        self, question: str, query: Query, is_said: Callable[[], bool]
+    ) -> Query:
+        """Return the query with words of code; the same if no model answers in time."""
         if query.only_stop_words or query.identifier:
             return query
-        text = await asyncio.to_thread(_text_to_translate, question)
-        if not text:
-            return query
+        text = await asyncio.to_thread(_mask_question, question)
+        weight = LIKELIEST
+        if not await asyncio.to_thread(_is_foreign, text):
+            is_clear = query.only_task_words or names_code(text)
+            if is_clear or await asyncio.to_thread(is_said):
+                return query
+            weight = LIKELIEST_CONCEPT
         found = self._kept.get(text)
         if found is None:
             found = await self._wait_for(text)
-        return with_english(query, dict.fromkeys(found, LIKELIEST)) if found else query
+        return with_english(query, dict.fromkeys(found, weight)) if found else query
 
     async def _wait_for(self, text: str) -> tuple[str, ...]:
         """Return the model's words; none if it fails or needs too long."""
@@ -65,13 +73,13 @@ class ModelTranslate:
             busy = len(self._pending) >= _MOST_PENDING
             if busy or not self._rest.is_over:
                 return ()
-            pending = asyncio.ensure_future(self._translate(text))
+            pending = asyncio.ensure_future(self._ask_for(text))
             self._pending[text] = pending
             pending.add_done_callback(lambda _: self._pending.pop(text, None))
         done, _ = await asyncio.wait([pending], timeout=self._seconds)
         return pending.result() if done and not pending.cancelled() else ()
 
-    async def _translate(self, text: str) -> tuple[str, ...]:
+    async def _ask_for(self, text: str) -> tuple[str, ...]:
         """Ask the model, and keep what it says; none if it fails."""
         try:
             answer = await self._ask(
@@ -82,7 +90,7 @@ class ModelTranslate:
             )
             found = read_words(answer)
             if not found:
-                raise UpstreamGarbled("the model named no English words.")
+                raise UpstreamGarbled("the model named no words of code.")
         except ByokError as error:
             self._rest.note_failure(error)
             return ()
@@ -95,12 +103,6 @@ def read_words(answer: str) -> tuple[str, ...]:
     """Return the words that an answer names, at most twelve, in its order."""
     found = dict.fromkeys(_ENGLISH.findall(answer[:_LONGEST_ANSWER]))
     return tuple(found)[:_MOST_TAKEN]
-
-
-def _text_to_translate(question: str) -> str:
-    """Return what the model may be told, "" for a question in English. Blocks."""
-    text = _mask_question(question)
-    return text if _is_foreign(text) else ""
 
 
 def _mask_question(question: str) -> str:
