@@ -94,8 +94,8 @@ class RequestRecord:
     `prompt_change` tells where the prompt differs from the last one of its
     conversation, so that the upstream's cache misses from there; "" if it continues
     that one. `status` is that of the HTTP answer, 0 while it is open; `error` and
-    `error_class` are the code and the class of
-    a failure, which may also be told in an answer with status 200. `chat_upstreams` are
+    `error_class` are the code and the class of a failure, which may also be told in an
+    answer with status 200, and `message` what was said of it. `chat_upstreams` are
     those that chats of the same window go to, None if it had none; `folders` those that
     this window has open, as far as it told. A `listener` is given the events of the
     answer; it must not block or raise.
@@ -126,6 +126,7 @@ class RequestRecord:
     status: int = 0
     error: str = ""
     error_class: str = ""
+    message: str = ""
     chat_upstreams: frozenset[str] | None = None
     folders: tuple[str, ...] = ()
     listener: Listener | None = None
@@ -209,6 +210,7 @@ class RequestRecord:
     def note_error(self, error: ByokError) -> None:
         """Note a failure that the client is told."""
         self.error, self.error_class = error.code, type(error).__name__
+        self.message = error.message
 
     def finish(self, status: int) -> None:
         """Note the end."""

@@ -161,6 +161,7 @@ async def test_what_fails_now_comes_by_itself(
     await expect(errors).to_have_count(1)
     await expect(page.locator("#nav .count").last).to_have_text("1 to fix")
     assert "rejects the key" in await errors.first.inner_text()
+    await expect(errors.first.locator("q")).to_contain_text("no such key")
     await errors.first.locator("summary").click()
     await errors.first.locator("td a").click()
     turns = page.locator("ol.turns > li")

@@ -117,7 +117,7 @@ class OpenRow:
         """Return what differs since a version: all facts, the counts alone, or None."""
         if self._changed > since:
             entry = make_entry(self._record, now, no_price)
-            told = _facts(entry, redactor)
+            told = _facts(entry, self._record.message, redactor)
             # Not before the end: a request may cost nothing so far, and will not.
             return {**told, "cost": None, **_counts(self._counter)}
         if self._counted > since:
@@ -130,16 +130,19 @@ class OpenRow:
 class EndedRow(NamedTuple):
     """A request that has ended, and the version that reports it.
 
-    `entry` makes its facts: most requests are never read.
+    `entry` makes its facts: most requests are never read. `message` is what was said
+    of its failure, by the upstream too, which the journal does not keep.
     """
 
     entry: Callable[[], JournalEntry]
     counter: Counter | None
     version: int
+    message: str = ""
 
     def tell(self, redactor: Callable[[str], str]) -> Json:
         """Return all facts."""
-        return {**_facts(self.entry(), redactor), **_counts(self.counter)}
+        told = _facts(self.entry(), self.message, redactor)
+        return {**told, **_counts(self.counter)}
 
 
 def _changeable(record: RequestRecord) -> tuple[object, ...]:
@@ -162,9 +165,11 @@ def _changeable(record: RequestRecord) -> tuple[object, ...]:
     )
 
 
-def _facts(entry: JournalEntry, redactor: Callable[[str], str]) -> dict[str, Any]:
+def _facts(
+    entry: JournalEntry, message: str, redactor: Callable[[str], str]
+) -> dict[str, Any]:
     """Return an entry with the names of its fields; texts without secrets."""
-    told: dict[str, Any] = entry._asdict()
+    told: dict[str, Any] = {**entry._asdict(), "message": message[:_LONGEST]}
     for name, value in told.items():
         if value and isinstance(value, str):
             told[name] = redactor(value.encode("utf-8", "replace").decode())
@@ -178,6 +183,7 @@ def _counts(counter: Counter | None) -> dict[str, int | None]:
 
 
 MOST_ENDED = 200
+_LONGEST = 1000  # characters of a message
 MOST_READERS = 8
 _EVERY = 0.25  # seconds between two batches
 _NO_ENDPOINT = RequestRecord().endpoint
@@ -231,7 +237,8 @@ class LiveRequests(Feature):
         if len(self._ended) == MOST_ENDED:
             self._gone = self._ended[0].version
         entry = partial(make_entry, record, self._clock(), self._price_of)
-        self._ended.append(EndedRow(entry, counter, self._version + 1))
+        ended = EndedRow(entry, counter, self._version + 1, record.message)
+        self._ended.append(ended)
         self._pulse.note()
 
     @contextmanager

@@ -209,7 +209,7 @@ def record_of(**fields: Any) -> RequestRecord:
 def told_at_the_end(record: RequestRecord) -> Any:
     record.finish(200)
     entry = make_entry(record, 5000.0, lambda upstream, model: None)
-    return EndedRow(lambda: entry, None, 1).tell(Redactor())
+    return EndedRow(lambda: entry, None, 1, record.message).tell(Redactor())
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,8 @@ def test_each_fact_that_changes_is_told(name: str, value: object) -> None:
     ],
 )
 def test_hostile_names_are_short_lines_of_json_without_secrets(hostile: str) -> None:
-    record = record_of(model_asked=hostile, conversation=hostile, upstream=hostile)
+    names = ("model_asked", "conversation", "upstream", "message")
+    record = record_of(**dict.fromkeys(names, hostile))
     for told in (opened(record), told_at_the_end(record)):
         line = encode_line(told)
         assert line.count(b"\n") == 1

@@ -201,7 +201,7 @@ function setAddress(id) {
 function stateOfRow(row) {
   return [
     [t("request.state"), t(`live.state.${stateOf(row)}`)],
-    [t("live.error"), [row.error, row.error_class].filter(Boolean).join(", ")],
+    [t("live.error"), [row.error, row.error_class, row.message].filter(Boolean).join(", ")],
     [t("live.status"), row.status || null],
     [t("request.time"), time(row.started)],
     [t("request.duration"), duration(elapsed(row))],

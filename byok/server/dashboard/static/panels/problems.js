@@ -7,8 +7,9 @@ import {
   spark, table,
 } from "../dom.js";
 import { clock, number, percent } from "../format.js";
+import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { list, mendBadges, requestColumns, withCode } from "../requests.js";
+import { cut, list, mendBadges, requestColumns, withCode } from "../requests.js";
 import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
@@ -17,6 +18,7 @@ const WEIGHTS = { needs_you: "bad", look: "warn", cured: "good" };
 const ORDERS = { weight: [["needs_you"], ["look"], ["cured"]],
   count: [["needs_you", "look"], ["cured"]] };
 const FEW = 20; // cards below a heading at first
+const LONGEST = 300; // characters of what was said of a failure
 const SHOWN = 10; // of the last requests, before all are asked for
 let days = 7; // it stays while the page is open
 
@@ -50,12 +52,15 @@ export async function open(root, rest, signal) {
   let order = "weight";
   if (Object.hasOwn(ORDERS, wanted)) [order, wanted] = [wanted, ""];
   let last = "";
+  let live = new Map();
+  let show = () => {};
   const load = async (options) => {
     const told = await call("problems", { days }, options);
     const text = JSON.stringify([told, days, order]);
     if (text === last) return; // nothing moves that need not
     last = text;
-    const show = () => renderAgain(shown, () => replace(shown, partsOf(told, order, all, show)));
+    show = () => renderAgain(shown, () => replace(shown, partsOf(withWords(told, live), order,
+      all, show)));
     show();
     if (wanted && leadTo(shown, wanted)) wanted = "";
   };
@@ -71,8 +76,16 @@ export async function open(root, rest, signal) {
     });
   showTools(refresh, orders, period);
   replace(root, trouble, shown);
+  onRequests(({ rows, reset }) => {
+    live = rows;
+    if (reset) show();
+  }, signal);
   await run(false);
 }
+
+// What was said of the latest requests is known while they are live: no journal has it.
+const withWords = (told, live) => ({ ...told, groups: told.groups.map((group) => ({ ...group,
+  said: group.examples.map((one) => live.get(one.request_id)?.message).find(Boolean) })) });
 
 const periodOf = (count) => t(count === 1 ? "problems.day" : "problems.days", { count });
 
@@ -135,6 +148,7 @@ function cardOf(group, isMixed) {
         isMixed ? badge(WEIGHTS[group.weight], t(`problems.${group.weight}`)) : null,
         group.upstream ? h("strong", {}, group.upstream) : null,
         outcomeOf(group))),
+      group.said ? h("p", {}, t("problems.said"), " ", h("q", {}, cut(group.said, LONGEST))) : null,
       group.weight === "cured" ? null : cureOf(group),
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
         detailsOf(group))),

@@ -553,6 +553,7 @@ export const TEXTS = {
   "problems.last": "last",
   "problems.hours": "The last 24 hours, by hour",
   "problems.latest": "Latest requests",
+  "problems.said": "The last one said:",
   "problems.code": "Code",
   "problems.goes-on": "Nothing has been answered since.",
   "problems.over": "It has answered again since.",

@@ -539,6 +539,7 @@ export const TEXTS = {
   "problems.last": "最近",
   "problems.hours": "最近 24 小时，按小时",
   "problems.latest": "最近的请求",
+  "problems.said": "最近一次的消息：",
   "problems.code": "代码",
   "problems.goes-on": "此后没有得到回答。",
   "problems.over": "此后已恢复回答。",
