@@ -14,7 +14,6 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
-import httpx
 from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
@@ -55,7 +54,6 @@ from byok.upstream.http_call import (
     describing_headers,
     drain,
     feed_read,
-    hang_up,
     pass_on,
 )
 from byok.upstream.http_sender import Sender
@@ -65,7 +63,7 @@ from byok.upstream.remedies import Remedies, RequestRemedies
 from byok.upstream.retry import Patience, patience_of, rest_of_key
 from byok.upstream.spec import UpstreamSpec
 from byok.upstream.toolcalls.printed_calls import PrintedCallReader
-from byok.upstream.transport import Transports, body_of
+from byok.upstream.transport import Response, Transports
 
 # What is tried at one upstream over HTTP: a remedy, another key, to wait.
 
@@ -273,7 +271,7 @@ class HttpUpstream:
                     async for batch in reads:
                         yield batch
             finally:
-                await hang_up(response)
+                await response.close()
         except UpstreamError as error:
             error.upstream = self.name
             raise
@@ -314,7 +312,7 @@ class HttpUpstream:
 
     async def _batches(
         self,
-        response: httpx.Response,
+        response: Response,
         stage: Stage[bytes, StreamEvent],
         timeouts: Timeouts,
     ) -> AsyncGenerator[list[StreamEvent], None]:
@@ -323,9 +321,9 @@ class HttpUpstream:
         A lost connection is an error only if the answer was not complete by then.
         """
         lost: UpstreamUnreachable | None = None
-        body, size = body_of(response), 0
-        read = current_record().tap_reads(body.read)
-        with Watch(timeouts, body.abort) as watch:
+        size = 0
+        read = current_record().tap_reads(response.read)
+        with Watch(timeouts, response.abort) as watch:
             try:
                 with translate_errors(self._spec.api.base_url):
                     while data := await read():
@@ -338,8 +336,8 @@ class HttpUpstream:
                         if failure:
                             raise failure
                         if batch and isinstance(batch[-1], Finish):
-                            if not body.is_at_end:
-                                await drain(body.read)
+                            if not response.is_at_end:
+                                await drain(response.read)
                             return
             except UpstreamUnreachable as error:
                 lost = watch.failure or error

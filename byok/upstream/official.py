@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
-import httpx
-
 from byok import __version__
 from byok.core.errors import (
     KeyMissing,
@@ -28,11 +26,10 @@ from byok.upstream.http_call import (
     Caller,
     KeySource,
     describing_headers,
-    hang_up,
     pass_on,
     redirect_error,
 )
-from byok.upstream.transport import Route, Transports
+from byok.upstream.transport import Response, Route, Transports
 
 _PASSED = (
     "Content-Type",
@@ -79,7 +76,7 @@ class OfficialService:
             ByokError: there is no token, no connection, no byte within `seconds`, or
                 the service refused. Reading raises if the connection breaks.
         """
-        url = httpx.URL(self.base_url + path)
+        url = self.base_url + path
         current_record().note_attempt(content)
         async with AsyncExitStack() as stack:
             try:
@@ -87,9 +84,9 @@ class OfficialService:
                     response = await self._caller.call(
                         url, content, lambda key: self._head(headers, key)
                     )
-                    stack.push_async_callback(hang_up, response)
+                    stack.push_async_callback(response.close)
                     _check(response)
-                    reads = pass_on(response, OFFICIAL, str(url), REMOTE)
+                    reads = pass_on(response, OFFICIAL, url, REMOTE)
                     await stack.enter_async_context(aclosing(reads))
                     first = await anext(reads, b"")
             except TimeoutError as error:
@@ -99,10 +96,10 @@ class OfficialService:
                 raise
             whole = _all(first, reads)
             yield ForwardedResponse(
-                describing_headers(response), whole, response.status_code
+                describing_headers(response), whole, response.status
             )
 
-    def _head(self, given: Mapping[str, str], key: str) -> httpx.Headers:
+    def _head(self, given: Mapping[str, str], key: str) -> Mapping[str, str]:
         """Return the headers, with those of the client that may be passed on."""
         if not key:
             raise KeyMissing(
@@ -110,15 +107,14 @@ class OfficialService:
                 hint=f"Run: byok keys set {OFFICIAL}",
             )
         passed = {name: given[name] for name in _PASSED if name in given}
-        return httpx.Headers(
-            {
-                "Accept": "*/*",
-                "Accept-Encoding": "identity",
-                "User-Agent": f"byok/{__version__}",
-                **{n: value for n, value in passed.items() if self._is_fit(value)},
-                "Authorization": f"Bearer {key}",
-            }
-        )
+        fit = {n.lower(): text for n, text in passed.items() if self._is_fit(text)}
+        return {
+            "accept": "*/*",
+            "accept-encoding": "identity",
+            "user-agent": f"byok/{__version__}",
+            **fit,
+            "authorization": f"Bearer {key}",
+        }
 
     def _is_fit(self, value: str) -> bool:
         plain = value.isascii() and value.isprintable()
@@ -130,8 +126,8 @@ def too_late() -> UpstreamTimeout:
     return UpstreamTimeout("it did not answer in time.", upstream=OFFICIAL)
 
 
-def _check(response: httpx.Response) -> None:
-    status = response.status_code
+def _check(response: Response) -> None:
+    status = response.status
     if response.is_redirect:
         raise redirect_error(status)
     if not response.is_success:

@@ -38,7 +38,7 @@ def make_remote_search(
     )
     server = JsonServer(
         own.url,
-        partial(transports.by, route),
+        lambda: transports.by(route).for_httpx,
         token,
         scheme=own.token_scheme,
         headers=own.headers,

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,8 +78,10 @@ class Team:
                 self.url, source, None, writes=writes, seconds=PATIENCE
             )
         else:
-            usual = partial(self._transports.by, Route())
-            connect = connect_to(self.url, lambda: transport or usual())
+            usual = self._transports
+            connect = connect_to(
+                self.url, lambda: transport or usual.by(Route()).for_httpx
+            )
             server = QdrantStore(connect, source, seconds=PATIENCE)
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
         place = TeamPlace(self.url, self.name, writes, searches)
