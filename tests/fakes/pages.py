@@ -359,9 +359,6 @@ async def unfold(page: Page) -> None:
     """Show all settings, those of upstreams too."""
     opened = "document.querySelectorAll('main details').forEach((d) => d.open = true)"
     await page.evaluate(opened)
-    folded = page.locator(".fold[aria-expanded=false]")
-    while await folded.count():
-        await folded.first.click()
 
 
 def save_button(page: Page) -> Locator:

@@ -120,13 +120,20 @@ def section(page: Page, title: str) -> Locator:
     return page.locator("section").filter(has=heading)
 
 
-async def test_capturing_is_stopped_where_it_is_told(
+async def test_capturing_is_started_told_and_stopped(
     page: Page, editor: Editor
 ) -> None:
-    await editor.post("/byok/capture", {"switch": "on"})
-    await open_panel(page, "live")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("capture")
+    await page.keyboard.press("Enter")
+    start = page.get_by_role("button", name="Start capture")
+    await expect(start).to_be_focused()
+    await expect(page.locator(".sought")).to_contain_text("kept for a day")
+    await start.click()
+    await expect(page.locator(".sought .badge")).to_have_text("on")
+    assert (await editor.post("/byok/capture", {})).json["on"]
     await open_panel(page, "overview")
+    await page.get_by_role("link", name="Stop capture").click()
     await page.get_by_role("button", name="Stop capture").click()
-    await expect(page.get_by_text("Stopped; 0 requests were recorded.")).to_be_visible()
-    told = await editor.post("/byok/capture", {})
-    assert not told.json["on"]
+    await expect(start).to_be_focused()
+    assert not (await editor.post("/byok/capture", {})).json["on"]

@@ -3,7 +3,7 @@
 from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import axe, control, open_panel
+from tests.fakes.pages import axe, control, field, open_panel
 
 
 async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:
@@ -26,8 +26,21 @@ async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) 
     await page.keyboard.press("Control+k")
     await page.keyboard.type("settings spend day")
     await found.click()
-    await expect(control(page, "caps.usd_per_day")).to_be_visible()
-    await expect(control(page, "caps.usd_per_conversation")).to_be_hidden()
+    await expect(control(page, "caps.usd_per_day")).to_be_focused()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("change model")
+    await expect(found).to_have_count(1)
+    await page.keyboard.press("Enter")
+    row, chosen = (part(page, "routing.default") for part in (field, control))
+    await expect(chosen).to_be_focused()
+    await expect(row).to_contain_text("byok:fake:fake-model")
+    await row.get_by_role("button", name="Choose").click()
+    await expect(found).to_contain_text("in use")
+    assert await axe(page) == ""
+    await page.keyboard.type("fake")
+    await page.keyboard.press("Enter")
+    await expect(chosen).to_have_value("byok:fake:fake-model")
+    await page.get_by_role("button", name="Discard").click()
     await page.keyboard.press("Control+k")
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)

@@ -427,6 +427,10 @@ def make_page_handlers(
     `clock` gives seconds since 1970.
     """
 
+    async def capture(asked: PageRequest) -> Json:
+        starts = read_flag(asked.body, "write")
+        return await features.ask("capture", {"switch": "on"} if starts else {})
+
     async def stop_capture(asked: PageRequest) -> Json:
         return await features.ask("capture", {"switch": "off"})
 
@@ -434,6 +438,7 @@ def make_page_handlers(
     shared = {name: by_body(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
+        "capture": capture,
         "capture-stop": stop_capture,
         **journal.handlers,
         **ModelsApi(services).handlers,

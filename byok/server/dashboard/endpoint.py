@@ -47,7 +47,7 @@ _CHANGES = frozenset(
 )
 # What only tells what it would do, unless it is asked to `write`.
 _WRITES = frozenset(
-    {"client-connect", "client-disconnect", "model-probe", "models-update"}
+    {"capture", "client-connect", "client-disconnect", "model-probe", "models-update"}
 )
 _MAX_BODY = 2**18
 _LONGEST_NONCE = 128

@@ -5,6 +5,8 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
 from byok.core.chat import Json
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
@@ -49,13 +51,24 @@ async def test_the_state_tells_what_runs_and_since_when(page: Page) -> None:
     assert state["settings"]["restart"] == []
 
 
-async def test_capturing_is_told_and_stopped(client: Editor) -> None:
+@pytest.mark.case("B160")
+async def test_capturing_is_told_stopped_and_started_with_a_new_code_only(
+    client: Editor,
+) -> None:
     page = await signed_in(client)
-    told = await client.post("/byok/capture", {"switch": "on"})
-    assert told.json["on"]
+    assert not (await page.call("capture"))["on"]
+    started = await page.call("capture", {"write": True})
+    usual = (await client.post("/byok/capture", {"switch": "on"})).json
+    assert started == usual
+    sessions = client.daemon.sessions
+    [(name, (begun, used, confirmed))] = sessions.export().items()
+    sessions.adopt({name: [begun, used, confirmed - 900]})
     [row] = (await page.call("state"))["features"]["capture"]
     assert row["key"] == "capture.on"
     assert not (await page.call("capture-stop"))["on"]
+    refused = await page.refused("capture", {"write": True, "switch": "on"})
+    assert refused == (403, "dashboard_confirm")
+    assert not (await page.call("capture", {"switch": "on"}))["on"]
     assert (await page.call("state"))["features"]["capture"] == []
 
 

@@ -344,7 +344,7 @@ async def test_a_second_name_of_the_file_is_refused(file: Path, page: Page) -> N
 async def test_a_session_is_needed(page: Page) -> None:
     """The clients' token does not open it."""
     names = ("settings", "settings-check", "settings-save", "restart")
-    for name in (*names, "key-set", "key-remove"):
+    for name in (*names, "key-set", "key-remove", "capture", "capture-stop"):
         answer = await page.editor.post(f"/ui/api/{name}", {})
         assert answer.status == 401, name
     assert not page.editor.daemon.control.ending.is_set()

@@ -89,6 +89,23 @@ export const badge = (tone, text) => h("span", { class: `badge ${tone}` }, text)
 export const button = (text, kind, run, attributes = {}) =>
   h("button", { type: "button", class: kind || null, on: { click: run }, ...attributes }, text);
 
+// Return a button that asks `sure` before it acts.
+export function askingButton(text, sure, act) {
+  const box = h("div", { class: "row" });
+  const offer = () => {
+    const hadFocus = box.contains(document.activeElement);
+    replace(box, asking);
+    if (hadFocus) asking.focus();
+  };
+  const asking = button(`${text} …`, "little", () => {
+    const yes = button(text, "little danger", async () => { await act(); offer(); });
+    replace(box, h("span", {}, sure), yes, button(t("cancel"), "little", offer));
+    yes.focus();
+  });
+  offer();
+  return box;
+}
+
 // Copy a text and say so.
 export async function copyText(text) {
   await navigator.clipboard.writeText(text);

@@ -1,8 +1,7 @@
 // How features stand: meters and lines, shown alike for all of them. What has no text here
 // is shown in the words of the daemon.
 
-import { call } from "./api.js";
-import { badge, bar, button, h, section } from "./dom.js";
+import { badge, bar, h, section } from "./dom.js";
 import { dollars, duration, number, percent } from "./format.js";
 import { costText } from "./requests.js";
 import { t, textOr } from "./texts.js";
@@ -30,18 +29,8 @@ function line({ key, text, values, warns }) {
   if ("seconds" in values) shown.seconds = duration(values.seconds);
   if ("count" in values) shown.count = number(values.count);
   const words = textOr(`status.${key}`, text, shown);
-  return warns ? [badge("warn", textOr(`status.badge.${key}`, "!")), " ", words,
-    key === "capture.on" ? [" ", stopButton()] : null]
+  return warns ? [badge("warn", textOr(`status.badge.${key}`, "!")), " ", words]
     : h("span", { class: "quiet" }, words);
-}
-
-// Return a button that ends capturing, and is gone then.
-function stopButton() {
-  const stop = button(t("capture.stop"), "little", async () => {
-    const { kept } = await call("capture-stop");
-    stop.parentElement.replaceChildren(t("capture.stopped", { count: number(kept) }));
-  });
-  return stop;
 }
 
 // `used` is null for what is counted elsewhere, such as in each conversation.

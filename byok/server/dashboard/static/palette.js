@@ -1,5 +1,5 @@
 // What the page can show and do, found by words: panels, looks, conversations, models and
-// settings. What the daemon tells is asked for when the palette opens.
+// settings. What the daemon tells is asked for when the palette opens. Other choices look alike.
 
 import { call } from "./api.js";
 import { h, replace } from "./dom.js";
@@ -8,26 +8,37 @@ import { icon } from "./icons.js";
 import { addressOf, costOf, nameOf } from "./requests.js";
 import { LANGUAGES, t } from "./texts.js";
 
-const MOST = 12; // results
+const MOST = 12; // results, where there are many kinds
+const MOST_ALIKE = 200;
 
 // Open the palette; `panels` are their names, and `looks` change how the page looks.
 export function openPalette(panels, looks) {
   if (document.querySelector("dialog")) return;
-  new Palette([...placesOf(panels), ...actionsOf(looks)]);
+  const palette = new Palette(t("palette.title"), [...placesOf(panels), ...actionsOf(looks)], MOST,
+    (words) => inSettings(words, t("palette.none")));
+  for (const ask of [conversations, models, settings]) palette.add(ask);
 }
+
+// Let one of `entries` be chosen; `other(words)` is offered where none has the words.
+export const openChoice = (title, entries, other) =>
+  new Palette(title, entries, MOST_ALIKE, other);
 
 // An entry: {group, text, note, picture, run}.
 const entry = (group, text, note, picture, run) => ({ group, text, note, picture, run });
-const go = (address) => () => { location.hash = address; };
+const go = (address) => () => {
+  if (location.hash === address) dispatchEvent(new Event("hashchange"));
+  else location.hash = address;
+};
 
 const placesOf = (panels) => panels.map((name) =>
   entry(t("palette.go"), t(`${name}.title`), "", name, go(`#/${name}`)));
 
 const actionsOf = ({ setTheme, changeLanguage }) => [
   entry(t("palette.do"), t("settings.add"), "", "plus", go("#/settings/add")),
+  entry(t("palette.do"), t("palette.model"), "", "models", go("#/settings/set/routing.default")),
   entry(t("palette.do"), t("settings.restart.do"), "", "settings", go("#/settings/restart")),
   entry(t("palette.do"), t("editors.title"), "", "overview", go("#/overview")),
-  entry(t("palette.do"), t("palette.capture"), "", "overview", go("#/overview")),
+  entry(t("palette.do"), t("palette.capture"), "", "settings", go("#/settings/set/capture")),
   ...["auto", "light", "dark"].map((name) => entry(t("palette.do"),
     t("palette.theme", { name: t(`theme.${name}`) }), "", "settings", () => setTheme(name))),
   ...LANGUAGES.map(([name, title]) => entry(t("palette.do"),
@@ -48,7 +59,8 @@ async function models(options) {
 
 async function settings() {
   const { COMMON } = await import("./panels/settings/common.js");
-  return COMMON.map((name) => t(`setting.${name}`)).map((words) => inSettings(words, words));
+  return COMMON.map((name) => entry(t("settings.title"), t(`setting.${name}`), "", "settings",
+    go(`#/settings/set/${name}`)));
 }
 
 // Return what searches all settings for `words`.
@@ -56,20 +68,20 @@ const inSettings = (words, text) => entry(t("settings.title"), text, "", "settin
   go(`#/settings/find/${encodeURIComponent(words)}`));
 
 class Palette {
-  constructor(entries) {
-    this.entries = entries;
+  constructor(title, entries, most, other) {
+    Object.assign(this, { entries, most, other });
     this.hits = [];
     this.at = 0;
     this.list = h("ul", { role: "listbox", id: "found", "aria-label": t("palette.found") });
     this.input = h("input", { role: "combobox", "aria-expanded": "true", "aria-controls": "found",
-      "aria-label": t("palette.title"), placeholder: t("palette.title"), autocomplete: "off",
+      "aria-label": title, placeholder: title, autocomplete: "off",
       on: { input: () => { this.at = 0; this.show(); }, keydown: (event) => this.press(event) } });
-    this.dialog = h("dialog", { class: "palette", "aria-label": t("palette.title") },
+    this.dialog = h("dialog", { class: "palette", "aria-label": title },
       this.input, this.list, h("div", { class: "tips" },
         [["↑↓", "choose"], ["Enter", "open"], ["Esc", "close"]].map(([key, does]) =>
           h("span", {}, h("kbd", {}, key), " ", t(`palette.${does}`)))));
-    const left = new AbortController();
-    this.dialog.addEventListener("close", () => { left.abort(); this.dialog.remove(); });
+    this.left = new AbortController();
+    this.dialog.addEventListener("close", () => { this.left.abort(); this.dialog.remove(); });
     this.dialog.addEventListener("click", (event) => {
       if (event.target === this.dialog) this.dialog.close();
     });
@@ -77,11 +89,11 @@ class Palette {
     this.show();
     this.dialog.showModal();
     this.input.focus();
-    for (const ask of [conversations, models, settings]) this.add(ask, left.signal);
   }
 
   // What cannot be told now is not offered.
-  async add(ask, signal) {
+  async add(ask) {
+    const { signal } = this.left;
     try {
       this.entries.push(...await ask({ signal, background: true }));
       this.show();
@@ -94,11 +106,11 @@ class Palette {
     const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
     const fits = ({ group, text }) => words.every((word) =>
       `${group} ${text}`.toLowerCase().includes(word));
-    this.hits = this.entries.filter(fits).slice(0, MOST);
-    if (!this.hits.length) this.hits = [inSettings(this.input.value, t("palette.none"))];
+    this.hits = this.entries.filter(fits).slice(0, this.most);
+    if (!this.hits.length) this.hits = [this.other(this.input.value)];
     this.at = Math.min(this.at, this.hits.length - 1);
     replace(this.list, this.hits.map((hit, place) => [
-      hit.group === this.hits[place - 1]?.group ? null
+      !hit.group || hit.group === this.hits[place - 1]?.group ? null
         : h("li", { class: "group", role: "presentation" }, hit.group),
       this.optionOf(hit, place)]));
     this.mark();

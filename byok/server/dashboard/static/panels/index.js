@@ -2,8 +2,8 @@
 
 import { call } from "../api.js";
 import {
-  announce, attempt, badge, bar, button, dots, errorBox, facts, h, nothing, replace, section,
-  toolSection,
+  announce, askingButton, attempt, badge, bar, dots, errorBox, facts, h, nothing, replace,
+  section, toolSection,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { t, textOr } from "../texts.js";
@@ -123,12 +123,13 @@ function makeFolder(view, root) {
     note: h("p", { class: "note" }), counters: h("div"),
     progress: h("div", { class: "bar", role: "progressbar", "aria-valuemin": "0",
       "aria-valuemax": "100", "aria-label": t("index.progress", { root }) }) };
-  const remove = confirmed("index.remove", "index.remove-sure", async () => {
-    await call("index-remove", { root }, { signal: view.signal });
-    announce(t("index.removed", { root }));
-    await view.refresh();
-    document.querySelector("h1").focus(); // the button is gone
-  }, view);
+  const remove = askingButton(t("index.remove"), t("index.remove-sure"), () =>
+    act(view, async () => {
+      await call("index-remove", { root }, { signal: view.signal });
+      announce(t("index.removed", { root }));
+      await view.refresh();
+      document.querySelector("h1").focus(); // the button is gone
+    }));
   card.element = toolSection(root, [card.phase, remove], card.numbers, card.progress, card.note,
     h("details", {}, h("summary", {}, t("index.skipped")), skippedFiles(root, view.signal)),
     h("details", {}, h("summary", {}, t("index.walk")), card.counters));
@@ -146,28 +147,6 @@ function counters(values) {
     ...COUNTS.map((name) => [t(`index.counter.${name}`), number(values[name])]),
     ...SECONDS.map((name) => [t(`index.counter.${name}`), duration(values[name])]),
   ]);
-}
-
-// Return a button that asks before it acts.
-function confirmed(text, sure, action, view) {
-  const box = h("div", { class: "row confirm" });
-  const ask = () => {
-    const yes = button(t(text), "little danger", go);
-    replace(box, h("span", {}, t(sure)), yes, button(t("cancel"), "little", () => reset()));
-    yes.focus();
-  };
-  const reset = () => {
-    const asking = button(`${t(text)} …`, "little", ask);
-    const had = box.contains(document.activeElement);
-    replace(box, asking);
-    if (had) asking.focus();
-  };
-  const go = async () => {
-    await act(view, action);
-    if (box.isConnected) reset();
-  };
-  reset();
-  return box;
 }
 
 function allActions(view) {
@@ -193,5 +172,5 @@ function allActions(view) {
     h("form", { class: "inline", on: { submit } },
       h("label", { for: "index-folder" }, t("index.add-label")),
       h("div", { class: "row" }, field, h("button", {}, t("index.add")))),
-    confirmed("index.rebuild", "index.rebuild-sure", rebuild, view));
+    askingButton(t("index.rebuild"), t("index.rebuild-sure"), () => act(view, rebuild)));
 }

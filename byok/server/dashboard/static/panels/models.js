@@ -93,9 +93,9 @@ class ModelsPanel {
         { title: t("models.source"), cell: (name) => sourceOf(model, name,
           this.catalog.table.stale) },
       ], rows, { empty: t("models.facts.none") })],
-    (close) => [button(t("close"), "", close), button(t("setting.routing.default"), "", () => {
+    (close) => [button(t("close"), "", close), button(t("models.use"), "", () => {
       close();
-      location.hash = `#/settings/find/${encodeURIComponent(t("setting.routing.default"))}`;
+      location.hash = `#/settings/set/routing.default/${encodeURIComponent(model.id)}`;
     }), button(t("models.probe"), "primary", () => {
       close();
       this.askProbe(model);

@@ -258,13 +258,18 @@ function stateBlock(body, signal, tools, health) {
   return keepShown(async (options) => {
     const state = await call("state", {}, { signal, ...options });
     health.take({ state });
-    showTools(badge("quiet", t("overview.version-is", { version: state.version })));
+    renderAgain(document.getElementById("tools"), () => showTools(
+      h("span", { class: "quiet small" }, t("overview.default"), " ",
+        h("code", {}, breakable(state.model)), " ",
+        h("a", { href: "#/settings/set/routing.default" }, t("settings.change-it"))),
+      state.features.capture.length ? h("a", { class: "button little",
+        href: "#/settings/set/capture" }, t("capture.stop")) : null,
+      badge("quiet", t("overview.version-is", { version: state.version }))));
     renderAgain(body, () => replace(body, facts([
       [t("editors.address"), h("code", {}, location.origin)],
       [t("overview.since"), t("overview.since-value",
         { time: clock(state.since), uptime: duration(Math.round(state.seconds)) })],
       [t("overview.process"), String(state.pid)],
-      [t("overview.default"), h("code", {}, breakable(state.model))],
       [t("overview.reason"), state.reason],
       [t("overview.settings"), h("code", {}, state.settings.file)],
       [t("settings.group.official"), officialText(state.official)],

@@ -1,27 +1,31 @@
 // The settings: upstreams, those that people change first, in words, then all others of the
 // file. What is changed is saved into the file and used at once.
 
-import { call } from "../api.js";
+import { ApiError, call } from "../api.js";
 import {
-  announce, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking, showTools,
+  announce, badge, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking,
+  showTools,
 } from "../dom.js";
+import { time } from "../format.js";
 import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
 import { addressesOf } from "./settings/address.js";
 import { ChangesBar, showFaults } from "./settings/bar.js";
+import { captureSection } from "./settings/capture.js";
 import { commonSection, isCommon } from "./settings/common.js";
 import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
-import { fieldRow, focusFault, forgetFields } from "./settings/fields.js";
+import { fieldRow, focusFault, forgetFields, offerModels } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
 import { askToRestart, restart, restartBox } from "./settings/restart.js";
-import { fold, isFolded, openAddition, upstreamRow } from "./settings/upstreams.js";
+import { openAddition, upstreamRow } from "./settings/upstreams.js";
 
 const draft = new Draft();
 
-// `#/settings/find/WORDS` finds settings, `#/settings/add` adds an upstream, and
-// `#/settings/restart` asks whether to restart.
-export async function open(root, [what, words], signal) {
+// `#/settings/find/WORDS` finds settings, `#/settings/set/NAME` leads to one, perhaps with a
+// value that is not saved yet, `#/settings/add` adds an upstream, and `#/settings/restart` asks
+// whether to restart.
+export async function open(root, [what, words, value], signal) {
   draft.adopt(await call("settings", {}, { signal }));
   const view = new View(root, signal, what === "find" ? words ?? "" : "");
   view.render();
@@ -29,8 +33,8 @@ export async function open(root, [what, words], signal) {
     draft.changed = () => {};
     if (draft.size) announce(t("settings.kept"));
   });
-  view.keys.read();
-  view.readModels();
+  view.readFacts();
+  if (what === "set") view.show(words, value);
   if (what === "add" && !draft.form.blocked) view.add();
   if (what === "restart") askToRestart(draft.form, () => view.restart(true));
 }
@@ -44,9 +48,9 @@ class View {
     this.keys = new Keys(signal, draft);
     this.bar = new ChangesBar(draft, { save: () => this.save(),
       discard: () => this.discard(), signal });
-    this.models = [];
     this.trouble = h("div");
     this.upstreams = h("ul", { class: "list upstreams" });
+    this.capture = captureSection(signal);
     this.removed = "";
     this.finder = h("input", { id: "find-setting", type: "search", autocomplete: "off",
       placeholder: t("settings.find"), "aria-label": t("settings.find"), value: words,
@@ -57,8 +61,7 @@ class View {
   // Show everything anew.
   render() {
     forgetFields();
-    this.unfolded = [...this.root.querySelectorAll("details[open]:not([data-found])")]
-      .map((one) => one.dataset.part);
+    this.unfolded = unfoldedIn(this.root);
     const { form } = draft;
     draft.changed = () => {
       draft.faults.clear();
@@ -74,9 +77,10 @@ class View {
       this.trouble, messages(form),
       this.conflict.length ? conflictBox(draft, this.conflict, (row) => this.take(row)) : null,
       restartBox(form, ask), this.unfound, this.upstreamsSection(), commonSection(draft),
+      this.capture,
       h("section", { class: "card", "data-part": "all" }, h("h2", {}, t("settings.all")),
         form.groups.map((group) => this.group(group))),
-      hiddenNote(form), this.bar.element, modelLists(this.models));
+      hiddenNote(form), this.bar.element);
     this.filter();
     this.bar.refresh();
   }
@@ -93,14 +97,16 @@ class View {
   renderUpstreams() {
     this.removed = draft.removed;
     forgetFields(["upstreams"]);
+    const unfolded = unfoldedIn(this.upstreams);
     const hadFocus = this.upstreams.contains(document.activeElement);
-    replace(this.upstreams, draft.form.upstreams.map((one) => upstreamRow(draft, one, this.keys)));
+    replace(this.upstreams, draft.form.upstreams.map((one) =>
+      upstreamRow(draft, one, this.keys, unfolded)));
     if (hadFocus) this.upstreams.querySelector("button")?.focus();
   }
 
   group({ name, fields }) {
     const rare = fields.filter((field) => !isCommon(field));
-    const rows = rare.map((field) => fieldRow(draft, field, { models: "models-all" }));
+    const rows = rare.map((field) => fieldRow(draft, field));
     const count = rare.filter((field) => draft.shown(field) !== undefined).length;
     const isOpen = this.unfolded.includes(name)
       || rare.some(({ path }) => draft.fault(path) || draft.isChanged(path));
@@ -111,36 +117,54 @@ class View {
       isOfficial ? this.keys.line("official") : null, h("div", { class: "fields" }, rows));
   }
 
-  // Show only what has the words in its name or its explanation.
+  // Show only what has the words in its name, its explanation, in English too, or its section.
   filter() {
     const words = this.finder.value.trim();
     const isMeant = matcher(words);
     for (const row of this.root.querySelectorAll(".field")) {
-      const texts = [...row.querySelectorAll("label, strong, span, p, option")]
-        .map((one) => one.textContent);
-      row.hidden = !isMeant([row.dataset.name, ...texts].join(" "));
+      const section = row.closest("[data-part]").querySelector(":scope > :is(h3, summary)");
+      const texts = [section, ...row.querySelectorAll("label, strong, span, p, option")]
+        .map((one) => one?.textContent);
+      row.hidden = !isMeant([row.dataset.name, row.dataset.about, ...texts].join(" "));
     }
     const isFound = (part) => [part, ...part.querySelectorAll(".field, [data-upstream]")]
       .some((one) => (one.dataset.upstream ? isMeant(one.dataset.upstream)
         : one.matches(".field:not([hidden])")));
     for (const part of this.root.querySelectorAll("[data-part]")) {
       part.hidden = Boolean(words) && !isFound(part);
-      showFound(part, words && part.querySelector(".field:not([hidden])"));
+      if (part.matches("details")) {
+        showFound(part, Boolean(words && part.querySelector(".field:not([hidden])")));
+      }
     }
     this.unfound.hidden = !words || [...this.root.querySelectorAll("[data-part]")]
       .some((part) => !part.hidden);
   }
 
-  async readModels() {
+  // Ask for keys and models; these can be typed all the same.
+  async readFacts() {
+    const keys = this.keys.read();
     try {
-      const options = { signal: this.signal, background: true };
-      this.models = (await call("catalog", {}, options)).models;
+      offerModels(await call("catalog", {}, { signal: this.signal, background: true }));
     } catch (error) {
-      if (error.name === "AbortError") return;
-      this.models = []; // models can be typed all the same
+      if (!(error instanceof ApiError) && error.name !== "AbortError") throw error;
     }
-    for (const list of this.root.querySelectorAll("datalist")) list.remove();
-    this.root.append(...modelLists(this.models));
+    await keys;
+  }
+
+  // Lead to a setting, and enter a value if there is one.
+  show(name, value) {
+    const row = this.root.querySelector(`[data-name="${CSS.escape(name ?? "")}"]`);
+    const entry = row?.querySelector("input, select, textarea, button");
+    if (!entry) return;
+    const folded = row.closest("details");
+    if (folded) folded.open = true;
+    if (value && !entry.disabled) {
+      entry.value = value;
+      entry.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    row.classList.add("sought");
+    row.scrollIntoView({ block: "center" });
+    entry.focus({ preventScroll: true });
   }
 
   // An upstream is saved at once, and tried; what else was changed waits.
@@ -159,11 +183,11 @@ class View {
       if (told.errors.length) throw new Error(told.errors.map((one) => one.message).join(" "));
       draft.adopt(told.form);
       this.render();
-      await this.keys.read();
+      await this.readFacts();
       if (key) await this.keys.store(name, key, addressesOf(draft, name).used);
       announce(t("settings.added", { name }));
       this.keys.test(name);
-    }, this.keys.warning, this.signal);
+    }, this.keys, this.signal);
   }
 
   // Of two clicks in a row the second is none: it would find the file changed.
@@ -189,7 +213,7 @@ class View {
     this.conflict = [];
     draft.adopt(told.form);
     this.render();
-    this.keys.read();
+    this.readFacts();
     this.focus("#find-setting");
     if (restarts && !told.form.error) return this.restart(!told.form.in_place);
     announce(t(told.form.error ? "settings.saved.unused" : "settings.saved"));
@@ -202,8 +226,10 @@ class View {
       if (!form || this.signal.aborted) return;
       draft.adopt(form);
       this.render();
-      this.keys.read();
+      this.readFacts();
       announce(t("settings.restart.done"));
+      replace(this.trouble, h("p", { class: "card" },
+        badge("good", time(Date.now() / 1000)), " ", t("settings.restart.done")));
       this.focus("#find-setting");
     } catch (error) {
       this.showFailure(error);
@@ -263,17 +289,14 @@ function matcher(words) {
 
 // Unfold a part that has a setting which was found, and fold it again when nothing is sought.
 function showFound(part, isFound) {
-  const isDetails = part.matches("details");
-  const isShut = isDetails ? !part.open : isFolded(part);
-  const show = (opens) => {
-    part.toggleAttribute("data-found", opens);
-    if (isDetails) part.open = opens;
-    else fold(part, !opens);
-  };
-  if (!isDetails && !part.matches("[data-upstream]")) return;
-  if (isFound && isShut) show(true);
-  else if (!isFound && "found" in part.dataset && !part.querySelector(".changed")) show(false);
+  const isOpen = isFound || part.querySelector(".changed");
+  if (isOpen ? part.open : !("found" in part.dataset)) return;
+  part.toggleAttribute("data-found", isOpen);
+  part.open = isOpen;
 }
+
+const unfoldedIn = (root) => [...root.querySelectorAll("details[open]:not([data-found])")]
+  .map((one) => one.dataset.part);
 
 const fileName = ({ file }) => h("span", { class: "row tight quiet" },
   h("code", { title: file }, file.split(/[/\\]/u).at(-1)), copyButton(file, t("settings.file")));
@@ -293,12 +316,3 @@ const hiddenNote = (form) => h("section", { class: "card", "data-part": "file" }
   form.hidden.length ? h("p", {}, t("settings.hidden.set"), " ",
     form.hidden.map((path) => [h("code", {}, path.join(".")), " "])) : null,
   h("pre", {}, "byok config path\nbyok config example"));
-
-// Return the lists of models that fields offer: whole ids, and those of each upstream.
-function modelLists(models) {
-  const names = [...new Set(models.map((model) => model.upstream))];
-  const list = (id, values) => h("datalist", { id }, values.map((value) => h("option", { value })));
-  return [list("models-all", models.map((model) => model.id)),
-    ...names.map((name) => list(`models-of-${name}`, models
-      .filter((model) => model.upstream === name).map((model) => model.model)))];
-}

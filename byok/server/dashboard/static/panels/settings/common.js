@@ -24,7 +24,7 @@ export function commonSection(draft) {
   const known = new Map(draft.form.groups.flatMap(({ fields }) => fields)
     .map((field) => [field.path.join("."), field]));
   const rows = (names) => names.filter((name) => known.has(name)).map((name) =>
-    fieldRow(draft, known.get(name), { models: "models-all", words: wordsOf(name) }));
+    fieldRow(draft, known.get(name), wordsOf(name)));
   const element = flushSection(t("settings.common"), nameSwitch(() => element),
     Object.entries(GROUPS).map(([name, names]) => h("div", { "data-part": name },
       h("h3", {}, t(`settings.common.${name}`)), rows(names))));

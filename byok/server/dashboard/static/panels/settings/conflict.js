@@ -1,6 +1,6 @@
 // The file was changed by somebody else: what differs, and whose value counts.
 
-import { h, table } from "../../dom.js";
+import { button, h, table } from "../../dom.js";
 import { t } from "../../texts.js";
 import { written } from "./fields.js";
 
@@ -23,7 +23,7 @@ export function conflictBox(draft, rows, take) {
   const isOf = (row) => (change) => change.path.join("\n") === row.path.join("\n");
   const mine = (row) => draft.list.find(isOf(row));
   const choice = (row) => h("span", { class: "row" }, write(mine(row).value),
-    h("button", { type: "button", on: { click: () => take(row) } }, t("settings.take")));
+    button(t("settings.take"), "", () => take(row)));
   const columns = [
     { title: t("settings.setting"), cell: (row) => h("code", {}, row.path.join(".")) },
     { title: t("settings.before"), cell: (row) => write(row.before) },

@@ -1,20 +1,28 @@
 // One setting: its name, what it is entered by, what it does, and what is wrong with it.
 
-import { badge, h, replace } from "../../dom.js";
+import { badge, button, h, replace } from "../../dom.js";
 import { visible } from "../../format.js";
+import { openChoice } from "../../palette.js";
 import { aboutSetting, t } from "../../texts.js";
 import { keyOf } from "./draft.js";
 
 const idOf = (path) => `set-${path.join("-")}`;
 const writers = new Map(); // what shows a fault, by field
+let catalog = { models: [], default: "", jobs: {} }; // as far as it is known
+
+// Let fields offer these models.
+export function offerModels(known) {
+  catalog = known;
+  markFields();
+}
 
 // Return the row of a field; with `words` it has a name in words, one line that explains it,
-// and perhaps a unit. `models` names the list of those that it may hold.
-export function fieldRow(draft, field, { models = "", words = null } = {}) {
+// and perhaps a unit.
+export function fieldRow(draft, field, words = null) {
   const id = idOf(field.path);
   const fault = h("p", { class: "fault", id: `${id}-fault` });
   const control = field.fixed || field.locked ? fixedValue(field)
-    : makeControl(draft, field, { id, models, isFlip: words && field.kind === "switch",
+    : makeControl(draft, field, { id, isFlip: words && field.kind === "switch",
       "aria-describedby": `${id}-about ${id}-fault` });
   if (draft.form.blocked && "disabled" in control) control.disabled = true;
   const isEntered = control.matches("input, select, textarea");
@@ -22,18 +30,22 @@ export function fieldRow(draft, field, { models = "", words = null } = {}) {
   const head = h("div", { class: "row" },
     isEntered ? h("label", { for: id }, name) : h("strong", {}, name),
     field.restart ? badge("quiet", t("settings.restart")) : null);
-  const explained = h("p", { class: "quiet", id: `${id}-about` }, words?.about ?? about(field));
+  const usual = h("div");
+  const explained = h("div", { class: "quiet", id: `${id}-about` },
+    h("p", {}, words?.about ?? about(field)), usual);
   const more = [emptyBox(draft, field, control), oddNote(field)];
+  const entry = [control, isEntered && isOfModels(field) ? chooser(field, control) : null];
   const row = h("div", { class: `field ${words ? "setting" : ""} ${field.kind}`,
-    "data-name": field.path.join(".") },
+    "data-name": field.path.join("."), "data-about": field.description },
   words ? [h("div", {}, head, explained, h("code", { class: "name" }, field.path.join("."))),
-    h("div", { class: "control" }, control, words.unit ? h("span", { class: "quiet small nowrap" },
+    h("div", { class: "control" }, entry, words.unit ? h("span", { class: "quiet small nowrap" },
       words.unit) : null), more]
-    : [head, control, more, explained], fault);
+    : [head, h("div", { class: "control" }, entry), more, explained], fault);
   const mark = () => {
     const message = draft.fault(field.path);
-    replace(fault, message ?? (field.kind.startsWith("model")
-      ? strangeModel(models, draft.shown(field)) : null));
+    replace(fault, message ?? (isOfModels(field) ? strangeModel(field, draft.shown(field)) : null));
+    const model = draft.shown(field) ? "" : usualModel(field);
+    replace(usual, model ? h("p", {}, t("settings.uses"), " ", h("code", {}, model)) : null);
     if (isEntered) control.setAttribute("aria-invalid", String(Boolean(message)));
     row.classList.toggle("changed", draft.isChanged(field.path));
   };
@@ -42,11 +54,43 @@ export function fieldRow(draft, field, { models = "", words = null } = {}) {
   return row;
 }
 
+const isOfModels = ({ kind }) => kind.startsWith("model");
+
+// Return the models that a field may hold; what an upstream has is named without it.
+function modelsFor({ path: [section, name] }) {
+  const isOwn = section === "upstreams";
+  return catalog.models.filter(({ upstream }) => !isOwn || upstream === name)
+    .map(({ id, upstream, model }) => ({ upstream, model, name: isOwn ? model : id }));
+}
+
+// Return the model that is used because the file has none for a field, as far as it is known.
+function usualModel(field) {
+  const [, section, job] = field.path;
+  if ("given" in field || field.path[0] !== "routing") return "";
+  return section === "default" ? catalog.default : section === "models" ? catalog.jobs[job] : "";
+}
+
+// Return the button by which a model is chosen, or one more where a field holds several.
+function chooser(field, control) {
+  const choose = (name) => {
+    const isList = control.matches("textarea");
+    control.value = [isList ? control.value.trim() : "", name].filter(Boolean).join("\n");
+    control.dispatchEvent(new Event("input", { bubbles: true }));
+    control.focus();
+  };
+  const open = () => openChoice(t("models.filter"), modelsFor(field).map((one) => ({ ...one,
+    group: one.upstream, text: one.model, picture: "models", run: () => choose(one.name),
+    note: (control.value || usualModel(field)) === one.name ? t("settings.in-use") : "" })),
+  (words) => ({ text: `${t("settings.choose")}: ${words}`, picture: "models",
+    run: () => choose(words) }));
+  return button(t("settings.choose"), "", open, { disabled: control.disabled });
+}
+
 // Say that no upstream lists a model; it may be right all the same.
-function strangeModel(list, value) {
-  const known = list ? [...document.getElementById(list)?.options ?? []] : [];
-  const isListed = (name) => known.some((one) => one.value === name
-    || one.value.replace(/^byok:/, "") === name || one.value.endsWith(`:${name}`));
+function strangeModel(field, value) {
+  const known = modelsFor(field);
+  const isListed = (name) => known.some((one) => one.name === name
+    || one.name.replace(/^byok:/, "") === name || one.name.endsWith(`:${name}`));
   const strange = [value].flat().filter((one) => one && known.length && !isListed(String(one)));
   return strange.length ? t("settings.strange-model", { names: strange.join(", ") }) : null;
 }
@@ -112,7 +156,6 @@ function makeControl(draft, field, { isFlip, ...attributes }) {
 
 // A switch that is on or off: not to have it is to have what counts then.
 function flip(draft, field, { id, ...attributes }) {
-  delete attributes.models;
   const inFile = "given" in field;
   const usual = inFile ? field.default : field.value;
   const change = ({ target: { checked } }) =>
@@ -122,7 +165,6 @@ function flip(draft, field, { id, ...attributes }) {
 }
 
 function choice(draft, field, { id, ...attributes }) {
-  delete attributes.models;
   const isSwitch = field.kind === "switch";
   const values = isSwitch ? [true, false] : field.choices.filter((value) => value !== "");
   const shown = draft.shown(field);
@@ -141,7 +183,7 @@ function choice(draft, field, { id, ...attributes }) {
     known ? null : h("option", { selected: true, disabled: true }, written(shown)));
 }
 
-function area(draft, field, { id, models, ...attributes }) {
+function area(draft, field, { id, ...attributes }) {
   const isList = field.kind !== "long";
   const input = (event) => {
     const text = event.target.value;
@@ -157,7 +199,7 @@ function area(draft, field, { id, models, ...attributes }) {
   return element;
 }
 
-function line(draft, field, { id, models, ...attributes }) {
+function line(draft, field, { id, ...attributes }) {
   const isNumber = field.kind === "number" || field.kind === "integer";
   const step = field.kind === "integer" ? 1 : "any";
   const least = field.least ?? (field.kind === "integer" && "above" in field ? field.above + 1
@@ -170,8 +212,8 @@ function line(draft, field, { id, models, ...attributes }) {
   };
   const element = h("input", { id, ...attributes, type: isNumber ? "number" : "text",
     min: isNumber ? least : null, max: isNumber ? field.most : null, step: isNumber ? step : null,
-    maxlength: isNumber ? null : 2000, list: field.kind === "model" ? models : null,
-    autocomplete: "off", spellcheck: "false", placeholder: placeholder(field), on: { input } });
+    maxlength: isNumber ? null : 2000, autocomplete: "off", spellcheck: "false",
+    placeholder: placeholder(field), on: { input } });
   element.value = String(draft.shown(field) ?? "");
   return element;
 }

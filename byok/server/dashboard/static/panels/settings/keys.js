@@ -1,7 +1,9 @@
 // The key of an upstream: whether it is set and where, never the key itself.
 
 import { call } from "../../api.js";
-import { announce, attempt, badge, button, dots, h, openDialog, replace } from "../../dom.js";
+import {
+  announce, askingButton, attempt, badge, button, command, dots, h, openDialog, replace,
+} from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 
@@ -15,7 +17,7 @@ export class Keys {
     this.draft = draft;
     this.rows = null; // not known yet
     this.failed = false; // whether that is because nobody could tell
-    this.warning = h("div", { id: `${ENTRY}-warning` }); // that a key cannot be stored
+    this.unread = ""; // why nothing can be stored
     this.places = new Map();
   }
 
@@ -38,7 +40,8 @@ export class Keys {
             t(this.failed ? "unknown" : "settings.key.asking"))),
         act(row?.fingerprint ? "replace" : "set", () => this.enter(name)),
         act("test", () => this.test(name)),
-        row?.source === KEYRING ? act("remove", () => this.askToRemove(name)) : null),
+        row?.source === KEYRING ? askingButton(t("settings.key.remove"),
+          t("settings.key.sure", { name }), () => this.remove(name)) : null),
       h("div", { class: "told" }));
   }
 
@@ -47,10 +50,7 @@ export class Keys {
     try {
       const told = await call("keys", {}, { signal: this.signal, background: !name });
       this.rows = told.keys;
-      const why = told.unread.find((store) => store.startsWith(KEYRING));
-      replace(this.warning, why ? h("p", { class: "note" }, h("span", { class: "warn" }, why), ". ",
-        t("settings.key.no-keyring"), " ", h("code", {}, "byok keys set NAME --store vault"))
-        : null);
+      this.unread = told.unread.find((store) => store.startsWith(KEYRING)) ?? "";
       dispatchEvent(new CustomEvent("byok-keys", { detail: told })); // the overview has them too
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -69,32 +69,45 @@ export class Keys {
     return this.places.get(name).querySelector(".told");
   }
 
+  // Return what says where the key of `name()` goes: `about`, or how else it can be stored, if
+  // `controls` cannot do that here.
+  storage(name, about, ...controls) {
+    const place = h("div", { id: `${ENTRY}-storage` });
+    const show = () => {
+      for (const one of controls) one.disabled = Boolean(this.unread);
+      replace(place, this.unread ? [h("p", { class: "note" },
+        h("span", { class: "warn" }, this.unread), ". ", t("settings.key.no-keyring")),
+      command(`byok keys set ${name()} --store vault`)]
+        : h("p", { class: "quiet small" }, about));
+    };
+    addEventListener("byok-keys", show, { signal: this.signal }); // they may not be known yet
+    show();
+    return { place, show };
+  }
+
   // A key is entered for one address; while another one is shown, it is not taken.
   enter(name) {
     const { shown, used } = addressesOf(this.draft, name);
     if (originOf(shown) !== originOf(used)) return replace(this.told(name), unsavedNote(used));
     const field = h("input", { id: ENTRY, type: "password", autocomplete: "off",
       spellcheck: "false", required: true, maxlength: 600,
-      "aria-describedby": `${this.warning.id} ${ENTRY}-about` });
+      "aria-describedby": `${ENTRY}-storage` });
+    const store = h("button", { class: "primary", form: `${ENTRY}-form` }, t("settings.key.store"));
+    const { place } = this.storage(() => name, t("settings.key.about",
+      { origin: originOf(shown) }), field, store);
     const trouble = h("div");
     const submit = async (event) => {
       event.preventDefault();
-      const key = field.value;
-      field.value = ""; // it stays nowhere on the page
       await attempt(trouble, this.signal, async () => {
-        await this.store(name, key, shown);
+        await this.store(name, field.value, shown);
         dialog.close();
         await this.test(name);
       });
     };
     const form = h("form", { id: `${ENTRY}-form`, on: { submit } },
-      h("label", { for: ENTRY }, t("settings.key.new")), field, this.warning,
-      h("p", { class: "quiet small", id: `${ENTRY}-about` },
-        t("settings.key.about", { origin: originOf(shown) })), trouble);
-    const dialog = openDialog(t("settings.key.enter", { name }), form, (close) => [
-      button(t("cancel"), "", close),
-      h("button", { class: "primary", form: form.id }, t("settings.key.store")),
-    ]);
+      h("label", { for: ENTRY }, t("settings.key.new")), field, place, trouble);
+    const dialog = openDialog(t("settings.key.enter", { name }), form,
+      (close) => [button(t("cancel"), "", close), store]);
     this.signal.addEventListener("abort", () => dialog.close());
     field.focus();
   }
@@ -106,20 +119,12 @@ export class Keys {
     await this.read(name);
   }
 
-  askToRemove(name) {
-    const told = this.told(name);
-    const remove = () => attempt(told, this.signal, async () => {
+  remove(name) {
+    return attempt(this.told(name), this.signal, async () => {
       await call("key-remove", { name }, { signal: this.signal });
       announce(t("settings.key.removed", { name }));
       await this.read(name);
     });
-    const sure = button(t("settings.key.remove"), "danger little", remove);
-    replace(told, h("div", { class: "row" }, t("settings.key.sure", { name }), sure,
-      button(t("cancel"), "little", () => {
-        this.show(name);
-        this.places.get(name).querySelector("button").focus();
-      })));
-    sure.focus();
   }
 
   test(name) {

@@ -35,7 +35,7 @@ export function askToRestart(form, run) {
 // the page cannot see it. `asks`: byok does not restart by itself.
 export async function restart(place, form, asks, signal) {
   const said = h("p", { class: "card", role: "status", tabindex: "-1" },
-    t(form.in_place ? "settings.restart.goes-on" : "settings.restart.wait"));
+    t(form.in_place ? "settings.restart.after" : "settings.restart.after-ends"));
   replace(place, said);
   said.focus();
   if (asks) await call("restart", {}, { signal });

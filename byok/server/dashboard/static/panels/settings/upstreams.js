@@ -1,16 +1,16 @@
 // The upstreams: a row for each with its key, its settings folded; adding one, removing one.
 
-import { badge, button, errorBox, h, openDialog, replace } from "../../dom.js";
+import { askingButton, badge, button, errorBox, h, openDialog, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 import { fieldRow } from "./fields.js";
 
 const COMMON = ["type", "base_url", "model", "temperature", "max_tokens", "system_prompt"];
 const NAME = /^[a-z0-9][a-z0-9_-]{0,31}$/;
-const unfolded = new Set(); // names of upstreams whose settings are shown
 
-// Return the row of an upstream; `keys` gives the lines of its keys.
-export function upstreamRow(draft, upstream, keys) {
+// Return the row of an upstream; `keys` gives the lines of its keys, and `unfolded` names the parts
+// that are shown.
+export function upstreamRow(draft, upstream, keys, unfolded) {
   const { name, fields } = upstream;
   const row = h("li", { "data-upstream": name, "data-part": name });
   if (draft.removes(name)) {
@@ -19,40 +19,24 @@ export function upstreamRow(draft, upstream, keys) {
       badge("bad", t("settings.removed"))), button(t("settings.undo"), "little", undo)));
     return row;
   }
-  const isOpen = unfolded.has(name)
+  const part = `${name} settings`;
+  const isOpen = unfolded.includes(part)
     || fields.some(({ path }) => draft.fault(path) || draft.isChanged(path));
-  const folded = h("div", { class: "folded", hidden: !isOpen }, settingsOf(draft, upstream));
-  const toggle = () => {
-    fold(row, !folded.hidden);
-    unfolded[folded.hidden ? "delete" : "add"](name);
-  };
-  const change = button(t("settings.change-it"), "", toggle,
-    { class: "little fold", "aria-expanded": String(isOpen),
-      "aria-label": t("settings.change-of", { name }) });
   const type = fields.find(({ path }) => path[2] === "type").value;
-  row.append(h("div", { class: "row" },
-    h("div", { class: "grow" }, h("div", { class: "row tight" }, h("strong", {}, name),
-      type && type !== name ? h("span", { class: "tag" }, type) : null),
-    h("div", { class: "quiet small" }, addressesOf(draft, name).used)), change),
-  ...keyNames(upstream).map((one) => keys.line(one)), folded);
+  row.append(h("div", {}, h("div", { class: "row tight" }, h("strong", {}, name),
+    type && type !== name ? h("span", { class: "tag" }, type) : null),
+  h("div", { class: "quiet small" }, addressesOf(draft, name).used)),
+  ...keyNames(upstream).map((one) => keys.line(one)),
+  h("details", { open: isOpen, "data-part": part }, h("summary", { class: "button little",
+    "aria-label": t("settings.change-of", { name }) }, t("settings.change-it")),
+  settingsOf(draft, upstream)));
   noteOrigin(draft, upstream, row);
   return row;
 }
 
-export const isFolded = (row) => Boolean(row.querySelector(".folded")?.hidden);
-
-// Show or hide the settings of an upstream.
-export function fold(row, hides) {
-  const folded = row.querySelector(".folded");
-  if (!folded) return; // it is to be removed
-  folded.hidden = hides;
-  row.querySelector(".fold").setAttribute("aria-expanded", String(!hides));
-}
-
 function settingsOf(draft, upstream) {
   const { name } = upstream;
-  const rows = upstream.fields.map((field) =>
-    [field, fieldRow(draft, field, { models: `models-of-${name}` })]);
+  const rows = upstream.fields.map((field) => [field, fieldRow(draft, field)]);
   const rare = rows.filter(([field]) => !COMMON.includes(field.path[2]));
   const inUse = rare.some(([field]) => "given" in field || draft.fault(field.path)
     || draft.shown(field) !== undefined);
@@ -61,7 +45,8 @@ function settingsOf(draft, upstream) {
       .map(([, row]) => row)),
     h("details", { open: inUse, "data-part": `${name} more` }, h("summary", {}, t("settings.more")),
       h("div", { class: "fields" }, rare.map(([, row]) => row))),
-    upstream.in_file ? removal(draft, name) : null,
+    upstream.in_file ? askingButton(t("settings.remove", { name }),
+      t("settings.remove.sure", { name }), () => draft.setRemoved(name, true)) : null,
   ];
 }
 
@@ -87,25 +72,9 @@ function noteOrigin(draft, upstream, row) {
   check();
 }
 
-// Removing asks first; nothing happens before the change is saved.
-function removal(draft, name) {
-  const place = h("div", { class: "row" });
-  const ask = () => {
-    const sure = button(t("settings.key.remove"), "danger", () => draft.setRemoved(name, true));
-    replace(place, t("settings.remove.sure", { name }), sure, button(t("cancel"), "", () => {
-      offer();
-      place.querySelector("button").focus();
-    }));
-    sure.focus();
-  };
-  const offer = () => replace(place, button(t("settings.remove", { name }), "", ask));
-  offer();
-  return place;
-}
-
 // Ask for a new upstream: `add({name, type, address, key})` saves and tries it, and raises
-// what went wrong. `warning` stands beside the key.
-export function openAddition(form, add, warning, signal) {
+// what went wrong. `keys` tells whether a key can be stored.
+export function openAddition(form, add, keys, signal) {
   const { kind, name, address, place, key } = additionFields(form.presets);
   const names = new Set(form.upstreams.map((one) => one.name));
   const trouble = h("div", { role: "alert" });
@@ -114,6 +83,7 @@ export function openAddition(form, add, warning, signal) {
     name.value = names.has(kind.value) ? "" : kind.value;
     place.hidden = Boolean(preset?.address);
     address.required = !place.hidden;
+    storage.show();
   };
   const submit = async (event) => {
     event.preventDefault();
@@ -131,17 +101,17 @@ export function openAddition(form, add, warning, signal) {
     } catch (error) {
       if (!signal.aborted) replace(trouble, errorBox(error));
     } finally {
-      key.value = "";
       sure.disabled = false;
     }
   };
+  const storage = keys.storage(() => name.value || "NAME", t("settings.add.keyring"), key);
+  name.addEventListener("input", storage.show);
   kind.addEventListener("change", chose);
   chose();
   const label = (field, text) => h("label", { for: field.id }, t(text));
   const entry = h("form", { id: "add-form", on: { submit } },
     label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
-    label(key, "settings.add.key"), key, warning, h("p", { class: "quiet small" }, t("settings.add.about")),
-    trouble);
+    label(key, "settings.add.key"), key, storage.place, trouble);
   const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
   const dialog = openDialog(t("settings.add"), entry,
     (close) => [button(t("cancel"), "", close), sure]);
