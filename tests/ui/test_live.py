@@ -35,7 +35,9 @@ async def test_a_stream_grows_while_it_is_open_and_is_done_in_the_end(
     assert await axe(page) == ""
     asking.cancel()
     await expect(row).to_contain_text("cancelled")
-    await expect(page.get_by_text("0 open, 1 ended, 0 of them failed")).to_have_count(1)
+    await expect(
+        page.get_by_text("0 running, 1 ended, 0 of them failed")
+    ).to_have_count(1)
 
 
 async def test_details_are_read_by_keyboard_and_give_the_focus_back(

@@ -156,8 +156,8 @@ export function toolTags(calls) {
 // Return how a request ended, as a badge; null if it went well.
 export function endBadge(request) {
   if (request.outcome === "ok") return null;
-  if (request.outcome === "cancelled") return badge("quiet", t("request.cancelled"));
-  return badge("bad", request.error || t("request.failed"));
+  if (request.outcome === "cancelled") return badge("quiet", t("live.state.cancelled"));
+  return badge("bad", request.error || t("live.state.failed"));
 }
 
 // Return an error of byok's table: what happened and what to do first.

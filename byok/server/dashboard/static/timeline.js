@@ -22,7 +22,7 @@ export async function openTimeline(root, conversation, signal) {
   const { button: refresh, run, attempt, trouble } =
     refresher((options) => turns.load(options), signal);
   turns.earlier.addEventListener("click", () => attempt(() => turns.loadEarlier()));
-  showTools(h("a", { class: "button", href: "#/conversations" }, t("timeline.back")),
+  showTools(h("a", { class: "button", href: "#/conversations" }, t("overview.all-conversations")),
     button([icon("copy"), t("timeline.copy")], "", () => copyText(location.href)), refresh);
   replace(root, trouble, turns.tiles, turns.reason, turns.section);
   await run(false);
@@ -138,7 +138,7 @@ function tilesOf(told, turns) {
       sparkOf(({ cached }) => cached)),
     window && last
       ? tile(null, t("timeline.window"), percent(last.input_tokens / window), "",
-        t("timeline.window-of", { count: number(last.input_tokens), all: number(window) }),
+        t("timeline.cached-of", { count: number(last.input_tokens), all: number(window) }),
         sparkOf((turn) => turn.input_tokens))
       : tile(null, t("request.tokens"), tokensOf(sums), "",
         last ? t("timeline.last-prompt", { count: number(last.input_tokens) }) : "",

@@ -74,9 +74,9 @@ export class LiveTable {
     const heads = Object.values(COLUMNS).map(({ title, numeric }) => h("th",
       { role: "columnheader", scope: "col", class: numeric ? "numeric" : null }, t(title)));
     this.element = h("div", { class: "scroll", tabindex: "0", role: "region",
-      "aria-label": t("live.table") },
+      "aria-label": t("usage.figure.requests") },
     h("table", { class: "cards", role: "table" },
-      h("caption", { class: "hidden" }, t("live.table")),
+      h("caption", { class: "hidden" }, t("usage.figure.requests")),
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
       this.open, this.ended));
   }

@@ -184,6 +184,7 @@ class LivePanel {
     if (!row) return;
     replace(this.facts, row.outcome === "open" ? null
       : h("p", {}, timesOf(row, this.turnBefore(row))),
+    row.message ? h("p", { class: "bad" }, row.message) : null,
     facts([...stateOfRow(row), ...wayOfRow(row), ...usageOfRow(row)]));
     renderAgain(this.links, () => replace(this.links,
       row.conversation
@@ -201,7 +202,7 @@ function setAddress(id) {
 function stateOfRow(row) {
   return [
     [t("request.state"), t(`live.state.${stateOf(row)}`)],
-    [t("live.error"), [row.error, row.error_class, row.message].filter(Boolean).join(", ")],
+    [t("live.error"), [row.error, row.error_class].filter(Boolean).join(", ")],
     [t("live.status"), row.status || null],
     [t("request.time"), time(row.started)],
     [t("request.duration"), duration(elapsed(row))],

@@ -334,7 +334,7 @@ const settingsLink = (name) => h("a", { class: "names",
 
 // Return how an upstream is, in words and by its shape, and since when.
 function upstreamState({ asking, failure, rest, state, since, code }) {
-  const when = since === null ? null : t("overview.since-state", { time: clock(since) });
+  const when = since === null ? null : t("problems.since", { time: clock(since) });
   if (asking) return { tone: "quiet", state: t("overview.asking") };
   if (rest > 0) {
     const pause = t("overview.rest", { time: duration(Math.ceil(rest)) });

@@ -87,7 +87,7 @@ export async function open(root, rest, signal) {
 const withWords = (told, live) => ({ ...told, groups: told.groups.map((group) => ({ ...group,
   said: group.examples.map((one) => live.get(one.request_id)?.message).find(Boolean) })) });
 
-const periodOf = (count) => t(count === 1 ? "problems.day" : "problems.days", { count });
+const periodOf = (count) => t(count === 1 ? "usage.range.day" : "problems.days", { count });
 
 // Lead the user to the error of a code, unless they have gone elsewhere; tell whether it
 // is there.

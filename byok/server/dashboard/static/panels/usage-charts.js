@@ -150,7 +150,7 @@ export function requests(answer) {
     sentence: t("usage.requests.sentence", values),
     series: [
       row(answer, t("usage.succeeded"), (one) => one.requests - one.failed),
-      row(answer, t("usage.failed"), (one) => one.failed),
+      row(answer, t("usage.figure.failed"), (one) => one.failed),
     ],
     write: number, axis: short,
   });

@@ -182,7 +182,7 @@ function fill(part, title, rows, first) {
       [t("usage.figure.failed"), (row) => (row.failed ? number(row.failed) : "–")],
       [t("usage.figure.in"), (row) => short(row.input_tokens)],
       [t("usage.figure.out"), (row) => short(row.output_tokens)],
-      [t("usage.cache"), charts.cacheText],
+      [t("request.cached"), charts.cacheText],
       ...(rows.some(({ median }) => median)
         ? [[t("usage.end.median"), ({ median }) => duration(median)]] : []),
     ].map(([name, cell]) => ({ title: name, cell, numeric: true })),
