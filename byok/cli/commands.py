@@ -152,23 +152,30 @@ ROWS = {
 }
 
 
-class _Command(TyperCommand):
-    """A command whose page of --help fits the terminal and ends with examples.
+class _Page:
+    """The page of --help of a command: its own language and width, and examples.
 
     Its flags have no type.
     """
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        self.help = _join_lines(self.help)
+        self.help = _join_lines(getattr(self, "help", None))
 
     def get_params(self, ctx: Any) -> Any:
-        return _hide_types_of_flags(super().get_params(ctx))
+        """Return the parameters."""
+        return _hide_types_of_flags(super().get_params(ctx))  # type: ignore[misc]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        with _in_language(self, self.get_params(ctx)):
-            super().format_help(ctx, formatter)
+        """Print the page, with examples of the commands below it."""
+        listed = [*self.get_params(ctx), *getattr(self, "commands", {}).values()]
+        with _in_language(self, listed):
+            super().format_help(ctx, formatter)  # type: ignore[misc]
         _say_examples(ctx)
+
+
+class _Command(_Page, TyperCommand):
+    """A command; what is no choice of an option is told with the nearest one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -178,22 +185,8 @@ class _Command(TyperCommand):
             raise
 
 
-class CommandGroup(TyperGroup):
-    """A command of commands, with the same page of --help."""
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.help = _join_lines(self.help)
-
-    def get_params(self, ctx: Any) -> Any:
-        """Return the parameters."""
-        return _hide_types_of_flags(super().get_params(ctx))
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the page, with examples of the commands below it."""
-        with _in_language(self, [*self.get_params(ctx), *self.commands.values()]):
-            super().format_help(ctx, formatter)
-        _say_examples(ctx)
+class CommandGroup(_Page, TyperGroup):
+    """A command of commands."""
 
 
 class Program(CommandGroup):

@@ -2,9 +2,11 @@
 
 import os
 import time
+from collections.abc import Generator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Annotated, Any, Self
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -147,8 +149,8 @@ def logs(
     log = find_paths().log
     if not log.is_file() and not follow:
         tell(f"There is no log yet: {log}")
-    with LogReader(log) as reader:
-        for line in reader.tail(lines):
+    with closing(follow_log(log)) as read:
+        for line in next(read)[-lines:] if lines else ():
             say(line)
         if _SYSTEMD.is_dir():
             tell("Why systemd did not start it: journalctl --user -u byok.service")
@@ -157,7 +159,7 @@ def logs(
                 time.sleep(_PAUSE)
             except KeyboardInterrupt:
                 return
-            for line in reader.more():
+            for line in next(read):
                 say(line)
 
 
@@ -315,72 +317,42 @@ def _show_facts(facts: dict[str, Any]) -> None:
     say(by_hand if facts["by_hand"] else told)
 
 
-class LogReader:
-    """Reads the end of a log file, then what is added, also to the file after it."""
+def follow_log(path: Path) -> Generator[list[str]]:
+    """Give the lines of the last 4 MiB, then those added since, each time when asked.
 
-    def __init__(self, path: Path) -> None:
-        """Open the file when it is read; it need not exist yet."""
-        self._path = path
-        self._file: IO[bytes] | None = None
-        self._begun = b""  # a line without its end
+    The file need not exist yet; the one that comes in its place is read as well.
+    """
+    file: IO[bytes] | None = None
+    begun = b""  # a line without its end
+    is_first = True
+    try:
+        while True:
+            if file is None and path.is_file():
+                file = path.open("rb")
+                if is_first:
+                    file.seek(max(0, path.stat().st_size - _LONGEST_TAIL))
+            if file is not None:
+                begun += file.read(_LONGEST_TAIL)
+            is_old = file is not None and not _is_current(file, path)
+            if file is not None and is_old:
+                begun += file.read(_LONGEST_TAIL)  # what came until it was rotated
+                file.close()
+            *lines, begun = begun.split(b"\n")
+            if len(begun) > _LONGEST_LINE:  # no line is so long
+                lines, begun = [*lines, begun], b""
+            if is_old:
+                file, begun = None, b""
+            is_first = False
+            yield [line.decode("utf-8", "replace") for line in lines]
+    finally:
+        if file is not None:
+            file.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *reason: object) -> None:
-        self._close()
-
-    def tail(self, count: int) -> list[str]:
-        """Return the last lines, of the last 4 MiB; `more` goes on behind them."""
-        if not self._open():
-            return []
-        assert self._file is not None  # noqa: S101 - it has just been opened
-        size = self._file.seek(0, os.SEEK_END)
-        self._file.seek(max(0, size - _LONGEST_TAIL))
-        lines = self._take(self._file.read(size))
-        return lines[-count:] if count else []
-
-    def more(self) -> list[str]:
-        """Return the lines that were added since."""
-        lines: list[str] = []
-        if self._file is not None:
-            lines = self._read()
-            if not self._is_current():
-                lines += self._read()  # what came until it was rotated
-                self._close()
-        if self._file is None and self._open():
-            lines += self._read()
-        return lines
-
-    def _read(self) -> list[str]:
-        assert self._file is not None  # noqa: S101 - callers open it
-        return self._take(self._file.read(_LONGEST_TAIL))
-
-    def _take(self, data: bytes) -> list[str]:
-        """Return whole lines; the rest waits, or is cut if no line is so long."""
-        *lines, self._begun = (self._begun + data).split(b"\n")
-        if len(self._begun) > _LONGEST_LINE:
-            lines.append(self._begun)
-            self._begun = b""
-        return [line.decode("utf-8", "replace") for line in lines]
-
-    def _open(self) -> bool:
-        if self._file is None and self._path.is_file():
-            self._file = self._path.open("rb")
-        return self._file is not None
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file, self._begun = None, b""
-
-    def _is_current(self) -> bool:
-        """Tell whether the name still leads to this file, and it was not cut."""
-        assert self._file is not None  # noqa: S101 - callers open it
-        try:
-            now = self._path.stat()
-        except OSError:
-            return False
-        own = os.fstat(self._file.fileno())
-        same = (now.st_ino, now.st_dev) == (own.st_ino, own.st_dev)
-        return same and now.st_size >= self._file.tell()
+def _is_current(file: IO[bytes], path: Path) -> bool:
+    """Tell whether a name still leads to this file, and it was not cut."""
+    try:
+        now, own = path.stat(), os.fstat(file.fileno())
+    except OSError:
+        return False
+    return os.path.samestat(now, own) and now.st_size >= file.tell()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from byok.cli.daemon_client import find_daemon
-from byok.cli.service import LogReader, is_of
+from byok.cli.service import follow_log, is_of
 from byok.clients.service.base import ServiceState
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import find_paths
@@ -164,24 +164,19 @@ def add(log: Path, text: str) -> None:
         file.write(text)
 
 
-def test_tail_is_the_last_lines(log: Path) -> None:
-    with LogReader(log) as reader:
-        assert reader.tail(2) == ["line 98", "line 99"]
-        assert reader.more() == []
+def test_the_end_of_a_log_is_read_and_what_is_added(log: Path) -> None:
+    with closing(follow_log(log)) as read:
+        assert next(read)[-2:] == ["line 98", "line 99"]
+        assert next(read) == []
         add(log, "new\nhalf")
-        assert reader.more() == ["new"]
+        assert next(read) == ["new"]
         add(log, " whole\n")
-        assert reader.more() == ["half whole"]
-
-
-def test_next_file_is_read_after_the_end_of_this_one(log: Path) -> None:
-    with LogReader(log) as reader:
-        reader.tail(0)
+        assert next(read) == ["half whole"]
         add(log, "last\n")
         log.rename(log.with_name("byok.log.1"))
-        assert reader.more() == ["last"]
+        assert next(read) == ["last"]
         log.write_text("first\n")
-        assert reader.more() == ["first"]
+        assert next(read) == ["first"]
 
 
 def test_command_shows_the_log_and_escapes_what_is_in_it(cli: Cli) -> None:
