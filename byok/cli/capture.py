@@ -25,7 +25,7 @@ from byok.cli.terminal import (
 )
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
-from byok.features.capture.capture import Capture, CaptureFolder, Piece, write_piece
+from byok.features.capture.capture import CaptureFolder, Piece, write_piece
 
 EXIT_NOT_RUNNING = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -210,31 +210,17 @@ def report(
     if os.path.lexists(file):
         raise ConfigError(f"{file} exists already.", hint="Choose another name: --out")
     with show_progress("checking"):
-        names = asyncio.run(_write(file, capture, config, with_content=with_content))
+        from zipfile import ZipFile
+
+        from byok.cli.checks.base import Surroundings
+        from byok.cli.checks.bundle import examine_into
+
+        around = Surroundings(find_paths(), config=config)
+        asyncio.run(examine_into(file, around, capture, with_content=with_content))
     say(f"{file} is written. It holds:")
-    for name, size in names:
-        say(f"  {name}  {size:,} bytes")
+    with ZipFile(file) as archive:
+        for info in archive.infolist():
+            say(f"  {info.filename}  {info.file_size:,} bytes")
     if with_content:
         tell("It holds your code, your words and the model's answer.")
     tell("Look through all of it before you share it.")
-
-
-async def _write(
-    file: Path, capture: Capture, config: Path | None, *, with_content: bool
-) -> list[tuple[str, int]]:
-    """Write the archive; return the names and sizes of what is in it."""
-    from zipfile import ZipFile
-
-    from byok.cli.checks.base import Surroundings
-    from byok.cli.checks.bundle import write_bundle, write_parts
-    from byok.cli.checks.examine import examine
-
-    around = Surroundings(find_paths(), config=config)
-    try:
-        parts = await write_parts(capture, around, with_content=with_content)
-        rows = await examine(around)
-        await asyncio.to_thread(write_bundle, file, around, rows, parts)
-    finally:
-        await around.close()
-    with ZipFile(file) as archive:
-        return [(info.filename, info.file_size) for info in archive.infolist()]

@@ -9,7 +9,6 @@ import typer
 
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.terminal import (
-    ShownProgress,
     count_noun,
     say,
     say_json,
@@ -22,7 +21,7 @@ from byok.core.platform.paths import find_paths
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from byok.cli.checks.base import CheckRow, CheckState, Surroundings
+    from byok.cli.checks.base import CheckRow
 
 EXIT_FAILURES = 1
 _WIDTH = 13  # of the states, with the space behind
@@ -55,13 +54,26 @@ def doctor(
     model lists); without settings, the model servers on this machine. The exit code is
     1 if a check fails, else 0.
     """
-    from byok.cli.checks.base import CheckState, worst_state, write_report
+    from byok.cli.checks.base import (
+        CheckRow,
+        Surroundings,
+        worst_state,
+        write_report,
+        wrong,
+    )
+    from byok.cli.checks.bundle import examine_into
     from byok.core.errors import ConfigError
 
     if bundle is not None and os.path.lexists(bundle):
         raise ConfigError(f"{bundle} exists already.", hint="Choose another name.")
     with show_progress("checking", hidden=json) as progress:
-        rows = _examine(config, bundle, progress, ask_models=ask_models)
+        try:
+            paths = find_paths()
+        except ConfigError as error:  # byok would write nothing at all
+            rows = [CheckRow("home", "", wrong(str(error), error.hint))]
+        else:
+            around = Surroundings(paths, config=config, asks_models=ask_models)
+            rows = asyncio.run(examine_into(bundle, around, show=progress.update))
     if json:
         say_json(write_report(rows))
     else:
@@ -69,52 +81,12 @@ def doctor(
     is_missing = bundle is not None and not bundle.exists()
     if bundle is not None and not is_missing:
         tell(f"{bundle} is written. Look through it before you share it.")
-    if is_missing or worst_state(rows) is CheckState.FAILURE:
+    if is_missing or worst_state(rows) == "failure":
         raise typer.Exit(EXIT_FAILURES)
 
 
-def _examine(
-    config: Path | None,
-    bundle: Path | None,
-    progress: ShownProgress,
-    *,
-    ask_models: bool,
-) -> "Sequence[CheckRow]":
-    """Run all checks; where byok would write nothing at all, that is the report."""
-    from byok.cli.checks.base import CheckRow, Surroundings, wrong
-    from byok.core.errors import ConfigError
-
-    try:
-        paths = find_paths()
-    except ConfigError as error:
-        return [CheckRow("home", "", wrong(str(error), error.hint))]
-    around = Surroundings(paths, config=config, asks_models=ask_models)
-    return asyncio.run(_run_checks(around, bundle, progress))
-
-
-async def _run_checks(
-    around: "Surroundings", bundle: Path | None, progress: ShownProgress
-) -> "Sequence[CheckRow]":
-    from byok.cli.checks.bundle import write_bundle
-    from byok.cli.checks.examine import CHECKS, examine
-
-    def show(done: int) -> None:
-        progress.update(done=done, total=len(CHECKS))
-
-    try:
-        rows = await examine(around, show=show)
-        if bundle is not None:
-            try:
-                await asyncio.to_thread(write_bundle, bundle, around, rows)
-            except OSError as error:  # what was found is shown anyway
-                tell(f"{bundle} cannot be written: {error.strerror}.")
-    finally:
-        await around.close()
-    return rows
-
-
 def _show(rows: "Sequence[CheckRow]") -> None:
-    from byok.cli.checks.base import CheckState, count_states
+    from byok.cli.checks.base import count_states
 
     for row in rows:
         result = row.result
@@ -129,14 +101,10 @@ def _show(rows: "Sequence[CheckRow]") -> None:
         if result.cure:
             say_styled((" " * _WIDTH, ""), (f"cure: {result.cure}", "cyan"))
     say()
-    say(_summary(count_states(rows)))
-    if not any(row.result.state is CheckState.FAILURE for row in rows):
-        tell("If an answer is odd all the same: byok capture on, then byok report ID")
-
-
-def _summary(counts: "dict[CheckState, int]") -> str:
-    ok, warnings, failures, unchecked = counts.values()
-    return (
+    ok, warnings, failures, unchecked = count_states(rows).values()
+    say(
         f"{ok:,} ok, {count_noun(warnings, 'warning')}, "
         f"{count_noun(failures, 'failure')}, {unchecked:,} not checked"
     )
+    if not failures:
+        tell("If an answer is odd all the same: byok capture on, then byok report ID")

@@ -4,6 +4,7 @@ They hold no key and no token, no text of prompts, nothing of code, and `~` in p
 the home folder. That about a captured request has the request as well.
 """
 
+import asyncio
 import os
 import platform
 import re
@@ -19,6 +20,8 @@ import orjson
 
 from byok import __version__
 from byok.cli.checks.base import CheckRow, Surroundings, write_report
+from byok.cli.checks.examine import CHECKS, examine
+from byok.cli.terminal import tell
 from byok.core.chat import Json
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape
@@ -59,6 +62,40 @@ log.txt         the end of the log, without what it quotes
 """
 _HIDDEN = "Each letter of what you, your code and the model said is an x.\n"
 _SHOWN = "IT HOLDS WHAT YOU, YOUR CODE AND THE MODEL SAID (--with-content).\n"
+
+
+async def examine_into(
+    file: Path | None,
+    around: Surroundings,
+    capture: Capture | None = None,
+    *,
+    with_content: bool = False,
+    show: Callable[..., None] = lambda **_: None,
+) -> list[CheckRow]:
+    """Run all checks, and write an archive of their results where one is wanted.
+
+    With a capture it holds that, too, and must be written; else what was found counts.
+
+    Raises:
+        OSError: the archive about a capture cannot be written.
+    """
+
+    def show_count(done: int) -> None:
+        show(done=done, total=len(CHECKS))
+
+    try:
+        rows = await examine(around, show=show_count)
+        if file is not None:
+            more = await write_parts(capture, around, with_content) if capture else {}
+            try:
+                await asyncio.to_thread(write_bundle, file, around, rows, more)
+            except OSError as error:
+                if capture:
+                    raise
+                tell(f"{file} cannot be written: {error.strerror}.")
+    finally:
+        await around.close()
+    return rows
 
 
 def write_bundle(
@@ -197,7 +234,7 @@ def _version(package: str) -> str:
 
 
 async def write_parts(
-    capture: Capture, around: Surroundings, *, with_content: bool
+    capture: Capture, around: Surroundings, with_content: bool
 ) -> Mapping[str, str | bytes]:
     """Return files for the archive by their names."""
     facts = capture.facts
