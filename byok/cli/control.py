@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
+from msgspec import Struct
 
 from byok.cli.command_context import load
 from byok.cli.daemon_client import (
@@ -295,42 +296,34 @@ def daemon_command(config: Path | None) -> list[str]:
     return [sys.executable, "-P", "-m", "byok", "serve", "--ensure", *options]
 
 
-class Starter:
+class Starter(Struct, eq=False):
     """Starts a daemon at most once per `pause`; does not check whether it runs."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        folder: Path,
-        *,
-        pause: float = _PAUSE_BETWEEN_STARTS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._command = command
-        self._folder = folder
-        self._pause = pause
-        self._clock = clock
-        self._tried: float | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+    command: Sequence[str]
+    folder: Path
+    pause: float = _PAUSE_BETWEEN_STARTS
+    clock: Callable[[], float] = time.monotonic
+    _tried: float | None = None
+    _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it unless that was just tried; do not wait for it."""
-        if self._tried is not None and self._clock() - self._tried < self._pause:
+        if self._tried is not None and self.clock() - self._tried < self.pause:
             return
-        self._tried = self._clock()
+        self._tried = self.clock()
         if self._process is not None:
             code = self._process.poll()
             if code is None:
                 return
             _log.warning("the daemon ended (exit %d); see `byok serve`", code)
-        make_private(self._folder)
+        make_private(self.folder)
         flags = 0
         if sys.platform == "win32":
             flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                self._command,
-                cwd=self._folder,
+                self.command,
+                cwd=self.folder,
                 # PATH may have folders of the project that this was started in.
                 env={
                     **os.environ,

@@ -62,64 +62,51 @@ class AnswerTools(Struct, frozen=True):
     own: OwnTools = field(default_factory=OwnTools)
 
 
-class ModelAnswer:
-    """A model's answer on its way from the upstream to the client; used once."""
+class ModelAnswer(Struct, eq=False):
+    """A model's answer on its way from the upstream to the client; used once.
 
-    def __init__(
-        self,
-        destination: Destination,
-        chat: ChatRequest,
-        reply: LineReply | ObjectReply,
-        record: RequestRecord,
-        tools: AnswerTools,
-        *,
-        notices: Iterable[Notice] = (),
-        logs_notices: bool = False,
-        refusal: ByokError | None = None,
-        own_answer: str = "",
-    ) -> None:
-        """Take what it needs; `logs_notices`: the reply has no place for notices.
+    With `logs_notices` the reply has no place for notices. With a `refusal` no upstream
+    is asked: that is how the answer fails. Nor is one with an `own_answer`, which is
+    all that the user is told.
+    """
 
-        With a `refusal` no upstream is asked: that is how the answer fails. Nor is one
-        with an `own_answer`, which is all that the user is told.
-        """
-        self._destination = destination
-        self._chat = chat
-        self._reply = reply
-        self._record = record
-        self._tools = tools
-        self._notices = notices
-        self._collector: CallDataCollector | None = None
-        self._logs_notices = logs_notices
-        self._refusal = refusal
-        self._own_answer = own_answer
-        self.begun = False  # the upstream is being asked
-        self.has_lines = False  # lines were given before the last ones
-        self.ended = False  # by the upstream's own last word
-        self.last: list[Json] = []  # the lines that came with it
+    destination: Destination
+    chat: ChatRequest
+    reply: LineReply | ObjectReply
+    record: RequestRecord
+    tools: AnswerTools
+    notices: Iterable[Notice] = ()
+    logs_notices: bool = False
+    refusal: ByokError | None = None
+    own_answer: str = ""
+    _collector: CallDataCollector | None = None
+    begun: bool = False  # the upstream is being asked
+    has_lines: bool = False  # lines were given before the last ones
+    ended: bool = False  # by the upstream's own last word
+    last: list[Json] = []  # the lines that came with it
 
     def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
         """Ask the upstream, and give the events of its answer."""
         self.begun = True
-        asked, record = self._destination, self._record
-        chat, self._chat = self._chat, _FORGOTTEN  # it may be large
-        if self._refusal is not None:
-            return aclosing(_fail(self._refusal))
-        if self._own_answer:
-            said = TextDelta if self._logs_notices else Notice
+        asked, record = self.destination, self.record
+        chat, self.chat = self.chat, _FORGOTTEN  # it may be large
+        if self.refusal is not None:
+            return aclosing(_fail(self.refusal))
+        if self.own_answer:
+            said = TextDelta if self.logs_notices else Notice
             finish = Finish(FinishReason.STOP)
-            return aclosing(_only(said(self._own_answer), finish))
+            return aclosing(_only(said(self.own_answer), finish))
         record.upstream, record.model = asked.upstream.name, asked.model
         if not chat.messages:
             return aclosing(_only())
-        for notice in self._notices:
+        for notice in self.notices:
             record.notices += 1
-            self._reply.feed(notice)
-        if own := self._tools.own.begin(chat):
+            self.reply.feed(notice)
+        if own := self.tools.own.begin(chat):
             chat = own.request
         if chat.tools:
             self._collector = CallDataCollector(chat)
-        again = self._tools.settings.ask_again
+        again = self.tools.settings.ask_again
         batches = ask(asked, chat, self._new_assembler, corrections=again, own=own)
         if record.listener is not None:
             batches = _listen(batches, record.listener)
@@ -130,7 +117,7 @@ class ModelAnswer:
 
         The last ones come with the read that holds the upstream's own last word.
         """
-        record = self._record
+        record = self.record
         if record.first_byte is None and begins_answer(batch):
             record.note_first_byte()
         ready: list[Json] = []
@@ -146,7 +133,7 @@ class ModelAnswer:
                 collector.note(event)
                 if type(event) is ToolCall:
                     record.tool_calls.append(event.name)
-            ready += self._reply.feed(event)
+            ready += self.reply.feed(event)
         if batch and isinstance(batch[-1], Finish):
             self.end(ready)
         elif ready:
@@ -156,32 +143,32 @@ class ModelAnswer:
     def end(self, ready: Iterable[Json] = ()) -> None:
         """End the answer."""
         if self._collector is not None:
-            self._tools.provider_data.keep(self._collector.entries)
-        last = [*ready, *self._reply.flush()]
+            self.tools.provider_data.keep(self._collector.entries)
+        last = [*ready, *self.reply.flush()]
         self.ended, self.last = True, last
-        if omitted := self._reply.omitted_tools:
-            del self._record.tool_calls[-len(omitted) :]
+        if omitted := self.reply.omitted_tools:
+            del self.record.tool_calls[-len(omitted) :]
             _log.info("this client takes one tool call a turn; left out: %s", omitted)
 
     def note_failure(self, error: ByokError) -> ByokError:
         """Log a failure and note it; return the error without secrets."""
-        self._record.note_error(error)
-        name = self._record.upstream or self._destination.upstream.name
-        request_id = self._record.request_id
+        self.record.note_error(error)
+        name = self.record.upstream or self.destination.upstream.name
+        request_id = self.record.request_id
         _log.warning("request %s to %s: %s", request_id, name, error.log_text)
-        return error_for_user(error, self._tools.redactor)
+        return error_for_user(error, self.tools.redactor)
 
     def _note(self, notice: Notice) -> None:
-        if not self._logs_notices:
-            self._record.notices += 1
+        if not self.logs_notices:
+            self.record.notices += 1
             return
-        told = self._tools.redactor(notice.text)
-        _log.info("request %s: %s", self._record.request_id, told)
+        told = self.tools.redactor(notice.text)
+        _log.info("request %s: %s", self.record.request_id, told)
 
     def _log_repair(self, repair: Repair) -> None:
         """Log a repair: its rule, and the text around the first change."""
-        self._record.repairs += 1
-        redactor = self._tools.redactor
+        self.record.repairs += 1
+        redactor = self.tools.redactor
         before, after = _difference(redactor(repair.before), redactor(repair.after))
         _log.info(
             "tool call of %s repaired (%s): %s -> %s",
@@ -192,14 +179,14 @@ class ModelAnswer:
         )
 
     def _count_drop(self, name: str) -> None:
-        self._record.dropped_calls += 1
+        self.record.dropped_calls += 1
         _log.info("a tool call of %.60s was cut or is not JSON", name)
 
     def _new_assembler(self, chat: ChatRequest) -> ToolCallAssembler:
         return ToolCallAssembler(
             chat.tools,
             new_id=new_call_id,
-            mode=self._tools.settings.repair,
+            mode=self.tools.settings.repair,
             user_text=chat.own_words,
             taken=call_ids(chat.messages),
             on_repair=self._log_repair,

@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from byok.core.errors import CannotStart, NotReady
 from byok.core.platform.paths import make_private, sync_folder
 from byok.storage.damage import DATABASE_ENDINGS, is_damage, is_plain, set_aside
@@ -501,32 +503,25 @@ def read_pragma(db: sqlite3.Connection, name: str) -> int:
 T = TypeVar("T")
 
 
-class HelpDatabase:
+class HelpDatabase(Struct, eq=False):
     """The only connection that writes; for one thread.
 
     The file is opened when it is needed, and again after failures. A failure is a
     warning in the log, once a run. A file that is damaged is set aside, and a new one
     begun; one that was moved or deleted meanwhile is created again.
+
+    `failure` is for the log, and says what does not work. `salvage` may copy what is
+    whole of a file that was set aside into the new one.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        kind: DatabaseKind,
-        failure: str,
-        salvage: Callable[[Path, sqlite3.Connection], None] = lambda aside, db: None,
-    ) -> None:
-        """Take the file, and the words for the log that say what does not work.
-
-        `salvage` may copy what is whole of a file that was set aside into the new one.
-        """
-        self._path = path
-        self._kind = kind
-        self._failure = failure
-        self._salvage = salvage
-        self._database: Database | None = None
-        self._file: tuple[int, int] | None = None  # device and inode of what is open
-        self._has_warned = self._is_off = False
+    path: Path
+    kind: DatabaseKind
+    failure: str
+    salvage: Callable[[Path, sqlite3.Connection], None] = lambda aside, db: None
+    _database: Database | None = None
+    _file: tuple[int, int] | None = None  # device and inode of what is open
+    _has_warned: bool = False
+    _is_off: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -549,7 +544,7 @@ class HelpDatabase:
                     self._warn(error)
                     break
             except Exception:  # a bug; the thread has to live for later requests
-                _log.exception(self._failure)
+                _log.exception(self.failure)
                 self.close()
                 break
         return None
@@ -561,16 +556,16 @@ class HelpDatabase:
             database.close()
 
     def _open(self) -> Database:
-        if self._database is not None and self._file != identity_of(self._path):
+        if self._database is not None and self._file != identity_of(self.path):
             self.close()
         if self._database is None:
-            self._database = Database(self._path, self._kind)
-            self._file = identity_of(self._path)
+            self._database = Database(self.path, self.kind)
+            self._file = identity_of(self.path)
         return self._database
 
     def _replace(self, error: Exception) -> bool:
         try:
-            begin_anew(self._path, self._kind, error, self._salvage).close()
+            begin_anew(self.path, self.kind, error, self.salvage).close()
         except (sqlite3.Error, CannotStart, OSError) as failure:
             self._warn(failure)
             return False
@@ -578,7 +573,7 @@ class HelpDatabase:
 
     def _warn(self, error: Exception) -> None:
         level = logging.DEBUG if self._has_warned else logging.WARNING
-        _log.log(level, "%s: %s", self._failure, error)
+        _log.log(level, "%s: %s", self.failure, error)
         self._has_warned = True
 
 

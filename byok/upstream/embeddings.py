@@ -6,6 +6,8 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from msgspec import Struct
+
 from byok.core.errors import (
     RefusalKind,
     UpstreamError,
@@ -33,7 +35,7 @@ _NOT_TAKEN = frozenset({400, 422})
 _MAYBE_ENCODING = frozenset({RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER})
 
 
-class EmbeddingModel:
+class EmbeddingModel(Struct, eq=False):
     """Asks one model for vectors, through everything that guards its upstream.
 
     Keys, circuit breaker, and the retries of a request that gets no answer are those of
@@ -41,22 +43,13 @@ class EmbeddingModel:
     here, three times in all. `seconds` limits one request, with its answer.
     """
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        model: str,
-        *,
-        dimensions: int = 0,
-        seconds: float = 60.0,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._upstream = upstream
-        self._model = model
-        self._dimensions = dimensions
-        self._seconds = seconds
-        self._sleep = sleep
-        self._base64 = True
-        self._is_known = False  # whether this server takes base64
+    upstream: Upstream
+    model: str
+    dimensions: int = 0
+    seconds: float = 60.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _base64: bool = True
+    _is_known: bool = False  # whether this server takes base64
 
     async def __call__(self, texts: Sequence[str]) -> list[Floats]:
         """Return a vector for each text, in their order and all of one size.
@@ -85,38 +78,38 @@ class EmbeddingModel:
         except UpstreamError:
             self._base64 = True
             raise refusal from None
-        _log.info("%s gives no vectors in base64", self._upstream.name)
+        _log.info("%s gives no vectors in base64", self.upstream.name)
         return vectors
 
     async def _ask_thrice(self, texts: Sequence[str]) -> list[Floats]:
         content = write_embeddings_request(
-            self._model, texts, dimensions=self._dimensions, base64=self._base64
+            self.model, texts, dimensions=self.dimensions, base64=self._base64
         )
         count, attempt = len(texts), 1
         while True:
             async with (
                 self._time_limit(count),
-                self._upstream.forward(_PATH, content) as response,
+                self.upstream.forward(_PATH, content) as response,
             ):
                 try:
                     return await self._read(response, count)
                 except UpstreamError as error:
-                    error.upstream = self._upstream.name
+                    error.upstream = self.upstream.name
                     if attempt == _TRIES or not _helps_again(error):
                         raise
             luck = random.random()  # noqa: S311 - spreads requests, hides nothing
-            await self._sleep(_FIRST_WAIT * 2 ** (attempt - 1) * (1 + luck) / 2)
+            await self.sleep(_FIRST_WAIT * 2 ** (attempt - 1) * (1 + luck) / 2)
             attempt += 1
 
     @asynccontextmanager
     async def _time_limit(self, count: int) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 yield
         except TimeoutError as error:
             raise UpstreamTimeout(
-                f"it did not make {count} vectors in {self._seconds:.0f} s.",
-                upstream=self._upstream.name,
+                f"it did not make {count} vectors in {self.seconds:.0f} s.",
+                upstream=self.upstream.name,
                 hint="A higher timeout for this upstream may help.",
             ) from error
 
@@ -132,7 +125,7 @@ class EmbeddingModel:
                     code="embedding_garbled",
                 )
         return await asyncio.to_thread(
-            read_embeddings, bytes(raw), count, dimensions=self._dimensions
+            read_embeddings, bytes(raw), count, dimensions=self.dimensions
         )
 
 

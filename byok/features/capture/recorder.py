@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, field, to_builtins
 
 from byok import __version__
 from byok.core.chat import Json
@@ -260,28 +260,21 @@ class RawCapture(NamedTuple):
     size: int
 
 
-class CaptureWriter:
+class CaptureWriter(Struct, eq=False):
     """Writes captures until it is closed."""
 
-    def __init__(
-        self,
-        folder: CaptureFolder,
-        redactor: Redactor,
-        *,
-        most_bytes: int = MOST_BYTES,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.folder = folder
-        self.released = 0  # bytes that were given and are held no more
-        self.failed = 0
-        self.refused = 0
-        self._redactor = redactor
-        self._most_bytes = most_bytes
-        self._clock = clock
-        self._waiting: deque[RawCapture] = deque()
-        self._wake, self._stop = threading.Event(), threading.Event()
-        self._idle = threading.Event()
-        self._thread: threading.Thread | None = None
+    folder: CaptureFolder
+    redactor: Redactor
+    most_bytes: int = MOST_BYTES
+    clock: Callable[[], float] = time.time
+    released: int = 0  # bytes that were given and are held no more
+    failed: int = 0
+    refused: int = 0
+    _waiting: deque[RawCapture] = field(default_factory=deque)
+    _wake: threading.Event = field(default_factory=threading.Event)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _idle: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Delete what is too old, now and again; returns at once."""
@@ -334,16 +327,16 @@ class CaptureWriter:
         self._idle.set()
 
     def _write(self, raw: RawCapture) -> None:
-        pieces = tuple(scrub(raw.pieces, self._redactor))
+        pieces = tuple(scrub(raw.pieces, self.redactor))
         facts = {
-            name: self._redactor(value) if isinstance(value, str) else value
+            name: self.redactor(value) if isinstance(value, str) else value
             for name, value in raw.facts.items()
         }
         self.folder.write(Capture({**facts, "byok": __version__}, pieces))
         self._tidy()
 
     def _tidy(self) -> None:
-        self.folder.tidy(self._clock(), self._most_bytes)
+        self.folder.tidy(self.clock(), self.most_bytes)
 
     def _attempt(self, work: Callable[[], object]) -> None:
         try:

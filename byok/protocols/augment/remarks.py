@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
+from msgspec import Struct
+
 from byok.core.errors import UpstreamGarbled
 from byok.core.late import compile_late
 
@@ -203,7 +205,7 @@ def has_fence(text: str) -> bool:
     return bool(_ANY_FENCE.search(text))
 
 
-class Unfenced:
+class Unfenced(Struct, eq=False):
     """Stage[str, str] that returns the content of one outer fence, if there is one.
 
     The first line is held until it is known whether it opens a fence. Inside, a closing
@@ -218,25 +220,18 @@ class Unfenced:
     belong to a remark with an example.
     """
 
-    def __init__(
-        self,
-        names: frozenset[str] | None = None,
-        *,
-        code: bool = False,
-        fenced: bool = True,
-    ) -> None:
-        self._names = names
-        self._code = code
-        self._fenced = fenced
-        self._first = ""  # the first line, until it is decided
-        self._decided = False
-        self._mark = ""  # the opening fence, "" for none
-        self._depth = _DEEPEST
-        self._line = ""  # the beginning of a line that may be a fence
-        self._inside_line = False  # the beginning of this line was returned
-        self._inner = False  # in a block of the text
-        self._behind: list[str] | None = None  # what follows a possible end of the text
-        self._over = False
+    names: frozenset[str] | None = None
+    code: bool = False
+    fenced: bool = True
+    _first: str = ""  # the first line, until it is decided
+    _decided: bool = False
+    _mark: str = ""  # the opening fence, "" for none
+    _depth: float = _DEEPEST
+    _line: str = ""  # the beginning of a line that may be a fence
+    _inside_line: bool = False  # the beginning of this line was returned
+    _inner: bool = False  # in a block of the text
+    _behind: list[str] | None = None  # what follows a possible end of the text
+    _over: bool = False
 
     def feed(self, text: str, /) -> Iterator[str]:
         """Return what certainly belongs to the text.
@@ -281,7 +276,7 @@ class Unfenced:
     def _is_outer(self, text: str) -> bool:
         opening = _OPENING.match(text + "\n")
         named = opening[2].strip().lower() if opening else ""
-        return self._names is None or named in self._names
+        return self.names is None or named in self.names
 
     def _lines(self, text: str) -> Iterator[str]:
         """Process a text line by line; the last line may continue."""
@@ -333,7 +328,7 @@ class Unfenced:
             self._over, self._behind = True, []
             return
         between = "".join(self._behind[1:])
-        if self._code and (not self._fenced or is_talk(between, announcing=True)):
+        if self.code and (not self.fenced or is_talk(between, announcing=True)):
             raise uncertain("mixes words and code that cannot be told apart")
         behind, self._behind = self._behind, None
         yield "".join((*behind, line))

@@ -32,23 +32,16 @@ class Entry(Struct):
         return self._spans
 
 
-class Contents:
+class Contents(Struct, eq=False):
     """Reads from the store, else from files of workspaces that are unchanged."""
 
-    def __init__(
-        self,
-        store: Store,
-        workspaces: Mapping[int, Workspace],
-        *,
-        allow_secret: tuple[str, ...] = (),
-    ) -> None:
-        self._store = store
-        self._workspaces = workspaces
-        self._allow_secret = allow_secret
+    store: Store
+    workspaces: Mapping[int, Workspace]
+    allow_secret: tuple[str, ...] = ()
 
     def entries(self, blob_ids: Iterable[int]) -> dict[int, Entry]:
         """Return the paths and chunks of blobs; blocks for a millisecond or so."""
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             rows = select_in(
                 db, "SELECT id, path, spans FROM blob WHERE id IN (?)", blob_ids
             )
@@ -58,7 +51,7 @@ class Contents:
 
     def find_entries(self, names: Iterable[bytes]) -> dict[bytes, Known]:
         """Look blob names up; names that clients computed differently are included."""
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             return find_known(db, names)
 
     def names_of(
@@ -69,7 +62,7 @@ class Contents:
         That is the name `said` in its request. For a blob that came by a checkpoint it
         is the name of its upload, if that differs from ours.
         """
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             found = names_of(db, blob_ids)
         every = {name for names in found.values() for name in names}
         mentioned = every.intersection(said)
@@ -80,13 +73,13 @@ class Contents:
 
     def is_private(self, entry: Entry) -> bool:
         """Whether a blob is a secret file by its path, whose content is never shown."""
-        return is_secret(entry.path, self._allow_secret)
+        return is_secret(entry.path, self.allow_secret)
 
     def content_of(self, entry: Entry) -> bytes | None:
         """Return the content of a blob, or None if it is no longer available."""
         if self.is_private(entry):
             return None
-        content = self._store.content(entry.blob_id)
+        content = self.store.content(entry.blob_id)
         return self._from_disk(entry) if content is None else content
 
     def current_of(self, entry: Entry, roots: Iterable[Path]) -> tuple[bytes, bool]:
@@ -99,7 +92,7 @@ class Contents:
         """
         if self.is_private(entry):
             raise Unreadable(SkipReason.SECRET)
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             row = db.execute(
                 "SELECT name FROM blob WHERE id = ?", (entry.blob_id,)
             ).fetchone()
@@ -130,15 +123,15 @@ class Contents:
         return None if lines is None else "\n".join(lines) + "\n"
 
     def _from_disk(self, entry: Entry) -> bytes | None:
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             places = db.execute(
                 "SELECT f.workspace_id, f.path, b.name FROM file f "
                 "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id = ?",
                 (entry.blob_id,),
             ).fetchall()
         for workspace_id, path, name in places:
-            workspace = self._workspaces.get(workspace_id)
-            if workspace is None or is_secret(path, self._allow_secret):
+            workspace = self.workspaces.get(workspace_id)
+            if workspace is None or is_secret(path, self.allow_secret):
                 continue
             try:
                 with Folder(workspace.root) as folder:

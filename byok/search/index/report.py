@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from byok.core.errors import BadRequest
 from byok.search.index.files.reading import Unreadable
 from byok.search.index.files.scan import Counters, walk
@@ -170,26 +172,19 @@ def find_skipped(
     return SkippedFiles(counts, files, steps.whole)
 
 
-class _Steps:
+class _Steps(Struct, eq=False):
     """Gives every file that is left out: those of the database, then those found."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        store: Store,
-        until: float,
-        clock: Callable[[], float],
-    ) -> None:
-        self._workspace = workspace
-        self._store = store
-        self._until = until
-        self._clock = clock
-        self.whole = False
+    workspace: Workspace
+    store: Store
+    until: float
+    clock: Callable[[], float]
+    whole: bool = False
 
     def __iter__(self) -> Iterator[Skipped]:
         for query in _STORED:
-            with self._store.reading() as db:
-                rows = db.execute(query, (self._workspace.id,)).fetchall()
+            with self.store.reading() as db:
+                rows = db.execute(query, (self.workspace.id,)).fetchall()
             for path, reason in rows:
                 yield Skipped(path, SkipReason(reason))
         try:
@@ -198,9 +193,9 @@ class _Steps:
             return  # the folder is gone; the status of the workspace says so
 
     def _walk(self) -> Iterator[Skipped]:
-        space = self._workspace
+        space = self.workspace
         for batch in walk(space.root, space.rules, Counters()):
-            if self._clock() > self._until:
+            if self.clock() > self.until:
                 return
             for entry in batch:
                 if isinstance(entry, Skipped):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct, field
+
 from byok.core.bounded import BoundedMap
 from byok.core.code_query import Upload
 from byok.core.errors import NotReady
@@ -48,36 +50,26 @@ class BlobSet(NamedTuple):
     checkpoint_found: bool
 
 
-class Uploads:
+class Uploads(Struct, eq=False):
     """The uploaded blobs, checkpoints and names, as clients see them."""
 
-    def __init__(
-        self,
-        store: Store,
-        indexer: Indexer,
-        *,
-        roots: Callable[[], dict[int, Path]],
-        is_secret: Callable[[str], bool],
-        store_bytes: int,
-        free_bytes: int = _FREE_BYTES,
-        patience: float = _PATIENCE,
-        on_adopted: Callable[[frozenset[int]], None] = lambda blob_ids: None,
-    ) -> None:
-        self._store = store
-        self._indexer = indexer
-        self._roots = roots
-        self._is_secret = is_secret
-        self._store_bytes = store_bytes
-        self._free_bytes = free_bytes
-        self._patience = patience
-        self._on_adopted = on_adopted
-        self._searchable = asyncio.Event()
-        self._touched: tuple[int, set[int]] = (0, set())
-        self._sets = BoundedMap[str, frozenset[int]](_SETS_KEPT)
+    store: Store
+    indexer: Indexer
+    roots: Callable[[], dict[int, Path]]
+    is_secret: Callable[[str], bool]
+    store_bytes: int
+    free_bytes: int = _FREE_BYTES
+    patience: float = _PATIENCE
+    on_adopted: Callable[[frozenset[int]], None] = lambda blob_ids: None
+    _searchable: asyncio.Event = field(default_factory=asyncio.Event)
+    _touched: tuple[int, set[int]] = (0, set())
+    _sets: BoundedMap[str, frozenset[int]] = field(
+        default_factory=lambda: BoundedMap[str, frozenset[int]](_SETS_KEPT)
+    )
 
     def restart(self) -> None:
         """Queue the uploads that were not indexed when byok last stopped."""
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             waiting = [
                 row[0]
                 for row in db.execute(
@@ -86,7 +78,7 @@ class Uploads:
                     (TO_INDEX,),
                 )
             ]
-            self._indexer.put(_tasks(db, waiting))
+            self.indexer.put(_tasks(db, waiting))
 
     def searchable(self) -> None:
         """Wake the questions that wait for uploads to be indexed."""
@@ -95,7 +87,7 @@ class Uploads:
     async def wait_until_indexed(self, seconds: float) -> None:
         """Wait until more queued files are searchable, or some seconds have passed."""
         self._searchable.clear()
-        if not self._indexer.open_tasks:
+        if not self.indexer.open_tasks:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -103,9 +95,9 @@ class Uploads:
 
     async def find_missing(self, names: Sequence[bytes]) -> Missing:
         """Say which names must be uploaded, and which are not searchable yet."""
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self.patience
         while True:
-            working = self._indexer.open_tasks
+            working = self.indexer.open_tasks
             missing = await asyncio.to_thread(self._missing, names)
             left = until - time.monotonic()
             if not (missing.nonindexed and working and left > 0):
@@ -113,7 +105,7 @@ class Uploads:
             await self.wait_until_indexed(left)
 
     def _missing(self, names: Sequence[bytes]) -> Missing:
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             found = blobs.find_known(db, names)
         self._touch(entry.id for entry in found.values())
         here = self._adopt_files(found.values())
@@ -136,11 +128,11 @@ class Uploads:
         if not wanted or self._is_disk_full():
             return frozenset()
         try:
-            adopted = adopt(self._store, self._roots(), wanted)
+            adopted = adopt(self.store, self.roots(), wanted)
         except (NotReady, sqlite3.OperationalError) as error:
             _log.warning("cannot store files of workspaces: %s", error)
             return frozenset()
-        self._on_adopted(adopted)
+        self.on_adopted(adopted)
         return adopted
 
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
@@ -154,7 +146,7 @@ class Uploads:
         for place, upload in enumerate(uploads):
             if not is_path(upload.path):
                 refused[place] = SkipReason.NOT_A_FILE
-            elif self._is_secret(upload.path):
+            elif self.is_secret(upload.path):
                 refused[place] = SkipReason.SECRET
             elif len(upload.content) > MAX_BYTES:
                 refused[place] = SkipReason.TOO_LARGE
@@ -164,27 +156,27 @@ class Uploads:
             names, fresh = blobs.store(db, uploads, refused, day)
             return names, _tasks(db, fresh)
 
-        names, tasks = await self._store.wait_for_change(work)
-        self._indexer.put(tasks, first=True)
+        names, tasks = await self.store.wait_for_change(work)
+        self.indexer.put(tasks, first=True)
         return names
 
     def _check_room(self) -> None:
-        store = self._store
+        store = self.store
         if self._is_disk_full():
-            left = self._free_bytes // 2**20
+            left = self.free_bytes // 2**20
             raise _full(f"Free some disk space: byok leaves {left:,} MiB to others.")
         with store.reading() as db:
             stored = count_bytes(db)
-        if stored > self._store_bytes:
-            limit, day = self._store_bytes, today()
+        if stored > self.store_bytes:
+            limit, day = self.store_bytes, today()
             store.writing(evict, store.database, store.batches, limit, day).result()
             with store.reading() as db:
                 if count_bytes(db) > limit:
                     raise _full("Raise `store_mb` under [context].")
 
     def _is_disk_full(self) -> bool:
-        folder = self._store.database.path.parent
-        return shutil.disk_usage(folder).free < self._free_bytes
+        folder = self.store.database.path.parent
+        return shutil.disk_usage(folder).free < self.free_bytes
 
     async def checkpoint(
         self, base: str, added: Sequence[bytes], deleted: Sequence[bytes]
@@ -197,7 +189,7 @@ class Uploads:
         await asyncio.to_thread(self._check_room)
         await self.find_missing(added)  # so that files of workspaces are held
         day = today()
-        return await self._store.wait_for_change(
+        return await self.store.wait_for_change(
             lambda db: checkpoints.make(db, base, added, deleted, day)
         )
 
@@ -210,7 +202,7 @@ class Uploads:
     def _resolve(
         self, checkpoint: str, added: Sequence[bytes], deleted: Sequence[bytes]
     ) -> BlobSet:
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             base = self._members(db, checkpoint) if checkpoint else frozenset()
             plus = blobs.find_known(db, added)
             minus = blobs.find_known(db, deleted)
@@ -234,10 +226,10 @@ class Uploads:
             total = db.execute("SELECT count(*) FROM blob").fetchone()[0]
             if checkpoint and base is not None:
                 day = today()
-                self._store.change(lambda db: checkpoints.touch(db, checkpoint, day))
+                self.store.change(lambda db: checkpoints.touch(db, checkpoint, day))
         pending = sum(state == TO_INDEX and i in ids for i, state in unfinished.items())
         self._touch(ids)
-        chunks = self._store.index.chunks * len(ids) // max(1, total)
+        chunks = self.store.index.chunks * len(ids) // max(1, total)
         members = frozenset(ids)
         # The same names stand for more blobs once they are uploaded: ids make the key.
         view = View(f"{checkpoint}.{hash(members):x}", members, chunks)
@@ -262,7 +254,7 @@ class Uploads:
         new = set(ids) - self._touched[1]
         if new:
             self._touched[1].update(new)
-            self._store.change(lambda db: blobs.touch(db, new, day))
+            self.store.change(lambda db: blobs.touch(db, new, day))
 
 
 def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.core.code_query import RemoteStatus
@@ -186,23 +187,16 @@ class _Far(NamedTuple):
     spans: list[Span]
 
 
-class RemoteHits:
+class RemoteHits(Struct, eq=False):
     """What a server found for one question; writes it below the local answer.
 
     `note` says why it was left out, "" if it was not.
     """
 
-    def __init__(
-        self,
-        host: str,
-        files: Sequence[RemoteFile] = (),
-        query: Query = _NO_QUERY,
-        note: str = "",
-    ) -> None:
-        self._host = host
-        self._files = files
-        self._query = query
-        self.note = note
+    host: str
+    files: Sequence[RemoteFile] = ()
+    query: Query = _NO_QUERY
+    note: str = ""
 
     def write(
         self, files: Sequence[RankedFile], current: CurrentFiles | None, length: int
@@ -211,7 +205,7 @@ class RemoteHits:
 
         `files` are the local ones, best first, and `current` has their lines. Blocks.
         """
-        text = self._write_code(files, current, length) if self._files else ""
+        text = self._write_code(files, current, length) if self.files else ""
         if self.note and not text:
             text = f"{self.note}\n"
         return f"\n{text}"[:length] if text else ""
@@ -222,8 +216,7 @@ class RemoteHits:
         """Return the server's files as hits, best first; see `RemoteAnswer`. Blocks."""
         far, ranked = self._rank_beside(files, current)
         return [
-            _describe_hit(file, far[file.blob_id], self._query, lines)
-            for file in ranked
+            _describe_hit(file, far[file.blob_id], self.query, lines) for file in ranked
         ]
 
     def _rank_beside(
@@ -231,7 +224,7 @@ class RemoteHits:
     ) -> tuple[dict[int, "_Far"], list[RankedFile]]:
         """Return the server's files by number, and ranked beside local ones."""
         local = _texts_of(files[:MOST_FILES], current) if current else {}
-        far = {-1 - n: _lay_out(file) for n, file in enumerate(self._files)}
+        far = {-1 - n: _lay_out(file) for n, file in enumerate(self.files)}
         far = {n: one for n, one in far.items() if not _is_copy(one, files, current)}
         return far, self._rank(files, local, far)
 
@@ -258,8 +251,8 @@ class RemoteHits:
             Packed((*shown,), ()),
             lambda file: _mask(far[file.blob_id]),
             int(length * (_SHARE_ABOVE if is_best else _SHARE_BELOW)),
-            find=find_terms(self._query.terms),
-            heading=_HEADING.format(self._host),
+            find=find_terms(self.query.terms),
+            heading=_HEADING.format(self.host),
         ).text
 
     def _rank(
@@ -277,9 +270,9 @@ class RemoteHits:
                 lines = one.lines[span.first : span.last + 1]
                 texts[number, ordinal] = _count_terms(one.file.path, lines)
         ranked = rank(
-            _weigh(texts, self._query.terms),
+            _weigh(texts, self.query.terms),
             lambda number: FileEntry(number, paths[number], kind_of(paths[number])),
-            self._query,
+            self.query,
         )
         own = {file.blob_id: file.score for file in files}
         best = next((file for file in ranked if file.blob_id >= 0), None)

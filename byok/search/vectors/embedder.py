@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from byok.core.errors import (
     ByokError,
     NotReady,
@@ -140,27 +142,20 @@ class Priority:
             yield
 
 
-class Rest:
+class Rest(Struct, eq=False):
     """How long a model is left alone after failures in a row; longer each time."""
 
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        luck: Callable[[], float] = random.random,
-    ) -> None:
-        self._clock = clock
-        self._sleep = sleep
-        self._luck = luck
-        self._failures = 0
-        self._until = float("-inf")
-        self._cause: ByokError | None = None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    luck: Callable[[], float] = random.random
+    _failures: int = 0
+    _until: float = float("-inf")
+    _cause: ByokError | None = None
 
     @property
     def seconds(self) -> float:
         """How long the rest lasts from now on; 0 where there is none."""
-        return max(0.0, self._until - self._clock())
+        return max(0.0, self._until - self.clock())
 
     def begin(self, cause: ByokError) -> None:
         """Rest after a failure, at least as long as the upstream asks for."""
@@ -168,9 +163,9 @@ class Rest:
         if not cause.retryable:
             first, longest = _FIRST_LONG_REST, _LONGEST_LONG_REST
         doubled = first * 2.0 ** min(self._failures, 16)
-        seconds = min(longest, doubled) * (1 + self._luck()) / 2
+        seconds = min(longest, doubled) * (1 + self.luck()) / 2
         wish = cause.retry_after if isinstance(cause, UpstreamRefused) else None
-        self._until = self._clock() + max(seconds, min(wish or 0.0, _LONGEST_WISH))
+        self._until = self.clock() + max(seconds, min(wish or 0.0, _LONGEST_WISH))
         self._failures += 1
         self._cause = cause
 
@@ -181,7 +176,7 @@ class Rest:
     async def wait(self) -> None:
         """Wait until the rest is over."""
         while (seconds := self.seconds) > 0:
-            await self._sleep(seconds)
+            await self.sleep(seconds)
 
     def check(self) -> None:
         """Check that the model may be asked now.

@@ -26,6 +26,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError
 from byok.search.index.contents import Contents
@@ -147,23 +149,19 @@ def keys_of(found: Texts) -> dict[int, list[tuple[int, Key]]]:
 Wanted: TypeAlias = dict[Key, tuple[str, int]]
 
 
-class TeamExchange:
-    """Takes vectors that a team has, and offers it what the model made."""
+class TeamExchange(Struct, eq=False):
+    """Takes vectors that a team has, and offers it what the model made.
 
-    def __init__(
-        self,
-        store: VectorStore,
-        team: "TeamIndex",
-        repositories_of: Callable[[int], Sequence[str]],
-    ) -> None:
-        """`repositories_of` names the repositories of a blob by its id."""
-        self._store = store
-        self._team = team
-        self._repositories_of = repositories_of
+    `repositories_of` names the repositories of a blob by its id.
+    """
+
+    store: VectorStore
+    team: "TeamIndex"
+    repositories_of: Callable[[int], Sequence[str]]
 
     def use(self, space: Space) -> None:
         """Speak of this space from now on."""
-        self._team.use(space.name, space.probe.ravel())
+        self.team.use(space.name, space.probe.ravel())
 
     async def fetch(self, space: Space, wanted: Wanted) -> Wanted:
         """Store what the team has; return the rest.
@@ -171,27 +169,27 @@ class TeamExchange:
         Raises:
             DiskFull, NotReady, IndexFailed: of the store.
         """
-        found = dict(await self._team.fetch(list(wanted)))
+        found = dict(await self.team.fetch(list(wanted)))
         if found:
             await asyncio.to_thread(self._put, space, found)
         return {key: some for key, some in wanted.items() if key not in found}
 
     def _put(self, space: Space, found: "dict[Key, Vectors]") -> None:
         rows = np.stack([row.ravel() for row in found.values()])
-        self._store.put(space, list(found), rows)
+        self.store.put(space, list(found), rows)
 
     async def offer(self, wanted: Wanted, vectors: "Vectors") -> None:
         """Offer vectors, a row for each text: those of each repository together."""
-        if not self._team.status.writes:
+        if not self.team.status.writes:
             return
         rows: dict[tuple[str, ...], list[int]] = {}
         for row, (_, blob_id) in enumerate(wanted.values()):
-            rows.setdefault(tuple(self._repositories_of(blob_id)), []).append(row)
+            rows.setdefault(tuple(self.repositories_of(blob_id)), []).append(row)
         keys = list(wanted)
         for names, some in rows.items():
             if names:
                 of_some = [keys[row] for row in some]
-                await self._team.offer(of_some, vectors[some], repositories=names)
+                await self.team.offer(of_some, vectors[some], repositories=names)
 
 
 _log = logging.getLogger(__name__)

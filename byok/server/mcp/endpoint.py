@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aiohttp.web import StreamResponse
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import IndexInUse
@@ -18,25 +19,22 @@ if TYPE_CHECKING:
     from byok.server.mcp.transport import MessageServer
 
 
-class DaemonCode:
-    """Code search in the daemon itself, for agents that name their workspace."""
+class DaemonCode(Struct, eq=False):
+    """Code search in the daemon itself, for agents that name their workspace.
 
-    def __init__(
-        self,
-        handlers: Mapping[str, Callable[[Json], Awaitable[Json]]],
-        features: Features,
-    ) -> None:
-        """Take the handlers of the services by their names, and what may be on."""
-        self._handlers = handlers
-        self._features = features
+    `handlers` are those of the services by their names.
+    """
+
+    handlers: Mapping[str, Callable[[Json], Awaitable[Json]]]
+    features: Features
 
     async def ask(self, service: Service, body: Json) -> Json:
         """Answer a request about code."""
-        return await self._handlers[service](body)
+        return await self.handlers[service](body)
 
     async def remembers(self) -> bool:
         """Tell whether conversations are remembered."""
-        return self._features.recalls
+        return self.features.recalls
 
     async def find_roots(self, workspace: str) -> list[str]:
         """Return the workspace that an agent named, or the only one.

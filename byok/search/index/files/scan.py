@@ -101,21 +101,13 @@ def walk(
             yield batch
 
 
-class _Walk:
-    def __init__(
-        self,
-        root: Path,
-        folder: Folder,
-        rules: Rules,
-        counters: Counters,
-        entering: Callable[[str], None],
-    ) -> None:
-        self._root = root
-        self._folder = folder
-        self._rules = rules
-        self._counters = counters
-        self._entering = entering
-        self._stack: list[str] = []
+class _Walk(Struct, eq=False):
+    root: Path
+    folder: Folder
+    rules: Rules
+    counters: Counters
+    entering: Callable[[str], None]
+    _stack: list[str] = []
 
     def steps(self, tops: Collection[str]) -> Iterator[list[Entry]]:
         self._stack += sorted(tops, reverse=True)
@@ -135,7 +127,7 @@ class _Walk:
     def _in_folder(self, path: str) -> Iterator[tuple[int, list[Entry]]]:
         """List a folder in bounded steps; yields how many names, and their results."""
         entries: list[os.DirEntry[str]] = []
-        self._entering(path)
+        self.entering(path)
         try:
             with self._listing(path) as listing:
                 while part := list(islice(listing, _BATCH)):
@@ -144,7 +136,7 @@ class _Walk:
                         yield _BATCH, []
                 entries.sort(key=attrgetter("name"))
                 names = {entry.name for entry in entries if entry.name[0] == "."}
-                here = self._rules.folder(path, names)
+                here = self.rules.folder(path, names)
                 below: list[str] = []
                 prefix = f"{path}/" if path else ""
                 for start in range(0, len(entries), _BATCH):
@@ -159,10 +151,10 @@ class _Walk:
     @contextmanager
     def _listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         if not BY_DESCRIPTOR:  # Windows: between check and listing a link may appear
-            with os.scandir(self._root / path) as listing:
+            with os.scandir(self.root / path) as listing:
                 yield listing
             return
-        fd = self._folder.open_folder(path)
+        fd = self.folder.open_folder(path)
         try:
             with os.scandir(fd) as listing:
                 yield listing
@@ -177,7 +169,7 @@ class _Walk:
         below: list[str],
     ) -> list[Entry]:
         """Judge names by rules, then what is left by what it is; fill `below`."""
-        self._counters.names_probed += len(part)
+        self.counters.names_probed += len(part)
         result: list[Entry] = []
         wanted: list[os.DirEntry[str]] = []
         for entry in part:
@@ -199,7 +191,7 @@ class _Walk:
                 below.append(path)
             else:
                 result.append(judged)
-        self._counters.stat_seconds += perf_counter() - began
+        self.counters.stat_seconds += perf_counter() - began
         return result
 
     def _examine(self, path: str, entry: os.DirEntry[str]) -> Entry | None:
@@ -208,18 +200,18 @@ class _Walk:
             found = _stat(entry)
         except OSError:
             return self._skip(path, SkipReason.NOT_ACCESSIBLE)
-        reason = _reason(found, self._folder.device)
+        reason = _reason(found, self.folder.device)
         is_folder = stat.S_ISDIR(found.st_mode)
         if reason is not None:
             return self._skip(f"{path}/" if is_folder else path, reason)
         if is_folder:
             return None
-        self._counters.accepted += 1
+        self.counters.accepted += 1
         return FoundFile(path, facts_of(found))
 
     def _skip(self, path: str, reason: SkipReason) -> Skipped:
         counter = _COUNTED[reason]
-        setattr(self._counters, counter, getattr(self._counters, counter) + 1)
+        setattr(self.counters, counter, getattr(self.counters, counter) + 1)
         return Skipped(path, reason)
 
 

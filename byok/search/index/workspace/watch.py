@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import watchfiles
+from msgspec import Struct
 
 from byok.search.index.files.scan import is_below
 
@@ -120,7 +121,7 @@ class Changes(NamedTuple):
     paths: frozenset[str] | None
 
 
-class Watcher:
+class Watcher(Struct, eq=False):
     """Changes below one folder, for as long as it is iterated.
 
     What follows at once is one heap: after `quiet` seconds without more, after
@@ -128,29 +129,18 @@ class Watcher:
     nothing. Walks must `enter` every folder before they list it.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        wanted: Callable[[str], bool],
-        *,
-        tell: Callable[[str], None] = lambda note: None,
-        poll_seconds: float = 60.0,
-        quiet: float = _QUIET,
-        longest: float = _LONGEST,
-        watches: Callable[[Path], Watches] = watches_of,
-    ) -> None:
-        self._root = root
-        self._wanted = wanted
-        self._tell = tell
-        self._poll_seconds = poll_seconds
-        self._quiet = quiet
-        self._longest = longest
-        self._make = watches
-        self._watches: Watches | None = None
-        self._put: Callable[[_Told], None] = lambda told: None
-        self._failures = 0  # in a row
-        self._complete_since: float | None = None  # every folder has its watch
-        self._note = ""
+    root: Path
+    wanted: Callable[[str], bool]
+    tell: Callable[[str], None] = lambda note: None
+    poll_seconds: float = 60.0
+    quiet: float = _QUIET
+    longest: float = _LONGEST
+    watches: Callable[[Path], Watches] = watches_of
+    _watches: Watches | None = None
+    _put: Callable[[_Told], None] = lambda told: None
+    _failures: int = 0  # in a row
+    _complete_since: float | None = None  # every folder has its watch
+    _note: str = ""
 
     def enter(self, path: str) -> None:
         """Watch a folder that is about to be listed, in the thread that walks."""
@@ -184,31 +174,31 @@ class Watcher:
                 await self._root_is_back()
             except (OSError, RuntimeError) as error:
                 self._failures = 1 if self._has_lasted() else self._failures + 1
-                _log.info("watching %s again: %s", self._root, error)
+                _log.info("watching %s again: %s", self.root, error)
                 if self._failures > 1:
                     self._say(error)
-                    await asyncio.sleep(self._poll_seconds)
+                    await asyncio.sleep(self.poll_seconds)
 
     def _has_lasted(self) -> bool:
         """Whether watching was complete, for longer than one pause between looks."""
         since = self._complete_since
-        return since is not None and time.monotonic() - since > self._poll_seconds
+        return since is not None and time.monotonic() - since > self.poll_seconds
 
     async def _root_is_back(self) -> None:
-        pause = min(_LOOKS_FOR_FOLDER, self._poll_seconds)
-        there = await asyncio.to_thread(self._root.is_dir)
+        pause = min(_LOOKS_FOR_FOLDER, self.poll_seconds)
+        there = await asyncio.to_thread(self.root.is_dir)
         while not there:
             await asyncio.sleep(pause)
-            there = await asyncio.to_thread(self._root.is_dir)
+            there = await asyncio.to_thread(self.root.is_dir)
 
     def _say(self, error: Exception | None = None) -> None:
         note = ""
         if error:
-            note = f"changes are looked for every {self._poll_seconds:.0f} s"
+            note = f"changes are looked for every {self.poll_seconds:.0f} s"
         if note != self._note and error:
-            _log.warning("%s cannot be watched, so %s: %s", self._root, note, error)
+            _log.warning("%s cannot be watched, so %s: %s", self.root, note, error)
         self._note = note
-        self._tell(note)
+        self.tell(note)
 
     async def _watch(self) -> AsyncGenerator[Changes, None]:
         """Yield changes until watching fails; "anything" when it has begun."""
@@ -219,7 +209,7 @@ class Watcher:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(queue.put_nowait, told)
 
-        watches = self._make(self._root)
+        watches = self.watches(self.root)
         thread = threading.Thread(
             target=self._follow, args=(watches, put), name="watch", daemon=True
         )
@@ -241,10 +231,10 @@ class Watcher:
         """Return what changed at one time, None if that is unknown."""
         loop = asyncio.get_running_loop()
         found = _value_or_raise(await queue.get())
-        end = loop.time() + self._longest
+        end = loop.time() + self.longest
         while True:
             try:
-                async with asyncio.timeout_at(min(end, loop.time() + self._quiet)):
+                async with asyncio.timeout_at(min(end, loop.time() + self.quiet)):
                     more = _value_or_raise(await queue.get())
             except TimeoutError:
                 break
@@ -253,7 +243,7 @@ class Watcher:
 
     def _follow(self, watches: Watches, put: Callable[[_Told], None]) -> None:
         def put_wanted(found: Found) -> None:
-            wanted = found and frozenset(filter(self._wanted, found))
+            wanted = found and frozenset(filter(self.wanted, found))
             if wanted or not found:
                 put(wanted)
 
@@ -263,7 +253,7 @@ class Watcher:
         except (OSError, RuntimeError) as error:
             put(error)
         except Exception as error:
-            _log.exception("%s is not watched", self._root)
+            _log.exception("%s is not watched", self.root)
             put(RuntimeError(str(error)))
 
 

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import httpx
+from msgspec import Struct
 
 from byok import __version__
 from byok.core.errors import (
@@ -268,7 +269,7 @@ _log = logging.getLogger(__name__)
 _FIRST, _LONGEST = 5.0, 600.0  # seconds
 
 
-class Pause:
+class Pause(Struct, eq=False):
     """Waits twice as long after each failure, 10 minutes at most.
 
     The same trouble is logged once, until a success; `what` is the server's name there.
@@ -276,36 +277,29 @@ class Pause:
     once.
     """
 
-    def __init__(
-        self,
-        what: str = "the team's index",
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        self._what = what
-        self._clock = clock
-        self._draw = draw
-        self._until = 0.0
-        self._next = _FIRST
-        self.note = ""
+    what: str = "the team's index"
+    clock: Callable[[], float] = time.monotonic
+    draw: Callable[[], float] = random.random
+    _until: float = 0.0
+    _next: float = _FIRST
+    note: str = ""
 
     @property
     def seconds(self) -> float:
         """How long it lasts from now on; 0 if the server may be asked."""
-        return max(0.0, self._until - self._clock()) if self.note else 0.0
+        return max(0.0, self._until - self.clock()) if self.note else 0.0
 
     def begin(self, note: str) -> None:
         """Leave the server alone for a while; `note` says why, in one sentence."""
         if note != self.note:
-            _log.warning("%s is not used: %s", self._what, note)
+            _log.warning("%s is not used: %s", self.what, note)
         self.note = note
-        self._until = self._clock() + self._next * (0.5 + self._draw() / 2)
+        self._until = self.clock() + self._next * (0.5 + self.draw() / 2)
         self._next = min(2 * self._next, _LONGEST)
 
     def end(self) -> None:
         """Note that the server answered as it should."""
         if self.note:
-            _log.info("%s is used again", self._what)
+            _log.info("%s is used again", self.what)
         self.note = ""
         self._next = _FIRST

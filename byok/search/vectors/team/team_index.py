@@ -321,19 +321,15 @@ _NEAREST = 100
 _MOST_ASKED = 1000  # texts of asked blobs: 40 KB of ids
 
 
-class TeamSearch:
-    """Searches views with the vectors of a team that speaks of the asked space."""
+class TeamSearch(Struct, eq=False):
+    """Searches views with the vectors of a team that speaks of the asked space.
 
-    def __init__(
-        self,
-        team: TeamIndex,
-        listed: ListedKeys,
-        repositories_of: Callable[[Collection[int]], Sequence[str]],
-    ) -> None:
-        """`repositories_of` names the repositories of blobs by their ids."""
-        self._team = team
-        self._listed = listed
-        self._repositories_of = repositories_of
+    `repositories_of` names the repositories of blobs by their ids.
+    """
+
+    team: TeamIndex
+    listed: ListedKeys
+    repositories_of: Callable[[Collection[int]], Sequence[str]]
 
     async def near(
         self, space: Space, question: "Vectors", view: View, asked: Collection[int]
@@ -348,13 +344,13 @@ class TeamSearch:
             DiskFull, NotReady, IndexFailed: the listing cannot be read.
         """
         row = normalise(question)
-        repositories = self._repositories_of(view.ids)
+        repositories = self.repositories_of(view.ids)
         if row is None or len(row) != space.name.dimensions or not repositories:
             return NearChunks([], {})
         chunks, every = await asyncio.to_thread(self._read, space, view)
 
         async def ask(keys: Collection[Key], limit: int) -> Mapping[Key, float]:
-            return await self._team.nearest(
+            return await self.team.nearest(
                 row, repositories=repositories, keys=keys, limit=limit
             )
 
@@ -371,7 +367,7 @@ class TeamSearch:
 
     def _read(self, space: Space, view: View) -> tuple[_Chunks, Set[Key]]:
         """Return the listed chunks of a view, and all their keys; blocks."""
-        chunks = self._listed.of_blobs(space, view.ids)
+        chunks = self.listed.of_blobs(space, view.ids)
         return chunks, {key for keys in chunks.values() for _, key in keys}
 
 

@@ -12,6 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from byok.core.errors import ConfigError, NotReady
 from byok.search.index.engine import ContextEngine
 from byok.search.index.workspace.git_history import repository_name_of
@@ -87,24 +89,17 @@ _PAGE = 1024
 _ReadPage: TypeAlias = Callable[[Space, int, int], list[ListedKey]]
 
 
-class Transfer:
-    """Moves vectors of one space between a store and a team, which uses that space."""
+class Transfer(Struct, eq=False):
+    """Moves vectors of one space between a store and a team, which uses that space.
 
-    def __init__(
-        self,
-        team: TeamIndex,
-        store: VectorStore,
-        space: Space,
-        listed: ListedKeys,
-        *,
-        may_go_on: Callable[[], bool],
-    ) -> None:
-        """`may_go_on` tells, before each page, whether vectors are still in use."""
-        self._team = team
-        self._store = store
-        self._space = space
-        self._listed = listed
-        self._may_go_on = may_go_on
+    `may_go_on` tells, before each page, whether vectors are still in use.
+    """
+
+    team: TeamIndex
+    store: VectorStore
+    space: Space
+    listed: ListedKeys
+    may_go_on: Callable[[], bool]
 
     async def push(self) -> int:
         """Give the team the store's vectors; return how many of them it has now.
@@ -114,17 +109,17 @@ class Transfer:
             NotReady: the team did not take them all, or vectors were switched off
                 meanwhile; the message says why.
         """
-        if not self._team.status.writes:
+        if not self.team.status.writes:
             raise ConfigError(
                 "This member of the team only reads.",
                 hint="Set write = true under [embeddings.team].",
             )
-        roots = await asyncio.to_thread(self._listed.roots)
+        roots = await asyncio.to_thread(self.listed.roots)
         names = await asyncio.to_thread(
             lambda: {number: repository_name_of(root) for number, root in roots.items()}
         )
         stored, after = 0, 0
-        while page := await self._next(self._listed.with_vector, after):
+        while page := await self._next(self.listed.with_vector, after):
             after = page[-1].number
             for keys, repositories in _by_repositories(page, names):
                 if repositories:
@@ -132,11 +127,11 @@ class Transfer:
         return stored
 
     async def _offer(self, keys: list[Key], repositories: list[str]) -> int:
-        found = await asyncio.to_thread(self._store.vectors_of, self._space, keys)
+        found = await asyncio.to_thread(self.store.vectors_of, self.space, keys)
         if not found:
             return 0
         rows = np.stack([*found.values()])
-        stored = await self._team.offer([*found], rows, repositories=repositories)
+        stored = await self.team.offer([*found], rows, repositories=repositories)
         if stored < len(found):
             self._raise("The team did not take all vectors")
         return stored
@@ -149,25 +144,25 @@ class Transfer:
                 meanwhile; the message says why.
         """
         came, after = 0, 0
-        while page := await self._next(self._listed.without_vector, after):
+        while page := await self._next(self.listed.without_vector, after):
             after = page[-1].number
-            found = await self._team.fetch([listed.key for listed in page])
+            found = await self.team.fetch([listed.key for listed in page])
             if found:
                 keys, rows = [*found], np.stack([*found.values()])
-                await asyncio.to_thread(self._store.put, self._space, keys, rows)
+                await asyncio.to_thread(self.store.put, self.space, keys, rows)
                 came += len(keys)
-            if self._team.status.note:
+            if self.team.status.note:
                 self._raise("The team could not be asked for all vectors")
         return came
 
     async def _next(self, read: _ReadPage, after: int) -> list[ListedKey]:
-        page = await asyncio.to_thread(read, self._space, after, _PAGE)
-        if not self._may_go_on():
+        page = await asyncio.to_thread(read, self.space, after, _PAGE)
+        if not self.may_go_on():
             raise NotReady("Vectors were switched off or changed meanwhile.")
         return page
 
     def _raise(self, what: str) -> None:
-        raise NotReady(f"{what}: {self._team.status.note or 'its server was paused.'}")
+        raise NotReady(f"{what}: {self.team.status.note or 'its server was paused.'}")
 
 
 def _by_repositories(
