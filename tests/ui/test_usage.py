@@ -186,7 +186,7 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     await open_panel(page, "usage")
     period = page.get_by_role("group", name="Period").get_by_role("button")
     await expect(period).to_have_text(["24 hours"])
-    await page.get_by_text("Slowest requests today").click()
+    await page.get_by_role("button", name="Slowest requests today").click()
     slowest = page.get_by_role("table", name="Slowest requests today")
     await expect(slowest.locator(".bar")).to_have_count(2)
     await expect(slowest.locator("tr").nth(1)).to_contain_text("upstream_timeout")

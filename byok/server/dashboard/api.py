@@ -15,8 +15,9 @@ from aiohttp.web import StreamResponse
 from byok.clients.locations import find_machine
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
+from byok.core.error_table import error_rows
 from byok.core.errors import BadRequest, ConfigError
-from byok.core.language import translate
+from byok.core.language import language_in_force, translate
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
 from byok.dialects.presets import preset_of
@@ -142,11 +143,14 @@ def _state_of(services: Services, name: str, known: dict[str, Any], now: float) 
             known = {"answers": answers, "since": since, "last": ended, "code": ""}
     states = {None: "unknown", True: "answers", False: "fails"}
     rests = services.upstreams[name].rest_seconds > 0
+    code = known.get("code", "")
+    row = error_rows(language_in_force()).get(code)
     return {
         "state": "resting" if rests else states[known.get("answers")],
         "since": known.get("since"),
         "last": known.get("last"),
-        "code": known.get("code", ""),
+        "code": code,
+        "why": row.what if row else "",
         "today": today,
     }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from byok.core.chat import Json
+from byok.core.error_table import error_rows
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from byok.features.running import Features
@@ -141,6 +142,7 @@ async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
         write_journal(find_paths().journal, [rows[0]._replace(started=noon + 50)])
         later, _ = (await page.call("upstreams"))["upstreams"]
     assert (one["state"], one["code"]) == ("fails", "upstream_quota")
+    assert one["why"] == error_rows()["upstream_quota"].what
     assert (one["since"], one["last"]) == (noon + 2, noon + 4)
     assert (one["today"]["requests"], one["today"]["cost"]) == (4, 0.25)
     assert (two["state"], two["today"]["speed"]) == ("answers", 50)

@@ -13,6 +13,7 @@ import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
   beginOf, clientOf, conversationLink, costCell, costOf, costText, kindOf, modelOf, problemOf,
+  withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
 import { editorsSection } from "./editors.js";
@@ -103,7 +104,8 @@ function judge(state, upstreams, today, isNew) {
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
     return tell(t(others ? "health.some-fail" : "health.all-fail", { names }),
-      first.failure || t("health.fails-since", { time: clock(first.since) }),
+      first.failure || [withCode(first.why), " ",
+        t("health.fails-since", { time: clock(first.since) })],
       first.code ? link(problemOf(first.code), t("health.show-errors")) : toSettings);
   }
   const cap = today.caps.find(({ used, most }) => used >= NEAR * most);
@@ -333,7 +335,7 @@ const settingsLink = (name) => h("a", { class: "names",
   href: `#/settings/find/${encodeURIComponent(name)}.` }, name);
 
 // Return how an upstream is, in words and by its shape, and since when.
-function upstreamState({ asking, failure, rest, state, since, code }) {
+function upstreamState({ asking, failure, rest, state, since, code, why: what }) {
   const when = since === null ? null : t("problems.since", { time: clock(since) });
   if (asking) return { tone: "quiet", state: t("overview.asking") };
   if (rest > 0) {
@@ -341,7 +343,8 @@ function upstreamState({ asking, failure, rest, state, since, code }) {
     return { tone: "warn", state: h("span", { class: "warn" }, pause) };
   }
   if (state === "fails") {
-    const why = code ? h("a", { href: problemOf(code) }, code) : failure;
+    const why = code ? h("a", { href: problemOf(code) }, withCode(what || code))
+      : failure;
     return { tone: "bad", state: [h("span", { class: "bad" }, t("overview.fails"), ": ", why), " ",
       when] };
   }

@@ -3,12 +3,12 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  attempt, breakable, errorBox, flushSection, h, healthCard, measured, nothing, replace, section, segments,
-  table,
+  attempt, breakable, button, errorBox, flushSection, h, healthCard, measured, nothing, replace,
+  section, segments, table,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { dollars, duration, number, percent, short, spent } from "../format.js";
-import { follow } from "../refresh.js";
+import { follow, renderAgain } from "../refresh.js";
 import { costCell, costOf, endBadge, requestColumns, timesOf } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -115,7 +115,7 @@ async function refresh(state, signal, background) {
     ]);
     if (turn !== state.turn || signal.aborted) return;
     replace(parts.trouble);
-    showToday(parts.now, today);
+    showToday(parts, today);
     show(state, series, byDay);
     replace(parts.meters, meterSections(daemon.features));
   } catch (error) {
@@ -123,16 +123,20 @@ async function refresh(state, signal, background) {
   }
 }
 
-function showToday(place, today) {
+function showToday({ now, largest }, today) {
   const cost = costOf(today);
   const isFree = cost === 0 && today.requests;
   const say = cost === null ? t("usage.now.unknown") : isFree ? t("usage.now.free")
     : t("usage.now", { cost: dollars(cost) });
   const unknown = today.unpriced
     ? ` + ${t("request.cost.unknown", { count: number(today.unpriced) })}` : "";
-  replace(place, healthCard(null, { tone: "spent", picture: "usage", say: [say, unknown],
-    next: t("usage.now.requests", { count: number(today.requests),
-      before: number(today.yesterday) }) }));
+  const act = largest.map((part) => button(part.firstChild.textContent, "", () => {
+    part.open = true;
+    part.scrollIntoView();
+  }, { "data-key": part.dataset.name }));
+  renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
+    say: [say, unknown], act, next: t("usage.now.requests", { count: number(today.requests),
+      before: number(today.yesterday) }) })));
 }
 
 function show({ parts, drawn, chosen }, series, byDay) {
