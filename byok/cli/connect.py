@@ -291,8 +291,8 @@ def disconnect(
 
 def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
     connector, redactor = open_connector(find_paths()), Redactor()
-    if (token := _find_token()) is not None:
-        redactor.add(token)
+    if (token := find_paths().token).exists():
+        redactor.add(read_token(token))
     change = connector.plan_disconnect(client, path)
     path = change.file.path
     for setting in change.changed:
@@ -337,12 +337,6 @@ def _find_changed_files(client: ClientKind, profile: str) -> list[Path]:
             hint="Name one: --file PATH",
         )
     return known
-
-
-def _find_token() -> str | None:
-    """Return the client token, so that it can be hidden; it may be gone by now."""
-    path = find_paths().token
-    return read_token(path) if path.exists() else None
 
 
 def write_command(*words: str, **options: object) -> str:

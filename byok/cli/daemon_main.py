@@ -216,7 +216,8 @@ def unfulfilled_options(
     found = []
     if options.upstream and not _answers(answer, options.upstream, settings):
         found.append(f"--upstream {options.upstream}")
-    if options.model and not _is_default(answer["model"], options.model):
+    model = f":{options.model}"
+    if options.model and not f":{answer['model']}".endswith(model):
         found.append(f"--model {options.model}")
     if options.port not in ("", "0", str(daemon.port)):
         found.append(f"--port {options.port}")
@@ -240,7 +241,3 @@ def _answers(answer: Json, upstream: str, settings: Settings) -> bool:
 
     name, section = upstream_named(upstream, settings)
     return (name, base_url_of(section)) == (answer["upstream"], answer["base_url"])
-
-
-def _is_default(default: str, model: str) -> bool:
-    return model == default or default.endswith(f":{model}")

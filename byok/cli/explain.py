@@ -30,7 +30,8 @@ def explain(
         _say_row(rows[code])
         return
     if code:
-        raise _unknown(code, [*rows])
+        hint = f"{did_you_mean(code, rows)} All: byok explain".lstrip()
+        raise BadRequest(f"No error has the code {code[:100]!r}.", hint=hint)
     listed = [row for group in GROUPS for row in rows.values() if row.group == group]
     say_table("code", "what happened", rows=[(row.code, row.what) for row in listed])
 
@@ -42,8 +43,3 @@ def _say_row(row: ErrorRow) -> None:
         say(title)
         for line in lines:
             say(f"  - {line}")
-
-
-def _unknown(code: str, known: list[str]) -> BadRequest:
-    hint = f"{did_you_mean(code, known)} All: byok explain".lstrip()
-    return BadRequest(f"No error has the code {code[:100]!r}.", hint=hint)

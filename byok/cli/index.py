@@ -379,10 +379,12 @@ class Estimate(Struct, frozen=True):
 
     def lines(self) -> list[str]:
         """Return it as a few lines of text."""
+        seconds, minutes = max(1, round(self.seconds)), round(self.seconds / 60)
+        duration = f"{seconds} s" if seconds < 90 else f"{minutes} min"
         lines = [
             f"{escape(str(self.root))}: {count_noun(self.files, 'file')}, "
             f"{self.bytes / 1e6:,.1f} MB; {count_noun(self.left_out, 'name')} excluded",
-            f"estimated: {_duration(self.seconds)} for the first build, "
+            f"estimated: {duration} for the first build, "
             f"{self.disk_bytes / 1e6:,.1f} MB on disk (from rates measured elsewhere; "
             "yours may differ by a factor of two)",
         ]
@@ -431,9 +433,3 @@ def estimate_index(
         round(size * _DISK_SHARE),
         files > options.max_files,
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min"

@@ -14,7 +14,7 @@ from byok.cli.connect import DryRunOption
 from byok.cli.control import find_service, stop_daemon
 from byok.cli.daemon_client import find_daemon
 from byok.cli.terminal import YesOption, confirm, say, tell
-from byok.clients.connection import FileConnector, open_connector
+from byok.clients.connection import open_connector
 from byok.clients.locations import ClientKind
 from byok.core.errors import ByokError, ConfigError, NotReady
 from byok.core.platform.installation import (
@@ -172,12 +172,8 @@ def _list_client_settings(paths: Paths) -> Iterator[_Removal]:
     connector = open_connector(paths)
     for client in (kind for kind in ClientKind if kind.facts.format):
         for path in connector.backups.list_paths(client):
-            restore = partial(_restore, connector, client, path)
+            restore = partial(connector.disconnect, client, path)
             yield _Removal(f"byok's lines in {path}", restore)
-
-
-def _restore(connector: FileConnector, client: ClientKind, path: Path) -> None:
-    connector.carry_out(connector.plan_disconnect(client, path))
 
 
 def _list_service(paths: Paths) -> Iterator[_Removal]:

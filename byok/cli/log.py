@@ -167,6 +167,7 @@ def tell_damage(journal: Path) -> None:
 
 def _cells(entry: JournalEntry) -> dict[str, str]:
     asked = entry.attempts > 0  # else nobody could tell of tokens
+    cost = _UNKNOWN if entry.cost is None else write_dollars(entry.cost)
     model = ":".join(part for part in (entry.upstream, entry.model) if part)
     return {
         "time": f"{datetime.fromtimestamp(entry.started):%m-%d %H:%M:%S}",
@@ -177,7 +178,7 @@ def _cells(entry: JournalEntry) -> dict[str, str]:
         "out": _count(entry.output_tokens, asked=asked),
         "first": "" if entry.first_byte is None else _seconds(entry.first_byte),
         "took": _seconds(entry.seconds),
-        "cost": _cost(entry) if asked or entry.model else "",
+        "cost": cost if asked or entry.model else "",
         "end": entry.error or entry.outcome,
         "chat": entry.conversation[:_LONGEST_ID],
         "tools": _tools(entry),
@@ -199,10 +200,6 @@ def _count(tokens: int | None, *, asked: bool) -> str:
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:,.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
-
-
-def _cost(entry: JournalEntry) -> str:
-    return _UNKNOWN if entry.cost is None else write_dollars(entry.cost)
 
 
 # byok usage: add up what was asked of models, and what that cost.
@@ -268,20 +265,16 @@ def _show_usage(by: GroupBy, rows: "list[UsageRow]", total: UsageRow) -> None:
 
 
 def _usage_cells(row: UsageRow) -> tuple[str, ...]:
+    is_unknown = row.input_tokens > 0 and not row.cache_input_tokens
     return (
         row.key or "(none)",
         f"{row.requests:,}",
         f"{row.failed:,}" if row.failed else "",
         f"{row.input_tokens:,}",
-        _cache(row),
+        "?" if is_unknown else f"{row.cache_read_tokens:,}",
         f"{row.output_tokens:,}",
         write_cost(row.cost, row.unpriced),
     )
-
-
-def _cache(row: UsageRow) -> str:
-    unknown = row.input_tokens > 0 and not row.cache_input_tokens
-    return "?" if unknown else f"{row.cache_read_tokens:,}"
 
 
 def _write_csv(by: GroupBy, rows: "list[UsageRow]") -> None:

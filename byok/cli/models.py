@@ -78,7 +78,9 @@ def models(
     if is_alone and not asked_for_others:
         tell_not_running()
     if json:
-        say_json(_report(answer))
+        rows = answer["models"]  # for scripts: ids as a list, what is known by id
+        facts = {m["id"]: {**m["facts"], "sources": m["sources"]} for m in rows}
+        say_json({**answer, "models": [m["id"] for m in rows], "facts": facts})
         return
     show(answer)
 
@@ -219,13 +221,6 @@ def _read_list(path: Path) -> bytes:
     if len(content) > MOST_BYTES:
         raise ConfigError(f"{path} is larger than {MOST_BYTES // 2**20} MiB.")
     return content
-
-
-def _report(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON for scripts: ids as a list, facts and sources by id."""
-    rows = answer["models"]
-    facts = {m["id"]: {**m["facts"], "sources": m["sources"]} for m in rows}
-    return {**answer, "models": [m["id"] for m in rows], "facts": facts}
 
 
 def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -24,7 +24,6 @@ from byok.cli.terminal import (
     show_progress,
     tell,
 )
-from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, UpstreamError
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
@@ -291,7 +290,8 @@ def show_profiles(
     vendor = target.section.type
     rows = [export_profile(vendor, model, one) for model, one in found.items()]
     if export:
-        _write_profiles(export, rows)
+        export.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
+        tell(f"Wrote {count_noun(len(rows), 'profile')} to {export}.")
     elif json:
         say_json(rows)
     else:
@@ -306,8 +306,3 @@ def _say_profile(name: str, model: str, profile: "Profile") -> None:
     say(f"{name}/{model}, dialect {report.get('dialect')}, {report.get('date')}")
     say_results(read_results(report))
     say_facts(profile.facts)
-
-
-def _write_profiles(file: Path, rows: "list[Json]") -> None:
-    file.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
-    tell(f"Wrote {count_noun(len(rows), 'profile')} to {file}.")

@@ -236,16 +236,13 @@ def _advise(service: UserService) -> None:
     if names:
         tell(f"The service does not see the keys in {', '.join(names)}.")
         tell("  Store each for it: byok keys set NAME")
-    if service.system.starts_on_request and not _lingers():
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
+    lingers = user and "/" not in user and (_LINGER / user).exists()
+    if service.system.starts_on_request and not lingers:
         tell(
             "It ends when you log out. To keep it running, also after a reboot without"
         )
         tell("  a login: loginctl enable-linger")
-
-
-def _lingers() -> bool:
-    name = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
-    return bool(name) and "/" not in name and (_LINGER / name).exists()
 
 
 def is_of(state: ServiceState, daemon: Instance) -> bool:

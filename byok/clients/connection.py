@@ -206,18 +206,14 @@ def _mcp_entry(
             ]
         case ClientKind.CLAUDE_CODE:
             if not windows:
-                header = Setting(("headersHelper",), _print_header(daemon.token_file))
+                form = '{"Authorization": "Bearer %s"}'  # as a shell prints it
+                print_it = f"printf '{form}' \"$(cat {shell_word(daemon.token_file)})\""
+                header = Setting(("headersHelper",), print_it)
             return ("mcpServers", "byok"), [is_http, url, header]
         case ClientKind.CURSOR:
             return ("mcpServers", "byok"), [url, header]
         case _:
             return ("servers", "byok"), [is_http, url, header]
-
-
-def _print_header(token_file: PurePath) -> str:
-    """Return a command of the shell that prints the header as JSON."""
-    form = '{"Authorization": "Bearer %s"}'
-    return f"printf '{form}' \"$(cat {shell_word(token_file)})\""
 
 
 class ConnectionState(StrEnum):
@@ -367,6 +363,10 @@ class FileConnector(Struct, frozen=True):
         return FileChange(
             client, file, after, changed=changed, is_exact=after == backup.before
         )
+
+    def disconnect(self, client: ClientKind, path: Path) -> None:
+        """Remove byok's settings from a file; raises as `plan_disconnect` does."""
+        self.carry_out(self.plan_disconnect(client, path))
 
     def state_of(
         self, client: ClientKind, path: Path, daemon: DaemonAddress

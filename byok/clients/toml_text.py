@@ -253,7 +253,8 @@ def _ways_to_add(
     shown = (at for at, one in enumerate(statements) if one.commented_head == table)
     for at in itertools.islice(shown, _MOST_TRIED):
         yield splice(text, _insert_line(statements, at, key, line, head))
-    yield f"{_with_end(text)}\n{head}{line}" if text else head + line
+    gap = "" if text.endswith("\n") else "\n"
+    yield f"{text}{gap}\n{head}{line}" if text else head + line
 
 
 def _insert_line(
@@ -353,10 +354,6 @@ def _write_lines(text: str) -> str:
     )
     raw = '"""\n' + plain.replace('"""', '""\\"') + '"""'
     return raw if tomllib.loads(f"x = {raw}")["x"] == text else short
-
-
-def _with_end(text: str) -> str:
-    return text if text.endswith("\n") else text + "\n"
 
 
 def _path_of_head(line: str) -> SettingPath | None:

@@ -220,16 +220,12 @@ def check_localhost(around: Surroundings) -> CheckResult:
             "Add it to the hosts file: 127.0.0.1 localhost",
         )
     found = [*dict.fromkeys(str(row[4][0]) for row in rows)]
-    if others := [host for host in found if not _is_loopback(host)]:
+    if others := [h for h in found if h != "::1" and not h.startswith("127.")]:
         return wrong(
             f"localhost means {others[0]}: what clients send there is not for byok",
             "Correct localhost in the hosts file: 127.0.0.1 localhost",
         )
     return good(" and ".join(found))
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "::1" or host.startswith("127.")
 
 
 async def check_official(around: Surroundings) -> CheckResult:
@@ -291,8 +287,11 @@ async def check_index(around: Surroundings) -> CheckResult:
         return good("nothing is indexed yet (byok index add DIR)")
     damage = await in_background(lambda: find_damage(paths.database, _CHECK_SECONDS))
     if damage:
+        name = paths.database.name
         return wrong(
-            f"the database {paths.database} is damaged: {damage}", _move(paths)
+            f"the database {paths.database} is damaged: {damage}",
+            f"byok stop; move {name} and {name}-wal away; byok serve; byok index add "
+            "DIR for each folder",
         )
     if status is None and (trouble := await in_background(lambda: _trouble(paths))):
         return trouble
@@ -300,14 +299,6 @@ async def check_index(around: Surroundings) -> CheckResult:
         return good(f"{paths.database} is whole")
     chunks = (status.get("totals") or {}).get("chunks", 0)
     return good(f"{status.get('state')}, {chunks:,} chunks; its database is whole")
-
-
-def _move(paths: Paths) -> str:
-    name = paths.database.name
-    return (
-        f"byok stop; move {name} and {name}-wal away; byok serve; byok index add DIR "
-        "for each folder"
-    )
 
 
 def _trouble(paths: Paths) -> CheckResult | None:
@@ -343,8 +334,12 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
     """Check that a folder is indexed as a whole, and say what was skipped of it."""
     status = await around.ask_if_running(Service.INDEX_STATUS) or {}
     row: Json = next((w for w in status.get("workspaces", ()) if w["root"] == root), {})
-    if failure := await in_background(lambda: _root_failure(around.paths, root)):
-        return failure
+    try:
+        own = OwnFolders(around.paths.folders)
+        await in_background(lambda: check_root(Path(root), own))
+    except ConfigError as error:
+        cure = f"byok index remove '{root}', or take it out of context.workspaces"
+        return doubtful(str(error), error.hint or cure)
     if row.get("phase") == Phase.TOO_LARGE:
         return doubtful(
             str(row.get("note")), "Raise context.max_files, or ignore folders in it"
@@ -356,25 +351,13 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
         return doubtful(
             "nothing of it is indexed yet", "byok serve, then wait a little"
         )
-    said = _counts(known)
+    said = f"{known.pop('', 0):,} files indexed"
+    if known:
+        reasons = (f"{count:,} {why}" for why, count in sorted(known.items()))
+        said = f"{said}, skipped: {', '.join(reasons)}"
     if row and row.get("phase") != Phase.COMPLETE:
         said += f"; being indexed, {row.get('percentage', 0):.0f} %"
     return good(said)
-
-
-def _root_failure(paths: Paths, root: str) -> CheckResult | None:
-    try:
-        check_root(Path(root), OwnFolders(paths.folders))
-    except ConfigError as error:
-        cure = f"byok index remove '{root}', or take it out of context.workspaces"
-        return doubtful(str(error), error.hint or cure)
-    return None
-
-
-def _counts(known: dict[str, int]) -> str:
-    said = f"{known.pop('', 0):,} files indexed"
-    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(known.items()))
-    return f"{said}, skipped: {reasons}" if reasons else said
 
 
 def find_damage(file: Path, seconds: float) -> str:

@@ -86,31 +86,20 @@ def check_own_prompts(around: Surroundings) -> CheckResult:
 
 def check_proxies(around: Surroundings) -> CheckResult:
     """Check that no proxy variable diverts what clients send to byok."""
-    variable = next((name for name in _HTTP_PROXIES if around.environ.get(name)), "")
+    environ = around.environ
+    variable = next((name for name in _HTTP_PROXIES if environ.get(name)), "")
     if not variable:
         return good("no variable names a proxy for plain HTTP")
-    if caught := [h for h in _CLIENTS_HOSTS[:2] if not _is_excepted(around.environ, h)]:
-        return doubtful(
-            f"{variable} is set and NO_PROXY does not name {caught[0]}: clients that "
-            "obey it send what is meant for byok, and its token, to the proxy",
-            f"export NO_PROXY={_no_proxy(around.environ)}",
-        )
+    excepted = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    for host in _CLIENTS_HOSTS[:2]:
+        if not request.proxy_bypass_environment(host, {"no": excepted}):  # type: ignore[attr-defined]
+            named = [one.strip() for one in excepted.split(",") if one.strip()]
+            return doubtful(
+                f"{variable} is set and NO_PROXY does not name {host}: clients that "
+                "obey it send what is meant for byok, and its token, to the proxy",
+                f"export NO_PROXY={','.join(dict.fromkeys((*named, *_CLIENTS_HOSTS)))}",
+            )
     return good(f"{variable} is set, and NO_PROXY keeps this machine out")
-
-
-def _exceptions(environ: Mapping[str, str]) -> str:
-    return environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-
-
-def _is_excepted(environ: Mapping[str, str], host: str) -> bool:
-    given = {"no": _exceptions(environ)}
-    return bool(request.proxy_bypass_environment(host, given))  # type: ignore[attr-defined]
-
-
-def _no_proxy(environ: Mapping[str, str]) -> str:
-    """Return the value that also names this machine."""
-    given = [one.strip() for one in _exceptions(environ).split(",") if one.strip()]
-    return ",".join(dict.fromkeys((*given, *_CLIENTS_HOSTS)))
 
 
 def check_token(around: Surroundings) -> CheckResult:
@@ -209,14 +198,10 @@ def check_ripgrep(around: Surroundings) -> CheckResult:
         )
     if failure := _try_ripgrep(program):
         return wrong(f"{program} {failure}", _RIPGREP)
-    if _is_snap(program):
+    if program.startswith("/snap/") or Path(program).resolve().name == "snap":
         # It needs privileges to start, which byok's service can never gain.
         return doubtful(f"{program} is a snap, which the service cannot start", _APT)
     return good(program)
-
-
-def _is_snap(program: str) -> bool:
-    return program.startswith("/snap/") or Path(program).resolve().name == "snap"
 
 
 def _try_ripgrep(program: str) -> str:

@@ -218,19 +218,14 @@ async def check_choice(around: Surroundings) -> CheckResult:
     )
 
 
-def _has_no_list(error: UpstreamError) -> bool:
-    """Tell a server that knows no such path: some answer chats alone."""
-    if not isinstance(error, UpstreamRefused):
-        return False
-    return error.upstream_status in (404, 405, 501)
-
-
 async def check_models(around: Surroundings, name: str) -> CheckResult:
     """Check that an upstream lists its models with the key as it is."""
     try:
         listed = await list_models(around, name)
     except UpstreamError as error:
-        if not _has_no_list(error):
+        # A server that knows no such path may answer chats all the same.
+        status = error.upstream_status if isinstance(error, UpstreamRefused) else 0
+        if status not in (404, 405, 501):
             return wrong(error.message, error.hint or f"byok keys test {name}")
         listed = ()
     section = await section_of(around, name)
@@ -350,17 +345,13 @@ async def check_model(around: Surroundings, use: str) -> CheckResult:
     if not listed:
         return skip(f"{model}: {name} lists no models")
     guess = did_you_mean(model, listed[:_MOST_COMPARED])
-    key = _key_of(use, name, in_section=section.model == model)
+    key = "routing.default" if use == _DEFAULT else f"{use} under [routing]"
+    if use == _DEFAULT and section.model == model:
+        key = f"model under [upstreams.{name}]"
     return wrong(
         f"{name} has no model {model}",
         f"byok models shows all; correct {key} in the settings. {guess}".rstrip(),
     )
-
-
-def _key_of(use: str, name: str, *, in_section: bool) -> str:
-    if use != _DEFAULT:
-        return f"{use} under [routing]"
-    return f"model under [upstreams.{name}]" if in_section else "routing.default"
 
 
 def _is_there(model: str, listed: Sequence[str]) -> bool:

@@ -184,7 +184,10 @@ class Systemd(ServiceSystem):
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
         """Return both units."""
-        contents = (_render_socket(launch), _render_service(launch))
+        hosts = ("127.0.0.1", "[::1]") if launch.has_ipv6 else ("127.0.0.1",)
+        listen = "\n".join(f"ListenStream={host}:{launch.port}" for host in hosts)
+        socket = fill(_SOCKET, {"mark": launch.mark, "listen": listen})
+        contents = (socket, _render_service(launch))
         return [ServiceFile(*pair) for pair in zip(self.paths, contents, strict=True)]
 
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
@@ -226,12 +229,6 @@ def _render_sandbox(launch: Launch) -> str:
     tmp = "# It sees all of /tmp: its own folders are there." if below else ""
     values = {"writable": "\n".join(places), "tmp": tmp or _OWN_TMP}
     return fill("sandbox.conf", values).rstrip()
-
-
-def _render_socket(launch: Launch) -> str:
-    hosts = ("127.0.0.1", "[::1]") if launch.has_ipv6 else ("127.0.0.1",)
-    listen = "\n".join(f"ListenStream={host}:{launch.port}" for host in hosts)
-    return fill(_SOCKET, {"mark": launch.mark, "listen": listen})
 
 
 # The Task Scheduler of Windows: a task of the user that starts at logon.
