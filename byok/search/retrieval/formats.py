@@ -12,10 +12,14 @@ _FORMATS = (
     (r"docker[ -]?files?|container ?files?", r"(?:docker|container)file[^/]*$"),
     (r"(?:docker[- ])?compose", r"compose[^/]*\.ya?ml$"),
     (
-        r"(?:ci |actions )?workflows?|github actions?|ci pipelines?|pipeline config"
+        r"(?:ci |actions )?workflows?|github actions?|(?:ci|build) pipelines?"
+        r"|pipeline config"
+        r"|(?:ci|continuous integration) (?:build|config\w*|jobs?|setup|settings)"
         r"|工作流|流水线|ワークフロー|arbeitsablauf|flujos? de trabajo"
         r"|flux de travail|воркфлоу",
-        r"\.github/workflows/|(?:^|/)(?:\.gitlab-ci|\.travis|azure-pipelines|\.circleci/)",
+        r"\.github/workflows/|(?:^|/)\.?(?:gitlab-ci|travis|appveyor"
+        r"|azure-pipelines|bitbucket-pipelines|circleci/|drone|woodpecker|buildkite/"
+        r"|jenkinsfile)",
     ),
     (r"terraform|hcl", r"\.(?:tf|tfvars|hcl)$"),
     (
@@ -28,21 +32,23 @@ _FORMATS = (
         r"|datenbankschema|migrationen|migraci[oó]n(?:es)?"
         r"|esquema de (?:la )?base de datos"
         r"|sch[eé]ma de (?:la )?base de donn[eé]es|миграци|схем[аыу] базы",
-        r"\.sql$|(?:^|/)migrations?/",
+        r"\.sql$|(?:^|/)migrat(?:e|ions?)/",
     ),
     (r"proto|protobuf|protocol buffers?|grpc", r"\.proto$"),
     (r"graphql", r"\.(?:graphqls?|gql)$"),
     (r"ya?ml", r"\.ya?ml$"),
     (r"toml", r"\.toml$"),
     (
-        r"css|stylesheets?|scss|sass|less files?|样式表?|スタイルシート"
+        r"css|stylesheets?|scss|sass|less files?|styles|styling|(?:dark|light) theme"
+        r"|样式表?|スタイルシート"
         r"|hojas? de estilos?|feuilles? de styles?|таблиц[аыу] стилей",
-        r"\.(?:css|scss|sass|less)$",
+        r"\.(?:css|scss|sass|less)(?:\.(?:erb|hbs|j2|liquid|tmpl))?$",
     ),
     (
         r"html|templates?|jinja2?|partials?|layouts?|模板|テンプレート|vorlagen?"
         r"|plantillas?|gabarits?|шаблон",
-        r"\.(?:html?|tmpl|tpl|jinja2?|j2|ejs|erb|hbs|mustache|twig|liquid|gohtml)$",
+        r"\.(?:html?|tmpl|tpl|jinja2?|j2|ejs|erb|hbs|mustache|twig|liquid|gohtml)$"
+        r"|(?:^|/)layout[^/]*/[^/]*\.xml$",
     ),
     (r"xml", r"\.xml$"),
     (r"make ?files?|make target", r"(?:^|/)(?:gnu)?makefile[^/]*$|\.mk$"),
@@ -56,6 +62,15 @@ _FORMATS = (
     (r"pkg-?config", r"\.pc(?:\.in)?$"),
     (r"notebooks?|ipynb|jupyter", r"\.ipynb$"),
     (r"nginx", r"nginx|\.conf$"),
+    (
+        r"(?:shell|bash|install(?:er|ation)?|build|setup|deploy\w*|entry ?point)"
+        r" scripts?|scripts? (?:for|that|to)",
+        r"\.(?:sh|bash|zsh|ps1|bat|cmd)$",
+    ),
+    (
+        r"(?:example|sample) (?:config\w*|settings)|config\w* examples?",
+        r"(?:example|sample)[^/]*\.(?:ya?ml|toml|json|ini|conf|cfg|env)$|\.env(?:\.\w+)?$",
+    ),
     (r"ini", r"\.(?:ini|cfg)$"),
     (
         r"lint(?:ers?|ing)?(?: (?:rules?|config\w*|settings))?|static analysis"
@@ -153,3 +168,17 @@ _WANTED = re.compile(
 def wants_tests(question: str) -> bool:
     """Tell whether tests are what a question wants, in any language."""
     return bool(_WANTED.search(question.lower()))
+
+
+_DOCS = re.compile(
+    r"\A\W*(?:(?:which|what|where|find|show|list|are|is|the|all|me|our|any) +){0,6}"
+    r"(?:(?:user|developer|api|installation) +)?"
+    r"(?:documentation|docs?|guides?|manuals?|readme|instructions?|tutorials?|steps) +"
+    r"(?:of|for|on|about|to|that|how)\b"
+    r"|(?:文档|说明书?|指南|教程)(?:都?在哪里?|在哪儿|有哪些)?\W*\Z"
+)
+
+
+def wants_docs(question: str) -> bool:
+    """Tell whether documents are what a question wants: "documentation on caching"."""
+    return bool(_DOCS.search(question.lower()))

@@ -10,7 +10,7 @@ from byok.search.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, w
 from byok.search.index.types import Kind
 from byok.search.retrieval.concepts import read_concepts
 from byok.search.retrieval.foreign.words import normalize, read_foreign
-from byok.search.retrieval.formats import named_formats, wants_tests
+from byok.search.retrieval.formats import named_formats, wants_docs, wants_tests
 from byok.search.retrieval.names import NameQuestion, identifier_of, names_in
 
 _LONGEST = 10_000
@@ -138,7 +138,8 @@ def parse_query(text: str) -> Query:
             for kind, name in _NAMED
             if any(name.fullmatch(w) for w in (*said, *foreign.likely))
         }
-        | ({Kind.TEST: _WANTED} if wants_tests(text) else {}),
+        | ({Kind.TEST: _WANTED} if wants_tests(text) else {})
+        | ({Kind.DOC: _WANTED} if wants_docs(text) else {}),
         named_formats(text),
         identifier_of(text),
         names_in(text),

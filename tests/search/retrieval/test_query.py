@@ -89,6 +89,25 @@ def test_query_tells_whether_tests_are_what_is_wanted(
     assert (factor > 1) == wants_tests
 
 
+@pytest.mark.parametrize(
+    ("text", "wants_docs"),
+    [
+        ("documentation on caching", True),
+        ("where are the docs for plugins?", True),
+        ("steps for a beta release", True),
+        ("插件的文档", True),
+        ("how is the documentation built", False),
+        ("the class that renders docs", False),
+        ("guide the user to the next step", False),
+    ],
+)
+def test_query_tells_whether_documents_are_what_is_wanted(
+    text: str, *, wants_docs: bool
+) -> None:
+    factor = parse_query(text).kinds.get(Kind.DOC, 0.0)
+    assert (factor > 1) == wants_docs
+
+
 def test_query_leaves_out_what_a_template_of_pull_requests_says() -> None:
     text = (
         "## Description\n<!-- What\nis new? -->\nheredocs of the parser\n"
