@@ -89,6 +89,8 @@ function firstSteps(model, upstream) {
       step("", "3", "ask")));
 }
 
+const partOf = ({ used, most }) => used / most;
+
 // The worst comes first.
 function judge(state, upstreams, today, isNew) {
   const bad = (say, next, act) => ({ tone: "bad", say, next, act });
@@ -108,9 +110,9 @@ function judge(state, upstreams, today, isNew) {
         t("health.fails-since", { time: clock(first.since) })],
       first.code ? link(problemOf(first.code), t("health.show-errors")) : toSettings);
   }
-  const cap = today.caps.find(({ used, most }) => used >= NEAR * most);
-  if (cap) {
-    const [tell, name] = cap.used < cap.most ? [warn, "near"] : [bad, "reached"];
+  const [cap] = [...today.caps].sort((one, other) => partOf(other) - partOf(one));
+  if (cap && partOf(cap) >= NEAR) {
+    const [tell, name] = partOf(cap) < 1 ? [warn, "near"] : [bad, "reached"];
     return tell(t(`health.cap-${name}`), meterText(cap),
       link("#/settings/find/caps", t("problems.do.cap")));
   }
@@ -149,7 +151,7 @@ function tilesOf(today) {
       money ? t("tile.cap", { cap: dollars(money.most) }) : "",
       today.unpriced ? t("request.cost.unknown", { count: number(today.unpriced) })
         : today.cost ? "" : t("tile.cost.none"),
-      [money ? bar([["", 0, Math.min(1, money.used / money.most)]]) : null,
+      [money ? bar([["", 0, Math.min(1, partOf(money))]]) : null,
         spark(wholeDay(hours.cost))]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
       today.needs_you ? t("tile.errors.needing", { count: number(today.needs_you) })
