@@ -1,14 +1,15 @@
 """Keys on the settings panel: for the address that is shown, and for no other."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.fakes.daemon import Editor, running_on_file, write_settings
-from tests.fakes.pages import control, field, open_panel, text_for, unfold
+from tests.fakes.pages import Watch, control, field, open_panel, text_for, unfold
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream
 
@@ -56,8 +57,8 @@ async def test_a_key_is_set_used_and_removed(
     assert ring.kept == {}
 
 
-async def test_no_key_is_taken_while_another_address_is_shown(
-    page: Page, ring: FakeRing
+async def test_no_key_is_taken_for_another_address_or_in_vain(
+    page: Page, watch: Watch, ring: FakeRing
 ) -> None:
     """R7: it would be stored for the address in force."""
     await open_panel(page, "settings")
@@ -74,5 +75,21 @@ async def test_no_key_is_taken_while_another_address_is_shown(
     await address.fill(usual)
     await expect(note).to_be_empty()
     await key.get_by_role("button", name="Set key").click()
-    await expect(page.get_by_label("New key")).to_be_visible()
+    watch.allow("409 ")
+    refusal = {"error": {"code": "settings_changed", "message": "No.", "hint": ""}}
+    refused = partial(Route.fulfill, status=409, json=refusal)
+    await page.route("**/ui/api/key-set", refused)
+    await page.get_by_label("New key").fill(KEY)
+    await page.get_by_label("New key").press("Enter")
+    await expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
+    await expect(page.get_by_label("New key")).to_have_value(KEY)
     assert ring.kept == {}
+    row = {"upstream": "fake", "source": "FAKE_KEY", "fingerprint": "1a2b"}
+    told = partial(Route.fulfill, json={"keys": [row], "unread": []})
+    await page.route("**/ui/api/keys", told)
+    await page.keyboard.press("Escape")
+    await open_panel(page, "search")
+    await open_panel(page, "settings")
+    await key.get_by_role("button", name="Replace key").click()
+    await expect(page.get_by_label("New key")).to_be_disabled()
+    await expect(page.get_by_role("dialog")).to_contain_text("FAKE_KEY has the key")

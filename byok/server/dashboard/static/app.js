@@ -243,7 +243,7 @@ function applyTheme() {
 function showSignIn(error) {
   document.title = "byok";
   replace(at("nav"));
-  const form = codeForm(t("sign-in.submit"), async (code) => {
+  const form = codeForm(t("sign-in.title"), async (code) => {
     await trySignIn(code);
     focusTitle();
   });

@@ -23,49 +23,52 @@ export function openPalette(panels, looks) {
 export const openChoice = (title, entries, other) =>
   new Palette(title, entries, MOST_ALIKE, other);
 
-// An entry: {group, text, note, picture, run}.
-const entry = (group, text, note, picture, run) => ({ group, text, note, picture, run });
-const go = (address) => () => {
+// An entry: {group, text, picture, run, note}; `run` is an address, whose words find it in any
+// language, or a function.
+const entry = (group, text, picture, run, note = "") => ({ group, text, picture, run, note });
+
+function go(address) {
   if (location.hash === address) dispatchEvent(new Event("hashchange"));
   else location.hash = address;
-};
+}
 
 const placesOf = (panels) => panels.map((name) =>
-  entry(t("palette.go"), t(`${name}.title`), "", name, go(`#/${name}`)));
+  entry(t("palette.go"), t(`${name}.title`), name, `#/${name}`));
 
 const actionsOf = ({ setTheme, changeLanguage }) => [
-  entry(t("palette.do"), t("settings.add"), "", "plus", go("#/settings/add")),
-  entry(t("palette.do"), t("palette.model"), "", "models", go("#/settings/set/routing.default")),
-  entry(t("palette.do"), t("settings.restart.do"), "", "settings", go("#/settings/restart")),
-  entry(t("palette.do"), t("editors.title"), "", "overview", go("#/overview")),
-  entry(t("palette.do"), t("palette.capture"), "", "settings", go("#/settings/set/capture")),
-  ...["auto", "light", "dark"].map((name) => entry(t("palette.do"),
-    t("palette.theme", { name: t(`theme.${name}`) }), "", "settings", () => setTheme(name))),
-  ...LANGUAGES.map(([name, title]) => entry(t("palette.do"),
-    t("palette.language", { name: title }), "", "settings", () => changeLanguage(name))),
-];
+  ["settings.add", "plus", "#/settings/add"],
+  ["palette.model", "models", "#/settings/set/routing.default"],
+  ["palette.key", "settings", "#/settings/find/key"],
+  ["settings.restart.do", "settings", "#/settings/restart"],
+  ["editors.title", "overview", "#/overview"],
+  ["palette.capture", "settings", "#/settings/set/capture"],
+  ...["auto", "light", "dark"].map((name) => ["palette.theme", "settings", () => setTheme(name),
+    t(`theme.${name}`)]),
+  ...LANGUAGES.map(([name, title]) => ["palette.language", "settings", () => changeLanguage(name),
+    title]),
+].map(([text, picture, run, name]) => entry(t("palette.do"), t(text, { name }), picture, run));
 
 async function conversations(options) {
   const told = await call("conversations", { count: 50 }, options);
-  return told.conversations.map((one) => entry(t("conversations.title"),
-    nameOf(one), dollars(costOf(one)), "conversations", go(addressOf(one.conversation))));
+  return told.conversations.map((one) => entry(t("conversations.title"), nameOf(one),
+    "conversations", addressOf(one.conversation), dollars(costOf(one))));
 }
 
 async function models(options) {
   const told = await call("catalog", {}, options);
-  return told.models.map(({ id }) => entry(t("models.title"), id, "", "models",
-    go(`#/models/${encodeURIComponent(id)}`)));
+  return told.models.map(({ id }) =>
+    entry(t("models.title"), id, "models", `#/models/${encodeURIComponent(id)}`));
 }
 
 async function settings() {
   const { COMMON } = await import("./panels/settings/common.js");
-  return COMMON.map((name) => entry(t("settings.title"), t(`setting.${name}`), "", "settings",
-    go(`#/settings/set/${name}`)));
+  return COMMON.map((name) => entry(t("settings.title"), t(`setting.${name}`), "settings",
+    `#/settings/set/${name}`));
 }
 
 // Return what searches all settings for `words`.
-const inSettings = (words, text) => entry(t("settings.title"), text, "", "settings",
-  go(`#/settings/find/${encodeURIComponent(words)}`));
+const inSettings = (words, text) => entry(t("settings.title"), text, "settings",
+  `#/settings/find/${encodeURIComponent(words)}`);
 
 class Palette {
   constructor(title, entries, most, other) {
@@ -104,8 +107,8 @@ class Palette {
 
   show() {
     const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
-    const fits = ({ group, text }) => words.every((word) =>
-      `${group} ${text}`.toLowerCase().includes(word));
+    const fits = ({ group, text, run }) => words.every((word) =>
+      `${group} ${text} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word));
     this.hits = this.entries.filter(fits).slice(0, this.most);
     if (!this.hits.length) this.hits = [this.other(this.input.value)];
     this.at = Math.min(this.at, this.hits.length - 1);
@@ -145,6 +148,7 @@ class Palette {
 
   run(hit) {
     this.dialog.close();
-    hit.run();
+    if (hit.run instanceof Function) hit.run();
+    else go(hit.run);
   }
 }

@@ -368,7 +368,7 @@ async function keysBlock(body, signal, tools) {
 
 function keyList({ keys, unread }) {
   return [
-    unread.map((why) => h("p", { class: "note" }, badge("warn", t("overview.unread")), " ", why)),
+    unread.map((why) => h("p", { class: "note" }, badge("warn", t("settings.key.failed")), " ", why)),
     keys.length ? h("ul", { class: "list" }, keys.map(keyRow))
       : h("p", { class: "empty" }, t("overview.keys-none"))];
 }

@@ -1,9 +1,9 @@
 // The settings: upstreams, those that people change first, in words, then all others of the
 // file. What is changed is saved into the file and used at once.
 
-import { ApiError, call } from "../api.js";
+import { call } from "../api.js";
 import {
-  announce, badge, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking,
+  announce, attempt, badge, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking,
   showTools,
 } from "../dom.js";
 import { time } from "../format.js";
@@ -128,7 +128,7 @@ class View {
       row.hidden = !isMeant([row.dataset.name, row.dataset.about, ...texts].join(" "));
     }
     const isFound = (part) => [part, ...part.querySelectorAll(".field, [data-upstream]")]
-      .some((one) => (one.dataset.upstream ? isMeant(one.dataset.upstream)
+      .some((one) => (one.dataset.upstream ? isMeant(`${one.dataset.upstream} key ${t("settings.key")}`)
         : one.matches(".field:not([hidden])")));
     for (const part of this.root.querySelectorAll("[data-part]")) {
       part.hidden = Boolean(words) && !isFound(part);
@@ -140,15 +140,11 @@ class View {
       .some((part) => !part.hidden);
   }
 
-  // Ask for keys and models; these can be typed all the same.
+  // Ask for keys and models.
   async readFacts() {
-    const keys = this.keys.read();
-    try {
-      offerModels(await call("catalog", {}, { signal: this.signal, background: true }));
-    } catch (error) {
-      if (!(error instanceof ApiError) && error.name !== "AbortError") throw error;
-    }
-    await keys;
+    const { signal } = this;
+    await Promise.all([this.keys.read(), attempt(this.trouble, signal, async () =>
+      offerModels(await call("catalog", {}, { signal, background: true })))]);
   }
 
   // Lead to a setting, and enter a value if there is one.

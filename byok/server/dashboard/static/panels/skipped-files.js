@@ -1,7 +1,7 @@
 // The files of a folder that are not searchable: how many for each reason, and which.
 
 import { call } from "../api.js";
-import { errorBox, h, replace, table } from "../dom.js";
+import { button, errorBox, h, replace, table } from "../dom.js";
 import { number } from "../format.js";
 import { t, textOr } from "../texts.js";
 
@@ -10,9 +10,8 @@ const PAGE = 100;
 // Return an element that walks the folder when its button is pressed.
 export function skippedFiles(root, signal) {
   const view = { root, signal, reasons: h("div"), files: h("div"), busy: false };
-  const button = h("button", { on: { click: () => count(view) } }, t("index.skipped-look"));
-  return h("div", {}, h("p", { class: "quiet" }, t("index.skipped-how")), button,
-    view.reasons, view.files);
+  return h("div", {}, h("p", { class: "quiet" }, t("index.skipped-how")),
+    button(t("index.skipped-look"), "", () => count(view)), view.reasons, view.files);
 }
 
 async function ask(view, body) {
@@ -40,9 +39,9 @@ async function count(view) {
       { title: t("index.reason"), lead: true, cell: ({ reason }) => h("code", { class: "nowrap" }, reason) },
       { title: t("index.count"), cell: (row) => number(row.count), numeric: true },
       { title: t("index.meaning"), cell: ({ reason, why }) => textOr(`skip.${reason}`, why) },
-      { title: t("index.which"), aside: true, cell: (row) => h("button", { class: "little",
-        "aria-label": t("index.list-of", { reason: row.reason }),
-        on: { click: () => list(view, row.reason, 0, true) } }, t("index.list")) },
+      { title: t("index.which"), aside: true, cell: (row) => button(t("index.list"), "little",
+        () => list(view, row.reason, 0, true),
+        { "aria-label": t("index.list-of", { reason: row.reason }) }) },
     ], found.reasons, { empty: t("index.skipped-none") }));
 }
 
@@ -53,8 +52,8 @@ async function list(view, reason, offset, focus) {
   const title = h("h3", { tabindex: "-1" }, t("index.list-title", { reason,
     from: number(found.files.length ? offset + 1 : 0),
     to: number(offset + found.files.length), count: number(total) }));
-  const go = (text, to, possible) => h("button", { disabled: !possible,
-    on: { click: () => list(view, reason, to, true) } }, t(text));
+  const go = (text, to, possible) =>
+    button(t(text), "", () => list(view, reason, to, true), { disabled: !possible });
   replace(view.files, title,
     h("ul", { class: "paths" }, found.files.map(({ path }) =>
       h("li", {}, h("code", { class: "path" }, path)))),

@@ -1,7 +1,7 @@
 // The vectors of the index: whether a model makes them, how many there are, what is wrong.
 
 import { call } from "../api.js";
-import { badge, errorBox, facts, h, replace, section } from "../dom.js";
+import { attempt, badge, errorBox, facts, h, replace, section } from "../dom.js";
 import { number } from "../format.js";
 import { t, textOr } from "../texts.js";
 
@@ -13,16 +13,14 @@ export function vectorsPart(signal) {
   const element = section(t("index.vectors"), body);
   element.hidden = true; // until something is known of them
   const load = async (background) => {
-    try {
+    let isFilling = false;
+    await attempt(body, signal, async () => {
       const vectors = await call("index-vectors", {}, { signal, background });
-      element.hidden = false;
       replace(body, describe(vectors));
-      return vectors.state === "filling";
-    } catch (error) {
-      if (!signal.aborted) replace(body, errorBox(error));
-      element.hidden = false;
-      return false;
-    }
+      isFilling = vectors.state === "filling";
+    });
+    element.hidden = false;
+    return isFilling;
   };
   return { element, load };
 }

@@ -19,6 +19,7 @@ export const TEXTS = {
   "palette.go": "Go to",
   "palette.do": "Do",
   "palette.model": "Change the model",
+  "palette.key": "Add or replace a key",
   "palette.capture": "Capture: whether it is on, start or stop it",
   "palette.none": "Nothing here: search all settings for it",
   "palette.choose": "choose",
@@ -38,7 +39,6 @@ export const TEXTS = {
   "sign-in.title": "Sign in",
   "sign-in.how": "Run this command in a terminal. It shows a code for one use.",
   "sign-in.code": "Code",
-  "sign-in.submit": "Sign in",
   "confirm.title": "Confirm the change",
   "confirm.why":
     "You signed in some time ago. Run this command in a terminal, and enter the code that it "
@@ -255,7 +255,6 @@ export const TEXTS = {
   "overview.keys-looked": "Keys were looked up again.",
   "overview.keys-none": "No upstream needs a key.",
   "overview.look-again": "Look again",
-  "overview.unread": "cannot be read",
   "overview.unusable": "unusable",
   "overview.key-cure": "If it needs one:",
   "overview.all-requests": "Show live",
@@ -826,7 +825,6 @@ export const TEXTS = {
   "settings.restart.slow": "byok has not restarted yet. byok status shows why.",
   "settings.add": "Add upstream",
   "settings.add.do": "Add and try",
-  "settings.add.key": "Key",
   "settings.add.no-key": "Empty if it needs none",
   "settings.add.keyring": "The key goes into the keyring of your system and is never shown again.",
   "settings.added": "{name} was added.",
@@ -912,6 +910,7 @@ export const TEXTS = {
   "settings.key.works": "works",
   "settings.key.lists": "{origin} listed {models} models with it.",
   "settings.key.no-keyring": "A key entered here cannot be stored. In a terminal:",
+  "settings.key.first": "{source} has the key, and counts before any that is stored: change it there.",
   "settings.key.untried": "No key is set, so none was tried: {origin} listed {models} models without.",
   "settings.key.taken": "{origin} accepted it.",
   "settings.key.moves":

@@ -15,24 +15,18 @@ export class ChangesBar {
     this.signal = signal;
     this.timer = 0;
     this.count = h("strong", { role: "status" });
-    this.lines = h("pre", { class: "lines", hidden: true, tabindex: "0",
-      "aria-label": t("settings.lines") });
+    this.lines = h("pre", { class: "lines", tabindex: "0", "aria-label": t("settings.lines") });
+    this.folded = h("details", { hidden: true }, h("summary", {}, t("settings.lines.show")),
+      this.lines);
     this.faults = h("div");
     this.restart = h("span", { class: "quiet" });
-    this.showing = button(t("settings.lines.show"), "bare", () => this.toggle(),
-      { "aria-expanded": "false" });
     this.saving = button("", "primary", save);
-    this.element = h("div", { class: "changes card" }, this.faults, this.lines,
-      h("div", { class: "row" }, h("div", { class: "grow" }, this.count, this.restart),
-        this.showing, button(t("settings.discard"), "", discard), this.saving));
+    this.element = h("div", { class: "changes card" }, this.faults,
+      h("div", { class: "row" }, h("div", { class: "grow" }, this.count, this.restart, this.folded),
+        button(t("settings.discard"), "", discard), this.saving));
     signal.addEventListener("abort", () => clearTimeout(this.timer));
     // Who comes back may have mended the file meanwhile.
     addEventListener("focus", () => this.refresh(), { signal });
-  }
-
-  toggle() {
-    this.lines.hidden = !this.lines.hidden;
-    this.showing.setAttribute("aria-expanded", String(!this.lines.hidden));
   }
 
   refresh() {
@@ -79,8 +73,7 @@ export class ChangesBar {
     replace(this.lines, lines.map(({ sign, line }) =>
       h("span", { class: sign === "+" ? "more" : "less" }, `${sign} ${line}\n`)),
     more ? t("settings.lines.more", { count: more }) : null);
-    this.showing.hidden = !lines.length;
-    if (!lines.length && !this.lines.hidden) this.toggle();
+    this.folded.hidden = !lines.length;
   }
 }
 

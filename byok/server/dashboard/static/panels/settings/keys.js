@@ -8,6 +8,7 @@ import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 
 const KEYRING = "OS keyring";
+const LAST = [KEYRING, "vault", "none"]; // a key is looked for elsewhere before
 const ENTRY = "key-entry";
 
 // What the daemon says of all keys, and the lines that show it.
@@ -74,11 +75,12 @@ export class Keys {
   storage(name, about, ...controls) {
     const place = h("div", { id: `${ENTRY}-storage` });
     const show = () => {
-      for (const one of controls) one.disabled = Boolean(this.unread);
-      replace(place, this.unread ? [h("p", { class: "note" },
-        h("span", { class: "warn" }, this.unread), ". ", t("settings.key.no-keyring")),
-      command(`byok keys set ${name()} --store vault`)]
-        : h("p", { class: "quiet small" }, about));
+      const source = this.rows?.find((one) => one.upstream === name())?.source ?? "none";
+      const note = !LAST.includes(source) ? t("settings.key.first", { source }) : this.unread
+        && [h("span", { class: "warn" }, this.unread), ". ", t("settings.key.no-keyring"),
+          command(`byok keys set ${name()} --store vault`)];
+      for (const one of controls) one.disabled = Boolean(note);
+      replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
     };
     addEventListener("byok-keys", show, { signal: this.signal }); // they may not be known yet
     show();

@@ -1,6 +1,6 @@
 // The upstreams: a row for each with its key, its settings folded; adding one, removing one.
 
-import { askingButton, badge, button, errorBox, h, openDialog, replace } from "../../dom.js";
+import { askingButton, attempt, badge, button, h, openDialog, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 import { fieldRow } from "./fields.js";
@@ -94,15 +94,12 @@ export function openAddition(form, add, keys, signal) {
       return name.focus();
     }
     sure.disabled = true;
-    try {
+    await attempt(trouble, signal, async () => {
       await add({ name: name.value, type: kind.value === name.value ? "" : kind.value,
         address: place.hidden ? "" : address.value.trim(), key: key.value });
       dialog.close();
-    } catch (error) {
-      if (!signal.aborted) replace(trouble, errorBox(error));
-    } finally {
-      sure.disabled = false;
-    }
+    });
+    sure.disabled = false;
   };
   const storage = keys.storage(() => name.value || "NAME", t("settings.add.keyring"), key);
   name.addEventListener("input", storage.show);
@@ -111,7 +108,7 @@ export function openAddition(form, add, keys, signal) {
   const label = (field, text) => h("label", { for: field.id }, t(text));
   const entry = h("form", { id: "add-form", on: { submit } },
     label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
-    label(key, "settings.add.key"), key, storage.place, trouble);
+    label(key, "settings.key"), key, storage.place, trouble);
   const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
   const dialog = openDialog(t("settings.add"), entry,
     (close) => [button(t("cancel"), "", close), sure]);
