@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import aiohttp
+import httpx
 import orjson
 from msgspec import Struct
 
@@ -37,8 +37,7 @@ from byok.dialects.model_facts import (
 )
 from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
 from byok.upstream.base import Upstream
-from byok.upstream.failures import translate_errors
-from byok.upstream.http_call import read_limited
+from byok.upstream.http_call import hang_up, read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.model_table import known_table
@@ -326,8 +325,7 @@ async def fetch_models(sender: Sender, api: Api) -> list[ModelFacts]:
 
 async def _get(sender: Sender, api: Api, path: str) -> Any:
     async with sender.open(api, path) as response:
-        with translate_errors(api.base_url):
-            raw = await read_limited(response, _MAX_BYTES)
+        raw = await read_limited(response, _MAX_BYTES)
     try:
         return parse_json(raw)
     except (ValueError, RecursionError) as error:
@@ -351,14 +349,15 @@ async def find_answering(
 
     async def probe(api: Api) -> bool:
         url = api.url(api.dialect.models_path)
+        request = httpx.Request("GET", url, headers=dict(api.dialect.headers("")))
         try:
             async with asyncio.timeout(seconds):
-                response = await transport.send(url, None, api.dialect.headers(""))
+                response = await transport.handle_async_request(request)
                 try:
                     start = await read_limited(response, _ENOUGH, cut=True)
                 finally:
-                    await response.close()
-        except (aiohttp.ClientError, TimeoutError):
+                    await hang_up(response)
+        except (httpx.HTTPError, TimeoutError):
             return False
         return response.is_success and start[:1] in (b"{", b"[")
 

@@ -14,6 +14,7 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
+import httpx
 from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
@@ -54,6 +55,7 @@ from byok.upstream.http_call import (
     describing_headers,
     drain,
     feed_read,
+    hang_up,
     pass_on,
 )
 from byok.upstream.http_sender import Sender
@@ -63,7 +65,7 @@ from byok.upstream.remedies import Remedies, RequestRemedies
 from byok.upstream.retry import Patience, patience_of, rest_of_key
 from byok.upstream.spec import UpstreamSpec
 from byok.upstream.toolcalls.printed_calls import PrintedCallReader
-from byok.upstream.transport import Response, Transports
+from byok.upstream.transport import Transports, body_of
 
 # What is tried at one upstream over HTTP: a remedy, another key, to wait.
 
@@ -271,7 +273,7 @@ class HttpUpstream:
                     async for batch in reads:
                         yield batch
             finally:
-                await response.close()
+                await hang_up(response)
         except UpstreamError as error:
             error.upstream = self.name
             raise
@@ -312,7 +314,7 @@ class HttpUpstream:
 
     async def _batches(
         self,
-        response: Response,
+        response: httpx.Response,
         stage: Stage[bytes, StreamEvent],
         timeouts: Timeouts,
     ) -> AsyncGenerator[list[StreamEvent], None]:
@@ -321,9 +323,9 @@ class HttpUpstream:
         A lost connection is an error only if the answer was not complete by then.
         """
         lost: UpstreamUnreachable | None = None
-        size = 0
-        read = current_record().tap_reads(response.read)
-        with Watch(timeouts, response.abort) as watch:
+        body, size = body_of(response), 0
+        read = current_record().tap_reads(body.read)
+        with Watch(timeouts, body.abort) as watch:
             try:
                 with translate_errors(self._spec.api.base_url):
                     while data := await read():
@@ -336,8 +338,8 @@ class HttpUpstream:
                         if failure:
                             raise failure
                         if batch and isinstance(batch[-1], Finish):
-                            if not response.is_at_end:
-                                await drain(response.read)
+                            if not body.is_at_end:
+                                await drain(body.read)
                             return
             except UpstreamUnreachable as error:
                 lost = watch.failure or error

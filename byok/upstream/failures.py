@@ -1,4 +1,4 @@
-"""Errors of aiohttp, translated to byok's errors with a cause and a hint."""
+"""Errors of httpx and aiohttp, translated to byok's errors with a cause and a hint."""
 
 import errno
 import os
@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
-from yarl import URL
+import httpx
 
 from byok.core.errors import (
     ConnectFailed,
     RefusalKind,
     UpstreamError,
     UpstreamRefused,
+    UpstreamTimeout,
     UpstreamUnreachable,
 )
 from byok.core.urls import is_loopback
@@ -28,9 +29,11 @@ _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
 class translate_errors:
-    """Context manager that translates errors of aiohttp."""
+    """Context manager that translates errors of httpx and aiohttp."""
 
-    def __init__(self, url: str, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, url: str | httpx.URL, environ: Mapping[str, str] = os.environ
+    ) -> None:
         self._url = url
         self._environ = environ
 
@@ -38,8 +41,12 @@ class translate_errors:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, aiohttp.ClientError):
-            raise _unreachable(error, self._url, self._environ) from error
+        if isinstance(error, (httpx.HTTPError, aiohttp.ClientError)):
+            raise _unreachable(error, str(self._url), self._environ) from error
+        if isinstance(error, httpx.InvalidURL):
+            raise UpstreamUnreachable(
+                f"{self._url} is not a valid address.", retryable=False
+            ) from error
 
 
 def is_refused(error: BaseException) -> bool:
@@ -68,6 +75,8 @@ def _unreachable(
     causes = _causes(error)
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return _no_tls(causes, url)
+    # The aiohttp transport names every lost connection ConnectTimeout: the cause says
+    # whether there ever was one.
     for cause in causes:
         if _is_of_proxy(cause, url):
             return _no_proxy(causes)
@@ -79,15 +88,23 @@ def _unreachable(
             if url.startswith("https:"):
                 hint += " If it speaks plain HTTP, base_url must begin with http://."
             return _not_connected(why, hint, url, environ)
-    return UpstreamUnreachable("the connection to it was lost.", code="upstream_cut")
+    match error:
+        case httpx.ReadTimeout() | httpx.PoolTimeout() | httpx.WriteTimeout():
+            return UpstreamTimeout(
+                "it stopped responding in the middle of a request.",
+                hint="A higher timeout for this upstream may help.",
+            )
+        case _:
+            return UpstreamUnreachable(
+                "the connection to it was lost.", code="upstream_cut"
+            )
 
 
 def _is_of_proxy(error: BaseException, url: str) -> bool:
     """Tell whether the proxy failed; aiohttp resolves its name like any other."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return error.host != _host(url)
-    proxies = aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError
-    return isinstance(error, proxies)
+    return isinstance(error, (httpx.ProxyError, aiohttp.ClientProxyConnectionError))
 
 
 def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
@@ -167,4 +184,4 @@ def _errno(causes: Iterable[BaseException]) -> int | None:
 
 def _host(url: str) -> str:
     """Return the host name in ASCII."""
-    return URL(url).raw_host or ""
+    return httpx.URL(url).raw_host.decode("ascii")

@@ -4,19 +4,13 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from itertools import groupby
 from typing import Protocol, Self
 
 import aiohttp
+import httpx
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -37,7 +31,7 @@ from byok.core.stage import Stage
 from byok.core.urls import is_loopback
 from byok.core.wire.inflate import Inflate
 from byok.upstream.failures import is_refused, translate_errors
-from byok.upstream.transport import Response, Route, Transports
+from byok.upstream.transport import Route, Transports, body_of
 
 # Circuit breaker: an upstream that cannot be connected to is not asked for a while.
 #
@@ -297,7 +291,17 @@ async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
         return  # it stays open, or broke: the answer is whole all the same
 
 
-async def read_limited(response: Response, limit: int, *, cut: bool = False) -> bytes:
+async def hang_up(response: httpx.Response) -> None:
+    """Close a response; its connection is reused if it was read to the end."""
+    try:
+        await response.aclose()
+    except httpx.HTTPError:
+        return  # the connection broke; that is as good as closed
+
+
+async def read_limited(
+    response: httpx.Response, limit: int, *, cut: bool = False
+) -> bytes:
     """Read a whole body of at most `limit` bytes; `cut` truncates a larger one.
 
     Raises:
@@ -305,7 +309,7 @@ async def read_limited(response: Response, limit: int, *, cut: bool = False) -> 
     """
     raw = bytearray()
     inflate = Inflate(response.headers.get("content-encoding", ""))
-    while data := await response.read():
+    async for data in response.aiter_raw():
         for plain in inflate.feed(data):
             raw += plain
         if len(raw) > limit:
@@ -315,22 +319,23 @@ async def read_limited(response: Response, limit: int, *, cut: bool = False) -> 
     return bytes(raw[:limit])
 
 
-def describing_headers(response: Response) -> dict[str, str]:
+def describing_headers(response: httpx.Response) -> dict[str, str]:
     """Return the headers of a response that a client needs to read its body."""
     names = ("content-type", "content-encoding")
     return {n: response.headers[n] for n in names if n in response.headers}
 
 
 async def pass_on(
-    response: Response, name: str, url: str, timeouts: Timeouts
+    response: httpx.Response, name: str, url: str, timeouts: Timeouts
 ) -> AsyncGenerator[bytes, None]:
     """Yield the reads of a response as they come; `name` and `url` are for errors.
 
     Raises:
         UpstreamUnreachable: the connection broke, or a timeout was exceeded.
     """
-    read = current_record().tap_reads(response.read)
-    with Watch(timeouts, response.abort) as watch:
+    body = body_of(response)
+    read = current_record().tap_reads(body.read)
+    with Watch(timeouts, body.abort) as watch:
         try:
             with translate_errors(url):
                 while data := await read():
@@ -425,12 +430,12 @@ class Caller:
 
     async def call(
         self,
-        url: str,
+        url: httpx.URL,
         content: bytes | None,
-        head: Callable[[str], Mapping[str, str]],
+        head: Callable[[str], httpx.Headers],
         source: KeySource | None = None,
         timeouts: Timeouts | None = None,
-    ) -> Response:
+    ) -> httpx.Response:
         """Send a request and return the response, with any status. Close it when done.
 
         With content it is a POST, else a GET; `head` returns the headers for a key,
@@ -445,40 +450,47 @@ class Caller:
         timeouts = timeouts or self._callee.timeouts
         key = await source.get()
         response = await self._send(url, content, head(key), timeouts)
-        if response.status != 401:
+        if response.status_code != 401:
             return response
         source.forget()
         try:
             other = await source.get()
         except BaseException:
-            await response.close()
+            await hang_up(response)
             raise
         if other == key:
             return response
-        await response.close()
+        await hang_up(response)
         return await self._send(url, content, head(other), timeouts)
 
     async def _send(
         self,
-        url: str,
+        url: httpx.URL,
         content: bytes | None,
-        headers: Mapping[str, str],
+        headers: httpx.Headers,
         timeouts: Timeouts,
-    ) -> Response:
+    ) -> httpx.Response:
         callee = self._callee
         # It is closed nearly always, and every request passes then.
         gate = nullcontext() if self._breaker.is_closed else self._breaker.attempt()
         async with gate:
             try:
                 with translate_errors(url):
+                    request = httpx.Request(
+                        "GET" if content is None else "POST",
+                        url,
+                        headers=headers,
+                        # A stream spares httpx the headers that aiohttp adds anyway.
+                        stream=httpx.ByteStream(content or b""),
+                        extensions={"timeout": {"connect": timeouts.connect}},
+                    )
+                    request.read()
                     if tap := current_record().head_tap:
-                        line = f"{'GET' if content is None else 'POST'} {url}"
+                        line = f"{request.method} {url}"
                         tap.take_head(Hop.TO_UPSTREAM, _head(line, headers))
                     transport = self._transports.by(callee.route)
                     async with asyncio.timeout(timeouts.first_byte):
-                        response = await transport.send(
-                            url, content, headers, timeouts.connect
-                        )
+                        response = await transport.handle_async_request(request)
             except TimeoutError as error:
                 raise too_slow(NOT_BEGUN) from error
             except ConnectFailed as error:
@@ -488,13 +500,13 @@ class Caller:
                 raise
             self._breaker.record_success()
         if tap := current_record().head_tap:
-            line = str(response.status)
+            line = str(response.status_code)
             tap.take_head(Hop.FROM_UPSTREAM, _head(line, response.headers))
         return response
 
 
-def _head(line: str, headers: Mapping[str, str]) -> Head:
-    return Head(line, tuple((name.lower(), text) for name, text in headers.items()))
+def _head(line: str, headers: httpx.Headers) -> Head:
+    return Head(line, tuple(headers.multi_items()))
 
 
 def redirect_error(status: int) -> UpstreamRefused:

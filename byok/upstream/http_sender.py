@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from yarl import URL
+import httpx
 
 from byok import __version__
 from byok.core.bounded import BoundedMap
-from byok.core.errors import UpstreamRefused, UpstreamUnreachable
+from byok.core.errors import UpstreamRefused
 from byok.core.record import current_record
 from byok.core.wire.json_body import parse_json
 from byok.dialects.base import ErrorResponse
@@ -21,11 +21,12 @@ from byok.upstream.http_call import (
     Caller,
     KeySource,
     Timeouts,
+    hang_up,
     read_limited,
     redirect_error,
 )
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.upstream.transport import Response, Transports
+from byok.upstream.transport import Transports
 
 _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_SECONDS = 10.0  # for the text of a refusal; its status says enough
@@ -41,8 +42,8 @@ class Sender:
     ) -> None:
         self._spec = spec
         self._caller = Caller(spec.callee, transports, key)
-        self._urls = BoundedMap[str, str](_MAX_KEPT)
-        self._heads = BoundedMap[Hashable, Mapping[str, str]](_MAX_KEPT)
+        self._urls = BoundedMap[str, httpx.URL](_MAX_KEPT)
+        self._heads = BoundedMap[Hashable, httpx.Headers](_MAX_KEPT)
 
     @property
     def rest_seconds(self) -> float:
@@ -57,14 +58,14 @@ class Sender:
         content: bytes | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
         key: KeySource | None = None,
-    ) -> AsyncIterator[Response]:
+    ) -> AsyncIterator[httpx.Response]:
         """Send a request as `send` does, and yield its response until it is closed."""
         response = await self.send(api, path, content, headers, key)
         del content  # many megabytes, and the answer may take minutes
         try:
             yield response
         finally:
-            await response.close()
+            await hang_up(response)
 
     async def send(
         self,
@@ -75,11 +76,11 @@ class Sender:
         key: KeySource | None = None,
         *,
         timeouts: Timeouts | None = None,
-    ) -> Response:
+    ) -> httpx.Response:
         """Send a request, and return its response if the status is 200 to 299.
 
         With content it is a POST of JSON, else a GET. `headers`, `key` and `timeouts`
-        are those of this request alone. Close the response when done.
+        are those of this request alone. The response is to be closed by `hang_up`.
 
         Raises:
             UpstreamError: no connection, no response head in time, or another status.
@@ -93,42 +94,39 @@ class Sender:
         try:
             raise await self._refusal(api, response)
         finally:
-            await response.close()
+            await hang_up(response)
 
     def _head(
         self, api: Api, own: Mapping[str, str], key: str, *, has_content: bool
-    ) -> Mapping[str, str]:
+    ) -> httpx.Headers:
         """Return the headers of a request; equal ones are built once."""
         kind = (key, api.dialect.name, has_content, *own.items())
         if (head := self._heads.get(kind)) is None:
             dialect = api.dialect
             bare, with_key = dialect.headers(""), dialect.headers(key)
-            head = {"accept-encoding": "identity", "user-agent": f"byok/{__version__}"}
+            head = httpx.Headers(
+                {"Accept-Encoding": "identity", "User-Agent": f"byok/{__version__}"}
+            )
+            for headers in (bare, own, self._spec.headers):
+                head.update(headers)
             # The user's headers win, but for those that carry the key.
-            of_key = dict(with_key.items() - bare.items())
-            for headers in (bare, own, self._spec.headers, of_key):
-                given = {name.lower(): text for name, text in headers.items()}
-                head = {n: t for n, t in head.items() if n not in given} | given
+            head.update(dict(with_key.items() - bare.items()))
             if has_content:
-                head["content-type"] = "application/json"
+                head["Content-Type"] = "application/json"
             self._heads[kind] = head
         return head
 
-    def _url(self, api: Api, path: str) -> str:
-        """Return the URL of a path, with the user's query; it is made once."""
+    def _url(self, api: Api, path: str) -> httpx.URL:
+        """Return the parsed URL of a path; parsing is slow, so it is cached."""
         url = api.url(path)
-        if (whole := self._urls.get(url)) is None:
-            try:
-                whole = str(URL(url).update_query(self._spec.query))
-            except ValueError as error:
-                raise UpstreamUnreachable(
-                    f"{url} is not a valid address.", retryable=False
-                ) from error
-            self._urls[url] = whole
-        return whole
+        if (parsed := self._urls.get(url)) is None:
+            with translate_errors(url):
+                parsed = httpx.URL(url).copy_merge_params(self._spec.query)
+            self._urls[url] = parsed
+        return parsed
 
-    async def _refusal(self, api: Api, response: Response) -> UpstreamRefused:
-        status = response.status
+    async def _refusal(self, api: Api, response: httpx.Response) -> UpstreamRefused:
+        status = response.status_code
         if response.is_redirect:
             return redirect_error(status)
         raw, seconds = b"", min(self._spec.timeouts.idle, _ERROR_SECONDS)

@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import orjson
 from msgspec import Struct
 
@@ -36,6 +37,7 @@ from byok.dialects.known_models import (
 from byok.upstream.http_call import (
     Callee,
     Caller,
+    hang_up,
     read_limited,
     redirect_error,
 )
@@ -84,16 +86,16 @@ async def fetch_list(public: PublicList, transports: Transports, route: Route) -
         ByokError: it cannot be had, or is larger than 32 MiB.
     """
     caller = Caller(Callee(public.name, public.url, route=route), transports, _NoKey())
-    headers = {"user-agent": f"byok/{__version__}"}
-    response = await caller.call(public.url, None, lambda key: headers)
+    headers = httpx.Headers({"User-Agent": f"byok/{__version__}"})
+    response = await caller.call(httpx.URL(public.url), None, lambda key: headers)
     try:
         if response.is_redirect:
-            raise redirect_error(response.status)
+            raise redirect_error(response.status_code)
         if not response.is_success:
-            raise UpstreamRefused(f"it answered {response.status}.")
+            raise UpstreamRefused(f"it answered {response.status_code}.")
         return await read_limited(response, MOST_BYTES)
     finally:
-        await response.close()
+        await hang_up(response)
 
 
 class FetchedLists(NamedTuple):

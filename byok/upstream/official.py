@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
+import httpx
+
 from byok import __version__
 from byok.core.errors import (
     KeyMissing,
@@ -26,10 +28,11 @@ from byok.upstream.http_call import (
     Caller,
     KeySource,
     describing_headers,
+    hang_up,
     pass_on,
     redirect_error,
 )
-from byok.upstream.transport import Response, Route, Transports
+from byok.upstream.transport import Route, Transports
 
 _PASSED = (
     "Content-Type",
@@ -76,7 +79,7 @@ class OfficialService:
             ByokError: there is no token, no connection, no byte within `seconds`, or
                 the service refused. Reading raises if the connection breaks.
         """
-        url = self.base_url + path
+        url = httpx.URL(self.base_url + path)
         current_record().note_attempt(content)
         async with AsyncExitStack() as stack:
             try:
@@ -84,9 +87,9 @@ class OfficialService:
                     response = await self._caller.call(
                         url, content, lambda key: self._head(headers, key)
                     )
-                    stack.push_async_callback(response.close)
+                    stack.push_async_callback(hang_up, response)
                     _check(response)
-                    reads = pass_on(response, OFFICIAL, url, REMOTE)
+                    reads = pass_on(response, OFFICIAL, str(url), REMOTE)
                     await stack.enter_async_context(aclosing(reads))
                     first = await anext(reads, b"")
             except TimeoutError as error:
@@ -96,10 +99,10 @@ class OfficialService:
                 raise
             whole = _all(first, reads)
             yield ForwardedResponse(
-                describing_headers(response), whole, response.status
+                describing_headers(response), whole, response.status_code
             )
 
-    def _head(self, given: Mapping[str, str], key: str) -> Mapping[str, str]:
+    def _head(self, given: Mapping[str, str], key: str) -> httpx.Headers:
         """Return the headers, with those of the client that may be passed on."""
         if not key:
             raise KeyMissing(
@@ -107,14 +110,15 @@ class OfficialService:
                 hint=f"Run: byok keys set {OFFICIAL}",
             )
         passed = {name: given[name] for name in _PASSED if name in given}
-        fit = {n.lower(): text for n, text in passed.items() if self._is_fit(text)}
-        return {
-            "accept": "*/*",
-            "accept-encoding": "identity",
-            "user-agent": f"byok/{__version__}",
-            **fit,
-            "authorization": f"Bearer {key}",
-        }
+        return httpx.Headers(
+            {
+                "Accept": "*/*",
+                "Accept-Encoding": "identity",
+                "User-Agent": f"byok/{__version__}",
+                **{n: value for n, value in passed.items() if self._is_fit(value)},
+                "Authorization": f"Bearer {key}",
+            }
+        )
 
     def _is_fit(self, value: str) -> bool:
         plain = value.isascii() and value.isprintable()
@@ -126,8 +130,8 @@ def too_late() -> UpstreamTimeout:
     return UpstreamTimeout("it did not answer in time.", upstream=OFFICIAL)
 
 
-def _check(response: Response) -> None:
-    status = response.status
+def _check(response: httpx.Response) -> None:
+    status = response.status_code
     if response.is_redirect:
         raise redirect_error(status)
     if not response.is_success:

@@ -1,32 +1,23 @@
-"""The ways to the network, one for each route (proxy and certificates).
+"""HTTP transports, one for each route (proxy and certificates).
 
-aiohttp carries the requests: it needs a third of httpx's CPU per chunk. httpx is for
-the libraries that speak it, and carried by aiohttp, too. Redirects are not followed, as
-they could leak headers; proxies are not those of the environment, which would break
-loopback; cookies are not wanted.
+httpx is the interface, aiohttp the transport: it needs a third of the CPU per chunk.
+httpx's client is not used: its proxy variables would break loopback, its redirects
+could leak headers, and cookies are not wanted.
 """
 
 import errno
 import socket
 import ssl
-from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import aiohttp
+import httpx
 import truststore
 from aiohttp.abc import ResolveResult
-from aiohttp.helpers import strip_auth_from_url
+from httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
 from msgspec import Struct
-from yarl import URL
 
 from byok.core.errors import ConfigError
 from byok.core.urls import is_link_local
-
-if TYPE_CHECKING:
-    import httpx
-
-_PROXIES = ("http", "https")
 
 
 class Route(Struct, frozen=True):
@@ -36,26 +27,36 @@ class Route(Struct, frozen=True):
     ca_file: str = ""
 
 
-class Response:
-    """An answer: its status, its headers, and its body as it comes. Close it."""
+# What responses have as their request: httpx would keep the real one, with its body,
+# as long as the answer takes, and uses it only in the errors of its client.
+_WITHOUT_BODY = httpx.Request("POST", "http://upstream.invalid")
 
-    status: int
-    headers: Mapping[str, str]
 
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
-        self.status = answer.status
-        self.headers = answer.headers
+class Transports:
+    """Creates and keeps the transports. Close it when done."""
 
-    @property
-    def is_success(self) -> bool:
-        """Whether the status is 200 to 299."""
-        return 200 <= self.status < 300
+    def __init__(self) -> None:
+        self._made: dict[Route, httpx.AsyncBaseTransport] = {}
 
-    @property
-    def is_redirect(self) -> bool:
-        """Whether the status is 300 to 399."""
-        return 300 <= self.status < 400
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
+        """Return the transport of a route.
+
+        Raises:
+            ConfigError: the proxy or the CA file cannot be used.
+        """
+        if (transport := self._made.get(route)) is None:
+            transport = self._made[route] = _make(route)
+        return transport
+
+    async def close(self) -> None:
+        """Close every connection."""
+        made, self._made = self._made, {}
+        for transport in made.values():
+            await transport.aclose()
+
+
+class Body(AiohttpResponseStream):
+    """The body of a response."""
 
     async def read(self) -> bytes:
         """Return what has been received, b"" at the end; raises aiohttp's errors.
@@ -64,7 +65,7 @@ class Response:
         also where reading was never paused. Without a low-water mark it does not: what
         was paused goes on here, once the buffer is empty.
         """
-        content = self._answer.content
+        content = self._aiohttp_response.content
         content._low_water = 0
         data = await content.readany()
         if content._protocol._reading_paused:
@@ -74,7 +75,7 @@ class Response:
     @property
     def is_at_end(self) -> bool:
         """Whether the body was read completely."""
-        return self._answer.content.at_eof()
+        return self._aiohttp_response.content.at_eof()
 
     def abort(self) -> None:
         """Close the connection; a waiting read raises an error.
@@ -83,96 +84,14 @@ class Response:
         collect the traceback of every aborted read.
         """
         error = aiohttp.ClientConnectionError("Connection closed")
-        self._answer.content.set_exception(error)
-        self._answer.close()
-
-    async def close(self) -> None:
-        """Close it; its connection is reused if it was read to the end."""
-        self._answer.release()
-        try:
-            await self._answer.wait_for_close()
-        except aiohttp.ClientError:
-            return  # the connection broke; that is as good as closed
+        self._aiohttp_response.content.set_exception(error)
+        self._aiohttp_response.close()
 
 
-class Transport:
-    """Sends requests on one route."""
-
-    def __init__(self, route: Route) -> None:
-        self._route = route
-        self._context = tls_context(route.ca_file)
-        self._proxy, self._proxy_auth = _split_proxy(route.proxy)
-        self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0,
-                ttl_dns_cache=300,
-                keepalive_timeout=60,
-                ssl=self._context,
-                resolver=_Resolver(),
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            read_bufsize=2**18,
-        )
-
-    async def send(
-        self,
-        url: str,
-        content: bytes | None,
-        headers: Mapping[str, str],
-        connect_seconds: float | None = None,
-    ) -> Response:
-        """Send a POST with content, else a GET, and return the response to it.
-
-        Raises:
-            aiohttp.ClientError: there is no response.
-        """
-        answer = await self.session.request(
-            "GET" if content is None else "POST",
-            url,
-            data=content or None,
-            headers=headers,
-            allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(sock_connect=connect_seconds),
-            proxy=self._proxy,
-            proxy_auth=self._proxy_auth,
-        )
-        return Response(answer)
-
-    @cached_property
-    def for_httpx(self) -> "httpx.AsyncBaseTransport":
-        """The same way for libraries that speak httpx, which few need."""
-        import httpx
-        from httpx_aiohttp.transport import AiohttpTransport
-
-        proxy = httpx.Proxy(self._route.proxy) if self._route.proxy else None
-        return AiohttpTransport(
-            client=self.session, verify=self._context, trust_env=False, proxy=proxy
-        )
-
-
-class Transports:
-    """Creates and keeps the transports. Close it when done."""
-
-    def __init__(self) -> None:
-        self._made: dict[Route, Transport] = {}
-
-    def by(self, route: Route) -> Transport:
-        """Return the transport of a route.
-
-        Raises:
-            ConfigError: the proxy or the CA file cannot be used.
-        """
-        if (transport := self._made.get(route)) is None:
-            transport = self._made[route] = Transport(route)
-        return transport
-
-    async def close(self) -> None:
-        """Close every connection."""
-        made, self._made = self._made, {}
-        for transport in made.values():
-            await transport.session.close()
+def body_of(response: httpx.Response) -> Body:
+    """Return the body of a response from one of these transports."""
+    assert isinstance(response.stream, Body)  # noqa: S101 - see _Transport
+    return response.stream
 
 
 class _Resolver(aiohttp.ThreadedResolver):
@@ -188,17 +107,43 @@ class _Resolver(aiohttp.ThreadedResolver):
         return kept
 
 
-def _split_proxy(text: str) -> tuple[URL | None, aiohttp.BasicAuth | None]:
-    """Return the address of a proxy, and apart from it the user that it names."""
-    if not text:
-        return None, None
+class _Transport(AiohttpTransport):
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        response.request = _WITHOUT_BODY
+        if isinstance(response.stream, AiohttpResponseStream):
+            response.stream = Body(response.stream._aiohttp_response)
+        return response
+
+
+def _make(route: Route) -> httpx.AsyncBaseTransport:
+    context, proxy = tls_context(route.ca_file), _proxy(route.proxy)
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            limit=0,
+            ttl_dns_cache=300,
+            keepalive_timeout=60,
+            ssl=context,
+            resolver=_Resolver(),
+        ),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+        read_bufsize=2**18,
+    )
+    return _Transport(client=session, verify=context, trust_env=False, proxy=proxy)
+
+
+def _proxy(url: str) -> httpx.Proxy | None:
+    if not url:
+        return None
     try:
-        url = URL(text)
-    except ValueError:
-        url = URL()
-    if url.scheme not in _PROXIES or not url.host:
+        proxy = httpx.Proxy(url)
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ConfigError("The proxy must look like http://host:port.") from error
+    if not proxy.url.host:
         raise ConfigError("The proxy must look like http://host:port.")
-    return strip_auth_from_url(url)
+    return proxy
 
 
 def tls_context(ca_file: str) -> ssl.SSLContext:

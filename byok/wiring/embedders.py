@@ -145,7 +145,7 @@ def make_team_index(
         store = PostgresServer(own.url, key, tls, writes=own.write)
     else:
         route = Route("" if local else own.proxy, ca_file)
-        connect = connect_to(own.url, lambda: transports.by(route).for_httpx)
+        connect = connect_to(own.url, partial(transports.by, route))
         store = QdrantStore(connect, key)
     return TeamIndex(
         TeamPlace(own.url, own.team, own.write, own.search),

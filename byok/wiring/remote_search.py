@@ -38,7 +38,7 @@ def make_remote_search(
     )
     server = JsonServer(
         own.url,
-        lambda: transports.by(route).for_httpx,
+        partial(transports.by, route),
         token,
         scheme=own.token_scheme,
         headers=own.headers,

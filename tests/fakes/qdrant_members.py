@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,10 +79,8 @@ class Team:
                 self.url, source, None, writes=writes, seconds=PATIENCE
             )
         else:
-            usual = self._transports
-            connect = connect_to(
-                self.url, lambda: transport or usual.by(Route()).for_httpx
-            )
+            usual = partial(self._transports.by, Route())
+            connect = connect_to(self.url, lambda: transport or usual())
             server = QdrantStore(connect, source, seconds=PATIENCE)
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
         place = TeamPlace(self.url, self.name, writes, searches)

@@ -1,11 +1,10 @@
 """Upstreams in memory: one answers by a function, one lists models; canned HTTP."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple
 
-import aiohttp
+import httpx
 
 from byok.core.chat import ChatRequest
 from byok.core.errors import ByokError, ContextLengthExceeded
@@ -19,7 +18,7 @@ from byok.upstream.base import (
     Recovery,
     Upstream,
 )
-from byok.upstream.transport import Response, Route, Transport, Transports
+from byok.upstream.transport import Route, Transports
 
 Answer = list[list[StreamEvent]]
 
@@ -115,91 +114,59 @@ class Lister(NamedUpstream):
         raise NotImplementedError
 
 
-class SentRequest(NamedTuple):
-    """What was sent on a transport; content is None for a GET."""
+class CannedTransport(httpx.AsyncBaseTransport):
+    """Answers out of a function; unlike MockTransport's, the bodies are unread."""
 
-    url: str
-    content: bytes | None
-    headers: Mapping[str, str]
-
-
-class CannedResponse(Response):
-    """A response out of memory, whose body is still to be read."""
-
-    def __init__(
-        self,
-        status: int = 200,
-        content: bytes = b"",
-        headers: Mapping[str, str] = NO_HEADERS,
-    ) -> None:
-        self.status = status
-        self.headers = headers
-        self._rest = content
-
-    async def read(self) -> bytes:
-        content, self._rest = self._rest, b""
-        return content
-
-    @property
-    def is_at_end(self) -> bool:
-        return not self._rest
-
-    def abort(self) -> None:
-        self._rest = b""
-
-    async def close(self) -> None:
-        self._rest = b""
-
-
-class CannedTransport(Transport):
-    """Answers out of a function."""
-
-    def __init__(self, answer: Callable[[SentRequest], Response]) -> None:
+    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
         self._answer = answer
 
-    async def send(
-        self,
-        url: str,
-        content: bytes | None,
-        headers: Mapping[str, str],
-        connect_seconds: float | None = None,
-    ) -> Response:
-        return self._answer(SentRequest(url, content, headers))
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        made = self._answer(request)
+        body = _Unread(await made.aread())
+        return httpx.Response(made.status_code, headers=made.headers, stream=body)
+
+
+class _Unread(httpx.AsyncByteStream):
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
 
 
 class Canned(Transports):
     """Transports that answer out of a function, without a network."""
 
-    def __init__(self, answer: Callable[[SentRequest], Response]) -> None:
+    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
         super().__init__()
         self._transport = CannedTransport(answer)
 
-    def by(self, route: Route) -> Transport:
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
         del route
         return self._transport
 
 
-def listing() -> Response:
+def listing() -> httpx.Response:
     """The answer of an upstream that has one model."""
-    return CannedResponse(200, b'{"data": [{"id": "m"}]}')
+    return httpx.Response(200, stream=httpx.ByteStream(b'{"data": [{"id": "m"}]}'))
 
 
 class FakeTransports(Transports):
     """Answers the request for the models of some hosts, and notes who was asked how."""
 
-    def __init__(self, answers: dict[str, Response] | None = None) -> None:
+    def __init__(self, answers: dict[str, httpx.Response] | None = None) -> None:
         super().__init__()
-        self.requests: list[SentRequest] = []
+        self.requests: list[httpx.Request] = []
         self.routes: list[Route] = []
         self._answers = answers or {}
 
-    def by(self, route: Route) -> Transport:
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
         self.routes.append(route)
         return CannedTransport(self._answer)
 
-    def _answer(self, request: SentRequest) -> Response:
+    def _answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
-        base = request.url.removesuffix("/models").removesuffix("/api/tags")
+        base = str(request.url).removesuffix("/models").removesuffix("/api/tags")
         if base in self._answers:
             return self._answers[base]
-        raise aiohttp.ClientConnectionError("refused")
+        raise httpx.ConnectError("refused")

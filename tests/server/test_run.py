@@ -107,10 +107,8 @@ LATE = (
     "byok.features.otel.spans",
     "opentelemetry",
 )
-# Nor is what many daemons never need: the page, ignore files, other APIs, agents, a
-# second HTTP client.
+# Nor is what many daemons never need: the page, ignore files, other APIs, agents.
 LATER = (
-    "httpx._client",
     "byok.server.dashboard.api",
     "byok.features.journal.usage",
     "byok.protocols.v1.messages",

@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from byok.core.errors import ByokError, KeyMissing, UpstreamUnreachable
@@ -18,13 +19,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
-from tests.fakes.scripted import (
-    Canned,
-    CannedResponse,
-    FakeTransports,
-    Lister,
-    SentRequest,
-)
+from tests.fakes.scripted import Canned, FakeTransports, Lister
 from tests.fakes.upstream import FakeUpstream, dead_url
 
 
@@ -286,9 +281,9 @@ async def test_discover_counts_only_a_list_of_models(
 ) -> None:
     asked: list[str] = []
 
-    def answer(request: SentRequest) -> CannedResponse:
-        asked.append(request.url)
-        return CannedResponse(status, body)
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(status, content=body)
 
     names = await find_answering(Canned(answer), {"x": api("http://127.0.0.1:1/v1")})
     assert names == (["x"] if found else [])

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 
+import httpx
 import pytest
 
 from byok.core.errors import KeyMissing, UpstreamError
@@ -15,7 +16,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import HI, Asker, Key
 from tests.fakes.patience import PATIENCE
-from tests.fakes.scripted import Canned, CannedResponse, SentRequest
+from tests.fakes.scripted import Canned
 from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, refusal
 
@@ -30,7 +31,7 @@ async def test_extra_headers_and_extra_body_are_sent(
 ) -> None:
     asker = Asker(transports, fake.url, headers={"X-Team": "a"}, extra_body={"seed": 7})
     await asker.ask()
-    assert fake.headers[0]["x-team"] == "a"
+    assert httpx.Headers(fake.headers[0])["X-Team"] == "a"
     assert fake.requests[0]["seed"] == 7
 
 
@@ -219,7 +220,7 @@ async def test_cancelling_the_reader_disconnects(
 
 def canned(status: int, body: bytes) -> Canned:
     """Answer everything so; the body is still to be read, as from a socket."""
-    return Canned(lambda _: CannedResponse(status, body))
+    return Canned(lambda _: httpx.Response(status, stream=httpx.ByteStream(body)))
 
 
 @pytest.mark.parametrize(
@@ -243,8 +244,8 @@ def paged(*pages: str) -> Asker:
     """Ask for a list in the trial dialect, of which the pages are these."""
     answers = iter(pages)
 
-    def answer(request: SentRequest) -> CannedResponse:
-        return CannedResponse(content=next(answers).encode())
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=httpx.ByteStream(next(answers).encode()))
 
     asker = Asker(Canned(answer), "http://fake.test/v1")
     api = Api(TrialDialect(), "http://fake.test")

@@ -4,6 +4,7 @@ import errno
 import ssl
 
 import aiohttp
+import httpx
 import pytest
 from aiohttp.client_reqrep import ConnectionKey, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -19,8 +20,7 @@ REQUEST = RequestInfo(
 )
 
 
-def caused(cause: BaseException) -> aiohttp.ClientError:
-    error = aiohttp.ClientConnectionError("x")
+def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
     error.__cause__ = cause
     return error
 
@@ -29,13 +29,13 @@ def caused(cause: BaseException) -> aiohttp.ClientError:
     ("error", "code", "retryable"),
     [
         pytest.param(
-            aiohttp.ServerDisconnectedError(),
+            caused(httpx.ConnectTimeout("x"), aiohttp.ServerDisconnectedError()),
             "upstream_cut",
             True,
-            id="a lost connection",
+            id="the transport's name for a lost connection",
         ),
         pytest.param(
-            caused(ssl.SSLCertVerificationError("bad")),
+            caused(httpx.ConnectError("x"), ssl.SSLCertVerificationError("bad")),
             "upstream_tls",
             False,
             id="a foreign certificate",
@@ -96,7 +96,10 @@ def ssl_error(reason: str) -> ssl.SSLError:
             id="no proxy",
         ),
         pytest.param(
-            aiohttp.ClientHttpProxyError(REQUEST, (), status=407),
+            caused(
+                httpx.ProxyError("x"),
+                aiohttp.ClientHttpProxyError(REQUEST, (), status=407),
+            ),
             "the proxy refused the connection (407).",
             "network.proxy",
             id="a proxy that refuses",
@@ -124,7 +127,7 @@ def ssl_error(reason: str) -> ssl.SSLError:
 def test_each_failure_of_a_connection_is_told_apart(
     cause: Exception, sentence: str, cure: str
 ) -> None:
-    error = caused(cause)
+    error = caused(httpx.ConnectTimeout("x"), cause)
     with pytest.raises(UpstreamUnreachable) as told, translate_errors(HOST, {}):
         raise error
     assert sentence in str(told.value)
@@ -144,9 +147,9 @@ def test_each_failure_of_a_connection_is_told_apart(
 def test_a_connection_failure_mentions_an_ignored_environment_proxy(
     url: str, environ: dict[str, str], named: str
 ) -> None:
-    error = caused(no_name(KEY))
+    error = caused(httpx.ConnectTimeout("x"), no_name(KEY))
     if url == URL:
-        error = caused(connector(errno.ECONNREFUSED))
+        error = caused(httpx.ConnectTimeout("x"), connector(errno.ECONNREFUSED))
     with pytest.raises(UpstreamUnreachable) as told, translate_errors(url, environ):
         raise error
     hint = told.value.hint
@@ -157,7 +160,7 @@ def test_a_connection_failure_mentions_an_ignored_environment_proxy(
 
 def test_a_connection_failure_keeps_a_host_name_beyond_ascii() -> None:
     cause = no_name(KEY._replace(host="xn--mller-kva.test"))
-    error = caused(cause)
+    error = caused(httpx.ConnectTimeout("x"), cause)
     with (
         pytest.raises(
             UpstreamUnreachable, match=r"the name xn--mller-kva\.test has no"

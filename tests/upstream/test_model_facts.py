@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
 from byok.core.errors import ContextLengthExceeded
@@ -21,7 +22,7 @@ from byok.upstream.model_facts import (
 from byok.upstream.spec import Api, UpstreamSpec
 from tests.fakes.asker import Asker, Key
 from tests.fakes.clock import Clock
-from tests.fakes.scripted import Canned, CannedResponse, SentRequest
+from tests.fakes.scripted import Canned
 
 
 class Loaded:
@@ -34,10 +35,10 @@ class Loaded:
             Canned(self._answered), "http://fake.test/v1", quirks=quirks_of("ollama")
         ).upstream
 
-    def _answered(self, request: SentRequest) -> CannedResponse:
-        self.asked.append(request.url)
+    def _answered(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(str(request.url))
         status, text = self.answers[min(len(self.asked), len(self.answers)) - 1]
-        return CannedResponse(status, text.encode())
+        return httpx.Response(status, stream=httpx.ByteStream(text.encode()))
 
 
 PS = '{"models": [{"model": "a:latest", "context_length": 4096}]}'
@@ -88,7 +89,7 @@ def known_models(
     *sources: Lookup, clock: Clock | None = None, quirks: str = "openai"
 ) -> KnownModels:
     api = Api(OpenAIChat(quirks_of(quirks)), "http://fake.test/v1")
-    transports = Canned(lambda request: CannedResponse(404))
+    transports = Canned(lambda request: httpx.Response(404))
     sender = Sender(UpstreamSpec("fake", (api,)), transports, Key())
     return KnownModels(sender, api, sources, clock=clock or Clock(0.0))
 

@@ -11,17 +11,15 @@ from aiohttp import client_reqrep, web
 from aiohttp.test_utils import RawTestServer
 
 from byok.core.errors import ConfigError
-from byok.upstream.transport import Route, Transports
+from byok.upstream.transport import Route, Transports, body_of
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
 
 
-async def status_of(
-    transports: Transports, url: str, content: bytes | None = None
-) -> int:
-    response = await transports.by(Route()).send(url, content, {})
-    while await response.read():
-        pass
-    return response.status
+async def get(transports: Transports, route: Route, url: str) -> httpx.Response:
+    request = httpx.Request("GET", url)
+    response = await transports.by(route).handle_async_request(request)
+    await response.aread()
+    return response
 
 
 @pytest.mark.parametrize(
@@ -48,7 +46,8 @@ async def test_proxies_of_the_environment_are_ignored(
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, dead_url())
-    assert await status_of(transports, f"{fake.url}/models") == 200
+    response = await get(transports, Route(), f"{fake.url}/models")
+    assert response.status_code == 200
 
 
 @pytest.mark.case("B62")
@@ -57,8 +56,11 @@ async def test_a_redirect_is_not_followed_and_a_cookie_not_kept(
 ) -> None:
     headers = {"Location": f"{fake.url}/models", "Set-Cookie": "a=b; Path=/"}
     fake.play(Script([b"x"], status=302, headers=headers))
+    request = httpx.Request("POST", f"{fake.url}/chat/completions", json={})
     for _ in range(2):
-        assert await status_of(transports, f"{fake.url}/chat/completions", b"{}") == 302
+        response = await transports.by(Route()).handle_async_request(request)
+        await response.aread()
+        assert response.status_code == 302
     assert "Cookie" not in fake.headers[1]
     assert fake.list_headers == []
 
@@ -70,18 +72,19 @@ async def test_an_aborted_body_leaves_nothing_in_the_library(
     before = shared.__traceback__
     for _ in range(3):
         fake.play(Script([b"first"], end="hang"))
-        url = f"{fake.url}/chat/completions"
-        response = await transports.by(Route()).send(url, b"{}", {})
-        await response.read()
-        response.abort()
+        request = httpx.Request("POST", f"{fake.url}/chat/completions", json={})
+        response = await transports.by(Route()).handle_async_request(request)
+        body = body_of(response)
+        await body.read()
+        body.abort()
         with pytest.raises(aiohttp.ClientConnectionError):
-            await response.read()
+            await body.read()
     assert shared.__traceback__ is before
 
 
-@pytest.mark.parametrize("by_httpx", [True, False])
+@pytest.mark.parametrize("is_whole", [True, False])
 async def test_a_slow_reader_gets_all_that_was_held_back(
-    by_httpx: bool, transports: Transports
+    is_whole: bool, transports: Transports
 ) -> None:
     """More bytes than the library holds, in more HTTP chunks than it counts."""
     sent = [bytes([n % 256]) * 700 for n in range(8000)]
@@ -95,20 +98,17 @@ async def test_a_slow_reader_gets_all_that_was_held_back(
         return response
 
     async with RawTestServer(answer) as server:
-        url, transport = str(server.make_url("/")), transports.by(Route())
-        got = bytearray()
-        if by_httpx:
-            request = httpx.Request("GET", url)
-            given = await transport.for_httpx.handle_async_request(request)
-            await asyncio.sleep(0.1)
-            got += await given.aread()
+        request = httpx.Request("GET", str(server.make_url("/")))
+        response = await transports.by(Route()).handle_async_request(request)
+        body, got = body_of(response), bytearray()
+        await asyncio.sleep(0.1)
+        if is_whole:
+            got += await response.aread()
         else:
-            response = await transport.send(url, None, {})
-            await asyncio.sleep(0.1)
-            while data := await response.read():
+            while data := await body.read():
                 got += data
                 await asyncio.sleep(0)
-            assert response.is_at_end
+            assert body.is_at_end
     assert bytes(got) == b"".join(sent)
 
 
@@ -119,5 +119,5 @@ async def test_a_host_name_of_a_link_local_address_is_refused(
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", found)
-    with pytest.raises(aiohttp.ClientConnectorError, match="link-local"):
-        await status_of(transports, "http://metadata.example/models")
+    with pytest.raises(httpx.HTTPError, match="link-local"):
+        await get(transports, Route(), "http://metadata.example/models")

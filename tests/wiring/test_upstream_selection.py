@@ -1,7 +1,7 @@
 """Which upstreams there are, in which order, and for whom keys are looked for."""
 
+import httpx
 import pytest
-from yarl import URL
 
 from byok.core.platform.paths import Paths, find_paths
 from byok.dialects.presets import PRESETS
@@ -15,7 +15,7 @@ from byok.wiring.upstreams import (
     values_to_hide,
 )
 from tests.fakes.ring import FakeRing, store_of
-from tests.fakes.scripted import CannedResponse, FakeTransports, listing
+from tests.fakes.scripted import FakeTransports, listing
 
 BOX = {"base_url": "https://box.example/v1"}
 
@@ -80,22 +80,22 @@ async def test_upstream_selection_takes_the_first_local_server_that_answers() ->
     )
     assert list(choice.upstreams) == ["lmstudio"]
     assert choice.reason == f"it answers at {PRESETS['lmstudio'].base_url}"
-    asked = {URL(request.url).host for request in transports.requests}
+    asked = {str(request.url.host) for request in transports.requests}
     assert asked == {"127.0.0.1"}, "nobody beyond this machine is asked"
 
 
 @pytest.mark.parametrize(
     "response",
     [
-        CannedResponse(404, b"{}"),
-        CannedResponse(200, b"<html>"),
-        CannedResponse(302, headers={"Location": "http://127.0.0.1:9/"}),
-        CannedResponse(200),
+        httpx.Response(404, content=b"{}"),
+        httpx.Response(200, content=b"<html>"),
+        httpx.Response(302, headers={"Location": "http://127.0.0.1:9/"}),
+        httpx.Response(200, content=b""),
     ],
     ids=["404", "a web page", "redirect", "empty"],
 )
 async def test_another_program_on_a_usual_port_is_no_upstream(
-    response: CannedResponse,
+    response: httpx.Response,
 ) -> None:
     transports = FakeTransports({PRESETS["ollama"].base_url: response})
     choice = await select_upstreams(Settings(), "", transports, keys())

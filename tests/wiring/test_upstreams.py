@@ -153,7 +153,7 @@ async def test_an_upstream_is_asked_by_its_route(
     assert known_models
     assert known_models.facts("m") == ModelFacts("m")
     assert transports.routes == [Route()]
-    assert transports.requests[0].headers["authorization"] == "Bearer some-key"
+    assert transports.requests[0].headers["Authorization"] == "Bearer some-key"
     assert "num_ctx has no effect" in caplog.text
 
 
@@ -179,5 +179,5 @@ async def test_upstream_official_service_is_requested_by_its_route(
             pass
     assert transports.routes == [Route(*route)]
     [request] = transports.requests
-    assert request.url == f"{base_url}/chat"
-    assert request.headers["authorization"] == "Bearer some-token"
+    assert str(request.url) == f"{base_url}/chat"
+    assert request.headers["Authorization"] == "Bearer some-token"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from yarl import URL
+import httpx
 
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
@@ -69,7 +69,7 @@ def _check_use(settings: Settings) -> None:
         if section.type != "demo":
             spec = make_spec(name, section, settings)
             url = spec.api.url(spec.api.dialect.models_path)
-            URL(url).update_query(spec.query)
+            httpx.Request("GET", url, headers=dict(spec.headers))
 
 
 @contextmanager

@@ -5,16 +5,16 @@ path whose body was about as long; others are answered with 404.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 import aiohttp
-from multidict import CIMultiDict
+import httpx
 
 from byok.core.errors import UpstreamUnreachable
 from byok.core.record import Hop
 from byok.features.capture.capture import Capture
-from byok.upstream.transport import Response, Route, Transport, Transports
+from byok.upstream.transport import Body, Route, Transports
 
 _DROPPED = ("content-encoding", "content-length", "transfer-encoding")
 
@@ -37,7 +37,7 @@ class PlaybackTransports(Transports):
         super().__init__()
         self._transport = _Player([_read_attempt(capture, n) for n in capture.attempts])
 
-    def by(self, route: Route) -> Transport:
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
         """Return the one that plays, whatever the route."""
         del route
         return self._transport
@@ -69,42 +69,26 @@ def _path(url: str) -> str:
     return "/" + rest.partition("/")[2]
 
 
-class _Player(Transport):
+class _Player(httpx.AsyncBaseTransport):
     def __init__(self, answers: Sequence[RecordedAnswer]) -> None:
         self._answers = list(answers)
 
-    async def send(
-        self,
-        url: str,
-        content: bytes | None,
-        headers: Mapping[str, str],
-        connect_seconds: float | None = None,
-    ) -> Response:
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer as it was recorded; each answer is given once."""
-        fits = [one for one in self._answers if one.path == _path(url)]
-        if content is None or not fits:
-            return _PlayedResponse(404, (b"{}",))
-        length = len(content)
+        path, length = request.url.path, len(request.content)
+        fits = [one for one in self._answers if one.path == path]
+        if request.method != "POST" or not fits:
+            return httpx.Response(404, stream=_PlayedBody((b"{}",)))
         chosen = min(fits, key=lambda one: abs(one.length - length))
         self._answers.remove(chosen)
         if not chosen.status:
-            raise aiohttp.ClientConnectionError("there was no answer")
-        return _PlayedResponse(
-            chosen.status, chosen.reads, chosen.headers, is_broken=chosen.is_broken
-        )
+            raise httpx.ConnectError("there was no answer", request=request)
+        body = _PlayedBody(chosen.reads, is_broken=chosen.is_broken)
+        return httpx.Response(chosen.status, headers=list(chosen.headers), stream=body)
 
 
-class _PlayedResponse(Response):
-    def __init__(
-        self,
-        status: int,
-        reads: Sequence[bytes],
-        headers: Sequence[tuple[str, str]] = (),
-        *,
-        is_broken: bool = False,
-    ) -> None:
-        self.status = status
-        self.headers = CIMultiDict(headers)
+class _PlayedBody(Body):
+    def __init__(self, reads: Sequence[bytes], *, is_broken: bool = False) -> None:
         self._reads = list(reads)
         self._is_broken = is_broken
 
@@ -115,6 +99,10 @@ class _PlayedResponse(Response):
             raise aiohttp.ClientConnectionError("Connection lost")
         return self._reads.pop(0) if self._reads else b""
 
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while data := await self.read():
+            yield data
+
     @property
     def is_at_end(self) -> bool:
         """Whether the body was read completely."""
@@ -124,6 +112,6 @@ class _PlayedResponse(Response):
         """Give nothing more."""
         self._reads.clear()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Give nothing more."""
         self._reads.clear()

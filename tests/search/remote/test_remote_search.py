@@ -67,7 +67,7 @@ async def asking(
     clock: Any = time.monotonic,
 ) -> AsyncIterator[Asker]:
     transports = Transports()
-    http = JsonServer(server.url, lambda: transports.by(Route()).for_httpx, Token())
+    http = JsonServer(server.url, lambda: transports.by(Route()), Token())
     if enabled:
         Consent(folder / "search.json").give(HOST, "")
     remote = RemoteSearch(

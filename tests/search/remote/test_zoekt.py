@@ -29,7 +29,7 @@ def zoekt(
     server: ZoektServer, transports: Transports, token: Token | None = None, **own: Any
 ) -> SearchServer:
     http = JsonServer(
-        server.url, lambda: transports.by(Route()).for_httpx, token or Token(), **own
+        server.url, lambda: transports.by(Route()), token or Token(), **own
     )
     return partial(search_zoekt, http)
 

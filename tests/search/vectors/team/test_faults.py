@@ -16,6 +16,7 @@ from byok.search.vectors.team.team_index import TeamIndex
 from tests.fakes.asker import Key
 from tests.fakes.qdrant_members import SALT, SPACE, Team, embed, key
 from tests.fakes.qdrant_server import Fault, QdrantServer, answer, cut
+from tests.fakes.scripted import CannedTransport
 from tests.fakes.values import OBJECTS, VALUES
 
 TEXTS = [f"text {number}" for number in range(5)]
@@ -247,13 +248,6 @@ POINTS = st.lists(
     ),
     max_size=3,
 )
-
-
-def unread(body: str) -> httpx.Response:
-    """An answer as from a socket: its body is still to be read."""
-    return httpx.Response(200, stream=httpx.ByteStream(body.encode()))
-
-
 ANSWERS = VALUES | POINTS | st.fixed_dictionaries({"points": POINTS | VALUES})
 
 
@@ -269,18 +263,18 @@ def test_no_answer_at_all_is_more_than_a_note(
 
     async def ask() -> None:
         team = Team("http://127.0.0.1:1")
-        good = True
+        good, canned = True, httpx.Response(200, content=body.encode())
         probe = {"id": to_uuid(PROBE), "vector": embed("probe")[0].tolist()}
         check = {"check": TeamNames(SALT).check}
 
         def reply(request: httpx.Request) -> httpx.Response:
             if not good:
-                return unread(body)
+                return canned
             exists = request.url.path.endswith("exists")
             value = {"exists": True} if exists else [{**probe, "payload": check}]
-            return unread(json.dumps({"result": value, "status": "ok"}))
+            return httpx.Response(200, json={"result": value, "status": "ok"})
 
-        member = team.member(writes=writes, transport=httpx.MockTransport(reply))
+        member = team.member(writes=writes, transport=CannedTransport(reply))
         for _ in range(2):
             await member.fetch(KEYS)
             await member.nearest(embed("q"), repositories=HERE, keys=KEYS, limit=5)

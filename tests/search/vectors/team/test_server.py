@@ -75,9 +75,7 @@ async def test_an_answer_that_drips_is_given_up(server: QdrantServer) -> None:
 
     server.fault = drip
     transports = Transports()
-    team = TeamServer(
-        connect_to(server.url, lambda: transports.by(Route()).for_httpx), Key()
-    )
+    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
     with pytest.raises(UpstreamTimeout):
         await team.ask(look, seconds=0.1)
     await team.close()
