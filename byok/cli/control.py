@@ -19,7 +19,7 @@ from byok.cli.daemon_client import (
     ask_daemon,
     ask_instance,
     find_daemon,
-    refuse_if_silent,
+    find_or_refuse,
 )
 from byok.cli.terminal import say, show_progress, tell
 from byok.core.daemon.instance import Instance, find_instance, is_held
@@ -111,9 +111,8 @@ def reload() -> None:
 
 def _request_stop(paths: Paths, *, again: bool) -> Instance | None:
     """Ask this user's daemon to stop, if it passes the challenge."""
-    daemon = find_daemon(paths)
+    daemon = find_or_refuse(paths)
     if daemon is None:
-        refuse_if_silent(paths)
         return None
     body = {"instance": daemon.instance, "again": again}
     asyncio.run(ask_instance(daemon, paths, Service.STOP, body))
@@ -149,11 +148,7 @@ def find_or_start(paths: Paths) -> Instance | None:
     Raises:
         NotReady: a process holds the daemon's lock but fails the challenge.
     """
-    daemon = find_daemon(paths)
-    if daemon is not None:
-        return daemon
-    refuse_if_silent(paths)
-    return start_service(paths)
+    return find_or_refuse(paths) or start_service(paths)
 
 
 def require_daemon(paths: Paths, *, start: bool = False) -> Instance:
@@ -234,7 +229,7 @@ def start_service(paths: Paths) -> Instance | None:
         service = find_service(paths)
         if not service.is_installed():
             return None
-        service.start()
+        service.control("start")
         return wait_for_daemon(paths)
     except ByokError as error:
         tell(f"byok's service did not start: {error.sentence}")

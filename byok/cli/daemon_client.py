@@ -155,9 +155,8 @@ def ask_daemon(service: str, body: Json | None = None) -> Json | None:
         ByokError: a daemon runs and does not answer, or its own error.
     """
     paths = find_paths()
-    daemon = find_daemon(paths)
+    daemon = find_or_refuse(paths)
     if daemon is None:
-        refuse_if_silent(paths)
         return None
     return asyncio.run(ask_instance(daemon, paths, service, body or {}))
 
@@ -174,18 +173,20 @@ async def ask_instance(
         return await door.answer(service, body)
 
 
-def refuse_if_silent(paths: Paths) -> None:
-    """Do nothing if no daemon runs.
+def find_or_refuse(paths: Paths) -> Instance | None:
+    """Return the daemon; None if none runs.
 
     Raises:
         NotReady: a process holds the daemon's lock but fails the challenge.
     """
-    if is_held(paths):
+    daemon = find_daemon(paths)
+    if daemon is None and is_held(paths):
         raise NotReady(
             "byok is starting, or hangs: the daemon does not answer.",
             hint=f"Try again. If it stays so, end the process whose pid is in "
             f"{paths.daemon}.",
         )
+    return daemon
 
 
 # Answer index requests: by the running daemon, else in this process.

@@ -12,8 +12,8 @@ from msgspec import structs
 
 from byok.cli.command_context import load
 from byok.cli.connect import offer_connection
-from byok.cli.control import END_IT, find_service, start_in_background, start_service
-from byok.cli.daemon_client import ask_daemon, find_daemon, refuse_if_silent
+from byok.cli.control import END_IT, find_or_start, find_service, start_in_background
+from byok.cli.daemon_client import ask_daemon, find_daemon
 from byok.cli.init_survey import (
     DEFAULT,
     Candidate,
@@ -362,10 +362,7 @@ def run_daemon(
     Raises:
         ByokError: it does not start, or refuses the settings.
     """
-    daemon = find_daemon(paths)
-    if daemon is None:
-        refuse_if_silent(paths)
-    if daemon := daemon or start_service(paths):
+    if daemon := find_or_start(paths):
         _apply_settings(upstream)
         return daemon
     if asker.is_person and can_install(paths) and asker.confirm(_SERVICE):

@@ -90,7 +90,7 @@ def uninstall() -> None:
 def start() -> None:
     """Start the installed service."""
     service = find_service(find_paths())
-    service.start()
+    service.control("start")
     daemon = wait_for_daemon(service.paths)
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")
 
@@ -104,7 +104,7 @@ def stop() -> None:
     service = find_service(find_paths())
     _check_manager(service)
     _end_before_kill(service)
-    service.stop()
+    service.control("stop")
     say("byok's service has ended. Start it: byok service start")
 
 
@@ -115,7 +115,7 @@ def restart() -> None:
     _check_manager(service)
     before = find_daemon(service.paths, 0)
     _end_before_kill(service)
-    service.restart()
+    service.control("restart")
     other = before.instance if before else ""
     daemon = wait_for_daemon(service.paths, other_than=other)
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")

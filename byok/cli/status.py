@@ -9,7 +9,7 @@ from msgspec import to_builtins
 
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
-from byok.cli.daemon_client import find_daemon, refuse_if_silent, talking
+from byok.cli.daemon_client import find_or_refuse, talking
 from byok.cli.index import show_index, show_remote
 from byok.cli.log import show_entries, tell_damage, write_entry
 from byok.cli.terminal import say, say_json
@@ -29,9 +29,7 @@ def status(json: JsonOption = False) -> None:
     The exit code is 0 if it is running and 3 if not.
     """
     paths = find_paths()
-    daemon = find_daemon(paths)
-    if daemon is None:
-        refuse_if_silent(paths)
+    daemon = find_or_refuse(paths)
     answer: dict[str, Any] = {"running": daemon is not None}
     if daemon is not None:
         facts = to_builtins(daemon)

@@ -9,7 +9,7 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -201,11 +201,6 @@ def run(command: Command) -> CommandResult:
             hint="If byok itself is why: byok config check, byok service logs",
         )
     return result
-
-
-def run_all(commands: Iterable[Command], run: Run) -> list[CommandResult]:
-    """Run commands in order, up to one that fails and may not."""
-    return [run(command) for command in commands]
 
 
 def _run_once(command: Command) -> CommandResult:

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.clients.service.base import (
+    Command,
+    CommandResult,
     Launch,
     Run,
     ServiceFile,
@@ -21,7 +23,6 @@ from byok.clients.service.base import (
     find_mark,
     mark_of,
     run,
-    run_all,
 )
 from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.errors import CannotStart, ConfigError, NotReady
@@ -226,14 +227,16 @@ class UserService(Struct, frozen=True):
 
     def is_installed(self) -> bool:
         """Tell whether a service starts a daemon of these paths."""
-        mark = mark_of(self.paths.state_dir)
-        marks = [read_mark(path) for path in self.system.paths]  # all are looked at
-        return set(marks) == {mark}
+        return self._marks == {mark_of(self.paths.state_dir)}
 
     def is_for_others(self) -> bool:
         """Tell whether byok installed a service that uses other folders."""
-        marks = {read_mark(path) for path in self.system.paths}
-        return bool(marks - {"", mark_of(self.paths.state_dir)})
+        return bool(self._marks - {"", mark_of(self.paths.state_dir)})
+
+    @property
+    def _marks(self) -> set[str]:
+        """The marks of all its files; "" of those that are not there."""
+        return {read_mark(path) for path in self.system.paths}
 
     def check_owner(self) -> None:
         """Refuse to touch a service that uses other folders.
@@ -280,7 +283,7 @@ class UserService(Struct, frozen=True):
         for folder in launch.folders:
             make_private(folder)
         write_files(files)
-        run_all(self.system.install, self.run)
+        self._run_all(self.system.install)
 
     def uninstall(self) -> list[str]:
         """Stop the service and remove its files; return their names.
@@ -288,60 +291,43 @@ class UserService(Struct, frozen=True):
         Raises:
             ConfigError: the service uses other folders; nothing is removed.
         """
-        if not any([read_mark(path) for path in self.system.paths]):
+        if not any(self._marks):
             return []
         self.check_owner()
-        run_all(self.system.remove, self.run)
+        self._run_all(self.system.remove)
         gone = remove_files(self.system.paths)
-        run_all(self.system.forget, self.run)
+        self._run_all(self.system.forget)
         return [str(path) for path in gone]
 
-    def start(self) -> None:
-        """Start the service; nothing happens if it runs.
+    def control(self, verb: Literal["start", "stop", "restart"]) -> None:
+        """Start the service, stop it until the next login or start, or both.
 
         Raises:
             NotReady: it is not installed.
         """
-        self._check_installed()
-        run_all(self.system.start, self.run)
-
-    def stop(self) -> None:
-        """Stop the service until the next login or `start`.
-
-        Raises:
-            NotReady: it is not installed.
-        """
-        self._check_installed()
-        run_all(self.system.stop, self.run)
-
-    def restart(self) -> None:
-        """Stop the service and start it.
-
-        Raises:
-            NotReady: it is not installed.
-        """
-        self._check_installed()
-        run_all(self.system.restart, self.run)
+        if not self.is_installed():
+            raise NotReady(
+                "byok is not installed as a service.",
+                code=_CODE,
+                hint="Run: byok service install",
+            )
+        self._run_all(getattr(self.system, verb))
 
     def state(self) -> ServiceState:
         """Ask the system for the state of the service."""
-        return self.system.read_state(run_all(self.system.query, self.run))
+        return self.system.read_state(self._run_all(self.system.query))
+
+    def _run_all(self, commands: Iterable[Command]) -> list[CommandResult]:
+        """Run commands in order, up to one that fails and may not."""
+        return [self.run(command) for command in commands]
 
     def _check_name(self) -> None:
         taken = self.system.taken
-        if taken is None or any([read_mark(path) for path in self.system.paths]):
+        if taken is None or any(self._marks):
             return
         if self.run(replace(taken, may_fail=True)).exit_code == 0:
             raise ConfigError(
                 f"{self.system.title} has another service with the name byok; it was "
                 "not changed.",
                 hint="Remove or rename it, then try again.",
-            )
-
-    def _check_installed(self) -> None:
-        if not self.is_installed():
-            raise NotReady(
-                "byok is not installed as a service.",
-                code=_CODE,
-                hint="Run: byok service install",
             )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.clients.service.base import Command, fill, find_mark, run, run_all
+from byok.clients.service.base import Command, fill, find_mark, run
 from byok.core.errors import CannotStart, ConfigError
 from tests.fakes.launches import make_launch
 
@@ -89,12 +89,3 @@ def test_command_is_tried_again(program: Path) -> None:
     )
     assert run(Command(("systemctl",), tries=3)).exit_code == 0
     assert counter.read_text() == "xx"
-
-
-def test_commands_end_with_the_one_that_fails(program: Path) -> None:
-    write(program, "import sys; print(sys.argv[1]); sys.exit(sys.argv[1] == 'bad')")
-    names = ("one", "bad", "two")
-    with pytest.raises(CannotStart, match="systemctl bad"):
-        run_all([Command(("systemctl", name)) for name in names], run)
-    done = run_all([Command(("systemctl", name)) for name in ("one", "two")], run)
-    assert [result.out for result in done] == ["one\n", "two\n"]

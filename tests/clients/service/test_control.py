@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -62,8 +63,8 @@ def test_unit_of_somebody_else_is_not_touched_and_nothing_is_run(
     acts: tuple[Callable[[], object], ...] = (
         lambda: install(service, launch),
         service.uninstall,
-        service.start,
-        service.stop,
+        lambda: service.control("start"),
+        lambda: service.control("stop"),
     )
     for act in acts:
         with pytest.raises(ConfigError, match="was not written by byok"):
@@ -82,7 +83,7 @@ def test_service_of_another_home_is_not_this_one(
     assert not other.is_installed()
     assert other.is_for_others()
     with pytest.raises(NotReady, match="not installed"):
-        other.start()
+        other.control("start")
     with pytest.raises(ConfigError, match="with other folders"):
         other.uninstall()
     assert run.commands == []
@@ -90,14 +91,16 @@ def test_service_of_another_home_is_not_this_one(
 
 
 @pytest.mark.parametrize("verb", ["start", "restart"])
-def test_what_is_not_installed_is_not_controlled(verb: str, tmp_path: Path) -> None:
+def test_what_is_not_installed_is_not_controlled(
+    verb: Literal["start", "restart"], tmp_path: Path
+) -> None:
     service, run, launch = make_service(tmp_path)
     with pytest.raises(NotReady) as caught:
-        getattr(service, verb)()
+        service.control(verb)
     assert "byok service install" in caught.value.hint
     assert run.commands == []
     install(service, launch)
-    getattr(service, verb)()
+    service.control(verb)
     assert f"systemctl --user {verb.replace('re', '')}" in run.commands[-1]
 
 
