@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
+from byok.core.late import late_function
 from byok.core.platform.paths import find_paths
 
 VARIABLE = "_BYOK_COMPLETE"
@@ -129,25 +130,18 @@ def complete_setting(begun: str) -> list[str]:
     return _begin_with(begun, names)
 
 
-def complete_code(begun: str) -> list[str]:
-    """Offer the codes of errors."""
-    from byok.core.error_table import error_rows
+def _offer(source: str) -> Callable[[str], list[str]]:
+    """Return what offers the names that a function gives, which is imported then."""
 
-    return _begin_with(begun, error_rows())
+    def complete(begun: str) -> list[str]:
+        return _begin_with(begun, sorted(late_function(source)()))
 
-
-def complete_prompt(begun: str) -> list[str]:
-    """Offer the prompts and their variants."""
-    from byok.core.prompts.prompt_set import shipped_texts
-
-    return _begin_with(begun, sorted(shipped_texts()))
+    return complete
 
 
-def complete_extra(begun: str) -> list[str]:
-    """Offer byok's optional parts."""
-    from byok.core.platform.installation import list_extras
-
-    return _begin_with(begun, list_extras())
+complete_code = _offer("byok.core.error_table:error_rows")
+complete_prompt = _offer("byok.core.prompts.prompt_set:shipped_texts")
+complete_extra = _offer("byok.core.platform.installation:list_extras")
 
 
 def _begin_with(begun: str, names: Iterable[str]) -> list[str]:

@@ -35,7 +35,7 @@ from byok.clients.settings_file import is_open_to_others
 from byok.core.daemon.token import read_token
 from byok.core.errors import ConfigError, DaemonGone
 from byok.core.escapes import shell_word
-from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 
@@ -119,10 +119,9 @@ def connect(
             f"byok knows no file of MCP servers of {client.facts.name}.",
             hint="docs/search.md tells what to enter by hand.",
         )
-    wanted = client.facts.names_model and not mcp
     words = ["byok", "connect", client.value, *(["--mcp"] if mcp else [])]
     try:
-        address = _find_address(find_paths(), client, model, start=start, wanted=wanted)
+        address = _find_address(client, model, start=start, mcp=mcp)
     except DaemonGone as error:
         again = shlex.join([*words, *(["--write"] if write else []), "--start"])
         raise error.with_hint(
@@ -156,9 +155,8 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
     Raises:
         ByokError: there is no daemon, or the settings cannot be changed.
     """
-    wanted = client.facts.names_model
-    address = _find_address(find_paths(), client, "", start=False, wanted=wanted)
-    found = find_location(client, find_machine(), "")
+    address = _find_address(client)
+    found = find_location(client, find_machine())
     command = f"byok connect {client.value} --write"
     is_done = _write(client, address, found, Answer(False, False, command, asker))
     if is_done:
@@ -167,15 +165,16 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
 
 
 def _find_address(
-    paths: Paths, client: ClientKind, model: str, *, start: bool, wanted: bool
+    client: ClientKind, model: str = "", *, start: bool = False, mcp: bool = False
 ) -> DaemonAddress:
-    """Return where the daemon answers, the token that it takes, and a `wanted` model.
+    """Return where the daemon answers, the token that it takes, and its model.
 
     Raises:
         ByokError: no daemon has proved itself; the token is for nobody else.
     """
+    paths = find_paths()
     daemon = require_daemon(paths, start=start)
-    if wanted and not model:
+    if client.facts.names_model and not (model or mcp):
         model = _find_model()
     url = f"http://127.0.0.1:{daemon.port}"
     return DaemonAddress(url, read_token(paths.token), paths.token, model)

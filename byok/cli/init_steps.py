@@ -82,7 +82,7 @@ from byok.dialects.presets import (
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reading import LogFilter, StoredEntry, highest_number
 from byok.features.journal.settings import JournalSettings
-from byok.settings import Settings, UpstreamSettings, check_settings, upstream_named
+from byok.settings import Settings, check_settings, upstream_named
 from byok.settings.keys import KeyLadder, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
@@ -326,9 +326,9 @@ def write_settings(
         typer.Exit: the user does not want it.
     """
     file = read_own_settings(paths.config, Path.home())
-    plan = plan_settings(file.raw, candidate.name, candidate.section, chosen)
+    plan = plan_settings(file.raw, candidate, chosen)
     others = [row for row in chosen if row.purpose != Purpose.NEXT_EDIT]
-    without = plan_settings(file.raw, candidate.name, candidate.section, others)
+    without = plan_settings(file.raw, candidate, others)
     is_asked = plan.after != without.after and not is_loopback(candidate.address)
     if is_asked and not (asker.is_person and asker.confirm(_NEXT_EDITS, default=False)):
         plan = without
@@ -505,10 +505,7 @@ class SettingsPlan(NamedTuple):
 
 
 def plan_settings(
-    before: bytes | None,
-    name: str,
-    section: UpstreamSettings,
-    models: Iterable[ChosenModel],
+    before: bytes | None, candidate: Candidate, models: Iterable[ChosenModel]
 ) -> SettingsPlan:
     """Plan to use an upstream and models of it; what the file says already stays.
 
@@ -519,7 +516,7 @@ def plan_settings(
         decoded = decode_text(before or b"")
         text = decoded.text
         given = tomllib.loads(text)
-        wanted, kept = _split(given, name, _upstream_settings(name, section), models)
+        wanted, kept = _split(given, candidate, models)
         if not wanted:
             return SettingsPlan(before, before or b"", kept)
         new, editor = text or _HEAD, TextEditor(toml_text)
@@ -534,25 +531,18 @@ def plan_settings(
     return SettingsPlan(before, encode_text(decoded._replace(text=new)), kept)
 
 
-def _upstream_settings(name: str, section: UpstreamSettings) -> list[Setting]:
-    path = ("upstreams", name)
-    rows = []
-    if section.type != OPENAI_COMPATIBLE:
-        rows.append(Setting((*path, "type"), section.type))
-    if section.base_url:
-        rows.append(Setting((*path, "base_url"), section.base_url))
-    return rows
-
-
 def _split(
-    given: Mapping[str, Any],
-    name: str,
-    upstream: list[Setting],
-    models: Iterable[ChosenModel],
+    given: Mapping[str, Any], candidate: Candidate, models: Iterable[ChosenModel]
 ) -> tuple[list[Setting], tuple[SettingPath, ...]]:
     """Return what is to be added, and what the file says otherwise."""
     wanted, kept = list[Setting](), list[SettingPath]()
-    if find_value(given, ("upstreams", name)) is MISSING:
+    name, section = candidate.name, candidate.section
+    here, upstream = ("upstreams", name), list[Setting]()
+    if section.type != OPENAI_COMPATIBLE:
+        upstream.append(Setting((*here, "type"), section.type))
+    if section.base_url:
+        upstream.append(Setting((*here, "base_url"), section.base_url))
+    if find_value(given, here) is MISSING:
         wanted += upstream
     else:
         kept += [row.path for row in upstream if _differs(given, row)]

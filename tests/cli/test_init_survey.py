@@ -225,7 +225,7 @@ temperature   =    0.5
 
 
 def plan(before: bytes | None, name: str = "ollama") -> SettingsPlan:
-    return plan_settings(before, name, OLLAMA, MODELS)
+    return plan_settings(before, make_candidate(name, OLLAMA, FoundBy.SERVER), MODELS)
 
 
 def removed_lines(plan: SettingsPlan) -> list[bytes]:
@@ -300,7 +300,8 @@ def test_models_do_not_join_a_default_of_another_upstream() -> None:
 
 @pytest.mark.parametrize("model", ['a"b', "a\\b", "[x] port", 'x"""y'])
 def test_a_hostile_name_of_a_model_stays_a_value(model: str) -> None:
-    made = plan_settings(None, "ollama", OLLAMA, [ChosenModel("default", model, "")])
+    one = make_candidate("ollama", OLLAMA, FoundBy.SERVER)
+    made = plan_settings(None, one, [ChosenModel("default", model, "")])
     given = tomllib.loads(made.after.decode())
     assert given["routing"] == {"default": f"byok:ollama:{model}"}
     assert set(given) == {"upstreams", "routing"}

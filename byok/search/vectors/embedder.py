@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from byok.core.errors import (
     ByokError,
@@ -221,61 +221,48 @@ _ABOUT_ELSE = frozenset(
 )
 
 
-class ModelEmbedder:
+class ModelEmbedder(Struct, eq=False):
     """The Embedder of `types.py`.
 
     `may_send` raises a ByokError where nothing may be sent; it is called before each
     request. `redact` removes the user's secrets from texts and from errors.
     """
 
-    def __init__(
-        self,
-        ask: AskVectors,
-        *,
-        host: str,
-        model: str,
-        recipe: str,
-        prefixes: Prefixes,
-        may_send: Callable[[], None],
-        redact: Callable[[str], str],
-        rest: Rest | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._ask = ask
-        self.host = host
-        self.model = model
-        self._recipe = recipe
-        self._prefixes = prefixes
-        self._may_send = may_send
-        self._redact = redact
-        self._rest = rest or Rest()
-        self._clock = clock
-        self._priority = Priority()
-        self._size = BatchSize()
-        self._dimensions = 0  # unknown before the probe
+    ask: AskVectors
+    host: str
+    model: str
+    recipe: str
+    prefixes: Prefixes
+    may_send: Callable[[], None]
+    redact: Callable[[str], str]
+    rest: Rest = field(default_factory=Rest)
+    clock: Callable[[], float] = time.monotonic
+    _priority: Priority = field(default_factory=Priority)
+    _size: BatchSize = field(default_factory=BatchSize)
+    _dimensions: int = 0  # unknown before the probe
 
     async def probe(self) -> tuple[SpaceName, "Vectors"]:
         """Return the space that this model makes now, and the probe text's vector."""
-        await self._rest.wait()
+        await self.rest.wait()
         async with self._priority.filling():
-            [row] = await self._send([self._prefixes.document + PROBE])
+            [row] = await self._send([self.prefixes.document + PROBE])
         self._dimensions = len(row)
         name = SpaceName(
             self.model,
             len(row),
-            self._recipe,
-            self._prefixes.document,
-            self._prefixes.query,
+            self.recipe,
+            self.prefixes.document,
+            self.prefixes.query,
         )
         vector: Vectors = _as_rows([row], len(row))[0]
         return name, vector
 
     async def embed_question(self, text: str) -> "Vectors":
         """Return the vector of a question; refused at once while the model rests."""
-        self._rest.check()
+        self.rest.check()
         longest = min(_LONGEST_QUESTION, self._size.longest)
         # Cut afterwards: no half of a secret is left over.
-        text = self._prefixes.query + self._redact(text[: 4 * longest])[:longest]
+        text = self.prefixes.query + self.redact(text[: 4 * longest])[:longest]
         async with self._priority.question():
             [row] = await self._send([text])
         self._check_size([row])
@@ -303,12 +290,12 @@ class ModelEmbedder:
         return _as_rows(rows, self._dimensions)
 
     def _prepare(self, texts: Sequence[str]) -> list[str]:
-        prefix = self._prefixes.document
-        return [prefix + self._redact(text[:LONGEST_TEXT]) for text in texts]
+        prefix = self.prefixes.document
+        return [prefix + self.redact(text[:LONGEST_TEXT]) for text in texts]
 
     async def _embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
         """Return a vector for each text, None where one is refused for good."""
-        await self._rest.wait()
+        await self.rest.wait()
         try:
             return [*await self._send_code(texts)]
         except UpstreamRefused as error:
@@ -360,30 +347,30 @@ class ModelEmbedder:
     async def _check_answers(self, refusal: UpstreamRefused) -> None:
         """Check that the model takes anything at all; else this was no single text."""
         try:
-            await self._send_code([self._prefixes.document + PROBE])
+            await self._send_code([self.prefixes.document + PROBE])
         except UpstreamRefused:
-            self._rest.begin(refusal)
+            self.rest.begin(refusal)
             raise refusal from None
 
     async def _send_code(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         longest = self._size.longest
         async with self._priority.filling():
-            started = self._clock()
+            started = self.clock()
             rows = await self._send([text[:longest] for text in texts])
-            self._size.note_answer(len(texts), self._clock() - started)
+            self._size.note_answer(len(texts), self.clock() - started)
         self._check_size(rows)
         return rows
 
     async def _send(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        self._may_send()
+        self.may_send()
         try:
-            rows = await self._ask(texts)
+            rows = await self.ask(texts)
         except ByokError as error:
-            said = error.rewrite(self._redact)
+            said = error.rewrite(self.redact)
             if not _is_about_texts(error):
-                self._rest.begin(said)
+                self.rest.begin(said)
             raise said from None
-        self._rest.end()
+        self.rest.end()
         return rows
 
     def _check_size(self, rows: Sequence[Sequence[float]]) -> None:
@@ -396,7 +383,7 @@ class ModelEmbedder:
             hint="Was the model replaced?",
             retryable=True,
         )
-        self._rest.begin(error)
+        self.rest.begin(error)
         raise error
 
 
