@@ -211,7 +211,7 @@ function showConnection() {
   replace(at("connection"),
     connection === "off" ? null : badge(tone, t(`connection.${connection}`)),
     connection === "replaced"
-      ? h("button", { on: { click: connect } }, t("connection.again")) : null);
+      ? button(t("connection.again"), "", connect) : null);
 }
 
 async function changeLanguage(name) {
@@ -271,8 +271,7 @@ function codeForm(button, onCode, ...more) {
 function askForCode(error) {
   return new Promise((resolve) => {
     const leave = (code) => { dialog.close(); dialog.remove(); resolve(code); };
-    const cancel = h("button", { type: "button", on: { click: () => leave("") } },
-      t("cancel"));
+    const cancel = button(t("cancel"), "", () => leave(""));
     const dialog = h("dialog", { class: "card sign-in", "aria-labelledby": "confirm",
       on: { cancel: () => leave("") } },
       h("h2", { id: "confirm" }, t("confirm.title")),

@@ -40,7 +40,7 @@ const actionsOf = ({ setTheme, changeLanguage }) => [
   ["palette.model", "models", "#/settings/set/routing.default"],
   ["palette.key", "settings", "#/settings/find/key"],
   ["settings.restart.do", "settings", "#/settings/restart"],
-  ["editors.title", "overview", "#/overview"],
+  ["editors.title", "overview", "#/overview/editors"],
   ["palette.capture", "settings", "#/settings/set/capture"],
   ...["auto", "light", "dark"].map((name) => ["palette.theme", "settings", () => setTheme(name),
     t(`theme.${name}`)]),

@@ -38,10 +38,11 @@ export async function open(root, rest, signal) {
   const keys = block("overview.keys", keysBlock, signal);
   const latest = block("overview.conversations",
     (...parts) => conversationsBlock(...parts, health), signal);
+  const editors = editorsSection(signal);
   replace(root, health.element, tiles,
     h("div", { class: "two" },
       h("div", { class: "stack" }, runningSection(signal), latest.element),
-      h("div", { class: "stack" }, upstreams.element, editorsSection(signal), keys.element)),
+      h("div", { class: "stack" }, upstreams.element, editors, keys.element)),
     state.element);
   const today = attempt(tiles, signal, () => keepShown(async (options) => {
     const told = await call("today", {}, { signal, ...options });
@@ -49,6 +50,10 @@ export async function open(root, rest, signal) {
     renderAgain(tiles, () => replace(tiles, tilesOf(told)));
   }, tiles, signal));
   await Promise.all([today, ...[state, upstreams, keys, latest].map(({ load }) => load())]);
+  if (rest[0] === "editors") {
+    editors.classList.add("sought");
+    editors.scrollIntoView({ block: "center" });
+  }
 }
 
 // One sentence that says whether all is well, and what to do, of what is known so far.

@@ -910,7 +910,7 @@ export const TEXTS = {
   "settings.key.works": "works",
   "settings.key.lists": "{origin} listed {models} models with it.",
   "settings.key.no-keyring": "A key entered here cannot be stored. In a terminal:",
-  "settings.key.first": "{source} has the key, and counts before any that is stored: change it there.",
+  "settings.key.first": "{source} has the key and comes first: change it there.",
   "settings.key.untried": "No key is set, so none was tried: {origin} listed {models} models without.",
   "settings.key.taken": "{origin} accepted it.",
   "settings.key.moves":

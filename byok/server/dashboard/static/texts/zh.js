@@ -874,7 +874,7 @@ export const TEXTS = {
   "settings.key.works": "可用",
   "settings.key.lists": "{origin} 使用该密钥列出了 {models} 个模型。",
   "settings.key.no-keyring": "在此输入的密钥无法保存。请在终端中运行：",
-  "settings.key.first": "密钥来自 {source}，优先于任何已保存的密钥：请在那里更改。",
+  "settings.key.first": "密钥来自优先的 {source}：请在那里更改。",
   "settings.key.untried": "没有设置密钥，因此未测试密钥：{origin} 无需密钥即列出了 {models} 个模型。",
   "settings.key.taken": "{origin} 接受了该密钥。",
   "settings.key.moves": "已保存的密钥只属于 {before}，保存后请为新地址重新设置。",

@@ -82,7 +82,7 @@ export class Keys {
       for (const one of controls) one.disabled = Boolean(note);
       replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
     };
-    addEventListener("byok-keys", show, { signal: this.signal }); // they may not be known yet
+    addEventListener("byok-keys", show, { signal: this.signal });
     show();
     return { place, show };
   }
