@@ -81,7 +81,7 @@ function chooser(field, control) {
   const open = () => openChoice(t("models.filter"), modelsFor(field).map((one) => ({ ...one,
     group: one.upstream, text: one.model, picture: "models", run: () => choose(one.name),
     note: (control.value || usualModel(field)) === one.name ? t("settings.in-use") : "" })),
-  (words) => ({ text: `${t("settings.choose")}: ${words}`, picture: "models",
+  (words) => ({ text: words ? `${t("settings.choose")}: ${words}` : t("none"), picture: "models",
     run: () => choose(words) }));
   return button(t("settings.choose"), "", open, { disabled: control.disabled });
 }
