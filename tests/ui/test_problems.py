@@ -57,7 +57,7 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
         assert words in told
     assert "byok keys set NAME" in await first.locator("code").all_inner_texts()
     cure = first.get_by_role("link", name="Replace key")
-    assert await cure.get_attribute("href") == "#/settings/find/fake."
+    assert await cure.get_attribute("href") == "#/settings/key/fake"
     await page.get_by_role("button", name="30 days").click()
     await expect(errors).to_have_count(4)
     await first.locator("summary").click()

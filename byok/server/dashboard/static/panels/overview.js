@@ -382,9 +382,10 @@ function keyRow(key) {
   const state = key.error ? badge("bad", t("overview.unusable"))
     : key.fingerprint ? badge("good", t("settings.key.there"))
       : badge("quiet", t("settings.key.missing"));
-  const source = key.error || (key.source === "none"
-    ? [t("overview.key-cure"), " ", h("code", {}, `byok keys set ${key.upstream}`)]
-    : dots(key.source, key.fingerprint ? h("code", {}, key.fingerprint) : null));
+  const source = key.error || (key.fingerprint
+    && dots(key.source, h("code", {}, key.fingerprint)));
   return h("li", {}, h("div", { class: "grow" }, settingsLink(key.upstream),
-    h("div", { class: "small quiet" }, source)), state);
+    h("div", { class: "small quiet" }, source)), state,
+  h("a", { class: "button little", href: `#/settings/key/${encodeURIComponent(key.upstream)}` },
+    t(key.fingerprint ? "settings.key.replace" : "settings.key.set")));
 }

@@ -25,7 +25,7 @@ let days = 7; // it stays while the page is open
 // Where an error is cured: the address behind `#/` and what is done there, by its code or its
 // group in the table of errors. The upstream's name stands for {name}.
 const CURES = {
-  keys: ["settings/find/{name}.", "key"],
+  keys: ["settings/key/{name}", "key"],
   reach: ["settings/find/{name}.", "upstream"],
   address: ["settings/find/{name}.", "upstream"],
   limits: ["settings/find/fallback", "fallback"],
@@ -38,7 +38,7 @@ const CURES = {
   model_not_found: ["models", "model"],
   upstream_bad_parameter: ["settings/find/{name}.", "upstream"],
   upstream_failed: ["settings/find/fallback", "fallback"],
-  upstream_quota: ["settings/find/{name}.", "key"],
+  upstream_quota: ["settings/key/{name}", "key"],
   upstream_timeout: ["settings/find/{name}.timeout", "timeout"],
   too_many_streams: ["settings/find/limits.streams", "settings"],
   no_template: ["settings/find/completion", "settings"],

@@ -23,8 +23,8 @@ import { openAddition, upstreamRow } from "./settings/upstreams.js";
 const draft = new Draft();
 
 // `#/settings/find/WORDS` finds settings, `#/settings/set/NAME` leads to one, perhaps with a
-// value that is not saved yet, `#/settings/add` adds an upstream, and `#/settings/restart` asks
-// whether to restart.
+// value that is not saved yet, `#/settings/key/NAME` asks for a key, `#/settings/add` adds an
+// upstream, and `#/settings/restart` asks whether to restart.
 export async function open(root, [what, words, value], signal) {
   draft.adopt(await call("settings", {}, { signal }));
   const view = new View(root, signal, what === "find" ? words ?? "" : "");
@@ -35,6 +35,7 @@ export async function open(root, [what, words, value], signal) {
   });
   view.readFacts();
   if (what === "set") view.show(words, value);
+  if (view.keys.places.has(what === "key" && words)) view.keys.enter(words);
   if (what === "add" && !draft.form.blocked) view.add();
   if (what === "restart") askToRestart(draft.form, () => view.restart(true));
 }

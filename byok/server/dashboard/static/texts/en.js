@@ -256,7 +256,6 @@ export const TEXTS = {
   "overview.keys-none": "No upstream needs a key.",
   "overview.look-again": "Look again",
   "overview.unusable": "unusable",
-  "overview.key-cure": "If it needs one:",
   "overview.all-requests": "Show live",
   "models.title": "Models",
   "models.question": "Which model can do what, at which price?",

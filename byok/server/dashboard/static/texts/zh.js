@@ -245,7 +245,6 @@ export const TEXTS = {
   "overview.keys-none": "没有需要密钥的上游。",
   "overview.look-again": "重新查找",
   "overview.unusable": "不可用",
-  "overview.key-cure": "如需密钥：",
   "overview.all-requests": "实时查看",
   "models.title": "模型",
   "models.question": "哪个模型能做什么？价格多少？",
