@@ -41,18 +41,25 @@ class Concepts(NamedTuple):
 
 class _Concept(NamedTuple):
     phrase: tuple[str, ...]  # its stems
+    reach: int  # how far from each other they may stand
     code: tuple[str, ...]
 
 
 @cache
 def load_concepts() -> dict[str, list[_Concept]]:
-    """Return the concepts by the longest stem of their phrases."""
-    found: dict[str, list[_Concept]] = {}
+    """Return the concepts by the stem of their phrases that the fewest others have."""
+    concepts: list[_Concept] = []
     for phrases, code in read_entries(_TABLE.read_text("utf-8")).items():
+        names = tuple(code.split())
         for phrase in phrases.split(", "):
             stems = tuple(map(stem, words(phrase)))
-            concept = _Concept(stems, tuple(code.split()))
-            found.setdefault(max(stems, key=len), []).append(concept)
+            between = _BETWEEN if min(map(len, stems)) > 2 else 1
+            concepts.append(_Concept(stems, len(stems) - 1 + between, names))
+    common = Counter(word for concept in concepts for word in concept.phrase)
+    found: dict[str, list[_Concept]] = {}
+    for concept in concepts:
+        key = min(concept.phrase, key=common.__getitem__)
+        found.setdefault(key, []).append(concept)
     return found
 
 
@@ -64,17 +71,11 @@ def read_concepts(said: Sequence[str]) -> Concepts:
     explained: set[str] = set()
     for place, key in enumerate(stems):
         for concept in table.get(key, ()):
-            if not _stands_near(concept.phrase, stems, place):
+            around = stems[max(0, place - concept.reach) : place + concept.reach + 1]
+            if any(around.count(w) < concept.phrase.count(w) for w in concept.phrase):
                 continue
             explained.update({*concept.phrase}.difference(map(stem, concept.code)))
             for word, weight in zip(concept.code, _WEIGHTS, strict=False):
                 if word in code or len(code) < _MOST_WORDS:
                     code[word] = max(weight, code.get(word, 0.0))
     return Concepts(code, frozenset(explained))
-
-
-def _stands_near(phrase: Sequence[str], stems: Sequence[str], place: int) -> bool:
-    """Tell whether the words of a phrase stand around a place of the question."""
-    reach = len(phrase) - 1 + (_BETWEEN if min(map(len, phrase)) > 2 else 1)
-    around = stems[max(0, place - reach) : place + reach + 1]
-    return Counter(phrase) <= Counter(around)
