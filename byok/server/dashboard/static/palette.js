@@ -1,5 +1,5 @@
 // What the page can show and do, found by words: panels, looks, conversations, models and
-// settings. What the daemon tells is asked for when the palette opens. Other choices look alike.
+// settings. What the daemon tells is asked for when the palette opens.
 
 import { call } from "./api.js";
 import { h, replace } from "./dom.js";

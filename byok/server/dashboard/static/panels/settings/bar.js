@@ -16,7 +16,7 @@ export class ChangesBar {
     this.timer = 0;
     this.count = h("strong", { role: "status" });
     this.lines = h("pre", { class: "lines", tabindex: "0", "aria-label": t("settings.lines") });
-    this.folded = h("details", { hidden: true }, h("summary", {}, t("settings.lines.show")),
+    this.folded = h("details", { hidden: true }, h("summary", {}, t("settings.lines")),
       this.lines);
     this.faults = h("div");
     this.restart = h("span", { class: "quiet" });
