@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import itertools
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import orjson
 import typer
@@ -24,6 +24,7 @@ from byok.cli.terminal import (
     show_progress,
     tell,
 )
+from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, UpstreamError
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
@@ -34,7 +35,7 @@ from byok.dialects.model_facts import ModelFacts, write_facts
 if TYPE_CHECKING:
     from byok.settings import Settings, UpstreamSettings
     from byok.upstream.client import HttpUpstream
-    from byok.upstream.model_facts import Profile, Profiles
+    from byok.upstream.model_facts import Profiles
     from byok.upstream.probe.asking import Prober
     from byok.upstream.probe.cases import ProbeCase
     from byok.upstream.probe.report import ProbeResult
@@ -42,36 +43,44 @@ if TYPE_CHECKING:
 _COLUMNS = ("tried", "result", "", "requests", "tokens in", "out", "seconds")
 
 
-class ProbeTarget:
+class ProbeTarget(NamedTuple):
     """The upstream and the model that are meant; the model may be ""."""
 
-    def __init__(self, what: str, settings: "Settings") -> None:
-        from byok.settings import (
-            upstream_named,
-            upstream_names,
-        )  # not to complete a word
+    name: str
+    section: "UpstreamSettings"
+    model: str
 
-        name, self.model = _split(what, settings)
-        self.name: str
-        self.section: UpstreamSettings
-        try:
-            self.name, self.section = upstream_named(name, settings)
-        except ConfigError as error:
-            known = upstream_names(settings.upstreams)
-            is_address = "://" in name or name.rpartition(":")[2].isdecimal()
-            if name in known or is_address:
-                raise
-            guess = did_you_mean(name, known)
-            raise error.with_hint(
-                guess
-                or f"A model is named with its upstream: byok probe UPSTREAM/{name}"
-            ) from None
 
-    def key(self, settings: "Settings") -> str:
-        """Return the name of the upstream in the file of profiles."""
-        from byok.wiring.upstreams import make_spec
+def find_target(what: str, settings: "Settings") -> ProbeTarget:
+    """Return what is meant by the words of a user.
 
-        return make_spec(self.name, self.section, settings).key
+    Raises:
+        ConfigError: there is no such upstream; one that is like it is named.
+    """
+    from byok.settings import upstream_named, upstream_names  # not to complete a word
+
+    what = what or settings.routing.default
+    what = settings.routing.aliases.get(what.removeprefix("byok:"), what)
+    name, _, model = what.partition("/")
+    if "://" in what:
+        name, model = what, ""
+    name, model = split_id(what) or (name or next(iter(settings.upstreams), ""), model)
+    if not name:
+        raise ConfigError(
+            "There is no upstream in the settings.",
+            hint="Name one, such as: byok probe ollama",
+        )
+    try:
+        return ProbeTarget(*upstream_named(name, settings), model)
+    except ConfigError as error:
+        known = upstream_names(settings.upstreams)
+        is_address = "://" in name or name.rpartition(":")[2].isdecimal()
+        if name in known or is_address:
+            raise
+        guess = did_you_mean(name, known)
+        raise error.with_hint(
+            guess or f"A model is named with its upstream: byok probe UPSTREAM/{name}"
+        ) from None
 
 
 def probe(
@@ -104,130 +113,101 @@ def probe(
     From then on byok uses the results, before what it knows of the model's family.
     """
     settings, paths = load(config)
-    target = ProbeTarget(what, settings)
+    target = find_target(what, settings)
     if show or export:
         show_profiles(target, settings, paths, export=export, json=json)
         return
-    run = _Run(target, settings, paths, yes=yes, overflow=overflow, hidden=json)
-    results, facts = asyncio.run(run.probe())
-    if json:
-        from byok.upstream.probe.report import write_report
+    from byok.wiring.key_sources import make_ladder
+    from byok.wiring.upstreams import open_probed
 
-        say_json(dict(write_report(results, **run.facts_of_report())))
+    async def run() -> "tuple[Json, list[ProbeResult], ModelFacts]":
+        ladder, redactor = make_ladder(paths), Redactor()
+        opened = open_probed(target.name, target.section, settings, ladder, redactor)
+        try:
+            async with opened as upstream:
+                return await _probe(
+                    target, upstream, paths, yes=yes, overflow=overflow, hidden=json
+                )
+        except ByokError as error:
+            raise error.rewrite(redactor) from None
+
+    report, results, facts = asyncio.run(run())
+    if json:
+        say_json(report)
         return
     say_results(results)
     say_facts(facts)
 
 
-@dataclass
-class _Run:
-    target: ProbeTarget
-    settings: "Settings"
-    paths: Paths
-    yes: bool
-    overflow: bool
-    hidden: bool
-    dialect: str = ""
+async def _probe(
+    target: ProbeTarget,
+    upstream: "HttpUpstream",
+    paths: Paths,
+    *,
+    yes: bool,
+    overflow: bool,
+    hidden: bool,
+) -> "tuple[Json, list[ProbeResult], ModelFacts]":
+    from byok.upstream.model_facts import Profiles
+    from byok.upstream.probe.asking import Prober
+    from byok.upstream.probe.cases import CASES, overflow_case, run_probe
+    from byok.upstream.probe.report import keep_results, write_report
+    from byok.wiring.upstreams import choose_model
 
-    def facts_of_report(self) -> dict[str, str]:
-        today = datetime.now(UTC).date().isoformat()
-        return {"dialect": self.dialect, "date": today, "version": __version__}
+    with show_progress(f"asking {target.name}", hidden=hidden):
+        with contextlib.suppress(UpstreamError):  # not all have a list
+            await upstream.models()
+        model = target.model or await choose_model(upstream, target.section)
+        prober = Prober(upstream, model)
+        cases: tuple[ProbeCase, ...] = CASES
+        if overflow:
+            await prober.window()
+            if window := prober.facts.facts.window:
+                cases = (*CASES, overflow_case(window))
+    _ask_permission(target.name, prober, cases, yes=yes)
+    with show_progress("asking the model", hidden=hidden) as progress:
+        ended = itertools.count(1)
 
-    async def probe(self) -> "tuple[list[ProbeResult], ModelFacts]":
-        from byok.wiring.key_sources import make_ladder
-        from byok.wiring.upstreams import open_probed
+        def tell_result(result: "ProbeResult") -> None:
+            tell(f"  {result.case}: {result.outcome.value}")
+            progress.update(done=next(ended), total=len(cases))
 
-        redactor = Redactor()
-        target, ladder = self.target, make_ladder(self.paths)
-        try:
-            async with open_probed(
-                target.name, target.section, self.settings, ladder, redactor
-            ) as upstream:
-                return await self._probe(upstream)
-        except ByokError as error:
-            raise error.rewrite(redactor) from None
-
-    async def _probe(
-        self, upstream: "HttpUpstream"
-    ) -> "tuple[list[ProbeResult], ModelFacts]":
-        from byok.upstream.model_facts import Profiles
-        from byok.upstream.probe.asking import Prober
-        from byok.upstream.probe.cases import run_probe
-        from byok.upstream.probe.report import keep_results, write_report
-        from byok.wiring.upstreams import choose_model
-
-        with show_progress(f"asking {self.target.name}", hidden=self.hidden):
-            with contextlib.suppress(UpstreamError):  # not all have a list
-                await upstream.models()
-            section = self.target.section
-            model = self.target.model or await choose_model(upstream, section)
-            prober = Prober(upstream, model)
-            self.dialect = prober.dialect
-            cases = await self._cases(prober)
-        self._ask_permission(prober, cases)
-        with show_progress("asking the model", hidden=self.hidden) as progress:
-            ended = itertools.count(1)
-
-            def tell_result(result: "ProbeResult") -> None:
-                tell(f"  {result.case}: {result.outcome.value}")
-                progress.update(done=next(ended), total=len(cases))
-
-            results = await run_probe(prober, cases, tell_result)
-        report = write_report(results, **self.facts_of_report())
-        profiles = Profiles(self.paths.profiles)
-        tell_damage(profiles)
-        key = upstream.spec.key
-        return results, keep_results(profiles, key, prober.facts, results, report)
-
-    async def _cases(self, prober: "Prober") -> "tuple[ProbeCase, ...]":
-        from byok.upstream.probe.cases import CASES, overflow_case
-
-        if not self.overflow:
-            return CASES
-        await prober.window()
-        window = prober.facts.facts.window
-        return (*CASES, overflow_case(window)) if window else CASES
-
-    def _ask_permission(self, prober: "Prober", cases: "tuple[ProbeCase, ...]") -> None:
-        from byok.upstream.probe.cases import estimate_cost
-
-        cost = estimate_cost(cases, prober.facts.facts.price)
-        if cost.dollars is None:
-            price = "its price is unknown"
-        elif not cost.dollars:
-            price = "they are free"
-        else:
-            source = prober.facts.sources["price"]
-            price = f"${cost.dollars:.3f} by the prices of the {source}"
-        tell(
-            f"{self.target.name}/{prober.model} in {prober.dialect}: at most "
-            f"{count_noun(cost.requests, 'request')}, about {cost.input_tokens:,} "
-            f"tokens in and {cost.output_tokens:,} out; {price}."
-        )
-        if self.yes:
-            return
-        if not sys.stdin.isatty():
-            raise ConfigError(
-                "A probe sends the model many requests.", hint="Add --yes to start it."
-            )
-        typer.confirm("Start?", abort=True, err=True)
+        results = await run_probe(prober, cases, tell_result)
+    today = datetime.now(UTC).date().isoformat()
+    report = write_report(
+        results, dialect=prober.dialect, date=today, version=__version__
+    )
+    profiles, key = Profiles(paths.profiles), upstream.spec.key
+    tell_damage(profiles)
+    facts = keep_results(profiles, key, prober.facts, results, report)
+    return dict(report), results, facts
 
 
-def _split(what: str, settings: "Settings") -> tuple[str, str]:
-    what = what or settings.routing.default
-    what = settings.routing.aliases.get(what.removeprefix("byok:"), what)
-    if parts := split_id(what):
-        return parts
-    if "://" in what:
-        return what, ""
-    name, _, model = what.partition("/")
-    name = name or next(iter(settings.upstreams), "")
-    if not name:
+def _ask_permission(
+    name: str, prober: "Prober", cases: "Sequence[ProbeCase]", *, yes: bool
+) -> None:
+    from byok.upstream.probe.cases import estimate_cost
+
+    cost = estimate_cost(cases, prober.facts.facts.price)
+    if cost.dollars is None:
+        price = "its price is unknown"
+    elif not cost.dollars:
+        price = "they are free"
+    else:
+        source = prober.facts.sources["price"]
+        price = f"${cost.dollars:.3f} by the prices of the {source}"
+    tell(
+        f"{name}/{prober.model} in {prober.dialect}: at most "
+        f"{count_noun(cost.requests, 'request')}, about {cost.input_tokens:,} "
+        f"tokens in and {cost.output_tokens:,} out; {price}."
+    )
+    if yes:
+        return
+    if not sys.stdin.isatty():
         raise ConfigError(
-            "There is no upstream in the settings.",
-            hint="Name one, such as: byok probe ollama",
+            "A probe sends the model many requests.", hint="Add --yes to start it."
         )
-    return name, model
+    typer.confirm("Start?", abort=True, err=True)
 
 
 def say_results(results: "list[ProbeResult]") -> None:
@@ -273,9 +253,11 @@ def show_profiles(
         ConfigError: there is none.
     """
     from byok.upstream.model_facts import Profiles
-    from byok.upstream.probe.report import export_profile
+    from byok.upstream.probe.report import export_profile, read_results
+    from byok.wiring.upstreams import make_spec
 
-    profiles, key = Profiles(paths.profiles), target.key(settings)
+    profiles = Profiles(paths.profiles)
+    key = make_spec(target.name, target.section, settings).key
     models = [target.model] if target.model else profiles.models_of(key)
     found = {model: profiles.find(key, model) for model in models}
     found = {model: profile for model, profile in found.items() if profile.report}
@@ -296,13 +278,8 @@ def show_profiles(
         say_json(rows)
     else:
         for model, profile in found.items():
-            _say_profile(target.name, model, profile)
-
-
-def _say_profile(name: str, model: str, profile: "Profile") -> None:
-    from byok.upstream.probe.report import read_results
-
-    report = profile.report
-    say(f"{name}/{model}, dialect {report.get('dialect')}, {report.get('date')}")
-    say_results(read_results(report))
-    say_facts(profile.facts)
+            report = profile.report
+            dialect, date = report.get("dialect"), report.get("date")
+            say(f"{target.name}/{model}, dialect {dialect}, {date}")
+            say_results(read_results(report))
+            say_facts(profile.facts)

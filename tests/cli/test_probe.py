@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.probe import ProbeTarget
+from byok.cli.probe import find_target
 from byok.core.platform.paths import find_paths
 from byok.settings import Settings
 from byok.upstream.model_facts import Profiles
@@ -116,7 +116,7 @@ SETTINGS = Settings.model_validate(
     ],
 )
 def test_the_target_of_a_probe(what: str, name: str, model: str) -> None:
-    target = ProbeTarget(what, SETTINGS)
+    target = find_target(what, SETTINGS)
     assert (target.name, target.model) == (name, model)
 
 
