@@ -535,23 +535,19 @@ def situation_of(variant: str, model: str, window: int) -> Situation:
 def _facts_of(what: str) -> "ModelFacts":
     """Return what is known of a model; most commands need no settings for that."""
     from byok.core.routing import split_id
-    from byok.dialects.families import family_facts
-    from byok.dialects.model_facts import FactSource, combine_facts
-    from byok.settings import upstream_named, upstream_names
+    from byok.dialects.model_facts import combine_facts
+    from byok.settings import UpstreamSettings, upstream_named, upstream_names
     from byok.upstream.model_facts import Profiles, fact_sources
-    from byok.upstream.model_table import known_table
     from byok.wiring.upstreams import make_spec
 
     settings, paths = load()
     what = settings.routing.aliases.get(what.removeprefix("byok:"), what)
     upstream, _, model = what.partition("/")
-    if parts := split_id(what):
-        upstream, model = parts
-    elif not model or upstream not in upstream_names(settings.upstreams):
-        table = known_table().facts("", what)
-        layers = [(FactSource.FAMILY, family_facts(what)), (FactSource.TABLE, table)]
-        return combine_facts(what, layers).facts
-    spec = make_spec(*upstream_named(upstream, settings), settings)
-    sources = fact_sources(spec, Profiles(paths.profiles))
-    found = [(source, look_up(model)) for source, look_up in sources]
-    return combine_facts(model, found).facts
+    named = split_id(what) or (upstream, model)
+    if split_id(what) or (model and upstream in upstream_names(settings.upstreams)):
+        found, model = upstream_named(named[0], settings), named[1]
+    else:
+        found, model = ("", UpstreamSettings()), what
+    sources = fact_sources(make_spec(*found, settings), Profiles(paths.profiles))
+    known = [(source, look_up(model)) for source, look_up in sources]
+    return combine_facts(model, known).facts
