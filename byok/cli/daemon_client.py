@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import orjson
+from msgspec import Struct, field
 
 from byok.core.chat import Json
 from byok.core.daemon.challenge import derive_owner_token, verify_daemon
@@ -215,34 +216,23 @@ class _Open(NamedTuple):
     stack: AsyncExitStack
 
 
-class LocalClient:
+class LocalClient(Struct, eq=False):
     """Sends requests to the daemon, or to an index in this process.
 
     It notices when a daemon starts or ends, and is closed at the end of a block.
+
+    `roots` are folders to follow in addition to the declared ones. `patience` is how
+    many seconds to wait for an index that another process has open.
     """
 
-    def __init__(
-        self,
-        paths: Paths,
-        open_own: OpenOwn,
-        roots: Iterable[Path] = (),
-        *,
-        patience: float = _PATIENCE,
-        start_seconds: float = START_SECONDS,
-    ) -> None:
-        """Open nothing yet.
-
-        `roots` are folders to follow in addition to the declared ones. `patience` is
-        how many seconds to wait for an index that another process has open.
-        """
-        self._paths = paths
-        self._open_own = open_own
-        self._roots = list(roots)
-        self._patience = patience
-        self._start_seconds = start_seconds
-        self._opening = asyncio.Lock()
-        self._open: _Open | None = None
-        self._asked = 0
+    paths: Paths
+    open_own: OpenOwn
+    roots: Sequence[Path] = ()
+    patience: float = _PATIENCE
+    start_seconds: float = START_SECONDS
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _open: _Open | None = None
+    _asked: int = 0
 
     async def ask(self, service: Service, body: Json) -> Json:
         """Return the answer of the daemon or of this process.
@@ -250,7 +240,7 @@ class LocalClient:
         Raises:
             ByokError: the same error in both cases.
         """
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self.patience
         while True:
             found = None
             self._asked += 1
@@ -293,7 +283,7 @@ class LocalClient:
             ConfigError: one cannot be a workspace.
         """
         found = await self._open_door()
-        self._roots += roots
+        self.roots = [*self.roots, *roots]
         if found.daemon is None:
             await self._leave(found)
         else:
@@ -317,7 +307,7 @@ class LocalClient:
                 found = await self._rather_a_daemon(found)
             if found is None:
                 daemon = await asyncio.to_thread(
-                    find_daemon, self._paths, self._start_seconds
+                    find_daemon, self.paths, self.start_seconds
                 )
                 found = await self._enter(daemon)
             self._open = found
@@ -325,9 +315,9 @@ class LocalClient:
 
     async def _rather_a_daemon(self, own: _Open) -> _Open | None:
         """Close this process's own index if a daemon runs now."""
-        if not self._paths.daemon.exists():
+        if not self.paths.daemon.exists():
             return own
-        if await asyncio.to_thread(find_daemon, self._paths, 0) is None:
+        if await asyncio.to_thread(find_daemon, self.paths, 0) is None:
             return own
         self._open = None
         await own.stack.aclose()
@@ -336,9 +326,9 @@ class LocalClient:
     async def _enter(self, daemon: Instance | None) -> _Open:
         async with AsyncExitStack() as stack:
             if daemon is None:
-                opening = self._open_own(self._check_roots())
+                opening = self.open_own(self._check_roots())
             else:
-                opening = talking(daemon, self._paths)
+                opening = talking(daemon, self.paths)
             door = await stack.enter_async_context(opening)
             if daemon is not None:
                 await self._declare(door)
@@ -349,18 +339,18 @@ class LocalClient:
         """The folders of byok's, which cannot be workspaces."""
         from byok.search.index.files.roots import OwnFolders
 
-        return OwnFolders(self._paths.folders)
+        return OwnFolders(self.paths.folders)
 
     def _check_roots(self) -> list[Path]:
-        if not self._roots:
+        if not self.roots:
             return []
         from byok.search.index.files.roots import check_root
 
         own = self.own_folders
-        return [check_root(root, own) for root in self._roots]
+        return [check_root(root, own) for root in self.roots]
 
     async def _declare(self, door: Answering) -> None:
-        for root in self._roots:
+        for root in self.roots:
             await door.answer(Service.INDEX_ADD, {"root": str(root)})
 
     async def _leave(self, found: _Open | None) -> None:

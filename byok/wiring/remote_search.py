@@ -9,6 +9,7 @@ from byok.search.remote.remote_search import RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import search_zoekt
 from byok.search.vectors.consent import Consent
+from byok.search.vectors.team.server import Pause
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.ladder import UpstreamKey
@@ -45,4 +46,5 @@ def make_remote_search(
     )
     search = partial(search_zoekt, server)
     consent = partial(Consent, paths.search_consent)
-    return RemoteSearch(place, search, consent, redactor)
+    pause = Pause(f"the search server {place.host}")
+    return RemoteSearch(place, search, consent, redactor, pause)

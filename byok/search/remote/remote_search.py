@@ -67,31 +67,22 @@ class RemotePlace(NamedTuple):
     is_local: bool
 
 
-class RemoteSearch:
-    """A search server that the settings name; asked only with the user's consent."""
+class RemoteSearch(Struct, eq=False):
+    """A search server that the settings name; asked only with the user's consent.
 
-    def __init__(
-        self,
-        place: RemotePlace,
-        search: SearchServer,
-        consent: Callable[[], Consent],
-        redact: Callable[[str], str],
-        *,
-        pause: Pause | None = None,
-        seconds: float = SECONDS,
-    ) -> None:
-        """Take what asks; `consent` reads what the user confirmed, for each question.
+    `consent` reads what the user confirmed, for each question; `redact` removes the
+    user's own keys.
+    """
 
-        `redact` removes the user's own keys.
-        """
-        self.place = place
-        self._search = search
-        self._consent = consent
-        self._redact = redact
-        self._pause = pause or Pause(f"the search server {place.host}")
-        self._seconds = seconds
-        self._names: dict[Path, str] = {}  # of repositories, by folder
-        self._asked = self._answered = 0
+    place: RemotePlace
+    search: SearchServer
+    consent: Callable[[], Consent]
+    redact: Callable[[str], str]
+    pause: Pause
+    seconds: float = SECONDS
+    _names: dict[Path, str] = {}  # of repositories, by folder
+    _asked: int = 0
+    _answered: int = 0
 
     @property
     def status(self) -> RemoteStatus:
@@ -101,8 +92,8 @@ class RemoteSearch:
             enabled=self._is_allowed(),
             asked=self._asked,
             answered=self._answered,
-            note=self._pause.note,
-            next_try=self._pause.seconds,
+            note=self.pause.note,
+            next_try=self.pause.seconds,
         )
 
     def begin(self, question: str, roots: Sequence[Path]) -> "asyncio.Task[RemoteHits]":
@@ -114,24 +105,24 @@ class RemoteSearch:
 
     async def _ask(self, question: str, roots: Sequence[Path]) -> "RemoteHits":
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 return await self._ask_server(question, roots)
         except TimeoutError:
-            trouble = f"It did not answer within {self._seconds:g} seconds."
+            trouble = f"It did not answer within {self.seconds:g} seconds."
         except ByokError as error:
             trouble = error.sentence
-        self._pause.begin(trouble)
+        self.pause.begin(trouble)
         return self._without()
 
     async def _ask_server(self, question: str, roots: Sequence[Path]) -> "RemoteHits":
         asked = await asyncio.to_thread(self._prepare, question, roots)
         if asked is None or not asked.terms:
             return RemoteHits(self.place.host)
-        if self._pause.seconds:
+        if self.pause.seconds:
             return self._without()
         self._asked += 1
-        found = await self._search(asked.terms, asked.names, _FILES)
-        self._pause.end()
+        found = await self.search(asked.terms, asked.names, _FILES)
+        self.pause.end()
         self._answered += 1
         here = {name for root in roots if (name := self._names[root])}
         return RemoteHits(self.place.host, _select(found, here), asked.query)
@@ -143,14 +134,14 @@ class RemoteSearch:
         for root in roots:
             if root not in self._names:
                 self._names[root] = repository_name_of(root) or root.name.lower()
-        return read_question(question, self._redact)
+        return read_question(question, self.redact)
 
     def _is_allowed(self) -> bool:
         place = self.place
-        return self._consent().allows(place.host, "", is_local=place.is_local)
+        return self.consent().allows(place.host, "", is_local=place.is_local)
 
     def _without(self) -> "RemoteHits":
-        note = f"The search server {self.place.host} was left out. {self._pause.note}"
+        note = f"The search server {self.place.host} was left out. {self.pause.note}"
         return RemoteHits(self.place.host, note=note)
 
 

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError
@@ -208,47 +208,38 @@ class _Replaced(Exception):
     """The model gives other vectors now."""
 
 
-class Filling:
-    """Fills the space of one embedder with vectors until it is closed."""
+class Filling(Struct, eq=False):
+    """Fills the space of one embedder with vectors until it is closed.
 
-    def __init__(
-        self,
-        store: VectorStore,
-        engine: "ContextEngine",
-        embedder: Embedder,
-        *,
-        team: "TeamIndex | None" = None,
-        repositories_of: Callable[[int], Sequence[str]] = lambda blob_id: (),
-        texts_of: TextsOf = texts_of,
-        probe_every: int = _PROBE_EVERY,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Prepare; `start` begins.
+    A `team` is asked before the model, and is offered what the model made.
+    """
 
-        A `team` is asked before the model, and is offered what the model made, with the
-        repositories of a blob.
-        """
-        self._store = store
-        self._engine = engine
-        self._embedder = embedder
-        self._team = TeamExchange(store, team, repositories_of) if team else None
-        self._texts_of = texts_of
-        self._probe_every = probe_every
-        self._sleep = sleep
-        self._asked = AskedBlobs()
-        self._may_run = asyncio.Event()
+    store: VectorStore
+    engine: "ContextEngine"
+    embedder: Embedder
+    team: TeamExchange | None = None
+    texts_of: TextsOf = texts_of
+    probe_every: int = _PROBE_EVERY
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _asked: AskedBlobs = field(default_factory=AskedBlobs)
+    _may_run: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
+    _space: Space | None = None
+    _progress: FillProgress = FillProgress(0, 0, 0)
+    _state: EmbeddingState = EmbeddingState.STANDBY
+    _error: str = ""
+    _must_probe: bool = True
+    _may_lack: bool = True  # vectors of blobs whose keys are known
+    _batches: int = 0  # since the last probe
+    _probed: float = 0.0  # when that was
+    _counted: float = 0.0
+    _seen: int = 0  # version of the index that was looked at
+    _tidied: tuple[int, int] | None = None
+    _tried: set[int] = set()  # blobs that lacked a vector
+
+    def __post_init__(self) -> None:
+        """Let it run; `start` begins."""
         self._may_run.set()
-        self._task: asyncio.Task[None] | None = None
-        self._space: Space | None = None
-        self._progress = FillProgress(0, 0, 0)
-        self._state, self._error = EmbeddingState.STANDBY, ""
-        self._must_probe = True
-        self._may_lack = True  # vectors of blobs whose keys are known
-        self._batches, self._probed = 0, 0.0  # since the last probe, and when it was
-        self._counted = 0.0
-        self._seen = 0  # version of the index that was looked at
-        self._tidied: tuple[int, int] | None = None
-        self._tried: set[int] = set()  # blobs that lacked a vector
 
     def start(self) -> None:
         """Begin to fill, in the running event loop."""
@@ -303,14 +294,14 @@ class Filling:
                 _log.warning("the embedding model was replaced; its vectors differ")
                 if doubt:  # else a model by chance would be paid for without end
                     self._state, self._error = EmbeddingState.WAITING, _BY_CHANCE
-                    await self._sleep(doubt)
+                    await self.sleep(doubt)
                 doubt = min(4 * doubt, _LONGEST_DOUBT) or _FIRST_DOUBT
             except ByokError as error:
                 self._state, self._error = EmbeddingState.WAITING, error.sentence
                 _log.warning("no vectors for %.0f s: %s", pause, error.log_text)
                 self._look_again()
                 self._must_probe = True  # the model may be another one afterwards
-                await self._sleep(pause)
+                await self.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _fill(self) -> None:
@@ -323,11 +314,11 @@ class Filling:
         while not is_complete:
             await self._may_work()
             recipe = space.name.recipe
-            self._seen = await asyncio.to_thread(self._store.index_version)
-            await asyncio.to_thread(self._store.look, recipe, is_embedded)
+            self._seen = await asyncio.to_thread(self.store.index_version)
+            await asyncio.to_thread(self.store.look, recipe, is_embedded)
             await self._count(space)
             asked = self._asked.most()
-            blobs = await asyncio.to_thread(self._store.plan, recipe, asked, _PLANNED)
+            blobs = await asyncio.to_thread(self.store.plan, recipe, asked, _PLANNED)
             if not blobs and self._may_lack:
                 blobs = await self._find_incomplete(space, asked)
                 self._may_lack = bool(blobs)
@@ -349,19 +340,19 @@ class Filling:
     async def _may_work(self) -> None:
         """Wait until the user wants it and the words are indexed."""
         await self._may_run.wait()
-        while self._engine.indexer.open_tasks:
-            await self._sleep(_INDEX_SECONDS)
+        while self.engine.indexer.open_tasks:
+            await self.sleep(_INDEX_SECONDS)
             await self._may_run.wait()
 
     async def _enter(self) -> Space:
         """Ask for the probe, and return the space that the model fills now."""
-        name, probe = await self._embedder.probe()
+        name, probe = await self.embedder.probe()
         before = self._space
-        space = await asyncio.to_thread(self._store.enter, name, probe)
+        space = await asyncio.to_thread(self.store.enter, name, probe)
         self._space = space
         self._batches, self._must_probe, self._probed = 0, False, time.monotonic()
-        if self._team is not None:
-            self._team.use(space)
+        if self.team is not None:
+            self.team.use(space)
         if before is not None and before.id != space.id:
             self._look_again()
             raise _Replaced
@@ -372,7 +363,7 @@ class Filling:
     ) -> list[ListedBlob]:
         """Return blobs with known keys that lack a vector; each is tried once."""
         limit = _PLANNED + len(self._tried)
-        found = await asyncio.to_thread(self._store.plan_missing, space, asked, limit)
+        found = await asyncio.to_thread(self.store.plan_missing, space, asked, limit)
         left = [blob for blob in found if blob.blob_id not in self._tried]
         self._tried.update(blob.blob_id for blob in left)
         return left
@@ -395,7 +386,7 @@ class Filling:
             reading.cancel()
 
     def _read(self, blobs: Sequence[ListedBlob]) -> "asyncio.Future[Texts]":
-        contents, make = self._engine.contents, self._texts_of
+        contents, make = self.engine.contents, self.texts_of
         return asyncio.ensure_future(
             asyncio.to_thread(read_texts, contents, blobs, make)
         )
@@ -403,7 +394,7 @@ class Filling:
     async def _list(self, space: Space, found: Texts) -> Wanted:
         """Note the keys of blobs; return the chunks that have no vector, by key."""
         keys = keys_of(found)
-        absent = await asyncio.to_thread(self._store.list_chunks, space, keys)
+        absent = await asyncio.to_thread(self.store.list_chunks, space, keys)
         return {
             chunk.key: (chunk.text, blob_id)
             for blob_id, texts in found.items()
@@ -414,43 +405,43 @@ class Filling:
     async def _embed(self, space: Space, wanted: Wanted) -> None:
         """Store a vector for each text: the team's, else one of the model."""
         await self._may_run.wait()
-        if self._batches >= self._probe_every:
+        if self._batches >= self.probe_every:
             await self._enter()
-        if self._team is not None:
-            wanted = await self._team.fetch(space, wanted)
+        if self.team is not None:
+            wanted = await self.team.fetch(space, wanted)
         if wanted:
             texts = [text for text, _ in wanted.values()]
-            vectors = await self._embedder.embed_documents(texts)
+            vectors = await self.embedder.embed_documents(texts)
             check_shape(vectors, len(texts), space.name.dimensions)
-            await asyncio.to_thread(self._store.put, space, list(wanted), vectors)
+            await asyncio.to_thread(self.store.put, space, list(wanted), vectors)
             self._batches += 1
-            if self._team is not None:
-                await self._team.offer(wanted, vectors)
+            if self.team is not None:
+                await self.team.offer(wanted, vectors)
         if time.monotonic() - self._counted > _COUNT_EVERY:
             await self._count(space)
 
     async def _count(self, space: Space) -> None:
         """Count what is done; a space that is nearly full answers from then on."""
-        self._progress = await asyncio.to_thread(self._store.progress, space)
+        self._progress = await asyncio.to_thread(self.store.progress, space)
         self._counted = time.monotonic()
         if self._space == space and await asyncio.to_thread(
-            self._store.settle, space, self._progress
+            self.store.settle, space, self._progress
         ):
             self._space = replace(space, is_ready=True)
 
     async def _wait_for_change(self) -> None:
         """Wait until the blobs of the index may have changed, or a probe is due."""
-        version = self._store.index_version
+        version = self.store.index_version
         while not self._must_probe and await asyncio.to_thread(version) == self._seen:
-            await self._sleep(_IDLE_SECONDS)
+            await self.sleep(_IDLE_SECONDS)
 
     async def _tidy(self) -> None:
         """Remove what is not needed, once a day and after a space was left."""
         doing = (today(), self._space.id if self._space else 0)
         while self._tidied != doing:
-            if not await asyncio.to_thread(self._store.tidy, today()):
+            if not await asyncio.to_thread(self.store.tidy, today()):
                 self._tidied = doing
-            await self._sleep(_TIDY_SECONDS)
+            await self.sleep(_TIDY_SECONDS)
 
 
 def _log_mistake(task: "asyncio.Task[None]") -> None:

@@ -17,7 +17,7 @@ from byok.search.index.store.chunk_index import View
 from byok.search.index.types import State
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, NearChunks
-from byok.search.vectors.filling import Filling
+from byok.search.vectors.filling import Filling, TeamExchange
 from byok.search.vectors.recipe import texts_of
 from byok.search.vectors.store.database import remove_aside
 from byok.search.vectors.store.listings import ListedKeys
@@ -185,12 +185,14 @@ class Session:
         if team is not None and team.status.searches:
             listed = ListedKeys(store.path, index)
             self._team_search = TeamSearch(team, listed, self._repositories.of_blobs)
+        exchange = (
+            TeamExchange(store, team, self._repositories.of_blob) if team else None
+        )
         self._filling = Filling(
             store,
             engine,
             embedder,
-            team=team,
-            repositories_of=self._repositories.of_blob,
+            team=exchange,
             texts_of=partial(texts_of, redact=redact),
         )
         self._space: Space | None = None  # of the vectors of questions

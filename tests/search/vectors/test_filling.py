@@ -174,7 +174,7 @@ async def test_texts_that_changed_without_their_file_are_embedded_once(
         (space,) = run.store.spaces()
         lacking = sum(1 for _ in run.store.plan_missing(space))
         assert lacking > 0
-        run.filling._texts_of = lambda path, lines, spans: texts_of(
+        run.filling.texts_of = lambda path, lines, spans: texts_of(
             path, [f"masked {line}" for line in lines], spans
         )
         run.filling.start()

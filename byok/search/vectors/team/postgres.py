@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from msgspec import Struct, field
+
 from byok.core.errors import (
     ByokError,
     ConfigError,
@@ -53,35 +55,29 @@ _REFUSED = ("28", "42501")  # of a password; of a right that is missing
 _COLUMNS = {"": "NULL", CHECK: "salt_check", REPOSITORIES: "repo"}
 
 
-class PostgresServer:
-    """The server; its connections are made when they are needed."""
+class PostgresServer(Struct, eq=False):
+    """The server; its connections are made when they are needed.
 
-    def __init__(
-        self,
-        url: str,
-        password: SecretSource,
-        tls: Callable[[], SSLContext] | None,
-        *,
-        writes: bool,
-        seconds: float = READ_SECONDS,
-    ) -> None:
-        """Take an address like postgresql://user@host:5432/database.
+    An address is like postgresql://user@host:5432/database. Without `tls` nothing is
+    encrypted. The session of a member that does not write is read-only.
+    """
 
-        Without `tls` nothing is encrypted. The session of a member that does not write
-        is read-only.
+    url: str
+    password: SecretSource
+    tls: Callable[[], SSLContext] | None
+    writes: bool
+    seconds: float = READ_SECONDS
+    _pool: Any = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        """Look for the driver.
 
         Raises:
-            ConfigError: the driver is not installed.
+            ConfigError: it is not installed.
         """
         if find_spec("asyncpg") is None:
             raise ConfigError(_NOT_INSTALLED[0], hint=_NOT_INSTALLED[1])
-        self._url = urlsplit(url)
-        self._password = password
-        self._tls = tls
-        self._writes = writes
-        self._seconds = seconds
-        self._pool: Any = None
-        self._lock = asyncio.Lock()
 
     def collection(self, name: str, dimensions: int) -> "PostgresCollection":
         """Return a table of the server; asks nobody."""
@@ -96,7 +92,7 @@ class PostgresServer:
             ConfigError: the password is missing.
             UpstreamError: the server gave no usable answer in time.
         """
-        seconds = seconds or self._seconds
+        seconds = seconds or self.seconds
         async with self._lock:
             if self._pool is None:
                 self._pool = await self._make_pool()
@@ -122,15 +118,16 @@ class PostgresServer:
     async def _make_pool(self) -> Any:
         asyncpg = await asyncio.to_thread(import_module, "asyncpg")
         settings = {"application_name": "byok", "search_path": "public"}
-        if not self._writes:
+        address = urlsplit(self.url)
+        if not self.writes:
             settings["default_transaction_read_only"] = "on"
         return await asyncpg.create_pool(
-            host=self._url.hostname,
-            port=self._url.port or _PORT,
-            user=unquote(self._url.username or "byok"),
-            database=unquote(self._url.path.lstrip("/")) or "byok",
-            password=await self._password.get() or "none",  # else a file is read
-            ssl=self._tls() if self._tls else False,
+            host=address.hostname,
+            port=address.port or _PORT,
+            user=unquote(address.username or "byok"),
+            database=unquote(address.path.lstrip("/")) or "byok",
+            password=await self.password.get() or "none",  # else a file is read
+            ssl=self.tls() if self.tls else False,
             min_size=0,
             max_size=_CONNECTIONS,
             max_inactive_connection_lifetime=_IDLE_SECONDS,
@@ -145,7 +142,7 @@ class PostgresServer:
         if isinstance(error, PostgresError):
             code = str(getattr(error, "sqlstate", "") or "")
             if code.startswith(_REFUSED):
-                self._password.forget()
+                self.password.forget()
                 await self.close()  # the pool keeps the password
                 return UpstreamRefused(
                     "It refuses the password, or what this user may do.",
