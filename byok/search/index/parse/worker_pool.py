@@ -255,36 +255,30 @@ class _Worker(Struct, eq=False):
     files: int = 0
 
 
-class Pool:
-    """Parses files in `size` processes, which live until `close`. For one thread."""
+class Pool(Struct, eq=False):
+    """Parses files in `size` processes, which live until `close`. For one thread.
 
-    def __init__(
-        self,
-        size: int,
-        *,
-        limit: float = 2.0,
-        nice: int = 10,
-        memory: int = 2**30,
-        silence: float = _SILENT_SECONDS,
-        target: str = "byok.search.index.parse.worker:run",
-        start: Start = WorkerProcess,
-    ) -> None:
-        """Start no process yet.
+    `limit` are the seconds of processor time that the parser of one file may take,
+    `memory` the bytes of a process, `silence` the seconds until one is given up that
+    neither answers nor computes. No process is started yet.
+    """
 
-        `limit` are the seconds of processor time that the parser of one file may take,
-        `memory` the bytes of a process, `silence` the seconds until one is given up
-        that neither answers nor computes.
-        """
-        self._size = size
-        self._silence = silence
-        self._limits = WorkerLimits(limit, _HARD * limit, nice, memory)
-        self._target = target
-        self._start = start
-        self._workers: list[_Worker] = []
-        self._todo: deque[list[ParseJob]] = deque()
-        self._losses: Counter[int] = Counter()  # of processes, by the key of a job
-        self._failures = 0
-        self._next_start = 0.0
+    size: int
+    limit: float = 2.0
+    nice: int = 10
+    memory: int = 2**30
+    silence: float = _SILENT_SECONDS
+    target: str = "byok.search.index.parse.worker:run"
+    start: Start = WorkerProcess
+    _workers: list[_Worker] = []
+    _todo: deque[list[ParseJob]] = field(default_factory=deque)
+    _losses: Counter[int] = field(default_factory=Counter)  # by the key of a job
+    _failures: int = 0
+    _next_start: float = 0.0
+
+    @property
+    def _limits(self) -> WorkerLimits:
+        return WorkerLimits(self.limit, _HARD * self.limit, self.nice, self.memory)
 
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         """Yield each job's outcome as it comes, in any order; take jobs as needed.
@@ -324,7 +318,7 @@ class Pool:
             if one.ready and not one.batch and self._fill(batches, 1):
                 self._give(one, self._todo.popleft())
         starting = sum(not one.ready for one in self._workers)
-        while len(self._workers) < self._size and self._fill(batches, starting + 1):
+        while len(self._workers) < self.size and self._fill(batches, starting + 1):
             if time.monotonic() < self._next_start or not self._start_worker():
                 break
             starting += 1
@@ -342,7 +336,7 @@ class Pool:
 
     def _start_worker(self) -> bool:
         try:
-            process = self._start(self._target, self._limits)
+            process = self.start(self.target, self._limits)
         except OSError:
             self._note_failed_start()
             return False
@@ -387,7 +381,7 @@ class Pool:
             if self._has_used_up_its_time(one):
                 why = "a file took too much processor time"
                 outcomes += self._replace_worker(one, why, at_fault=True)
-            elif time.monotonic() - one.active > self._silence:
+            elif time.monotonic() - one.active > self.silence:
                 why = "it neither answered nor computed"
                 outcomes += self._replace_worker(one, why)
         return outcomes
