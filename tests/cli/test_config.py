@@ -8,7 +8,7 @@ import pytest
 from byok.core.platform.paths import find_paths
 from byok.settings import example
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.disk import fill, mounted
 
 CANARY = "sk-canary0123456789"
@@ -27,20 +27,13 @@ proxy = "http://{CANARY}@proxy.example:3128"
 """
 
 
-def write(text: str) -> None:
-    path = find_paths().config
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o600)
-
-
 def test_config_check_tells_a_missing_file_from_a_good_one(cli: Cli) -> None:
     missing = cli("config", "check")
     assert (missing.code, missing.out.partition(" ")[2]) == (
         0,
         "does not exist: defaults apply\n",
     )
-    write(FULL)
+    write_settings(FULL)
     good = cli("config", "check")
     assert (good.code, good.out) == (0, f"{find_paths().config}: valid\n")
 
@@ -77,7 +70,7 @@ def test_config_init_leaves_nothing_on_a_full_disk(
 
 def test_config_check_refuses_what_serve_refuses(cli: Cli) -> None:
     """Both tell of a default model whose upstream does not exist."""
-    write('[upstreams.demo]\n[routing]\ndefault = "byok:gone:m"\n')
+    write_settings('[upstreams.demo]\n[routing]\ndefault = "byok:gone:m"\n')
     checked, served = cli("config", "check"), cli("serve", "--port", "0")
     assert (checked.code, checked.out) == (served.code, served.out) == (78, "")
     assert checked.err == served.err
@@ -85,7 +78,7 @@ def test_config_check_refuses_what_serve_refuses(cli: Cli) -> None:
 
 
 def test_config_file_may_be_another_one(cli: Cli) -> None:
-    write('[server]\nhost = "0.0.0.0"\n')
+    write_settings('[server]\nhost = "0.0.0.0"\n')
     assert cli("config", "check").code == 78
     other = find_paths().config.with_name("other.toml")
     other.write_text("[server]\nport = 9124\n")
@@ -95,7 +88,7 @@ def test_config_file_may_be_another_one(cli: Cli) -> None:
 
 def test_config_show_prints_what_the_running_daemon_uses(cli: Cli) -> None:
     with daemon_thread():
-        write(FULL)
+        write_settings(FULL)
         done = cli("config", "show")
         assert (done.code, done.err) == (0, "")
         assert json.loads(done.out)["server"]["port"] == 0
@@ -106,7 +99,7 @@ def test_config_show_prints_what_the_running_daemon_uses(cli: Cli) -> None:
 def test_config_show_prints_settings_without_secrets(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(FULL)
+    write_settings(FULL)
     monkeypatch.setenv("BYOK_CHAT__TEMPERATURE", "0.5")
     done = cli("config", "show")
     assert done.code == 0

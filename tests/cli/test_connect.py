@@ -10,7 +10,7 @@ import pytest
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import daemon_thread, write_settings
 
 CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
 NAMES = {
@@ -19,13 +19,6 @@ NAMES = {
     "cli": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
     "sdk": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
 }
-
-
-def write_settings(text: str) -> None:
-    path = find_paths().config
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o600)
 
 
 @pytest.mark.case("B162")

@@ -5,7 +5,6 @@ import contextlib
 import os
 import shutil
 import threading
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -136,15 +135,9 @@ async def in_background(work: Callable[[], T], /) -> T:
 
 
 class Machine(Struct, frozen=True):
-    """The parts of the machine that a test replaces.
+    """What a test replaces: the home folder, and the bytes that are left on a disk."""
 
-    `proc` is Linux's folder of that name, `home` the user's home folder. `clock` gives
-    seconds since 1970, `free` the bytes that a folder's disk has left.
-    """
-
-    proc: Path = Path("/proc")
     home: Path = Path("~")
-    clock: Callable[[], float] = time.time
     free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
 
 

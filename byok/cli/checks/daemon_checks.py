@@ -57,7 +57,7 @@ async def check_daemon(around: Surroundings) -> CheckResult:
         )
     if daemon is None:
         return doubtful("it is not running", "byok serve")
-    minutes = max(0.0, around.machine.clock() - daemon.started) / _MINUTE
+    minutes = max(0.0, time.time() - daemon.started) / _MINUTE
     return good(f"pid {daemon.pid}, port {daemon.port}, for {minutes:,.0f} min")
 
 

@@ -10,8 +10,6 @@ from typing import TypeAlias, TypeVar, cast
 from msgspec import Struct
 
 from byok.cli.checks import daemon_checks as daemon
-from byok.cli.checks import daemon_checks as index
-from byok.cli.checks import setup_checks as clients
 from byok.cli.checks import setup_checks as setup
 from byok.cli.checks import upstream_checks as upstreams
 from byok.cli.checks.base import (
@@ -100,10 +98,10 @@ CHECKS = (
         upstreams.check_web_tools,
         _if_on(lambda s: s.section(WebSettings).on),
     ),
-    Check("client", clients.check_client, clients.clients),
+    Check("client", setup.check_client, setup.clients),
     Check("ripgrep", setup.check_ripgrep),
-    Check("index", index.check_index, seconds=index.INDEX_SECONDS),
-    Check("workspace", index.check_workspace, index.workspaces, index.INDEX_SECONDS),
+    Check("index", daemon.check_index, seconds=daemon.INDEX_SECONDS),
+    Check("workspace", daemon.check_workspace, daemon.workspaces, daemon.INDEX_SECONDS),
 )
 
 
