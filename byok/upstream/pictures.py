@@ -57,10 +57,13 @@ class Described(NamedTuple):
     failure: str = ""
 
 
+_SECONDS, _PAUSE = 60.0, 300.0
+
+
 class PictureDescriber:
     """Describes pictures by the model that `find` returns.
 
-    A request waits `seconds` at most; a failed picture rests for `pause` seconds.
+    A request waits a minute at most; a failed picture rests for five.
     """
 
     def __init__(
@@ -68,15 +71,10 @@ class PictureDescriber:
         find: Callable[[], Awaitable[Destination]],
         store: ProviderDataStore,
         prompts: PromptSet | None = None,
-        *,
-        seconds: float = 60.0,
-        pause: float = 300.0,
     ) -> None:
         self._find = find
         self._store = store
         self._prompts = prompts or shipped_prompts()
-        self._seconds = seconds
-        self._pause = pause
         self._failed = BoundedMap[bytes, tuple[ByokError, float]](_MOST_FAILED)
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._locks = WeakValueDictionary[bytes, asyncio.Lock]()
@@ -92,7 +90,7 @@ class PictureDescriber:
             p.data: stored[key].decode() for p, key in keys.items() if key in stored
         }
         left = [picture for picture in keys if picture.data not in words][-_MOST:]
-        deadline = time.monotonic() + self._seconds
+        deadline = time.monotonic() + _SECONDS
         outcomes = await asyncio.gather(
             *(self._describe(asked, one, keys[one], deadline) for one in left)
         )
@@ -124,7 +122,7 @@ class PictureDescriber:
             failure = UpstreamTimeout("it is too slow.", upstream=asked.upstream.name)
         _log.warning("%s describes no picture: %s", asked.model_id, failure.log_text)
         failure.__traceback__ = failure.__cause__ = failure.__context__ = None
-        self._failed[key] = failure, time.monotonic() + self._pause
+        self._failed[key] = failure, time.monotonic() + _PAUSE
         return failure
 
     async def _ask(self, asked: Destination, picture: ImagePart, key: bytes) -> str:

@@ -191,14 +191,13 @@ def start_successor(
     environment: Mapping[str, str],
     *,
     has_fixed_port: bool = False,
-    seconds: float = _LOAD_SECONDS,
 ) -> Successor:
     """Start the command of this process again; return once it has loaded. Blocks.
 
     `has_fixed_port`: the sockets are a service manager's, so no setting changes them.
 
     Raises:
-        CannotStart: it does not get so far in that many seconds.
+        CannotStart: it does not get so far in time.
     """
     adopt_orphans()
     said, say = os.pipe()
@@ -216,7 +215,8 @@ def start_successor(
         _close(said, say, turn_in, turn_out)
         raise _failure(str(error.strerror)) from error
     _close(say, turn_in)
-    has_loaded = _read_in(said, seconds) == _LOADED
+    ready, _, _ = select.select([said], [], [], _LOAD_SECONDS)
+    has_loaded = bool(ready) and os.read(said, 64) == _LOADED
     _close(said)
     if not has_loaded:
         process.kill()
@@ -224,12 +224,6 @@ def start_successor(
         _close(turn_out)
         raise _failure(f"it ended or hung (exit code {process.returncode})")
     return Successor(process, turn_out)
-
-
-def _read_in(pipe: int, seconds: float) -> bytes:
-    """Return what comes within that time; b"" if nothing does."""
-    ready, _, _ = select.select([pipe], [], [], seconds)
-    return os.read(pipe, 64) if ready else b""
 
 
 def _failure(why: str) -> CannotStart:
