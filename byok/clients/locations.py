@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,38 +16,6 @@ from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 
 # The clients that `byok connect` knows.
-
-
-class ClientKind(StrEnum):
-    """The clients that byok prints or writes settings for."""
-
-    VSCODE = "vscode"
-    VSCODE_INSIDERS = "vscode-insiders"
-    VSCODIUM = "vscodium"
-    CURSOR = "cursor"
-    JETBRAINS = "jetbrains"
-    CLI = "cli"
-    SDK = "sdk"
-    CODEX = "codex"
-    OPENCODE = "opencode"
-    AIDER = "aider"
-    CONTINUE = "continue"
-    CLAUDE_CODE = "claude-code"
-
-    @property
-    def facts(self) -> "ClientFacts":
-        """What byok knows of it."""
-        return _CLIENTS[self]
-
-    @property
-    def text_format(self) -> TextFormat:
-        """How its settings are written, also those that byok only prints."""
-        return _CLIENTS[self].format or TextFormat.JSONC
-
-    @property
-    def is_editor(self) -> bool:
-        """Whether it is VS Code, or an editor that is made from it."""
-        return bool(_CLIENTS[self].folders)
 
 
 class ClientFacts(Struct, frozen=True):
@@ -66,26 +34,54 @@ class ClientFacts(Struct, frozen=True):
 
 
 _JSONC, _TOML, _YAML = TextFormat.JSONC, TextFormat.TOML, TextFormat.YAML
-_CLIENTS = {
-    ClientKind.VSCODE: ClientFacts("VS Code", _JSONC, ("Code", ".vscode-server")),
-    ClientKind.VSCODE_INSIDERS: ClientFacts(
-        *("VS Code Insiders", _JSONC, ("Code - Insiders", ".vscode-server-insiders")),
-    ),
-    ClientKind.VSCODIUM: ClientFacts(
-        "VSCodium", _JSONC, ("VSCodium", ".vscodium-server")
-    ),
-    ClientKind.CURSOR: ClientFacts("Cursor", _JSONC, ("Cursor", ".cursor-server")),
-    ClientKind.JETBRAINS: ClientFacts("the JetBrains plugin", has_mcp=False),
-    ClientKind.CLI: ClientFacts("the CLI", has_mcp=False),
-    ClientKind.SDK: ClientFacts("the SDKs", has_mcp=False),
-    ClientKind.CODEX: ClientFacts("Codex", _TOML, names_model=True),
-    ClientKind.OPENCODE: ClientFacts("opencode", _JSONC, names_model=True),
-    ClientKind.AIDER: ClientFacts("aider", _YAML, names_model=True, has_mcp=False),
-    ClientKind.CONTINUE: ClientFacts(
-        "Continue", _YAML, names_model=True, has_mcp=False
-    ),
-    ClientKind.CLAUDE_CODE: ClientFacts("Claude Code", _JSONC, has_chats=False),
-}
+_NOTHING = ClientFacts("")
+_INSIDERS = ("Code - Insiders", ".vscode-server-insiders")
+
+
+class ClientKind(StrEnum):
+    """The clients that byok prints or writes settings for."""
+
+    facts: ClientFacts
+
+    VSCODE = "vscode", ClientFacts("VS Code", _JSONC, ("Code", ".vscode-server"))
+    VSCODE_INSIDERS = (
+        "vscode-insiders",
+        ClientFacts("VS Code Insiders", _JSONC, _INSIDERS),
+    )
+    VSCODIUM = (
+        "vscodium",
+        ClientFacts("VSCodium", _JSONC, ("VSCodium", ".vscodium-server")),
+    )
+    CURSOR = "cursor", ClientFacts("Cursor", _JSONC, ("Cursor", ".cursor-server"))
+    JETBRAINS = "jetbrains", ClientFacts("the JetBrains plugin", has_mcp=False)
+    CLI = "cli", ClientFacts("the CLI", has_mcp=False)
+    SDK = "sdk", ClientFacts("the SDKs", has_mcp=False)
+    CODEX = "codex", ClientFacts("Codex", _TOML, names_model=True)
+    OPENCODE = "opencode", ClientFacts("opencode", _JSONC, names_model=True)
+    AIDER = "aider", ClientFacts("aider", _YAML, names_model=True, has_mcp=False)
+    CONTINUE = (
+        "continue",
+        ClientFacts("Continue", _YAML, names_model=True, has_mcp=False),
+    )
+    CLAUDE_CODE = "claude-code", ClientFacts("Claude Code", _JSONC, has_chats=False)
+
+    def __new__(cls, value: str, facts: ClientFacts = _NOTHING) -> Self:
+        """Make a member of its name on the command line, with what byok knows."""
+        made = str.__new__(cls, value)
+        made._value_, made.facts = value, facts
+        return made
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How its settings are written, also those that byok only prints."""
+        return self.facts.format or _JSONC
+
+    @property
+    def is_editor(self) -> bool:
+        """Whether it is VS Code, or an editor that is made from it."""
+        return bool(self.facts.folders)
+
+
 EDITORS = sorted(kind for kind in ClientKind if kind.is_editor)
 # Whose files byok writes, so that it answers their chats.
 WRITABLE = [k for k in ClientKind if k.facts.format and k.facts.has_chats]

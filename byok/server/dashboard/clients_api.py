@@ -28,13 +28,6 @@ from byok.server.dashboard.endpoint import (
 from byok.server.dashboard.journal_api import JournalApi
 from byok.wiring.services import Services
 
-# The families of a client in the journal, where they have other names than in commands.
-_FAMILIES = {
-    ClientKind.VSCODE: ("vscode",),
-    ClientKind.JETBRAINS: ("intellij",),
-    ClientKind.CLI: ("cli",),
-    ClientKind.SDK: ("sdk",),
-}
 _DIGEST = 64
 _Plan: TypeAlias = Callable[[ClientKind, DaemonAddress], FileChange]
 
@@ -80,14 +73,15 @@ class ClientsApi:
                 state = self._connector.state_of(kind, place, address)
             except ConfigError as failure:
                 error = self._services.redactor(failure.message)
-        times = [seen[name] for name in _families_of(kind) if name in seen]
+        # JetBrains' plugin calls itself by the name of its platform.
+        family = "intellij" if kind is ClientKind.JETBRAINS else kind.value
         return {
             "client": kind.value,
             "name": kind.facts.name,
             "state": state,
             "file": path,
             "writable": kind in WRITABLE,
-            "last": max(times, default=None),
+            "last": seen.get(family),
             "error": error,
         }
 
@@ -145,10 +139,6 @@ class ClientsApi:
         self._services.redactor.add(token)
         model = str(known_catalog(self._services)["default"])
         return DaemonAddress(f"http://127.0.0.1:{port}", token, token_file, model)
-
-
-def _families_of(kind: ClientKind) -> tuple[str, ...]:
-    return _FAMILIES.get(kind, (kind.value,))
 
 
 def _digest_of(change: FileChange) -> str:
