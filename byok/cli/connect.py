@@ -237,7 +237,7 @@ def _advise(client: ClientKind, address: DaemonAddress, is_remote: bool | None) 
 def _print(
     client: ClientKind, address: DaemonAddress, *, json: bool, mcp: bool = False
 ) -> None:
-    where, is_object = _WHERE[client], client.is_editor and not mcp
+    where, is_object = _WHERE.get(client, _EDITOR), client.is_editor and not mcp
     if mcp or client in WRITABLE:
         windows = open_connector(find_paths()).windows
         settings = settings_for(client, address, windows=windows, mcp=mcp)
@@ -387,10 +387,6 @@ _NO_FILE = {
 }
 _EDITOR = "Add to settings.json (Preferences: Open User Settings (JSON)):"
 _WHERE = {
-    ClientKind.VSCODE: _EDITOR,
-    ClientKind.VSCODE_INSIDERS: _EDITOR,
-    ClientKind.VSCODIUM: _EDITOR,
-    ClientKind.CURSOR: _EDITOR,
     ClientKind.JETBRAINS: (
         "Enter both in the plugin's settings. Its documentation does not name the "
         "fields, and not every version was tested:"

@@ -22,16 +22,13 @@ from byok.core.routing import Service
 _CENT = 0.01
 OFF = "off"
 _COUNTING = "counting the code that has no vectors"
-# What the states of EmbeddingState mean; its module is loaded by the daemon only.
+# States of EmbeddingState whose words need more; its module is loaded by the daemon.
 _STATES: Mapping[str, str] = {
     OFF: "off; name an upstream and a model under [embeddings] first",
     "no_consent": "not enabled, so nothing is sent (byok embed enable)",
     "paused": "paused (byok embed resume)",
     "standby": "waiting for the index",
-    "filling": "filling",
     "waiting": "waiting for the model",
-    "complete": "complete",
-    "failed": "failed",
 }
 
 
