@@ -226,14 +226,7 @@ class ContextEngine:
             workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
         with self.store.reading() as db:
             workspace.load(workspaces.files_of(db, workspace_id))
-        sync = Synchroniser(
-            workspace,
-            self.store,
-            self.indexer,
-            max_files=self.options.max_files,
-            poll_seconds=self.options.poll_seconds,
-            compare_seconds=self.options.compare_seconds,
-        )
+        sync = Synchroniser(workspace, self.store, self.indexer, self.options)
         self._by_id[workspace_id] = workspace
         self._syncs[workspace_id] = sync
         self._runs[workspace_id] = asyncio.ensure_future(self._follow(sync))

@@ -38,7 +38,7 @@ from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.scan import WHOLE, is_below, is_folder_at
 from byok.search.index.indexer import Indexer
 from byok.search.index.store.store import Store
-from byok.search.index.types import FileFacts, Phase, WorkspaceTask
+from byok.search.index.types import FileFacts, IndexOptions, Phase, WorkspaceTask
 from byok.search.index.workspace.git_history import Commits
 from byok.search.index.workspace.watch import Watcher, Watches, watches_of
 from byok.search.index.workspace.workspace import TooManyFiles, Workspace, is_wanted
@@ -166,7 +166,6 @@ def _is_inside(path: str, tops: Collection[str]) -> bool:
 
 _log = logging.getLogger(__name__)
 _SETTLE_SECONDS = 2.2
-_COMPARE_SECONDS = 300.0
 _OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
 # Of the time since the last comparison, the next one takes at most this share.
 _SHARE, _SHARE_TOO_LARGE = 20, 3
@@ -185,10 +184,8 @@ class Synchroniser:
         workspace: Workspace,
         store: Store,
         indexer: Indexer,
+        options: IndexOptions,
         *,
-        max_files: int,
-        poll_seconds: float = 60.0,
-        compare_seconds: float = _COMPARE_SECONDS,
         settle_seconds: float = _SETTLE_SECONDS,
         watches: Callable[[Path], Watches] = watches_of,
     ) -> None:
@@ -196,13 +193,12 @@ class Synchroniser:
         self.commits = Commits(workspace.id, workspace.root, store)
         self._store = store
         self._indexer = indexer
-        self._max_files = max_files
-        self._compare_seconds = compare_seconds
+        self._options = options
         self._settle_seconds = settle_seconds
         self._watcher = Watcher(
             workspace.root, partial(is_wanted, workspace),
             tell=workspace.status.report_watching,
-            poll_seconds=poll_seconds, watches=watches,
+            poll_seconds=options.poll_seconds, watches=watches,
         )  # fmt: skip
         self._disk = Disk(workspace, store, self._watcher)
         self._one_at_a_time = asyncio.Lock()
@@ -261,7 +257,7 @@ class Synchroniser:
         await self._drop(found.gone)
         self.workspace.expect(task.path for task in found.changed)
         self._queue(found.changed, first=True)
-        fits = self.workspace.file_count <= self._max_files
+        fits = self.workspace.file_count <= self._options.max_files
         if tops := found.tops if fits else WHOLE:
             await self._compare(tops)
 
@@ -273,10 +269,10 @@ class Synchroniser:
         status.waiting = self._indexer.open_of(workspace.id)
         try:
             found = await asyncio.to_thread(
-                self._disk.compare, tops, limit=self._max_files
+                self._disk.compare, tops, limit=self._options.max_files
             )
         except TooManyFiles:
-            status.give_up(self._max_files)
+            status.give_up(self._options.max_files)
             return
         except Unreadable:
             # What is known is kept: a disk may be mounted again.
@@ -286,7 +282,7 @@ class Synchroniser:
             if "" in tops:
                 self._compared = self._loop.time()
                 self._took = self._compared - began
-                self._compare_after(self._compare_seconds)
+                self._compare_after(self._options.compare_seconds)
         status.trouble = ""
         self._look_again(waited.difference(task.path for task in found.changed))
         await self._drop(found.gone)
@@ -307,7 +303,7 @@ class Synchroniser:
         async with self._one_at_a_time:
             if self.workspace.status.phase is Phase.INDEXING:
                 self._compared = self._loop.time()
-                self._compare_after(self._compare_seconds)
+                self._compare_after(self._options.compare_seconds)
             else:
                 await self._compare(WHOLE)
         await self.commits.read()

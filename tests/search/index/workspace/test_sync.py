@@ -16,7 +16,7 @@ from byok.search.index.indexer import Indexer
 from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, IndexOptions, Phase
 from byok.search.index.workspace.sync import Difference, Disk, Synchroniser
-from byok.search.index.workspace.watch import Watcher
+from byok.search.index.workspace.watch import Watcher, watches_of
 from byok.search.index.workspace.workspace import TooManyFiles, Workspace
 from tests.fakes.engines import (
     InlineWorkers,
@@ -49,11 +49,14 @@ class Bench:
                 "INSERT INTO workspace(id, root) VALUES(1, ?)", (str(root),)
             )
         ).result()
+        watches = options.pop("watches", watches_of)
         self.sync = Synchroniser(
             self.workspace,
             self.store,
             self.indexer,
-            **{"max_files": 100, "settle_seconds": 0.05, **options},
+            IndexOptions(**{"max_files": 100, **options}),
+            settle_seconds=0.05,
+            watches=watches,
         )
 
     def _soon(self, work: Any, *values: Any) -> None:
