@@ -61,13 +61,21 @@ class Body(AiohttpResponseStream):
     async def read(self) -> bytes:
         """Return what has been received, b"" at the end; raises aiohttp's errors.
 
-        aiohttp feeds its parser after each HTTP chunk that is taken from its buffer,
-        also where reading was never paused. Without a low-water mark it does not: what
-        was paused goes on here, once the buffer is empty.
+        All that aiohttp holds is taken at once. Its own methods take HTTP chunk by HTTP
+        chunk, and feed its parser after each, which a burst of small ones makes dear.
         """
         content = self._aiohttp_response.content
-        content._low_water = 0
-        data = await content.readany()
+        if content.at_eof():
+            return b""
+        if content._exception is not None:
+            raise content._exception
+        while not content._buffer and not content._eof:
+            await content._wait("read")
+        data = b"".join(content._buffer)
+        content._buffer.clear()
+        content._size = 0
+        if content._http_chunk_splits:
+            content._http_chunk_splits.clear()
         if content._protocol._reading_paused:
             content._protocol.resume_reading()
         return data

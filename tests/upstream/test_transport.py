@@ -112,6 +112,16 @@ async def test_a_slow_reader_gets_all_that_was_held_back(
     assert bytes(got) == b"".join(sent)
 
 
+@pytest.mark.parametrize("status", [204, 304, 200])
+async def test_an_answer_without_a_body_ends_at_once(
+    status: int, fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([], status=status))
+    request = httpx.Request("POST", f"{fake.url}/chat/completions", json={})
+    response = await transports.by(Route()).handle_async_request(request)
+    assert (response.status_code, await body_of(response).read()) == (status, b"")
+
+
 async def test_a_host_name_of_a_link_local_address_is_refused(
     transports: Transports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
