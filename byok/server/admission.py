@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from msgspec import Struct, field
 
@@ -32,12 +32,11 @@ class Conversations:
     def __init__(self) -> None:
         self._open: dict[str, list[_Answer]] = {}
 
-    @asynccontextmanager
-    async def turn(
+    def turn(
         self,
         place: ConversationPlace | None,
         on_wait: Callable[[], None] = lambda: None,
-    ) -> AsyncIterator[None]:
+    ) -> AbstractAsyncContextManager[None]:
         """Wait for the earlier answers of the conversation, and hold back later ones.
 
         `on_wait` is called where there are any.
@@ -46,9 +45,12 @@ class Conversations:
             BadRequest: 409, a newer request took this one's place; raised while it
                 waits or in the middle of the body.
         """
-        if place is None:
-            yield
-            return
+        return nullcontext() if place is None else self._turn(place, on_wait)
+
+    @asynccontextmanager
+    async def _turn(
+        self, place: ConversationPlace, on_wait: Callable[[], None]
+    ) -> AsyncIterator[None]:
         line = self._open.setdefault(place.conversation, [])
         earlier = [answer for answer in line if not _end_superseded(answer, place)]
         try:

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import product
 from typing import NamedTuple
@@ -347,6 +347,7 @@ def find_fit(model: str, *, family: str, thinks: bool, window: int) -> ModelFit:
     return ModelFit(tuple(name for name, suits in found.items() if suits), window)
 
 
+@lru_cache  # few models answer all requests
 def has_few_parameters(model: str) -> bool:
     """Tell whether a model's name says that it has fewer than 10 billion parameters."""
     sizes = [float(n) * _UNITS[unit.lower()] for n, unit in _SIZE.findall(model)]

@@ -92,8 +92,10 @@ def persona_prompt(
     if kind not in _PERSONAS:
         kind = integer(body, "persona_type")
     name = _PERSONAS.get(kind)
-    prompt = defaults.render(name, beside=beside) if name else Prompt()
     instructions = text(chosen, "custom_instructions").strip()
+    if not name and not instructions:
+        return Prompt()
+    prompt = defaults.render(name, beside=beside) if name else Prompt()
     longest = room_of(defaults.fit.window) // _PERSONA
     cut = f"a persona has {len(instructions):,} characters, of which {longest:,} fit"
     own = frame("persona", instructions, longest=longest)

@@ -104,6 +104,16 @@ class _Connection(RequestHandler):
         return response
 
 
+def _make_request(
+    message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: Any
+) -> BaseRequest:
+    """Make the request of a head that is whole."""
+    if isinstance(protocol, _Connection):
+        protocol.head_arrived()
+    loop = asyncio.get_running_loop()
+    return BaseRequest(message, payload, protocol, writer, task, loop)
+
+
 def note_token(request: BaseRequest) -> None:
     """Note that a request with the right token came on this connection."""
     if isinstance(request.protocol, _Connection):
@@ -119,12 +129,9 @@ class HttpServer(Server):
         max_connections: int,
         head_seconds: float = 10.0,
     ) -> None:
-        async def handle(request: BaseRequest) -> StreamResponse:
-            if isinstance(request.protocol, _Connection):
-                request.protocol.head_arrived()
-            return await handler(request)
-
-        super().__init__(handle, handler_cancellation=True)
+        super().__init__(
+            handler, request_factory=_make_request, handler_cancellation=True
+        )
         self.head_seconds = head_seconds
         self.strangers: dict[_Connection, None] = {}  # showed no token, oldest first
         self._max_connections = max_connections
