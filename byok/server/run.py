@@ -191,13 +191,15 @@ async def listening(
     limits, timing = settings.limits, timing or Timing()
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
     site = Site(paths, redactor, clock, gate)
-    front = _make_front(settings, site, gate, timing, passed, observers)
+    log = AccessLog()
+    front = _make_front(settings, site, gate, timing, passed, (log, *observers))
     features, source = front.features, source or Source(paths.config, lambda: settings)
     gate.on_stop(features.stop)
     async with (
         AsyncExitStack() as opened,
         serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
     ):
+        opened.callback(log.write)
         opened.push_async_callback(asyncio.to_thread, features.close)
         try:
             await asyncio.to_thread(_import_endpoints)
@@ -242,7 +244,7 @@ def _make_front(
         guard,
         gate,
         site.redactor,
-        Observers([AccessLog(), *features.observers, *observers]),
+        Observers([*features.observers, *observers]),
         prove=lambda body: answer_challenge(body, owner.token, port, instance),
         pages=FeaturePages(features),
         dashboard=dashboard,

@@ -219,16 +219,17 @@ async def test_openai_client_lists_models_and_can_use_them(
 
 
 async def test_openai_client_request_id_can_be_found_in_the_log(
-    fake: FakeUpstream, client: Any, caplog: pytest.LogCaptureFixture
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "byok.access")
     fake.play(completion({"content": "Hi."}))
-    got = await client.chat.completions.create(**ASK)
+    async with running(settings_for(fake.url)) as editor, client_of(editor) as client:
+        got = await client.chat.completions.create(**ASK)
+        async with client.chat.completions.with_streaming_response.create(
+            **ASK, stream=True
+        ) as stream:
+            await stream.read()
     assert got._request_id and got._request_id in caplog.text
-    async with client.chat.completions.with_streaming_response.create(
-        **ASK, stream=True
-    ) as stream:
-        await stream.read()
     assert stream.request_id and stream.request_id in caplog.text
 
 

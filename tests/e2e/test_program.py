@@ -6,11 +6,13 @@ import os
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.commands import Cli
+from tests.fakes.engines import until
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import (
     HELD,
@@ -193,17 +195,23 @@ async def test_log_that_cannot_be_written_says_nothing_in_clear(
     assert b"Traceback" not in written
 
 
+def has_logged(program: Program) -> bool:
+    """Tell whether the log has the line of a chat, which comes a moment later."""
+    file = program.log_file
+    return file.is_file() and b"POST /chat 200" in file.read_bytes()
+
+
 @posix
 @pytest.mark.case("F43")
 async def test_log_that_was_deleted_is_recreated(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", "--upstream", "demo") as program:
         program.log_file.unlink()
         await program.check_well()
-        assert b"POST /chat 200" in program.log_file.read_bytes()
+        await until(partial(has_logged, program))
         assert program.log_file.stat().st_mode & 0o077 == 0
         shutil.rmtree(program.log_file.parent)
         await program.check_well()
-        assert program.err.count(b"POST /chat 200") == 2
+        await until(lambda: program.err.count(b"POST /chat 200") == 2)
 
 
 @posix
@@ -219,7 +227,7 @@ async def test_closed_stdout_and_stderr_change_nothing(
         transport = getattr(program.process, "_transport")  # noqa: B009 - no other way
         transport.get_pipe_transport(1).close()
         await program.check_well()
-        assert b"POST /chat 200" in program.log_file.read_bytes()
+        await until(partial(has_logged, program))
         program.process.send_signal(signal.SIGTERM)
         await asyncio.wait_for(program.process.wait(), PATIENCE)
     assert not (home / "state" / "daemon.json").exists()

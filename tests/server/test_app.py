@@ -312,9 +312,11 @@ def test_access_log_cuts_a_long_model_id() -> None:
         (True, "/health", logging.DEBUG),
     ],
 )
-def test_access_log_shows_client_requests_at_level_info_only(
+async def test_access_log_shows_client_requests_at_level_info_only(
     trusted: bool, endpoint: str, level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "byok.access")
-    AccessLog().request_finished(record_of(trusted=trusted, endpoint=endpoint))
+    log = AccessLog()
+    log.request_finished(record_of(trusted=trusted, endpoint=endpoint))
+    log.write()
     assert [record.levelno for record in caplog.records] == [level]

@@ -164,7 +164,7 @@ async def test_tool_call_retry_continues_an_agent_after_invalid_json(
 
 
 async def test_what_a_turn_cost_is_told_though_its_second_answer_broke(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture, client: Editor
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     usage = event(
@@ -172,7 +172,8 @@ async def test_what_a_turn_cost_is_told_though_its_second_answer_broke(
     )
     broken = tool_answer("read", r'{"path": "a\d"}')
     fake.play([*broken[:-1], usage, DONE], [delta(content="I read.")])
-    reply = await client.chat(tool_definitions=[READ])
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat(tool_definitions=[READ])
     assert reply.last["error"]["code"] == "upstream_cut"
     counts = [n["token_usage"] for n in reply.nodes if n["type"] == 10]
     assert [(c["input_tokens"], c["output_tokens"]) for c in counts] == [(5, 2)]
