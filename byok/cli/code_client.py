@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 from msgspec import Struct
@@ -79,24 +79,18 @@ def folders(given: Iterable[Path] | None) -> list[Path]:
 # daemon runs, or if it must not be started, a text search answers.
 
 
-class SearchesText(Protocol):
-    """A search without an index (`TextSearch` in `search/retrieval/ripgrep.py`)."""
-
-    async def answer(self, question: str, roots: Sequence[Path]) -> str:
-        """Return the answer as text."""
-
-
 class Agent(Struct, eq=False):
     """Answers from the daemon, the own index or a text search.
 
     It searches the folders `given` by the user, else the workspace or project around
-    the folder `here`. `start` starts a daemon in the background.
+    the folder `here`. `read_text` answers without an index, `start` starts a daemon in
+    the background.
     """
 
     client: LocalClient
     given: Sequence[Path]
     here: Path
-    open_text: Callable[[], SearchesText]
+    read_text: Callable[[str, Sequence[Path]], Awaitable[str]]
     start: Callable[[], None] = lambda: None
     _roots: list[str] | None = None
 
@@ -149,7 +143,7 @@ class Agent(Struct, eq=False):
         """
         self.start()
         folders = self.given or [self._project(error)]
-        return await self.open_text().answer(question, folders)
+        return await self.read_text(question, folders)
 
     async def _scope(self) -> list[str]:
         """Return the workspaces to search; the index follows them from now on."""

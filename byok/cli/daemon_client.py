@@ -101,11 +101,9 @@ class DaemonDoor:
             NotReady: the daemon does not answer, is gone, or has another version.
             ByokError: as raised by the daemon.
         """
-        return await self._post(OWN_PATHS.get(service, f"/byok/{service}"), body)
-
-    async def _post(self, path: str, body: Json) -> Json:
         import aiohttp
 
+        path = OWN_PATHS.get(service, f"/byok/{service}")
         try:
             async with self._session.post(
                 path, data=orjson.dumps(body), allow_redirects=False

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +13,6 @@ from byok.cli.code_client import WorkspacesOption, folders, opener
 from byok.cli.command_context import ConfigOption, load
 from byok.cli.terminal import tell
 from byok.core.platform.paths import find_paths
-
-if TYPE_CHECKING:
-    from byok.search.retrieval.ripgrep import TextSearch
 
 _PATIENCE = 2.0  # an agent waits
 
@@ -53,10 +51,10 @@ def mcp(
     paths, given = find_paths(), folders(workspace)
     starter = Starter(daemon_command(config), paths.state_dir)
 
-    def open_text() -> "TextSearch":
+    async def read_text(question: str, folders: Sequence[Path]) -> str:
         from byok.wiring.services import text_search
 
-        return text_search(*load(config), given)
+        return await text_search(*load(config), given).answer(question, folders)
 
     async def run() -> None:
         own_index = opener(config)
@@ -65,7 +63,7 @@ def mcp(
                 client,
                 given,
                 Path.cwd().resolve(),
-                open_text=open_text,
+                read_text=read_text,
                 start=starter.start if daemon else lambda: None,
             )
             await serve(agent, own, end_soon)

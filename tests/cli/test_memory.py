@@ -76,7 +76,7 @@ async def test_an_agent_over_stdio_has_the_memory_of_the_daemon(
     paths = find_paths()
     with daemon_thread():
         async with LocalClient(paths, _refuse_to_open) as client:
-            agent = Agent(client, [], paths.config.parent, open_text=_refuse_to_open)
+            agent = Agent(client, [], paths.config.parent, read_text=_refuse_to_open)
             assert await agent.remembers() is remembers
 
 

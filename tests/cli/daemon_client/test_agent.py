@@ -60,7 +60,7 @@ class Text:
 @asynccontextmanager
 async def agent(own: Own, text: Text, here: Path, *given: Path) -> AsyncIterator[Agent]:
     async with LocalClient(find_paths(), own.open, given, patience=0.0) as client:
-        yield Agent(client, given, here, open_text=lambda: text, start=text.start)
+        yield Agent(client, given, here, text.answer, start=text.start)
 
 
 async def answer(asks: Agent) -> str:
