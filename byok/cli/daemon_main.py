@@ -36,7 +36,7 @@ from byok.core.routing import Service
 from byok.dialects.presets import DEMO
 from byok.search.index.files.roots import OwnFolders, check_root
 from byok.server.control import Source
-from byok.server.run import Daemon, Serving, listening
+from byok.server.run import Daemon, DaemonParts, Serving, listening
 from byok.settings import Settings, check_settings, upstream_named
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ async def _serve(
             _introduce(daemon.services, options)
 
     def serve(passed: Sequence[socket]) -> AbstractAsyncContextManager[Daemon]:
-        parts = (settings, paths, redactor, services)
-        return listening(*parts, source=source, passed=passed)
+        parts = DaemonParts(settings, paths, redactor, services)
+        return listening(parts, source=source, passed=passed)
 
     await serving.run(serve, ready)
 

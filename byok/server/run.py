@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from socket import socket
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import orjson
 from aiohttp.web import SockSite
@@ -49,6 +49,15 @@ if TYPE_CHECKING:
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
 _log = logging.getLogger(__name__)
 _PAUSE = 0.02
+
+
+class DaemonParts(NamedTuple):
+    """What a daemon is made of: settings, files, what hides secrets, and services."""
+
+    settings: Settings
+    paths: Paths
+    redactor: Redactor
+    open_services: OpenServices
 
 
 class Daemon:
@@ -167,10 +176,7 @@ class _Front(Struct, frozen=True):
 
 @asynccontextmanager
 async def listening(
-    settings: Settings,
-    paths: Paths,
-    redactor: Redactor,
-    open_services: OpenServices,
+    parts: DaemonParts,
     timing: Timing | None = None,
     source: Source | None = None,
     observers: Sequence[Observer] = (),
@@ -188,6 +194,7 @@ async def listening(
         CannotStart: the port cannot be had.
         ConfigError: the token file is not private, or the services cannot be opened.
     """
+    settings, paths, redactor, open_services = parts
     limits, timing = settings.limits, timing or Timing()
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
     site = Site(paths, redactor, clock, gate)

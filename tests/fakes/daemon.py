@@ -24,13 +24,13 @@ from byok.core.daemon.challenge import derive_owner_token
 from byok.core.daemon.instance import only_instance, write_record
 from byok.core.daemon.token import read_token
 from byok.core.observer import Observer
-from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.paths import find_paths
 from byok.core.record import Hop, RequestRecord, Tap
 from byok.core.redact import Redactor
 from byok.server.control import Source
 from byok.server.http.deadlines import Timing
-from byok.server.run import Daemon, OpenServices, listening
-from byok.settings import Settings, check_settings, load_settings
+from byok.server.run import Daemon, DaemonParts, listening
+from byok.settings import check_settings, load_settings
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.upstream.base import Upstream
@@ -170,7 +170,7 @@ async def running(
     `clock` is for the journal and the caps.
     """
     parts = parts_of(settings, upstream=upstream, environ=environ)
-    serving = listening(*parts, timing, observers=observers, clock=clock)
+    serving = listening(parts, timing, observers=observers, clock=clock)
     async with _asking(serving) as editor:
         yield editor
 
@@ -193,7 +193,7 @@ def parts_of(
     keyring: KeyringStore | None = None,
     roots: Sequence[Path] = (),
     path: Path | None = None,
-) -> tuple[Settings, Paths, Redactor, OpenServices]:
+) -> DaemonParts:
     """Return what a daemon on a free port is made of."""
     paths = find_paths()
     loaded = load_settings(path or paths.config, {**PORT, **(settings or {})})
@@ -210,7 +210,7 @@ def parts_of(
             roots=roots,
         )
 
-    return loaded, paths, redactor, services
+    return DaemonParts(loaded, paths, redactor, services)
 
 
 def settings_for(url: str, **fields: Any) -> dict[str, Any]:
@@ -231,15 +231,15 @@ async def daemon_with(
     upstream: Upstream, timing: Timing = QUICK
 ) -> AsyncIterator[Editor]:
     """Start a daemon that asks this upstream, whatever model is named."""
-    settings, paths, redactor, open_services = parts_of(upstream="demo")
+    parts = parts_of(upstream="demo")
 
     @asynccontextmanager
     async def services_with() -> AsyncIterator[Services]:
-        async with open_services() as services:
+        async with parts.open_services() as services:
             router = Router({"demo": upstream}, services.catalog)
             yield replace(services, router=router)
 
-    serving = listening(settings, paths, redactor, services_with, timing)
+    serving = listening(parts._replace(open_services=services_with), timing)
     async with _asking(serving) as editor:
         yield editor
 
@@ -269,7 +269,7 @@ async def running_on_file(
     source = Source(
         file, lambda: load_settings(file, PORT), check_settings, PORT, options or {}
     )
-    async with _asking(listening(*parts, QUICK, source)) as editor:
+    async with _asking(listening(parts, QUICK, source)) as editor:
         yield editor
 
 
@@ -293,7 +293,7 @@ def daemon_thread(
     ready = SimpleQueue[tuple[Daemon, asyncio.AbstractEventLoop] | None]()
 
     async def serve() -> None:
-        async with listening(*parts, QUICK, source) as daemon:
+        async with listening(parts, QUICK, source) as daemon:
             write_record(paths, daemon.port, daemon.instance)
             following = asyncio.ensure_future(daemon.control.follow(QUICK.look))
             ready.put((daemon, asyncio.get_running_loop()))

@@ -149,19 +149,19 @@ class Opening:
         self._parts = parts_of(server, upstream="demo")
 
     async def run(self) -> None:
-        settings, paths, redactor, _ = self._parts
-        async with listening(settings, paths, redactor, self._services, PATIENT):
+        parts = self._parts._replace(open_services=self._services)
+        async with listening(parts, PATIENT):
             await self.stop.wait()
 
     @asynccontextmanager
     async def _services(self) -> AsyncIterator[Services]:
         self.begun.set()
         await self.go_on
-        async with self._parts[3]() as services:
+        async with self._parts.open_services() as services:
             yield services
 
     def filled(self, data: bytes) -> bytes:
-        return filled(data, self.port, self._parts[1].token.read_text().strip())
+        return filled(data, self.port, self._parts.paths.token.read_text().strip())
 
 
 async def test_start_answers_health_while_services_are_opened() -> None:

@@ -29,7 +29,7 @@ from byok.core.redact import Redactor
 from byok.core.routing import ListedModel
 from byok.core.wire.json_body import parse_json
 from byok.features.capture.capture import Capture
-from byok.server.run import listening
+from byok.server.run import DaemonParts, listening
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.ladder import own_variable
@@ -101,7 +101,8 @@ async def replay_recorded(
                 transports=PlaybackTransports(capture),
             )
 
-        async with listening(settings, own, redactor, services) as daemon:
+        parts = DaemonParts(settings, own, redactor, services)
+        async with listening(parts) as daemon:
             return await _post(daemon.url, read_token(own.token), capture, content)
 
 

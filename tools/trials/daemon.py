@@ -26,7 +26,7 @@ from byok.core.record import RequestRecord
 from byok.core.redact import Redactor
 from byok.core.wire.json_body import parse_json
 from byok.core.wire.json_lines import encode_line
-from byok.server.run import listening
+from byok.server.run import DaemonParts, listening
 from byok.settings import Settings
 from byok.wiring.key_sources import make_ladder
 from byok.wiring.services import Services, open_services
@@ -199,9 +199,8 @@ async def open_trial(
                 prompts=prompts or paths.prompts,
             )
 
-        async with listening(
-            settings, own, redactor, services, observers=[keeper]
-        ) as daemon:
+        parts = DaemonParts(settings, own, redactor, services)
+        async with listening(parts, observers=[keeper]) as daemon:
             headers = {"Authorization": f"Bearer {read_token(own.token)}"}
             async with aiohttp.ClientSession(
                 daemon.url,
