@@ -205,24 +205,20 @@ BODY = {"message": "Where?", "blobs": {"added_blobs": ["a" * 64]}}
 
 
 class Context(CodeContext):
-    """Answers what it is told to; `asked` is how often it was asked for what."""
+    """Fails whatever it is asked for."""
 
-    def __init__(self, folder: Path, found: CodeContextBlock | Exception) -> None:
-        super().__init__(folder / "data.db", folder / "index", IndexOptions())
-        self.asked: list[Any] = []
-        self._found = found
+    error: Exception = NotReady("It is not open.")
 
     async def passages(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
-        self.asked.append((wanted.question, length))
-        if isinstance(self._found, Exception):
-            raise self._found
-        return self._found
+        raise self.error
 
     async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
-        self.asked.append(names)
-        if isinstance(self._found, Exception):
-            raise self._found
-        return UnknownBlobs(("b",), checkpoint_found=False)
+        raise self.error
+
+
+def failing(folder: Path, error: Exception) -> Context:
+    files = (folder / "data.db", folder / "index")
+    return Context(*files, IndexOptions(), error=error)
 
 
 async def run(work: Any) -> Any:
@@ -246,7 +242,7 @@ async def grounded(
 async def test_grounding_failure_is_logged_once_and_the_chat_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, level: str
 ) -> None:
-    chat, facts = await grounded(Context(tmp_path, error))
+    chat, facts = await grounded(failing(tmp_path, error))
     assert chat.messages[-1].parts == (TextPart("Where?"),)
     assert facts == ReplyFacts("r")
     [record] = caplog.records
@@ -259,7 +255,7 @@ async def test_grounding_failure_is_logged_once_and_the_chat_goes_on(
 async def test_grounding_calls_nothing_unknown_where_blobs_cannot_be_looked_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    _, facts = await grounded(Context(tmp_path, error), {**BODY, "mode": "AGENT"})
+    _, facts = await grounded(failing(tmp_path, error), {**BODY, "mode": "AGENT"})
     assert facts == ReplyFacts("r")
     [record] = caplog.records
     assert record.getMessage().startswith("nothing is said of blobs")

@@ -31,7 +31,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import to_builtins
+from msgspec import Struct, field, to_builtins
 
 from byok.core.chat import Json
 from byok.core.code_query import (
@@ -75,27 +75,19 @@ class _Opened(NamedTuple):
     passages: "PassageFinder"
 
 
-class CodeContext:
+class CodeContext(Struct, eq=False):
     """The index and its retriever, opened on first use."""
 
-    def __init__(
-        self,
-        database: Path,
-        index: Path,
-        options: IndexOptions,
-        mode: SearchMode = SearchMode.AUTO,
-        vectors: VectorSearch | None = None,
-    ) -> None:
-        self.aids = ModelAids()  # as the settings in force want them
-        self._vectors = vectors  # may be switched on later
-        self._database = database
-        self._index = index
-        self._options = options
-        self._mode = mode
-        self._stack = AsyncExitStack()
-        self._opening = asyncio.Lock()
-        self._open: _Opened | None = None
-        self._is_given_up = False
+    database: Path
+    index: Path
+    options: IndexOptions
+    mode: SearchMode = SearchMode.AUTO
+    vectors: VectorSearch | None = None
+    aids: ModelAids = field(default_factory=ModelAids)  # by the settings in force
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _open: _Opened | None = None
+    _is_given_up: bool = False
 
     async def start(self) -> None:
         """Open the index now if a workspace is declared or the database exists.
@@ -107,7 +99,7 @@ class CodeContext:
             ByokError: the files cannot be used, because a later byok wrote them or they
                 may be somebody else's. Damage is no reason.
         """
-        if self._options.roots or self._database.exists():
+        if self.options.roots or self.database.exists():
             try:
                 await self._open_engine()
             except IndexInUse as error:  # for now; whoever asks is told
@@ -172,7 +164,7 @@ class CodeContext:
         """
         from byok.search.index.files.secret_names import is_secret
 
-        return is_secret(path, tuple(self._options.allow_secret))
+        return is_secret(path, tuple(self.options.allow_secret))
 
     async def text_of(self, name: str) -> str | None:
         """Return the text of a blob that a client names; None if it is not here."""
@@ -199,23 +191,21 @@ class CodeContext:
                 if not has_room(_INDEX_MIB):
                     raise lack_of_memory()
                 engine = await self._stack.enter_async_context(
-                    open_engine(
-                        self._database, self._index, self._options, damage=damage
-                    )
+                    open_engine(self.database, self.index, self.options, damage=damage)
                 )
                 ripgrep = Ripgrep(
                     lambda: find_program(
                         "rg", never=[w.root for w in engine.workspaces]
                     )
                 )
-                retriever = Retriever(engine, ripgrep, self._mode, lambda: self.aids)
+                retriever = Retriever(engine, ripgrep, self.mode, lambda: self.aids)
                 finder = PassageFinder(
-                    engine, retriever.ranker, self._mode, lambda: self.aids
+                    engine, retriever.ranker, self.mode, lambda: self.aids
                 )
                 self._open = _Opened(engine, retriever, finder)
-                if self._vectors is not None:  # whoever waits may leave from here on
-                    self._stack.push_async_callback(self._vectors.close)
-                    await self._vectors.open(engine)
+                if self.vectors is not None:  # whoever waits may leave from here on
+                    self._stack.push_async_callback(self.vectors.close)
+                    await self.vectors.open(engine)
             return self._open
 
     async def _close_if_in_trouble(self) -> str:
@@ -277,14 +267,14 @@ class CodeContext:
 
         server = self.aids.remote
         remote = await asyncio.to_thread(lambda: server.status) if server else None
-        if self._open is None and not self._database.exists():
-            return IndexStatus("standby", "", 0, self._mode, remote=remote)
+        if self._open is None and not self.database.exists():
+            return IndexStatus("standby", "", 0, self.mode, remote=remote)
         engine = (await self._open_engine()).engine
         return IndexStatus(
             engine.state,
             engine.indexer.error,
             engine.indexer.open_tasks,
-            self._mode,
+            self.mode,
             [_report_of(workspace) for workspace in engine.workspaces],
             await asyncio.to_thread(totals, engine.store),
             remote,

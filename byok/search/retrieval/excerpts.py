@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.core.redact import MARK
@@ -36,26 +37,19 @@ from byok.search.retrieval.scope import Scope
 _NAMED = 3  # files in a note
 
 
-class CurrentFiles:
+class CurrentFiles(Struct, eq=False):
     """The lines and chunks of found files, as the files are now; each is read once.
 
     Where the client named the blobs, these versions are what it asks about.
     """
 
-    def __init__(
-        self,
-        contents: Contents,
-        entries: Mapping[int, Entry],
-        scope: Scope,
-        query: Query,
-    ) -> None:
-        self._contents = contents
-        self._entries = entries
-        self._scope = scope
-        self._query = query
-        self._lines: dict[int, list[str] | None] = {}
-        self._spans: dict[int, Sequence[Span]] = {}
-        self._changed: list[str] = []
+    contents: Contents
+    entries: Mapping[int, Entry]
+    scope: Scope
+    query: Query
+    _lines: dict[int, list[str] | None] = {}
+    _spans: dict[int, Sequence[Span]] = {}
+    _changed: list[str] = []
 
     def update(self, files: Sequence[RankedFile], most: int) -> list[RankedFile]:
         """Return files with the chunks that they have now; of the first `most`.
@@ -67,12 +61,12 @@ class CurrentFiles:
 
     def spans_of(self, blob_id: int) -> Sequence[Span]:
         """Return the chunks of a file, in order."""
-        return self._spans.get(blob_id) or self._entries[blob_id].spans
+        return self._spans.get(blob_id) or self.entries[blob_id].spans
 
     def lines_of(self, blob_id: int) -> list[str] | None:
         """Return the lines of a file; None if they can no longer be shown."""
         if blob_id not in self._lines:
-            self._lines[blob_id] = self._contents.lines_of(self._entries[blob_id])
+            self._lines[blob_id] = self.contents.lines_of(self.entries[blob_id])
         return self._lines[blob_id]
 
     def notes(self) -> list[str]:
@@ -85,13 +79,13 @@ class CurrentFiles:
         return [f"Changed since the last indexing, and shown as they are now: {names}."]
 
     def _update(self, file: RankedFile) -> RankedFile | None:
-        entry = self._entries[file.blob_id]
-        spaces = [] if self._scope.named else self._scope.spaces_of(entry)
+        entry = self.entries[file.blob_id]
+        spaces = [] if self.scope.named else self.scope.spaces_of(entry)
         if not spaces:
             return file
         try:
             roots = [space.root for space in spaces]
-            content, same = self._contents.current_of(entry, roots)
+            content, same = self.contents.current_of(entry, roots)
         except Unreadable:
             return file  # the note on its place says that it is gone
         lines = lines_in(content, entry.path)
@@ -105,7 +99,7 @@ class CurrentFiles:
         chunks = [
             ChunkScore(file.blob_id, place, score)
             for place, span in enumerate(spans)
-            if (score := _score(lines[span.first : span.last + 1], self._query.terms))
+            if (score := _score(lines[span.first : span.last + 1], self.query.terms))
         ]
         if file.chunks and not chunks:
             return None

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from byok.core.code_query import (
     CodeContextBlock,
     CodeQuestion,
@@ -188,23 +190,14 @@ _NOTHING = RenderedAnswer("", ())
 _NO_RANKING = Ranking([], {})
 
 
-class PassageFinder:
+class PassageFinder(Struct, eq=False):
     """Finds code for a chat; see `find`."""
 
-    def __init__(
-        self,
-        engine: ContextEngine,
-        ranker: Ranker,
-        mode: SearchMode = SearchMode.AUTO,
-        aids: Callable[[], ModelAids] = ModelAids,
-        *,
-        seconds: float = _SECONDS,
-    ) -> None:
-        self._engine = engine
-        self._ranker = ranker
-        self._mode = mode
-        self._aids = aids
-        self._seconds = seconds
+    engine: ContextEngine
+    ranker: Ranker
+    mode: SearchMode = SearchMode.AUTO
+    aids: Callable[[], ModelAids] = ModelAids
+    seconds: float = _SECONDS
 
     async def find(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
         """Return code of at most `length` characters; attached files come first.
@@ -215,11 +208,11 @@ class PassageFinder:
             NotReady: it took longer than the seconds that a chat may wait.
         """
         try:
-            async with asyncio.timeout(self._seconds):
-                await self._ranker.wait_until_indexed(_SETTLE_SECONDS)
+            async with asyncio.timeout(self.seconds):
+                await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
                 scope = None
                 if not wanted.blobs.is_empty:
-                    scope = await select_scope(self._engine, wanted.blobs, ())
+                    scope = await select_scope(self.engine, wanted.blobs, ())
                 # The first question in another language loads its table.
                 query = await asyncio.to_thread(queries.parse_query, wanted.question)
                 found = await self._search(wanted.question, query, scope)
@@ -227,7 +220,7 @@ class PassageFinder:
                     self._gather, wanted, query, scope, found, length
                 )
         except TimeoutError as error:
-            raise NotReady(f"No code was found in {self._seconds:g} s.") from error
+            raise NotReady(f"No code was found in {self.seconds:g} s.") from error
 
     async def _search(
         self, question: str, query: Query, scope: Scope | None
@@ -235,19 +228,17 @@ class PassageFinder:
         """Search here and at the search server; nothing for stop words alone."""
         if scope is None or query.only_stop_words:
             return _NO_RANKING, None
-        async with self._aids().ask_remote(question, scope) as asked:
+        async with self.aids().ask_remote(question, scope) as asked:
             ranking = await self._rank(question, query, scope)
             return ranking, await asked if asked else None
 
     async def _rank(self, question: str, query: Query, scope: Scope) -> Ranking:
         # Something is near to any message, also to a greeting.
         enough = len(query.terms) >= _FEWEST_TERMS
-        if self._mode is not SearchMode.RIPGREP:
+        if self.mode is not SearchMode.RIPGREP:
             try:
                 patience = _VECTOR_SECONDS if enough else 0.0
-                return await self._ranker.rank(
-                    question, query, scope, patience=patience
-                )
+                return await self.ranker.rank(question, query, scope, patience=patience)
             except IndexFailed as error:
                 _log_failure(error)
         return _NO_RANKING
@@ -260,7 +251,7 @@ class PassageFinder:
         found: tuple[Ranking, RemoteAnswer | None],
         length: int,
     ) -> CodeContextBlock:
-        files = _FileReader(self._engine.contents)
+        files = _FileReader(self.engine.contents)
         attached = _attachments(files, wanted.guided, max_attached(length))
         parts = _QuestionSections(
             self._rank_by_index, query, [file.blob_id for file in attached.files]
@@ -275,7 +266,7 @@ class PassageFinder:
             ranking, remote = found
             if remote is not None and scope is not None:
                 current = CurrentFiles(
-                    self._engine.contents, ranking.entries, scope, query
+                    self.engine.contents, ranking.entries, scope, query
                 )
                 below = remote.write(ranking.files, current, room).strip("\n")
                 room -= len(below) + bool(below)
@@ -291,9 +282,9 @@ class PassageFinder:
 
     def _rank_by_index(self, query: Query, scope: Scope) -> Ranking:
         """Rank files by their words; nothing if the index is off or failed."""
-        if self._mode is not SearchMode.RIPGREP:
+        if self.mode is not SearchMode.RIPGREP:
             try:
-                return self._ranker.rank_by_words(query, scope)
+                return self.ranker.rank_by_words(query, scope)
             except IndexFailed as error:
                 _log_failure(error)
         return _NO_RANKING

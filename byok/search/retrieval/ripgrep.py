@@ -256,25 +256,17 @@ class TextSearchResult(Struct, frozen=True):
     words: tuple[str, ...] = ()
 
 
-class Ripgrep:
+class Ripgrep(Struct, eq=False):
     """Runs ripgrep; `find` returns its path, None if it is not installed.
 
     It is asked at each search, because which folders may hold programs changes with the
     workspaces.
     """
 
-    def __init__(
-        self,
-        find: Callable[[], str | None],
-        *,
-        token_seconds: float = 10.0,
-        total_seconds: float = 20.0,
-        most_bytes: int = _MOST_BYTES,
-    ) -> None:
-        self._find = find
-        self._token_seconds = token_seconds
-        self._total_seconds = total_seconds
-        self._most_bytes = most_bytes
+    find: Callable[[], str | None]
+    token_seconds: float = 10.0
+    total_seconds: float = 20.0
+    most_bytes: int = _MOST_BYTES
 
     async def answer(
         self,
@@ -301,18 +293,18 @@ class Ripgrep:
         raise: it becomes a note beside what was found before. Cancelling kills the
         process.
         """
-        program = await asyncio.to_thread(self._find)
+        program = await asyncio.to_thread(self.find)
         if program is None:
             return TextSearchResult(notes=(UNAVAILABLE,))
         found = MatchCollector()
         troubles: dict[str, None] = {}
         loop = asyncio.get_running_loop()
-        end = loop.time() + self._total_seconds
+        end = loop.time() + self.total_seconds
         words = await asyncio.to_thread(search_words, text)
         for token in words:
-            seconds = min(self._token_seconds, end - loop.time())
+            seconds = min(self.token_seconds, end - loop.time())
             if seconds <= 0:
-                troubles[_timeout_note(self._total_seconds)] = None
+                troubles[_timeout_note(self.total_seconds)] = None
                 break
             run = _Run(program, token, found, allowed)
             if trouble := await self._run(run, root, seconds):
@@ -351,7 +343,7 @@ class Ripgrep:
     async def _read(self, process: asyncio.subprocess.Process, run: "_Run") -> bool:
         """Feed the output to `run`; False if it was cut at the limit."""
         assert process.stdout is not None  # noqa: S101 - asked for above
-        room = self._most_bytes
+        room = self.most_bytes
         rest = b""
         while block := await process.stdout.read(_BLOCK):
             room -= len(block)
@@ -412,22 +404,15 @@ def _timeout_note(seconds: float) -> str:
     return f"rg was stopped after {seconds:.0f} s, so its results are incomplete."
 
 
-class _Run:
+class _Run(Struct, eq=False):
     """Reads the output of one run of `rg --json`; skips lines that are no message."""
 
-    def __init__(
-        self,
-        program: str,
-        token: str,
-        found: MatchCollector,
-        allowed: Callable[[str], bool],
-    ) -> None:
-        self.program = program
-        self.token = token
-        self.found = found
-        self.understood = False
-        self._allowed = allowed
-        self._known: dict[str, bool] = {}
+    program: str
+    token: str
+    found: MatchCollector
+    allowed: Callable[[str], bool]
+    understood: bool = False
+    _known: dict[str, bool] = {}
 
     def feed(self, line: bytes) -> None:
         try:
@@ -445,7 +430,7 @@ class _Run:
     def _match(self, path: str, data: dict[str, Any]) -> None:
         path = path.removeprefix("./")
         if path not in self._known:
-            self._known[path] = self._allowed(path)
+            self._known[path] = self.allowed(path)
         if not self._known[path]:
             return
         number = int(data["line_number"]) - 1

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from aiohttp import HttpVersion11
 from aiohttp.web import BaseRequest
+from msgspec import Struct, field
 
 from byok.core.daemon.token import TokenCheck
 from byok.core.errors import BadRequest, ByokError, NotAllowed
@@ -32,23 +33,18 @@ class Requester(Enum):
     OWNER = "owner"
 
 
-class Guard:
-    """Checks the head of a request: host, origin, token, type and length."""
+class Guard(Struct, eq=False):
+    """Checks the head of a request: host, origin, token, type and length.
 
-    def __init__(
-        self,
-        token: TokenCheck,
-        owner: TokenCheck,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take what checks the clients' token, and what the owner's."""
-        self._token = token
-        self._owner = owner
-        self._clock = clock
-        self._hosts: frozenset[str] = frozenset()
-        self._refused = 0
-        self._told = float("-inf")
+    `token` is that of clients, `owner` that of byok itself.
+    """
+
+    token: TokenCheck
+    owner: TokenCheck
+    clock: Callable[[], float] = time.monotonic
+    _hosts: frozenset[str] = field(default_factory=frozenset)
+    _refused: int = 0
+    _told: float = float("-inf")
 
     def listen_on(self, port: int) -> None:
         """Set the port that a Host header must name."""
@@ -112,9 +108,9 @@ class Guard:
         shown = headers.get("Authorization", "")
         if not shown and takes_api_key:
             shown = f"Bearer {headers.get(API_KEY, '')}"
-        if self._token(shown):
+        if self.token(shown):
             return Requester.CLIENT
-        if self._owner(shown):
+        if self.owner(shown):
             return Requester.OWNER
         raise NotAllowed(
             "The token is missing or wrong.",
@@ -129,7 +125,7 @@ class Guard:
         Not each by itself: a flood must not fill the log.
         """
         self._refused += 1
-        now = self._clock()
+        now = self.clock()
         if now - self._told >= _TELL_SECONDS:
             _log.warning("requests refused: %d, now: %s", self._refused, error.code)
             self._refused, self._told = 0, now

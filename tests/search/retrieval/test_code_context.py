@@ -25,11 +25,6 @@ from tests.fakes.engines import project, until
 class Context(CodeContext):
     """A context in a folder of the test."""
 
-    def __init__(self, folder: Path, *roots: Path) -> None:
-        self.database = folder / "data.db"
-        options = IndexOptions(roots=roots, workers=1)
-        super().__init__(self.database, folder / "index", options)
-
     async def keep(self, path: str, text: str) -> bytes:
         [name] = await self.upload([Upload(b"", path, text.encode())])
         return name
@@ -41,9 +36,14 @@ class Context(CodeContext):
         await until(is_indexed)
 
 
+def context_in(folder: Path, *roots: Path) -> Context:
+    options = IndexOptions(roots=roots, workers=1)
+    return Context(folder / "data.db", folder / "index", options)
+
+
 @pytest.fixture
 async def context(tmp_path: Path) -> AsyncIterator[Context]:
-    made = Context(tmp_path / "data")
+    made = context_in(tmp_path / "data")
     await made.start()
     yield made
     await made.close()
@@ -90,7 +90,7 @@ async def test_a_damaged_index_is_no_reason_not_to_start(
     (tmp_path / "data" / left).write_text("no database" * 99)
     for number in range(1, 10):  # so it cannot be set aside
         (tmp_path / "data" / f"data.db.damaged-{number}").write_text("older")
-    context = Context(tmp_path / "data")
+    context = context_in(tmp_path / "data")
     await context.start()
     with pytest.raises(ByokError) as caught:
         await context.find_missing([b"a" * 32])
@@ -111,7 +111,7 @@ async def test_code_context_of_a_user_who_only_chats_makes_no_files(
 async def test_a_second_context_of_the_same_files_does_not_open(
     tmp_path: Path, root: Path
 ) -> None:
-    one, two = Context(tmp_path / "data", root), Context(tmp_path / "data", root)
+    one, two = context_in(tmp_path / "data", root), context_in(tmp_path / "data", root)
     await one.start()
     await two.start()  # chats are served all the same
     assert await two.find_unknown(BlobNames("lost", (bytes(32),))) == UnknownBlobs()
@@ -126,10 +126,10 @@ async def test_a_second_context_of_the_same_files_does_not_open(
 async def test_code_context_opens_at_the_start_where_there_is_something(
     tmp_path: Path,
 ) -> None:
-    one = Context(tmp_path / "data")
+    one = context_in(tmp_path / "data")
     await one.keep("a.py", "lion")
     await one.close()
-    two = Context(tmp_path / "data")
+    two = context_in(tmp_path / "data")
     await two.start()
     await two.until_indexed()
     await two.close()
