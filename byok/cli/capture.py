@@ -172,9 +172,9 @@ def _show_piece(piece: Piece, *, full: bool) -> None:
     attempt = f" {piece.attempt}" if piece.attempt else ""
     say(f"--- {piece.at:.3f} s  {piece.hop.value}{attempt}")
     if piece.head is not None:
-        say(piece.head.line)
+        say_text(piece.head.line)
         for name, value in piece.head.headers:
-            say(f"{name}: {value}")
+            say_text(f"{name}: {value}")
     elif piece.left_out:
         say(f"({piece.left_out:,} bytes were not kept)")
     else:

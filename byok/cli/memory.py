@@ -17,6 +17,7 @@ from byok.cli.terminal import (
 )
 from byok.core.chat import Json
 from byok.core.errors import ConfigError
+from byok.core.platform.installation import quote
 from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
 
@@ -72,16 +73,18 @@ def forget(
 ) -> None:
     """Delete conversations from the memory, for good; the daemon need not run."""
     wanted: Any = "all"
-    what = "all conversations"
+    what, option = "all conversations", "--all"
     if conversation:
         what, wanted = f"conversation {conversation}", {"conversation": conversation}
+        option = f"--conversation {quote(conversation)}"
     elif days is not None:
         what, wanted = f"what is older than {days} days", {"days": days}
+        option = f"--days {days}"
     if bool(conversation) + (days is not None) + everything != 1:
         raise ConfigError(
             "Say what to forget.", hint="One of --conversation ID, --days N and --all."
         )
-    if not yes and not confirm(f"Forget {what}?", "byok memory forget"):
+    if not yes and not confirm(f"Forget {what}?", f"byok memory forget {option}"):
         return
     answer = _ask({"forget": wanted, "list": 0})
     say(f"Forgot {count_noun(answer['forgotten'], 'turn')}.")

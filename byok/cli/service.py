@@ -151,7 +151,7 @@ def logs(
         tell(f"There is no log yet: {log}")
     with closing(follow_log(log)) as read:
         for line in next(read)[-lines:] if lines else ():
-            say(line)
+            say_text(line)
         if _SYSTEMD.is_dir():
             tell("Why systemd did not start it: journalctl --user -u byok.service")
         while follow:
@@ -160,7 +160,7 @@ def logs(
             except KeyboardInterrupt:
                 return
             for line in next(read):
-                say(line)
+                say_text(line)
 
 
 def _check_manager(service: UserService) -> None:
