@@ -166,6 +166,11 @@ class _Page:
         """Return the parameters."""
         return _hide_types_of_flags(super().get_params(ctx))  # type: ignore[misc]
 
+    def get_usage(self, ctx: Any) -> str:
+        """Return the line of usage."""
+        line: str = super().get_usage(ctx)  # type: ignore[misc]
+        return line.replace("Usage:", translate("Usage:"), 1)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the page, with examples of the commands below it."""
         listed = [*self.get_params(ctx), *getattr(self, "commands", {}).values()]

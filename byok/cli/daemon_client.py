@@ -25,6 +25,7 @@ from byok.core.errors import (
     KeyMissing,
     NotReady,
 )
+from byok.core.platform.installation import make_plain
 from byok.core.platform.paths import Paths, find_paths
 from byok.core.routing import OWN_PATHS, Service
 
@@ -139,9 +140,9 @@ def _decode_answer(status: int, raw: bytes) -> Json:
         )
     code = str(error.get("code", ""))
     raise _TYPES.get(code, ByokError)(
-        str(error.get("message", "")),
+        make_plain(str(error.get("message", ""))),
         code=code,
-        hint=str(error.get("hint", "")),
+        hint=make_plain(str(error.get("hint", ""))),
         status=status,
         retryable=error.get("retryable") is True,
     )

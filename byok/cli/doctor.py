@@ -16,6 +16,7 @@ from byok.cli.terminal import (
     show_progress,
     tell,
 )
+from byok.core.language import translate
 from byok.core.platform.paths import find_paths
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _show(rows: "Sequence[CheckRow]") -> None:
 
     for row in rows:
         result = row.result
-        name = f"{row.check} {row.about}".rstrip()
+        name = f"{translate(row.check)} {row.about}".rstrip()
         state = result.state.value
         say_styled(
             (state.ljust(_WIDTH), _STYLES.get(state, "dim")),

@@ -274,19 +274,20 @@ def remove_key(
 
     settings, paths = load(config)
     wanted = key_named(name, settings)
-    removed: list[str] = []
+    is_removed = False
     unread: dict[KeyStore, ByokError] = {}
     for place in [store] if store else (KeyStore.KEYRING, KeyStore.VAULT):
         try:
             if (
                 KeyringStore() if place is KeyStore.KEYRING else open_vault(paths)
             ).remove(wanted.entry):
-                removed.append(place.value)
+                say(f"Removed the key of {name} from the {place.value}.")
+                is_removed = True
         except ByokError as error:
             unread[place] = error
-    if removed:
-        say(f"Removed the key of {name} from the {' and the '.join(removed)}.")
-    elif unread:
+    if is_removed:
+        return
+    if unread:
         why = "; ".join(str(error).rstrip(".") for error in unread.values())
         hint = "If it is in the OS keyring, unlock that, and try again."
         if KeyStore.VAULT in unread:

@@ -18,6 +18,7 @@ from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import count_noun, say, say_json, say_table, say_text, tell
 from byok.core.errors import BadRequest, ByokError, ConfigError
 from byok.core.escapes import escape
+from byok.core.language import translate
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import find_program
 from byok.core.prompts.own_files import (
@@ -202,7 +203,7 @@ def list_prompts(json: JsonOption = False) -> None:
                 row.name,
                 row.told,
                 f"{row.tokens:,}" if row.tokens else "",
-                f"{row.state}, broken" if row.problems else row.state,
+                translate("your own, broken" if row.problems else row.state),
             )
             for row in rows
         ),
@@ -271,7 +272,7 @@ def _when(name: str) -> str:
     kind, _, variant = name.partition(".")
     if not variant:
         return KINDS[kind].about
-    return f"{KINDS[kind].about}, for {VARIANTS[variant].partition(':')[0]}"
+    return f"{KINDS[kind].about}, for {VARIANTS[variant]}"
 
 
 @commands.command("show")
@@ -414,7 +415,7 @@ def _say_difference(name: str, own: str) -> None:
         )
     ]
     for line in lines:
-        say(line)
+        say_text(line)
     if not lines:
         tell(f"{name}: your own is the shipped text.")
 

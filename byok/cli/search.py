@@ -10,7 +10,7 @@ from byok.cli.code_client import WorkspacesOption, folders, with_client
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.daemon_client import LocalClient
 from byok.cli.index import Built, describe, until_built
-from byok.cli.terminal import say_json, say_text, tell
+from byok.cli.terminal import say, say_json, say_text, tell
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST
 from byok.core.errors import ConfigError, IndexFailed
@@ -70,7 +70,8 @@ def search(
     if json:
         say_json(answer)
     else:
-        say_text(answer["formatted_retrieval"].rstrip("\n"))
+        text = answer["formatted_retrieval"].strip("\n")
+        (say_text if "\n" in text else say)(text)  # one line is no code
 
 
 async def _scope(

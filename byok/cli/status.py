@@ -15,6 +15,7 @@ from byok.cli.log import show_entries, tell_damage, write_entry
 from byok.cli.terminal import say, say_json
 from byok.core.daemon.instance import Instance
 from byok.core.errors import ByokError
+from byok.core.language import translate
 from byok.core.platform.paths import Paths, find_paths
 from byok.core.routing import Service
 from byok.features import ROWS
@@ -112,7 +113,7 @@ def _show_features(status: dict[str, list[dict[str, Any]]]) -> None:
 
     for row in ROWS:
         for line in write_rows(status.get(row.name, ())):
-            say(f"{row.label or row.name}: {line}")
+            say(f"{translate(row.label or row.name)}: {line}")
 
 
 def _show_settings(answer: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import or_
 from typing import NamedTuple
 
 SLOT = re.compile(r"\{(\w+)\}")
@@ -9,6 +10,7 @@ _COUNT, _NUMBER = "count", re.compile(r"[\d.,]+")
 _TERM = "term"
 _SENTENCES = re.compile(r"(?<=[.?!]) (?=\S)")
 _BEHIND_NAME = ": "
+_END = ". "
 _CLAUSES = re.compile(r"([,;] )")
 _LONGEST = 5_000  # characters that are looked through for sentences
 _DEEPEST = 4  # texts in values of texts
@@ -83,16 +85,21 @@ class Catalogue:
             self._whole_text(text, depth)
             or self._clauses(text, depth)
             or self._behind_name(text, depth)
+            or self._ended(text, depth)
         )
+
+    def _ended(self, text: str, depth: int) -> str | None:
+        """Return a sentence of a text that is known without its end."""
+        ends = text.endswith(_END[0]) and _END in self._whole
+        known = self._sentence(text[:-1], depth) if ends else None
+        return f"{known}{self._whole[_END]}" if known else None
 
     def _clauses(self, text: str, depth: int) -> str | None:
         """Return a text of clauses that are all known, or names."""
         clauses = _CLAUSES.split(text)  # every second one is a sign
         done = [self._whole_text(clause, depth) for clause in clauses]
-        is_known = any(done[::2]) and all(
-            known or " " not in clause  # a name
-            for known, clause in zip(done[::2], clauses[::2], strict=True)
-        )
+        names = [" " not in clause for clause in clauses[::2]]
+        is_known = not all(names) and all(map(or_, names, map(bool, done[::2])))
         pairs = zip(done, clauses, strict=True)
         return "".join(known or clause for known, clause in pairs) if is_known else None
 
@@ -102,29 +109,42 @@ class Catalogue:
         if not rest or depth == _DEEPEST:
             return None
         known = self.translate(rest, depth + 1)
-        return None if known == rest else f"{name}{self._whole.get(sign, sign)}{known}"
+        begin = self._whole.get(name, name) if " " in name else name
+        return None if known == rest else f"{begin}{self._whole.get(sign, sign)}{known}"
 
     def _whole_text(self, text: str, depth: int, *, is_any: bool = False) -> str | None:
         """Return a text without sentences in its values, or with any values."""
         if (whole := self._whole.get(text)) is not None or depth == _DEEPEST:
             return whole
+        if text[:-1] in self._whole and (ended := self._ended(text, depth)):
+            return ended
         for template in self._templates:
             values = template.values_in(text)
             if values is None:
                 continue
             if is_any or not any(map(_SENTENCES.search, values.values())):
-                return template.translate(
+                done = template.translate(
                     {
                         name: self._value(name, value, depth + 1)
                         for name, value in values.items()
                     }
                 )
+                ends = text.endswith(_END[0]) and not is_any
+                return self._end_alike(done) if ends else done
         return None
+
+    def _end_alike(self, text: str) -> str:
+        """Return a text whose last value took the end of the sentence with it."""
+        is_end = re.search(r"[^. ]\.$", text) and _END in self._whole
+        return f"{text[:-1]}{self._whole[_END]}" if is_end else text
 
     def _value(self, name: str, value: str, depth: int) -> str:
         """Return a value; one of a single word may be a name, unless it is a term."""
         is_text = " " in value or name.startswith(_TERM)
-        return self.translate(value, depth) if is_text else value
+        if not is_text:
+            return value
+        done = self.translate(value, depth)
+        return done if done.lstrip()[:1].isascii() else done.lstrip()
 
 
 def _join_sentences(sentences: Iterable[str]) -> str:

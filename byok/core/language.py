@@ -9,8 +9,9 @@ lacks stays English, as does everything for scripts. English loads no catalogue.
 A language is a folder of `languages/`, named like its locale (`zh`, or `pt_BR`). Its
 `messages.toml` and `commands.toml` (the pages of --help) hold texts by the English one.
 {name} stands for a value; one that begins with `count` is a number, with `term` a word
-to translate. `errors.toml` holds the rows of `error_table.toml`. What is missing or
-dead is found by `tests/core/test_language.py`.
+to translate. A text is found with a full stop behind it, too. `errors.toml` holds the
+rows of `error_table.toml`. What is missing or dead is found by
+`tests/core/test_language.py`.
 """
 
 import re

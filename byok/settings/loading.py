@@ -120,14 +120,14 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
-        why = f"is not valid UTF-8 (byte {error.start})"
+        why = f"{path} is not valid UTF-8 (byte {error.start})"
     except tomllib.TOMLDecodeError as error:
-        why = f"is not valid TOML: {error}"
+        why = f"{path} is not valid TOML: {error}"
     except RecursionError:
-        why = "is nested too deeply"
+        why = f"{path} is nested too deeply"
     except ValueError:
-        why = "contains a number that is too long"
-    raise ConfigError(f"{path} {why}.", hint="Mend it, then run: byok config check")
+        why = f"{path} contains a number that is too long"
+    raise ConfigError(f"{why}.", hint="Mend it, then run: byok config check")
 
 
 def _check_file(path: Path) -> None:

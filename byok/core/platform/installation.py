@@ -159,6 +159,11 @@ def make_pasteable(text: str, program: str | None = None) -> str:
     return text if starts == "byok" else _COMMAND.sub(lambda _: starts, text)
 
 
+def make_plain(text: str) -> str:
+    """Undo `make_pasteable`, such as in what the daemon wrote."""
+    return text.replace(f"{_program()} ", "byok ")
+
+
 def quote(word: object) -> str:
     """Write a word of a command for the user's shell, in quotes where it needs them."""
     if sys.platform != "win32":

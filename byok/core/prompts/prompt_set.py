@@ -45,9 +45,9 @@ FAMILIES = ("claude", "gpt", "gemini", "qwen", "deepseek", "kimi", "glm")
 # A prompt for a condition of the model: `agent.small.md` beside `agent.md`.
 VARIANTS = {
     SHORT: "context windows in which the whole text takes too much room",
-    SMALL: "local models of few parameters: shorter, firmer, with an example",
+    SMALL: "local models of few parameters",  # shorter, firmer, with an example
     **{name: f"models of the {name} family" for name in FAMILIES},
-    REASONING: "models that think by themselves: no advice on how to think",
+    REASONING: "models that think by themselves",  # no advice on how to think
 }
 KINDS = {
     kind.name: kind
@@ -58,7 +58,7 @@ KINDS = {
             "agent modes with tools that only read",
             conditions="tool parallel snippets",
         ),
-        _kind("chat", "chats", conditions="tool snippets"),
+        _kind("chat", "chat modes", conditions="tool snippets"),
         _kind("prototype", "the persona that builds prototypes"),
         _kind("brainstorm", "the persona that collects ideas"),
         _kind("review", "the persona that reviews"),

@@ -178,8 +178,9 @@ class CaptureFolder:
             raise ConfigError("An id has 4 to 16 characters of 0-9a-f.", hint=hint)
         found = [stored for stored in self.contents() if stored.id.startswith(begun)]
         if len(found) != 1:
-            how = "Several captures begin" if found else "No capture begins"
-            raise ConfigError(f"{how} with {begun}.", hint=hint)
+            several = f"Several captures begin with {begun}."
+            none = f"No capture begins with {begun}."
+            raise ConfigError(several if found else none, hint=hint)
         return found[0]
 
     def read(self, begun: str) -> Capture:

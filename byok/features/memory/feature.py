@@ -127,7 +127,7 @@ class ConversationMemory(Feature):
 def _describe(conversations: int, since: str) -> StatusLine:
     if not conversations:
         return StatusLine("on: nothing is kept yet", "memory.empty")
-    kept = f"{conversations:,} conversation{'s' if conversations > 1 else ''}"
-    text = f"on: {kept} kept, since {since}"
+    one, more = "1 conversation", f"{conversations:,} conversations"
+    text = f"on: {one if conversations == 1 else more} kept, since {since}"
     values: dict[str, float | str] = {"count": conversations, "since": since}
     return StatusLine(text, "memory.on", values)
