@@ -335,7 +335,11 @@ def describe(space: dict[str, Any]) -> str:
 def _show(
     progress: ShownProgress, spaces: Sequence[dict[str, Any]], seconds: float
 ) -> None:
-    done, total, share = _sums(spaces)
+    done = sum(space["files_processed"] for space in spaces)
+    total = sum(space["files_tracked"] for space in spaces)
+    weights = [max(1, space["files_tracked"]) for space in spaces]
+    shares = [space["percentage"] for space in spaces]
+    share = sum(w * s for w, s in zip(weights, shares, strict=True)) / sum(weights)
     scanning = any(space["phase"] == "scanning" for space in spaces)
     rate = done / seconds if seconds else 0
     progress.update(
@@ -344,18 +348,6 @@ def _show(
         total=100,
         detail=f"{share:3.0f} %  {done:,} of {total:,} files, {rate:,.0f}/s",
     )
-
-
-def _sums(spaces: Sequence[dict[str, Any]]) -> tuple[int, int, float]:
-    """Return the files done, the files in total, and the percentage of the work."""
-    done = sum(space["files_processed"] for space in spaces)
-    total = sum(space["files_tracked"] for space in spaces)
-    weights = [max(1, space["files_tracked"]) for space in spaces]
-    shares = [space["percentage"] for space in spaces]
-    if not weights:
-        return done, total, 100.0
-    joined = sum(w * s for w, s in zip(weights, shares, strict=True)) / sum(weights)
-    return done, total, joined
 
 
 # Estimate a first build of the index from a scan that reads no file content.
