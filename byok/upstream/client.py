@@ -15,6 +15,7 @@ from collections.abc import (
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import httpx
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
@@ -70,37 +71,34 @@ from byok.upstream.transport import Transports, body_of
 # What is tried at one upstream over HTTP: a remedy, another key, to wait.
 
 
-class AnotherRemedy(Recovery):
+class AnotherRemedy(Recovery, Struct, eq=False):
     """Writes a refused request otherwise, and remembers what helped.
 
     `loads_window`: a request says with which window the server loads the model, so it
     is asked first what it knows of it.
     """
 
-    def __init__(
-        self, remedies: Remedies, known: KnownModels, *, loads_window: bool
-    ) -> None:
-        self._remedies = remedies
-        self._known = known
-        self._loads_window = loads_window
+    remedies: Remedies
+    known: KnownModels
+    loads_window: bool
 
     async def prepare(self, plan: Plan) -> Plan:
         """Encode the request with the remedies that the model is known to need."""
         if plan.written is not None:
             return plan
         if (remedies := plan.remedies) is None:
-            if self._loads_window:
-                await self._known.ask(plan.model)
-            remedies = self._remedies.begin(self._known.facts(plan.model), plan.codec)
+            if self.loads_window:
+                await self.known.ask(plan.model)
+            remedies = self.remedies.begin(self.known.facts(plan.model), plan.codec)
         elif plan.shortenings:  # the refusal may have told the window
-            remedies = replace(remedies, facts=self._known.facts(plan.model))
+            remedies = replace(remedies, facts=self.known.facts(plan.model))
         return plan.having(remedies=remedies, written=remedies.write(plan.outgoing))
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
         """Learn from a refusal, and add the remedy for it, if there is another one."""
         if not isinstance(failure, UpstreamError):
             return failure
-        self._known.learn_from(failure, plan.model)
+        self.known.learn_from(failure, plan.model)
         if plan.remedies is None or plan.written is None:
             return failure
         remedies = plan.remedies.find(failure, plan.outgoing, plan.written.head)
@@ -116,7 +114,7 @@ class AnotherRemedy(Recovery):
         """Use these remedies from now on."""
         if plan.remedies and (plan.remedies.made or plan.remedies.before):
             plan.remedies.remember()
-            self._known.learn(plan.remedies.learned_facts())
+            self.known.learn(plan.remedies.learned_facts())
 
 
 class AnotherKey(Recovery):
@@ -147,41 +145,33 @@ class AnotherKey(Recovery):
         return (another_key_notice(plan.name, plan.refused_key),)
 
 
-class Wait(Recovery):
+class Wait(Recovery, Struct, eq=False):
     """Sends the same request later, as long as somebody waits for its answer.
 
     People wait `seconds`; `clock` gives seconds, `luck` random numbers from 0 to 1.
     """
 
-    def __init__(
-        self,
-        seconds: float,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        luck: Callable[[], float] = random.random,
-    ) -> None:
-        self._seconds = seconds
-        self._sleep = sleep
-        self._clock = clock
-        self._luck = luck
+    seconds: float
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = time.monotonic
+    luck: Callable[[], float] = random.random
 
     async def prepare(self, plan: Plan) -> Plan:
         """Wait as long as it was planned."""
         if plan.patience is None:
-            seconds = patience_of(plan.request, self._seconds)
+            seconds = patience_of(plan.request, self.seconds)
             return plan.having(patience=Patience(seconds, plan.has_others))
         if not plan.patience.pause:
             return plan
-        await self._sleep(plan.patience.pause)
+        await self.sleep(plan.patience.pause)
         return plan.having(patience=replace(plan.patience, pause=0.0))
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
         """Plan a wait, if the failure passes and there is patience left for it."""
         if plan.patience is None or not isinstance(failure, UpstreamError):
             return failure
-        now = self._clock()
-        planned = plan.patience.plan_wait(failure, now, self._luck())
+        now = self.clock()
+        planned = plan.patience.plan_wait(failure, now, self.luck())
         if planned is None:
             return plan.patience.explain(failure, now)
         planned, notice = planned.write_notice(plan.name, failure, now)
@@ -421,25 +411,21 @@ _NOT_KNOWN = frozenset(
 )
 
 
-class AnotherFimMode(Recovery):
+class AnotherFimMode(Recovery, Struct, eq=False):
     """Tries FIM modes in order, and keeps to the one that a model accepted.
 
     `codecs` are the upstream's, by mode, and `next_edit` those for next edits, which a
     model is asked for in its own format first; None stands for a chat.
     """
 
-    def __init__(
-        self,
-        upstream: str,
-        codecs: Mapping[FimMode, Codec | None],
-        next_edit: Mapping[FimMode, Codec],
-    ) -> None:
-        self._upstream = upstream
-        self._codecs = codecs
-        self._next_edit = next_edit
-        # by model, and whether a gap is filled: the mode it took last
-        self._used = BoundedMap[tuple[str, bool], FimMode](_MAX_MODELS)
-        self._logged: set[FimMode] = set()
+    upstream: str
+    codecs: Mapping[FimMode, Codec | None]
+    next_edit: Mapping[FimMode, Codec]
+    # by model, and whether a gap is filled: the mode it took last
+    _used: BoundedMap[tuple[str, bool], FimMode] = field(
+        default_factory=lambda: BoundedMap(_MAX_MODELS)
+    )
+    _logged: set[FimMode] = field(default_factory=set)
 
     async def prepare(self, plan: Plan) -> Plan:
         """Choose the mode of a request that fills a gap, or changes a file."""
@@ -460,7 +446,7 @@ class AnotherFimMode(Recovery):
             return failure
         if plan.mode not in self._logged:
             self._logged.add(plan.mode)
-            _log.info("%s does not serve FIM by %s", self._upstream, plan.mode)
+            _log.info("%s does not serve FIM by %s", self.upstream, plan.mode)
         return self._use(plan, following[0])
 
     def note_begin(self, plan: Plan) -> None:
@@ -483,16 +469,16 @@ class AnotherFimMode(Recovery):
     def _codecs_for(self, plan: Plan) -> dict[FimMode, Codec | None]:
         """Return the codecs for a request, in the order in which they are tried."""
         if plan.request.next_edit is not None:
-            name = format_of(plan.model, self._next_edit)
+            name = format_of(plan.model, self.next_edit)
             mode = named_format(name).mode if name else FimMode.CHAT
-            codec = NextEditCodec(name, self._next_edit[mode]) if name else None
+            codec = NextEditCodec(name, self.next_edit[mode]) if name else None
             return {mode: codec, FimMode.CHAT: None}
         try:
-            modes = modes_for(self._codecs, plan.model)
+            modes = modes_for(self.codecs, plan.model)
         except UpstreamError as error:
-            error.upstream = self._upstream
+            error.upstream = self.upstream
             raise
-        return {mode: self._codecs[mode] for mode in modes}
+        return {mode: self.codecs[mode] for mode in modes}
 
 
 def _question_of(plan: Plan) -> tuple[str, bool]:

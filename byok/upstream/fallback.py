@@ -128,30 +128,27 @@ def helps_elsewhere(error: ByokError) -> bool:
             return False
 
 
-class AnotherModel(Recovery):
+class AnotherModel(Recovery, Struct, eq=False):
     """Asks the models of a chain, for one request; the first is the chosen one."""
 
-    def __init__(
-        self, chain: Sequence[Destination], memory: FallbackMemory, topic: Topic
-    ) -> None:
-        self._chain = chain
-        self._memory = memory
-        self._topic = topic
+    chain: Sequence[Destination]
+    memory: FallbackMemory
+    topic: Topic
 
     @property
     def first(self) -> Destination:
         """Who answered the conversation last, else the chosen one."""
-        wanted = self._memory.find(self._topic)
-        found = (asked for asked in self._chain if asked.model_id == wanted)
-        return next(found, self._chain[0])
+        wanted = self.memory.find(self.topic)
+        found = (asked for asked in self.chain if asked.model_id == wanted)
+        return next(found, self.chain[0])
 
     async def prepare(self, plan: Plan) -> Plan:
         """Begin with who was asked last, or with the chosen one at a new question."""
         if not (plan.failures or plan.has_others):
             plan = plan.having(has_others=True)
             continues = not plan.request.is_question
-            if not self._memory.stays(self._topic, continues=continues):
-                plan = plan.having(destination=self._chain[0])
+            if not self.memory.stays(self.topic, continues=continues):
+                plan = plan.having(destination=self.chain[0])
         record = current_record()
         record.upstream, record.model = plan.name, plan.model
         return plan
@@ -161,12 +158,12 @@ class AnotherModel(Recovery):
         if not (plan.failures or helps_elsewhere(failure)):
             return failure
         asked = plan.destination
-        self._memory.note_failure(asked.model_id, failure)
+        self.memory.note_failure(asked.model_id, failure)
         failed = [*plan.failures, (asked, failure)]
         if not plan.has_others:
             return _sum_up(failed)
         ids = {who.model_id for who, _ in failed}
-        left = (one for one in self._chain if one.model_id not in ids)
+        left = (one for one in self.chain if one.model_id not in ids)
         busy = (who for who, why in failed if passes(why))
         if following := next(left, None):
             has_others = True
@@ -197,8 +194,8 @@ class AnotherModel(Recovery):
     def note_begin(self, plan: Plan) -> None:
         """Let the conversation stay with who answers it: its prompt is cached there."""
         model_id = plan.destination.model_id
-        is_chosen = model_id == self._chain[0].model_id
-        self._memory.keep(self._topic, "" if is_chosen else model_id)
+        is_chosen = model_id == self.chain[0].model_id
+        self.memory.keep(self.topic, "" if is_chosen else model_id)
 
 
 def _sum_up(failed: Sequence[tuple[Destination, ByokError]]) -> ByokError:

@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
+
 from byok.core.bounded import BoundedMap
 from byok.core.chat import ImagePart, Sampling
 from byok.core.errors import ByokError, RefusalKind, UpstreamRefused, UpstreamTimeout
@@ -167,17 +169,14 @@ def is_usable(picture: ImagePart) -> bool:
         return False
 
 
-class DescribedPictures(Recovery):
+class DescribedPictures(Recovery, Struct, eq=False):
     """Describes the pictures of conversations with models that see none.
 
     `sees` tells whether the model of a plan takes pictures, as far as is known.
     """
 
-    def __init__(
-        self, describer: PictureDescriber, sees: Callable[[Plan], bool]
-    ) -> None:
-        self._describer = describer
-        self._sees = sees
+    describer: PictureDescriber
+    sees: Callable[[Plan], bool]
 
     async def prepare(self, plan: Plan) -> Plan:
         """Put descriptions in the places of pictures.
@@ -188,13 +187,13 @@ class DescribedPictures(Recovery):
         chat = plan.restored or plan.request
         if plan.described is not None or not has_images(chat.messages):
             return plan
-        if self._sees(plan):
+        if self.sees(plan):
             return plan
         if chat.prompt == PICTURE:
             text, kind = "it sees no pictures.", RefusalKind.NO_IMAGES
             raise UpstreamRefused(text, kind=kind, upstream=plan.name)
         pictures = [one for message in chat.messages for one in pictures_of(message)]
-        found = await self._describer.describe(pictures)
+        found = await self.describer.describe(pictures)
         restored = write_pictures_as(chat, lambda one: found.words.get(one.data, ""))
         told = _tell(found)
         return plan.having(restored=restored, fitted=None, described=told)
