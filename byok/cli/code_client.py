@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from byok.cli.command_context import load
 from byok.cli.completion import complete_workspace
-from byok.cli.daemon_client import Answering, LocalClient
+from byok.cli.daemon_client import Ask, LocalClient
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
@@ -47,16 +47,16 @@ def with_client(
 
 def opener(
     config: Path | None,
-) -> Callable[[Iterable[Path]], AbstractAsyncContextManager[Answering]]:
+) -> Callable[[Iterable[Path]], AbstractAsyncContextManager[Ask]]:
     """Return a function that reads the settings and opens the index in this process."""
 
     @asynccontextmanager
-    async def open_own(roots: Iterable[Path]) -> AsyncIterator[Answering]:
+    async def open_own(roots: Iterable[Path]) -> AsyncIterator[Ask]:
         from byok.server.code_endpoints import open_answers  # it loads the server
 
         settings, paths = load(config)
-        async with open_answers(settings, paths, roots) as answers:
-            yield answers
+        async with open_answers(settings, paths, roots) as ask:
+            yield ask
 
     return open_own
 

@@ -2,10 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import orjson
 from msgspec import Struct, field
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
     from byok.search.index.files.roots import OwnFolders
 
 
+# Answers a request to a Service or a feature: the daemon, or the index in this process.
+Ask: TypeAlias = Callable[[str, Json], Awaitable[Json]]
 START_SECONDS = 3.0
 _PAUSE = 0.2
 # What the daemon says that its callers tell apart, by code.
@@ -63,8 +73,8 @@ def find_daemon(paths: Paths, seconds: float = START_SECONDS) -> Instance | None
 
 
 @asynccontextmanager
-async def talking(daemon: Instance, paths: Paths) -> AsyncIterator["DaemonDoor"]:
-    """Give a connection to a daemon that has passed the challenge.
+async def talking(daemon: Instance, paths: Paths) -> AsyncIterator[Ask]:
+    """Give what asks a daemon that has passed the challenge, over one connection.
 
     Raises:
         ConfigError: the file with the owner's secret is not private.
@@ -86,40 +96,34 @@ async def talking(daemon: Instance, paths: Paths) -> AsyncIterator["DaemonDoor"]
         trust_env=False,
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
-        yield DaemonDoor(session)
+        yield partial(_post, session)
 
 
-class DaemonDoor:
-    """The running daemon, reached over HTTP."""
+async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> Json:
+    """Send a request to a Service or a feature, and return the answer.
 
-    def __init__(self, session: "aiohttp.ClientSession") -> None:
-        self._session = session
+    Raises:
+        NotReady: the daemon does not answer, is gone, or has another version.
+        ByokError: as raised by the daemon.
+    """
+    import aiohttp
 
-    async def answer(self, service: str, body: Json) -> Json:
-        """Send a request to a Service or a feature, and return the answer.
-
-        Raises:
-            NotReady: the daemon does not answer, is gone, or has another version.
-            ByokError: as raised by the daemon.
-        """
-        import aiohttp
-
-        path = OWN_PATHS.get(service, f"/byok/{service}")
-        try:
-            async with self._session.post(
-                path, data=orjson.dumps(body), allow_redirects=False
-            ) as response:
-                status, raw = response.status, await response.read()
-        except TimeoutError as error:
-            raise NotReady("The byok daemon did not answer in time.") from error
-        except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            raise DaemonGone("The byok daemon has ended.") from error
-        if status == 401:  # the token was replaced, or somebody else is there now
-            raise DaemonGone(
-                "The byok daemon refused the token.",
-                hint="Was byok updated meanwhile? Then restart it: byok restart",
-            )
-        return _decode_answer(status, raw)
+    path = OWN_PATHS.get(service, f"/byok/{service}")
+    try:
+        async with session.post(
+            path, data=orjson.dumps(body), allow_redirects=False
+        ) as response:
+            status, raw = response.status, await response.read()
+    except TimeoutError as error:
+        raise NotReady("The byok daemon did not answer in time.") from error
+    except (aiohttp.ClientError, OSError, RuntimeError) as error:
+        raise DaemonGone("The byok daemon has ended.") from error
+    if status == 401:  # the token was replaced, or somebody else is there now
+        raise DaemonGone(
+            "The byok daemon refused the token.",
+            hint="Was byok updated meanwhile? Then restart it: byok restart",
+        )
+    return _decode_answer(status, raw)
 
 
 def _decode_answer(status: int, raw: bytes) -> Json:
@@ -169,8 +173,8 @@ async def ask_instance(
     Raises:
         ByokError: it does not answer, or its own error.
     """
-    async with talking(daemon, paths) as door:
-        return await door.answer(service, body)
+    async with talking(daemon, paths) as ask:
+        return await ask(service, body)
 
 
 def find_or_refuse(paths: Paths) -> Instance | None:
@@ -199,18 +203,11 @@ def find_or_refuse(paths: Paths) -> Instance | None:
 _PATIENCE = 5.0  # with another process that has the index open
 
 
-class Answering(Protocol):
-    """Answers index requests: the daemon, or the index in this process."""
-
-    async def answer(self, service: Service, body: Json) -> Json:
-        """Answer one of the endpoints of the context."""
-
-
-OpenOwn = Callable[[Iterable[Path]], AbstractAsyncContextManager[Answering]]
+OpenOwn = Callable[[Iterable[Path]], AbstractAsyncContextManager[Ask]]
 
 
 class _Open(NamedTuple):
-    door: Answering
+    ask: Ask
     daemon: Instance | None
     stack: AsyncExitStack
 
@@ -245,7 +242,7 @@ class LocalClient(Struct, eq=False):
             self._asked += 1
             try:
                 found = await self._open_door(asking=1)
-                return await found.door.answer(service, body)
+                return await found.ask(service, body)
             except (DaemonGone, IndexInUse):
                 await self._leave(found)
                 if time.monotonic() > deadline:
@@ -261,9 +258,9 @@ class LocalClient(Struct, eq=False):
             ByokError: neither a daemon nor the index can be asked.
         """
         found = await self._open_door()
-        if not isinstance(found.door, DaemonDoor):
+        if found.daemon is None:
             return False
-        return (await found.door.answer("memory", {})).get("on") is True
+        return (await found.ask("memory", {})).get("on") is True
 
     async def daemon(self) -> Instance | None:
         """Return the daemon that answers; None if this process answers itself.
@@ -286,7 +283,7 @@ class LocalClient(Struct, eq=False):
         if found.daemon is None:
             await self._leave(found)
         else:
-            await self._declare(found.door)
+            await self._declare(found.ask)
 
     async def __aenter__(self) -> Self:
         return self
@@ -328,10 +325,10 @@ class LocalClient(Struct, eq=False):
                 opening = self.open_own(self._check_roots())
             else:
                 opening = talking(daemon, self.paths)
-            door = await stack.enter_async_context(opening)
+            ask = await stack.enter_async_context(opening)
             if daemon is not None:
-                await self._declare(door)
-            return _Open(door, daemon, stack.pop_all())
+                await self._declare(ask)
+            return _Open(ask, daemon, stack.pop_all())
 
     @property
     def own_folders(self) -> "OwnFolders":
@@ -348,9 +345,9 @@ class LocalClient(Struct, eq=False):
         own = self.own_folders
         return [check_root(root, own) for root in self.roots]
 
-    async def _declare(self, door: Answering) -> None:
+    async def _declare(self, ask: Ask) -> None:
         for root in self.roots:
-            await door.answer(Service.INDEX_ADD, {"root": str(root)})
+            await ask(Service.INDEX_ADD, {"root": str(root)})
 
     async def _leave(self, found: _Open | None) -> None:
         async with self._opening:

@@ -73,10 +73,10 @@ async def _ask_daemon(paths: Paths, daemon: Instance) -> dict[str, Any]:
     answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
     answer |= {"features": {}, "index": None, "error": ""}
     try:
-        async with talking(daemon, paths) as door:
-            answer |= await door.answer(Service.DAEMON, {})
-            answer["official"] = await door.answer(Service.OFFICIAL, {})
-            answer["index"] = await door.answer(Service.INDEX_STATUS, {})
+        async with talking(daemon, paths) as ask:
+            answer |= await ask(Service.DAEMON, {})
+            answer["official"] = await ask(Service.OFFICIAL, {})
+            answer["index"] = await ask(Service.INDEX_STATUS, {})
     except ByokError as error:
         answer["error"] = error.sentence
     return answer

@@ -29,7 +29,6 @@ from byok.protocols.augment.blobs import (
 from byok.protocols.augment.body import first_text, integer
 from byok.protocols.augment.chat_request import open_folders
 from byok.search.retrieval.code_context import CodeContext
-from byok.search.vectors.service import EmbeddingService
 from byok.server.daemon_endpoints import embed_handlers
 from byok.settings import Settings
 from byok.wiring.embedders import make_idle_plan, make_idle_service
@@ -177,29 +176,13 @@ class OpenFolders:
 # What a command answers in its own process, where no daemon runs.
 
 
-class OwnAnswers:
-    """Answers questions about code and about vectors; makes no vectors."""
-
-    def __init__(self, context: CodeContext, vectors: EmbeddingService) -> None:
-        self._handlers = {
-            **CodeEndpoints(context).handlers,
-            **embed_handlers(vectors),
-        }
-
-    async def answer(self, service: Service, body: Json) -> Json:
-        """Answer a request.
-
-        Raises:
-            ByokError: the request is wrong, or the index cannot be used.
-        """
-        return await self._handlers[service](body)
-
-
 @asynccontextmanager
 async def open_answers(
     settings: Settings, paths: Paths, roots: Iterable[Path]
-) -> AsyncIterator[OwnAnswers]:
-    """Open the index, and follow the configured workspaces and `roots`.
+) -> AsyncIterator[Callable[[str, Json], Awaitable[Json]]]:
+    """Open the index, follow the workspaces and `roots`; give what answers a Service.
+
+    It answers about code and vectors, and makes no vectors.
 
     Raises:
         CannotStart: the database is damaged, or of a later version.
@@ -208,4 +191,9 @@ async def open_answers(
     vectors = make_idle_service(paths)
     async with open_context(settings, paths, roots, vectors) as context:
         await vectors.configure(make_idle_plan(settings), context.open)
-        yield OwnAnswers(context, vectors)
+        handlers = {**CodeEndpoints(context).handlers, **embed_handlers(vectors)}
+
+        async def answer(service: str, body: Json) -> Json:
+            return await handlers[service](body)
+
+        yield answer

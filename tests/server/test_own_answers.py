@@ -22,22 +22,22 @@ async def test_own_answers_make_no_vectors_and_send_nothing(tmp_path: Path) -> N
                 "embeddings": {"upstream": "box", "model": "tiny-embed"},
             }
         )
-        async with open_answers(settings, find_paths(), [root]) as answers:
-            added = await answers.answer(Service.INDEX_ADD, {"root": str(root)})
+        async with open_answers(settings, find_paths(), [root]) as answer:
+            added = await answer(Service.INDEX_ADD, {"root": str(root)})
             assert added["workspace"]["root"] == str(root)
-            cost = await answers.answer(Service.EMBED_ESTIMATE, {})
+            cost = await answer(Service.EMBED_ESTIMATE, {})
             assert (cost["model"], cost["is_local"]) == ("tiny-embed", True)
             body = {"host": cost["host"], "model": cost["model"]}
             for service in (Service.EMBED_ENABLE, Service.EMBED_STATUS):
-                told = await answers.answer(service, body)
+                told = await answer(service, body)
                 assert (told["state"], told["error"]) == ("standby", "")
-            await answers.answer(Service.SEARCH, {"query": "oven heat"})
+            await answer(Service.SEARCH, {"query": "oven heat"})
     assert server.asked == 0
 
 
 async def test_own_answers_without_a_model_say_so() -> None:
-    async with open_answers(Settings(), find_paths(), []) as answers:
-        assert (await answers.answer(Service.EMBED_STATUS, {}))["state"] == "off"
+    async with open_answers(Settings(), find_paths(), []) as answer:
+        assert (await answer(Service.EMBED_STATUS, {}))["state"] == "off"
         with pytest.raises(ConfigError, match="no model for embeddings"):
-            await answers.answer(Service.EMBED_ESTIMATE, {})
+            await answer(Service.EMBED_ESTIMATE, {})
     assert not find_paths().database.exists()

@@ -8,7 +8,7 @@ import pytest
 from mcp_types import TextContent
 
 from byok.cli.code_client import Agent, check_project, workspace_of
-from byok.cli.daemon_client import LocalClient
+from byok.cli.daemon_client import Ask, LocalClient
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
@@ -29,11 +29,11 @@ class Own:
         self.asked: list[Json] = []
 
     @asynccontextmanager
-    async def open(self, roots: Iterable[Path]) -> AsyncIterator["Own"]:
+    async def open(self, roots: Iterable[Path]) -> AsyncIterator[Ask]:
         self.opened.append(list(roots))
-        yield self
+        yield self.answer
 
-    async def answer(self, service: Service, body: Json) -> Json:
+    async def answer(self, service: str, body: Json) -> Json:
         if self.error:
             raise self.error
         if service is Service.INDEX_STATUS:

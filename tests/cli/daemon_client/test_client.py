@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from byok.cli.daemon_client import LocalClient
+from byok.cli.daemon_client import Ask, LocalClient
 from byok.core.chat import Json
 from byok.core.errors import IndexInUse
 from byok.core.platform.paths import find_paths
@@ -27,15 +27,15 @@ class Own:
         self.free.set()
 
     @asynccontextmanager
-    async def open(self, roots: Iterable[Path]) -> AsyncIterator["Own"]:
+    async def open(self, roots: Iterable[Path]) -> AsyncIterator[Ask]:
         self.opened.append(list(roots))
         if self.failures:
             self.failures -= 1
             raise IndexInUse("Another process has it.")
-        yield self
+        yield self.answer
         self.closed += 1
 
-    async def answer(self, service: Service, body: Json) -> Json:
+    async def answer(self, service: str, body: Json) -> Json:
         self.busy.set()
         await self.free.wait()
         return {"own": service, **body}

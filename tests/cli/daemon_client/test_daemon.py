@@ -22,8 +22,8 @@ PATH = "/byok/index/status"
 
 
 async def ask(port: int, service: Service = Service.INDEX_STATUS) -> Json:
-    async with talking(Instance(1, port, "one", 0.0), find_paths()) as door:
-        return await door.answer(service, {"a": 1})
+    async with talking(Instance(1, port, "one", 0.0), find_paths()) as ask_it:
+        return await ask_it(service, {"a": 1})
 
 
 async def test_daemon_client_returns_the_answer_and_sends_the_token() -> None:
