@@ -206,15 +206,7 @@ class Watch:
         self._last_read = self._loop.time()
         if has_event:
             self._last_event = self._last_read
-            if not self._has_begun and self.failure is None:
-                self._begin()
-
-    def _begin(self) -> None:
-        """Check at once: from now on `idle` counts, which may be shorter."""
-        self._has_begun = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._check()
+            self._has_begun = True
 
     def _check(self) -> None:
         timeouts, now = self._timeouts, self._loop.time()
@@ -227,8 +219,9 @@ class Watch:
             _ENDLESS: self._began + timeouts.total,
         }
         reason = min(ends, key=ends.__getitem__)
-        if ends[reason] > now:
-            self._timer = self._loop.call_at(ends[reason], self._check)
+        if ends[reason] > now:  # once an answer begins, `idle` counts: look in time
+            look = min(ends[reason], now + timeouts.idle)
+            self._timer = self._loop.call_at(look, self._check)
             return
         self.failure = too_slow(reason)
         self._abort()
