@@ -4,7 +4,14 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+)
 from contextlib import asynccontextmanager, nullcontext
 from itertools import groupby
 from typing import Protocol, Self
@@ -25,7 +32,7 @@ from byok.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.core.events import StreamEvent, TextDelta
+from byok.core.events import StreamEvent, TextDelta, ToolCallDelta
 from byok.core.record import Head, Hop, current_record
 from byok.core.stage import Stage
 from byok.core.urls import is_loopback
@@ -244,7 +251,7 @@ def feed_read(
 ) -> tuple[list[StreamEvent], UpstreamError | None]:
     """Feed one read (b"" at the end); return its events, and the error after them.
 
-    The text of one read is joined to one delta.
+    The text of one read is joined to one delta, as are the arguments of a call.
     """
     batch: list[StreamEvent] = []
     failure: UpstreamError | None = None
@@ -259,8 +266,26 @@ def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
     for kind, events in groupby(batch, type):
         if kind is TextDelta:
             yield TextDelta("".join(e.text for e in events if isinstance(e, TextDelta)))
+        elif kind is ToolCallDelta:
+            yield from _join_arguments(
+                e for e in events if isinstance(e, ToolCallDelta)
+            )
         else:
             yield from events
+
+
+def _join_arguments(deltas: Iterable[ToolCallDelta]) -> Iterator[ToolCallDelta]:
+    for index, run in groupby(deltas, _continued_index):
+        if index is None:
+            yield from run
+        else:
+            yield ToolCallDelta(index, arguments="".join(d.arguments for d in run))
+
+
+def _continued_index(delta: ToolCallDelta) -> int | None:
+    """Return the index of a call of which a delta has more arguments, and no more."""
+    has_more = delta.id or delta.name or delta.provider_data or delta.is_printed
+    return None if has_more else delta.index
 
 
 def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
