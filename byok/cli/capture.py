@@ -102,7 +102,7 @@ def show_capture(
         return
     for name, value in capture.facts.items():
         if value not in ("", None, 0):
-            say(f"{name}: {value}")
+            say_text(f"{name}: {value}")
     for piece in capture.pieces:
         _show_piece(piece, full=full)
 

@@ -96,7 +96,7 @@ def _show(rows: "Sequence[CheckRow]") -> None:
         say_styled(
             (state.ljust(_WIDTH), _STYLES.get(state, "dim")),
             (name, "bold"),
-            (": ", ""),
+            (translate(": "), ""),
             (result.found, ""),
         )
         if result.cure:

@@ -18,6 +18,7 @@ from byok.cli.command_context import JsonOption
 from byok.cli.terminal import count_noun, say_json, say_json_line, say_table, tell
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape
+from byok.core.language import translate
 from byok.core.platform.paths import find_paths
 from byok.features.cost import write_cost, write_dollars
 from byok.features.journal.entry import JournalEntry
@@ -255,7 +256,8 @@ def usage(
 
 def _show_usage(by: GroupBy, rows: "list[UsageRow]", total: UsageRow) -> None:
     shown = rows[-_MOST_SHOWN:] if by is GroupBy.DAY else rows[:_MOST_SHOWN]
-    table = [_usage_cells(row) for row in (*shown, total)]
+    named = total._replace(key=translate(total.key))
+    table = [_usage_cells(row) for row in (*shown, named)]
     say_table(by.value, *_USAGE_COLUMNS, rows=table, right=_USAGE_COLUMNS)
     if left_out := len(rows) - len(shown):
         tell(f"byok: {left_out} more rows are in the total; --csv prints all.")

@@ -113,7 +113,8 @@ def _show_features(status: dict[str, list[dict[str, Any]]]) -> None:
 
     for row in ROWS:
         for line in write_rows(status.get(row.name, ())):
-            say(f"{translate(row.label or row.name)}: {line}")
+            name = translate(row.label or row.name)
+            say(f"{name}{translate(': ')}{translate(line)}")
 
 
 def _show_settings(answer: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ _COUNT, _NUMBER = "count", re.compile(r"[\d.,]+")
 _TERM = "term"
 _SENTENCES = re.compile(r"(?<=[.?!]) (?=\S)")
 _BEHIND_NAME = ": "
+_BRACKETS = " ("
 _END = ". "
 _CLAUSES = re.compile(r"([,;] )")
 _LONGEST = 5_000  # characters that are looked through for sentences
@@ -67,6 +68,8 @@ class Catalogue:
 
     def translate(self, text: str, depth: int = 0) -> str:
         """Return a text in this language, as a whole, by sentences or by clauses."""
+        if text in self._whole:
+            return self._whole[text]
         body = text.strip(" ")
         if not body or len(body) > _LONGEST:
             return text
@@ -85,8 +88,16 @@ class Catalogue:
             self._whole_text(text, depth)
             or self._clauses(text, depth)
             or self._behind_name(text, depth)
+            or self._before_brackets(text, depth)
             or self._ended(text, depth)
         )
+
+    def _before_brackets(self, text: str, depth: int) -> str | None:
+        """Return a text, or a name, that ends with a text in brackets."""
+        begin, sign, _ = text.partition(_BRACKETS)
+        rest = self._whole_text(text[len(begin) + 1 :], depth) if sign else None
+        known = self._whole_text(begin, depth) or ("" if " " in begin else begin)
+        return f"{known}{rest}" if known and rest else None
 
     def _ended(self, text: str, depth: int) -> str | None:
         """Return a sentence of a text that is known without its end."""

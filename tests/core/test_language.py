@@ -132,7 +132,7 @@ def test_a_text_that_repeats_itself_is_told(text: str) -> None:
 ROOMS = (
     *("cli", "clients", "settings", "storage", "features", "search", "wiring"),
     *("core", "upstream", "server/code_endpoints.py", "server/control.py"),
-    "server/daemon_endpoints.py",
+    *("server/daemon_endpoints.py", "dialects/refusals.py", "dialects/error_bodies.py"),
 )
 # What no command prints, though it is raised in these rooms.
 UNPRINTED = {
@@ -154,7 +154,7 @@ SINKS = {
     **dict.fromkeys(("show_progress", "update", "Check", "StatusLine"), 0),
     **dict.fromkeys(("say_table", "good", "doubtful", "wrong", "skip"), -1),
     "PromptProblem": -1,
-    "_kind": 1,
+    **dict.fromkeys(("_kind", "Refusal"), 1),
     **dict.fromkeys(("with_hint", "CannotCheck", "NoProof", "BadParameter"), 0),
 }
 # Scripts wait for the first; the others are commands, or have nothing to translate.
@@ -179,7 +179,7 @@ KEPT |= {
     "{} must be an absolute path.",
     "workspace must be an absolute path.",
 }
-# Texts that typer, pydantic and key stores put together.
+# Texts of typer that it puts together, and of pydantic.
 JOINED = {
     "Input should be a valid boolean, unable to interpret input",
     "Input should be a valid integer, unable to parse string as an integer",
@@ -195,7 +195,7 @@ JOINED = {
     "No such command {}.",
     "No such option: {} (Possible options: {})",
     "Option {} requires an argument.",
-    "OS keyring ({})",
+    "127.0.0.1 and ::1",
 }
 SENTENCES = re.compile(r"(?<=[.?!]) |(?<=^\{\}) (?=[A-Z{])")  # or a value comes first
 COMMAND = re.compile(
