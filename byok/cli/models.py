@@ -134,9 +134,8 @@ def show_choices(answer: Mapping[str, Any]) -> None:
         say(f"Pictures for models that see none are described by {vision}.")
     if last := answer["choices"]:
         say()
-        times = (f"{datetime.fromtimestamp(row['at']):%H:%M:%S}" for row in last)
-        chosen = ((row["rule"], row["model"], row["why"]) for row in last)
-        rows = [(at, *row) for at, row in zip(times, chosen, strict=True)]
+        shown = ((datetime.fromtimestamp(row["at"]), row) for row in last)
+        rows = [(f"{t:%H:%M:%S}", r["rule"], r["model"], r["why"]) for t, r in shown]
         say_table("last chats", "rule", "model", "why", rows=rows)
 
 

@@ -215,24 +215,21 @@ class Surroundings:
             NoProof: one runs and gives no proof.
             CannotCheck: there is no secret to ask with.
         """
-        return await self.once("daemon", self._daemon)
+        return await self.once("daemon", lambda: in_background(self._find_daemon))
 
-    async def _daemon(self) -> Instance | None:
-        found, is_there = await in_background(self._find_daemon)
-        if found is None and is_there:
-            raise NoProof("a process holds the daemon's lock and does not prove itself")
-        return found
-
-    def _find_daemon(self) -> tuple[Instance | None, bool]:
-        """Return the daemon, and whether any process holds its lock; writes nothing."""
+    def _find_daemon(self) -> Instance | None:
+        """Return the daemon, if any process holds its lock; writes nothing."""
         if not (self.paths.lock.exists() and is_held(self.paths)):
-            return None, False
+            return None
         if not os.path.lexists(self.paths.owner_secret):  # it would be created
             raise CannotCheck("there is no secret to ask the daemon with")
         try:
-            return find_daemon(self.paths, _PATIENCE), True
+            found = find_daemon(self.paths, _PATIENCE)
         except ConfigError as error:
             raise CannotCheck("the owner's secret cannot be used") from error
+        if found is None:
+            raise NoProof("a process holds the daemon's lock and does not prove itself")
+        return found
 
     async def running(self) -> Instance | None:
         """Return the daemon if one runs and proves to be this user's."""
