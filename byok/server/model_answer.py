@@ -84,6 +84,7 @@ class ModelAnswer(Struct, eq=False):
     has_lines: bool = False  # lines were given before the last ones
     ended: bool = False  # by the upstream's own last word
     last: list[Json] = []  # the lines that came with it
+    __repr__ = object.__repr__  # it shows nothing of what it holds
 
     def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
         """Ask the upstream, and give the events of its answer."""

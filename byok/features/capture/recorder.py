@@ -275,6 +275,7 @@ class CaptureWriter(Struct, eq=False):
     _stop: threading.Event = field(default_factory=threading.Event)
     _idle: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    __repr__ = object.__repr__  # it shows nothing of what it holds
 
     def start(self) -> None:
         """Delete what is too old, now and again; returns at once."""

@@ -188,6 +188,7 @@ class RemoteHits(Struct, eq=False):
     files: Sequence[RemoteFile] = ()
     query: Query = _NO_QUERY
     note: str = ""
+    __repr__ = object.__repr__  # it shows nothing of what it holds
 
     def write(
         self, files: Sequence[RankedFile], current: CurrentFiles | None, length: int

@@ -50,6 +50,7 @@ class CurrentFiles(Struct, eq=False):
     _lines: dict[int, list[str] | None] = {}
     _spans: dict[int, Sequence[Span]] = {}
     _changed: list[str] = []
+    __repr__ = object.__repr__  # it shows nothing of what it holds
 
     def update(self, files: Sequence[RankedFile], most: int) -> list[RankedFile]:
         """Return files with the chunks that they have now; of the first `most`.

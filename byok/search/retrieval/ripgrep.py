@@ -413,6 +413,7 @@ class _Run(Struct, eq=False):
     allowed: Callable[[str], bool]
     understood: bool = False
     _known: dict[str, bool] = {}
+    __repr__ = object.__repr__  # it shows nothing of what it holds
 
     def feed(self, line: bytes) -> None:
         try:

@@ -19,7 +19,7 @@ from byok.core.code_query import (
     Upload,
 )
 from byok.core.redact import Redactor
-from byok.search.remote.remote_search import RemotePlace, RemoteSearch
+from byok.search.remote.remote_search import RemoteHits, RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import search_zoekt
 from byok.search.retrieval.model_aids import ModelAids
@@ -324,3 +324,7 @@ async def test_a_chat_is_shown_code_of_the_server_below_its_own(
     assert {chunk.blob_name for chunk in found.chunks} == {names[0].hex()}
     assert greeting.text == ""
     assert len(server.asked) == 3
+
+
+def test_what_was_found_is_not_shown_where_its_object_is_logged() -> None:
+    assert "tapir" not in repr(RemoteHits("code.example", note="tapir"))
