@@ -213,6 +213,8 @@ def why(
     say(text)
     for note in answer.get("notes", ()):  # a daemon of an older version
         say(f"But {note}.")
+    if advice := answer.get("advice"):
+        say(advice)
 
 
 @commands.command("estimate")

@@ -175,8 +175,36 @@ class IndexStatus(Struct, frozen=True):
     remote: RemoteStatus | None = None
 
 
+class ExcludingRule(Struct, frozen=True):
+    """The one rule that leaves out a path: a line of an ignore file, or byok's own.
+
+    `cure` is what lifts it when it is written into `place`, an ignore file or a
+    setting; "" if nothing does.
+    """
+
+    pattern: str = ""
+    file: str = ""
+    line: int = 0
+    cure: str = ""
+    place: str = ""
+
+    @property
+    def words(self) -> str:
+        """The line and where it stands, "" where no line is the rule."""
+        if self.file:
+            return f"{self.pattern} in {self.file}, line {self.line}"
+        what = f"{self.pattern}, byok's own rule for what programs write"
+        return what if self.pattern else ""
+
+    @property
+    def advice(self) -> str:
+        """What to do to have the path indexed."""
+        cure = f"To index it, add {self.cure} to {self.place}."
+        return cure if self.cure else ""
+
+
 class PathStatus(Struct, frozen=True):
-    """Whether a path is indexed; `reason` names the rule that leaves it out.
+    """Whether a path is indexed; `reason` and `rule` say what leaves it out.
 
     Rules go by names, so one may leave out what does not exist.
 
@@ -189,3 +217,5 @@ class PathStatus(Struct, frozen=True):
     explanation: str = ""
     notes: Sequence[str] = ()
     exists: bool = True
+    rule: str = ""
+    advice: str = ""

@@ -48,7 +48,7 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     field = page.get_by_label("Path, whole")
     for path, answer in (
         ("a.py", "exists"),
-        ("many/001.log", "excluded by a rule"),
+        ("many/001.log", "*.log in .gitignore, line 1"),
         ("e.bin", "not a text file"),
     ):
         await field.fill(path)

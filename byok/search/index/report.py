@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from byok.core.code_query import ExcludingRule
 from byok.core.errors import BadRequest
 from byok.search.index.files.reading import Unreadable
 from byok.search.index.files.scan import Counters, walk
@@ -29,6 +30,12 @@ class PathReport(NamedTuple):
     reason: SkipReason | None = None
     notes: tuple[str, ...] = ()
     exists: bool = True
+    rule: ExcludingRule = ExcludingRule()
+
+    @property
+    def explanation(self) -> str:
+        """The rule in words, else the reason, "" if the path is not skipped."""
+        return self.rule.words or (self.reason.explanation if self.reason else "")
 
 
 def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport:
@@ -47,9 +54,11 @@ def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport
     inner = max(around, key=lambda space: len(space.root.parts))
     below = path.relative_to(inner.root).as_posix()
     found = _look(inner.root / below)
+    mode = found.st_mode if isinstance(found, os.stat_result) else 0
+    rule = inner.rules.find_rule(below, is_dir=stat.S_ISDIR(mode))
     what, reason = _why(inner, store, below, found)
     notes = tuple(inner.rules.notes_on(below))
-    return PathReport(what, reason, notes, exists=found is not None)
+    return PathReport(what, reason, notes, found is not None, rule)
 
 
 def _why(

@@ -325,14 +325,15 @@ class CodeContext(Struct, eq=False):
 
         engine = (await self._open_engine()).engine
         found = await asyncio.to_thread(why, engine.workspaces, engine.store, path)
-        explanation = found.reason.explanation if found.reason else ""
         return PathStatus(
             str(path),
             found.what,
             found.reason,
-            explanation,
+            found.explanation,
             list(found.notes),
             found.exists,
+            found.rule.words,
+            found.rule.advice,
         )
 
 

@@ -219,7 +219,8 @@ class _IndexApi:
             named = [root for root in roots if path.parts[:1] == (root.name,)]
             places += [root.parent / path for root in named]
         answers = [await self._why({"path": str(one)}) for one in places or [path]]
-        return next((one for one in answers if one["exists"]), answers[-1])
+        best = next((one for one in answers if one["exists"]), answers[-1])
+        return {**best, **{name: translate(best[name]) for name in ("rule", "advice")}}
 
     async def list_skipped(self, asked: PageRequest) -> Json:
         """Return how many files are left out for each reason, and some of them."""

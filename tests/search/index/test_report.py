@@ -42,6 +42,8 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
             why(made.workspaces, made.store, tmp_path / "elsewhere")
     found = {path: (one.what, one.reason, one.exists) for path, one in told.items()}
     assert found == expected
+    assert told["no/.env"].rule.advice
+    assert told["a.log"].explanation == "*.log in .gitignore, line 1"
 
 
 async def test_report_does_not_call_a_file_waiting_that_the_scan_leaves_out(

@@ -41,18 +41,20 @@ _OPTIONS = _options()
 
 
 class Patterns:
-    """Lines of an ignore file; the last that matches decides.
+    """Lines of an ignore file of this name; the last that matches decides.
 
     `unreadable` are the lines that RE2 cannot match; they name nothing. A line that git
     could not read either is not among them.
     """
 
-    __slots__ = ("_ignores", "_sets", "unreadable")
+    __slots__ = ("_ignores", "_sets", "lines", "name", "unreadable")
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], name: str = "") -> None:
         """Compile the lines."""
+        self.name = name
         found = [(line, *read) for line in lines if (read := _expression(line))]
         expressions = [expression for _, expression, _ in found]
+        self.lines = [line for line, _, _ in found]
         self._ignores: list[bool] = [ignores for _, _, ignores in found]
         self._sets: list[tuple[int, re2.Set]] = []  # with the place of its first line
         self.unreadable: list[str] = []
@@ -73,6 +75,11 @@ class Patterns:
         is not said of what is in it: folders above a path are asked for first, and
         nothing in an ignored one is asked for.
         """
+        place = self.place_of(path, is_dir=is_dir)
+        return None if place is None else self._ignores[place]
+
+    def place_of(self, path: str, *, is_dir: bool) -> int | None:
+        """Return which of the `lines` decides about a path, None if none names it."""
         try:
             name = f"{path}/" if is_dir else path
             raw = name.encode("utf-8", "surrogateescape")
@@ -81,7 +88,7 @@ class Patterns:
         for first, compiled in reversed(self._sets):
             if found := compiled.Match(raw):
                 place: int = first + max(found)
-                return self._ignores[place]
+                return place
         return None
 
 

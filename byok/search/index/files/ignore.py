@@ -8,12 +8,14 @@ What is below an ignored folder stays ignored.
 
 import logging
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from byok.core.bounded import SaidOnce
+from byok.core.code_query import ExcludingRule
 from byok.core.platform.programs import clean_environment, find_program, run_program
 from byok.search.index.files.gitignore import Patterns, pattern_lines
 from byok.search.index.files.reading import Folder, Unreadable
@@ -179,6 +181,31 @@ class FolderRules:
         wanted = name.casefold().endswith(rules.extensions)
         return None if wanted else SkipReason.EXTENSION
 
+    def explain(self, name: str, reason: SkipReason, *, is_dir: bool) -> ExcludingRule:
+        """Return the rule by which a name in this folder is skipped, and its cure."""
+        path, end = self._prefix + name, "/" if is_dir else ""
+        if reason is SkipReason.EXTENSION:
+            return ExcludingRule(cure=Path(name).suffix, place="context.extensions")
+        if reason is SkipReason.SECRET:
+            cure = f"/{_spell(path)}{end}"
+            stays = is_secret(path, (cure,), is_dir=is_dir) or (
+                is_dir and self._rules.is_own(path)
+            )
+            if stays:
+                return ExcludingRule()
+            return ExcludingRule(cure=cure, place="context.allow_secret")
+        for patterns, before, start in self.chain:
+            at = patterns.place_of(before + path[start:], is_dir=is_dir)
+            if at is not None:
+                return ExcludingRule(
+                    patterns.lines[at],
+                    patterns.name,
+                    self._rules.number_of(patterns.name, patterns.lines[at]),
+                    f"!/{_spell(path[start:])}{end}",
+                    path[:start] + IGNORE_FILES[-1],
+                )
+        return ExcludingRule()
+
 
 class Rules:
     """The rules of one workspace; folders are judged once, then remembered.
@@ -218,6 +245,26 @@ class Rules:
         """Return why a path is skipped, by itself or by a folder above; else None."""
         parent, _, name = path.rpartition("/")
         return self.folder(parent).judge(name, is_dir=is_dir)
+
+    def find_rule(self, path: str, *, is_dir: bool = False) -> ExcludingRule:
+        """Return what leaves out a path, or the first folder on the way to it."""
+        above, parts = "", path.split("/")
+        for count, name in enumerate(parts, 1):
+            judged = {"is_dir": is_dir or count < len(parts)}
+            folder = self.folder(above)
+            if reason := folder.judge(name, **judged):
+                return folder.explain(name, reason, **judged)
+            above = "/".join(parts[:count])
+        return ExcludingRule()
+
+    def number_of(self, file: str, line: str) -> int:
+        """Return where a line stands in an ignore file, 0 in byok's own rules."""
+        outer = (one.content for one in self._outside() if one.name == file)
+        content = self._load(file) if file else None
+        text = (content or next(outer, b"")).removeprefix(b"\xef\xbb\xbf")
+        lines = text.decode("utf-8", "surrogateescape").split("\n")
+        found = [at for at, one in enumerate(lines, 1) if one.rstrip("\r") == line]
+        return found[-1] if found else 0
 
     def folder(self, path: str, names: Collection[str] | None = None) -> FolderRules:
         """Return the rules of a folder; "" is the root.
@@ -311,7 +358,7 @@ class Rules:
         if in_force > _MAX_LINES_IN_FORCE or self._lines > _MAX_LINES_IN_ALL:
             self._report(path, "is left out: too many rules in this workspace")
             return chain
-        patterns = Patterns(lines)
+        patterns = Patterns(lines, path)
         if patterns.unreadable:
             few = ", ".join(ascii(line[:60]) for line in patterns.unreadable[:3])
             count = len(patterns.unreadable)
@@ -324,6 +371,11 @@ class Rules:
             self.notes[path] = f"the ignore file {path!a} {what}"
         if self._said.is_new(path):
             _log.warning("%s", self.notes[path])
+
+
+def _spell(path: str) -> str:
+    """Return the pattern that names one path."""
+    return re.sub(r"([\\*?\[])", r"\\\1", path)
 
 
 def _covers(outer: _Chain) -> bool:

@@ -117,6 +117,45 @@ def test_ignore_other_extensions_than_the_wanted_ones(given: tuple[str, ...]) ->
     assert judged.reason("x.py") is IGNORED
 
 
+@pytest.mark.parametrize(
+    ("path", "pattern", "file", "line", "place"),
+    [
+        ("gen/deep/x.py", "gen/", ".gitignore", 3, ".augmentignore"),
+        ("a/b/[x]*.txt", "*.txt", "a/.augmentignore", 1, "a/.augmentignore"),
+        ("node_modules/x/y.js", "node_modules/", "", 0, ".augmentignore"),
+        ("top.md", "/w/top.md", "/home/.ignore", 2, ".augmentignore"),
+        ("a/.env", "", "", 0, "context.allow_secret"),
+        ("a/x.css", "", "", 0, "context.extensions"),
+        (".git/config", "", "", 0, ""),
+        ("a/x.py", "", "", 0, ""),
+    ],
+)
+def test_the_rule_that_leaves_out_a_path_is_named_with_its_cure(
+    path: str,
+    pattern: str,
+    file: str,
+    line: int,
+    place: str,
+) -> None:
+    files = {".gitignore": "# made\n*.o\ngen/\n!x\n", "a/.augmentignore": "*.txt"}
+    outside = [Outside("/home/.ignore", b"\n/w/top.md\r\n", "w")]
+    wanted = ["py", "js", "txt", "md", ".env"]
+    found = rules(files, outside, extensions=wanted).find_rule(path)
+    assert (found.pattern, found.file, found.line, found.place) == (
+        pattern,
+        file,
+        line,
+        place,
+    )
+    if place.startswith("context."):
+        cured = {"allow_secret": (), "extensions": wanted}
+        cured[place.removeprefix("context.")] = [*wanted, found.cure]
+        assert rules(files, outside, **cured).reason(path) is None
+    elif place:
+        more = {place: f"{files.get(place, '')}\n{found.cure}\n"}
+        assert rules({**files, **more}, outside, extensions=wanted).reason(path) is None
+
+
 def test_a_changed_ignore_file_counts_after_forgetting() -> None:
     held = {".gitignore": b"x\n", "a/.gitignore": b"y\n"}
     judged = Rules(held.get)

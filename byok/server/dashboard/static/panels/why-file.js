@@ -17,12 +17,12 @@ export function whySection(signal) {
   return section(t("index.why"),
     h("form", { class: "inline", on: { submit: ask } },
       h("label", { for: "index-path" }, t("index.why-label")),
-      h("div", { class: "row" }, field, button(t("index.why-ask"), "", null, { type: "submit" }))),
+      field, h("div", { class: "row" }, button(t("index.why-ask"), "", null, { type: "submit" }))),
     answer);
 }
 
-function whyText({ path, what, reason, explanation, exists }) {
-  const words = reason ? textOr(`skip.${reason}`, explanation) : "";
+function whyText({ path, what, reason, explanation, exists, rule, advice }) {
+  const words = rule || (reason ? textOr(`skip.${reason}`, explanation) : "");
   const tone = { indexed: "good", skipped: "warn" }[what] ?? "quiet";
   return [
     h("p", { class: "note" }, badge(exists ? "good" : "bad",
@@ -30,5 +30,6 @@ function whyText({ path, what, reason, explanation, exists }) {
     what === "not there" ? null : h("p", { class: "note" }, exists
       ? [badge(tone, textOr(`index.what.${what}`, what)), words ? `: ${words}` : ""]
       : reason ? t("index.would-skip", { why: words }) : t("index.still")),
+    h("p", { class: "note" }, advice),
   ];
 }
