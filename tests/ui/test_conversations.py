@@ -150,7 +150,7 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     links = page.locator("td.lead a")
     count = page.locator("#tools [role=status]")
     await expect(count).to_have_text(
-        "3 conversations · $2.90 + 1 requests of unknown price"
+        "3 conversations · last 90 days · $2.90 + 1 requests of unknown price"
     )
 
     async def press(head: str, *names: str) -> None:
@@ -168,11 +168,11 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     await expect(links).to_have_text(["brick", "cove"])
     await page.get_by_label("Client", exact=True).select_option("intellij")
     await expect(links).to_have_text(["brick"])
-    await expect(count).to_have_text("1 of 3 · $0.70")
+    await expect(count).to_have_text("1 of 3 · last 90 days · $0.70")
     await links.first.click()
     await expect(page.locator("h1")).to_have_text("brick · JetBrains")
     await page.go_back()  # the filters are as they were
-    await expect(count).to_have_text("1 of 3 · $0.70")
+    await expect(count).to_have_text("1 of 3 · last 90 days · $0.70")
     await page.get_by_label("With errors").check()
     await page.get_by_role("button", name="Remove filters").click()
     await expect(links).to_have_text(["cove", "brick", "atlas"])

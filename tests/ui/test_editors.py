@@ -35,7 +35,7 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     await expect(row).to_contain_text("connected")
     await row.get_by_role("button", name="Disconnect: VS Code").click()
     await dialog.get_by_role("button", name="Restore settings").click()
-    await expect(row).to_contain_text("not connected")
+    await expect(row).to_contain_text("do not point here")
     await expect(page.locator("#status")).to_contain_text("Reload the window")
     assert settings.read_text() == before
     await page.get_by_role("button", name="Show how: JetBrains").click()

@@ -42,12 +42,12 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await open_panel(page, "problems")
     headings = page.locator(".weight h2")
     assert [" ".join(text.split()) for text in await headings.all_inner_texts()] == [
-        "To fix 2 in 7 days",
-        "Worth a look 3 in 7 days",
+        "To fix 1 in 7 days",
+        "Worth a look 1 in 7 days",
         "Cured by byok 1 in 7 days",
     ]
     count = page.locator("#nav a[href='#/problems'] .count")
-    await expect(count).to_have_text("2 to fix")
+    await expect(count).to_have_text("1 to fix")
     errors = page.locator("article")
     assert "does not know this code" in await errors.nth(1).inner_text()
     assert "Requests were cancelled" in await errors.nth(2).inner_text()

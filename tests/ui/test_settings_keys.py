@@ -90,6 +90,8 @@ async def test_no_key_is_taken_for_another_address_or_in_vain(
     await page.keyboard.press("Escape")
     await open_panel(page, "search")
     await open_panel(page, "settings")
-    await key.get_by_role("button", name="Replace key").click()
-    await expect(page.get_by_label("New key")).to_be_disabled()
-    await expect(page.get_by_role("dialog")).to_contain_text("FAKE_KEY has the key")
+    await key.get_by_role("button", name="Where the key comes from").click()
+    await expect(page.get_by_label("New key")).to_be_hidden()
+    await expect(page.get_by_role("dialog")).to_contain_text(
+        "FAKE_KEY is an environment"
+    )

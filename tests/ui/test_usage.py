@@ -191,6 +191,8 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     await expect(slowest.locator(".bar")).to_have_count(2)
     await expect(slowest.locator("tr").nth(1)).to_contain_text("upstream_timeout")
     await expect(slowest).to_contain_text("Waited 400 ms, answered for 2.1 s.")
+    link = slowest.get_by_role("link").first
+    assert (await link.get_attribute("href") or "").endswith("/2")
     await expect(page.locator(".u-wrap canvas")).to_have_count(1)
     write_journal(journal, [entry(started=time.time() - 2 * 86_400, cost=0.5)])
     await open_panel(page, "live")

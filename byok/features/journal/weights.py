@@ -132,11 +132,11 @@ def weigh_errors(
 
 
 def count_needs(path: Path, since: float, upstreams: Collection[str]) -> int:
-    """Return how many requests failed by what only the user can mend, and goes on."""
+    """Return how many groups only the user can mend, and which go on."""
 
     def read(db: sqlite3.Connection) -> int:
         found = _find_failures(db, since, upstreams, {})
-        return sum(one.requests for one in found if one.weight is ErrorWeight.NEEDS_YOU)
+        return sum(one.weight is ErrorWeight.NEEDS_YOU for one in found)
 
     return read_journal(path, read, 0)
 

@@ -8,16 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from aiohttp.web import StreamResponse
 
 from byok.clients.locations import find_machine
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
-from byok.core.error_table import error_rows
 from byok.core.errors import BadRequest, ConfigError
-from byok.core.language import language_in_force, translate
+from byok.core.language import translate
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
 from byok.dialects.presets import preset_of
@@ -87,16 +85,15 @@ def make_overview_handlers(
         sections = services.selection.upstreams
         known = await journal.describe_upstreams()
         rows = [
-            {
-                **_describe(services, services.upstreams[name], section),
-                **_state_of(services, name, known.get(name, {}), journal.clock()),
-            }
+            {**_describe(services, services.upstreams[name], section), **known[name]}
             for name, section in sections.items()
         ]
         return {"upstreams": rows}
 
     async def catalog(asked: PageRequest) -> Json:
-        return known_catalog(services)
+        known = await journal.describe_upstreams()
+        fails = [name for name, one in known.items() if one["state"] == "fails"]
+        return {**known_catalog(services), "fails": fails}
 
     return {
         "state": state,
@@ -126,35 +123,6 @@ def _describe(
     }
 
 
-def _state_of(services: Services, name: str, known: dict[str, Any], now: float) -> Json:
-    """Return whether an upstream answers, since when, and what it did today.
-
-    A list of models that it refused since its last answer is a failure, too; that it
-    listed them says nothing of its key, so it counts only where nothing else does.
-    """
-    today = known.pop("today", _NO_DAY)
-    listed = services.catalog.state_of(name)
-    if listed.age is not None:
-        ended = now - listed.age
-        if not known or (listed.failure and ended > known["last"]):
-            goes_on = known.get("answers") is False
-            since = known["since"] if goes_on else ended
-            answers = not listed.failure
-            known = {"answers": answers, "since": since, "last": ended, "code": ""}
-    states = {None: "unknown", True: "answers", False: "fails"}
-    rests = services.upstreams[name].rest_seconds > 0
-    code = known.get("code", "")
-    row = error_rows(language_in_force()).get(code)
-    return {
-        "state": "resting" if rests else states[known.get("answers")],
-        "since": known.get("since"),
-        "last": known.get("last"),
-        "code": code,
-        "why": row.what if row else "",
-        "today": today,
-    }
-
-
 def _one_at_a_time(
     look: LocalHandler,
 ) -> Callable[[PageRequest], Awaitable[Json]]:
@@ -170,9 +138,6 @@ def _one_at_a_time(
         return await asyncio.shield(running[0])
 
     return answer
-
-
-_NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
 # What the panels of the index and of code search ask for.

@@ -72,6 +72,7 @@ from byok.server.dashboard.endpoint import (
     read_number,
     read_text,
 )
+from byok.wiring.key_sources import keys_wanted
 from byok.wiring.services import Services
 
 # Read the journal for the page: in a thread, with an error that the page can show.
@@ -106,6 +107,7 @@ _DAY = 86_400
 _MOST_DAYS = 3650
 _MOST_USAGE_DAYS = 366
 _MOST_ROWS = 100
+_NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
 class _Range(NamedTuple):
@@ -150,8 +152,43 @@ class JournalApi:
             "usage": by_body(self._usage),
         }
 
-    async def describe_upstreams(self) -> dict[str, dict[str, Any]]:
-        """Return how each upstream did lately, and what it did today.
+    async def describe_upstreams(self) -> dict[str, Json]:
+        """Return whether each upstream answers, since when, and what it did today."""
+        known = await self._follow_upstreams()
+        names = self._services.selection.upstreams
+        return {name: self._state_of(name, known.get(name, {})) for name in names}
+
+    def _state_of(self, name: str, known: dict[str, Any]) -> Json:
+        """Return how an upstream is by its requests, or by its list of models.
+
+        A list of models that it refused since its last answer is a failure, too; that
+        it listed them says nothing of its key, so it counts only where nothing else
+        does.
+        """
+        today = known.pop("today", _NO_DAY)
+        listed = self._services.catalog.state_of(name)
+        if listed.age is not None:
+            ended = self.clock() - listed.age
+            if not known or (listed.failure and ended > known["last"]):
+                goes_on = known.get("answers") is False
+                since = known["since"] if goes_on else ended
+                answers = not listed.failure
+                known = {"answers": answers, "since": since, "last": ended, "code": ""}
+        states = {None: "unknown", True: "answers", False: "fails"}
+        rests = self._services.upstreams[name].rest_seconds > 0
+        code = known.get("code", "")
+        row = error_rows(language_in_force()).get(code)
+        return {
+            "state": "resting" if rests else states[known.get("answers")],
+            "since": known.get("since"),
+            "last": known.get("last"),
+            "code": code,
+            "why": row.what if row else "",
+            "today": today,
+        }
+
+    async def _follow_upstreams(self) -> dict[str, dict[str, Any]]:
+        """Return what requests tell of each upstream.
 
         Nothing is known where the journal cannot be read, as other panels tell.
         """
@@ -188,7 +225,7 @@ class JournalApi:
 
         A cost is without requests that are `unpriced`. `yesterday` are the requests of
         the day before by the same time; `speed` is the median in tokens per second.
-        `needs_you` are failures of a week that go on until the user does something.
+        `needs_you` are problems of a week that go on until the user does something.
         """
         now = self.clock()
         read = partial(self._series_reader.read_day, now)
@@ -335,6 +372,8 @@ class JournalApi:
         """Return failures by what they ask of the user, and repairs by model.
 
         `damaged` requests were met in the journal and left out, by whatever read it.
+        Of the upstream, `answers` tells whether it does, and `key_outside` that its key
+        is in no store of byok.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
@@ -344,11 +383,21 @@ class JournalApi:
         groups = await self._read(weigh)
         mended = await self._read(partial(find_mended, since=since))
         known = _explain({group.code for group in groups})
+        states = await self.describe_upstreams()
+        answering = {one for one in states if states[one]["state"] == "answers"}
+        source_of = self._services.ladder.outside_source
+        outside = {
+            name
+            for name, section in upstreams.items()
+            if any(map(source_of, keys_wanted(name, section)))
+        }
         return {
             "groups": [
                 {
                     **known.get(group.code, {}),
                     **to_builtins(group),
+                    "answers": group.upstream in answering,
+                    "key_outside": group.upstream in outside,
                     "examples": _entries(group.examples),
                 }
                 for group in groups

@@ -209,6 +209,11 @@ class KeyLadder:
             return wanted.credential
         return wanted.own_env if self._environ.get(wanted.own_env, "").strip() else ""
 
+    def outside_source(self, wanted: KeyWanted) -> str:
+        """Return the source that comes before byok's stores; it may have no key."""
+        vendor = self._environ.get(wanted.preset_env, "").strip()
+        return self.loose_source(wanted) or (wanted.preset_env if vendor else "")
+
     def _rungs(
         self, wanted: KeyWanted, failed: dict[str, ByokError], stores: bool
     ) -> Iterator[tuple[str, str]]:

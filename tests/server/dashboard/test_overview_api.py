@@ -131,13 +131,17 @@ async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
         entry(error="context_length", **bad),  # not its fault
         entry(error="upstream_quota", **bad),
         entry(upstream="two", cost=None, seconds=2.4, output_tokens=100),
+        entry(upstream="two", error="context_length", **bad),
     ]
     rows = [one._replace(started=noon + n) for n, one in enumerate(entries)]
     write_journal(find_paths().journal, rows)
     section = settings_for(fake.url)["upstreams"]["fake"]
     settings = {"upstreams": {"one": section, "two": section}}
-    async with running(settings, clock=lambda: noon + 60) as editor:
+    environ = {"BYOK_KEY_TWO": KEY}
+    async with running(settings, environ=environ, clock=lambda: noon + 60) as editor:
         page = await signed_in(editor)
+        errors = (await page.call("problems"))["groups"]
+        fails = (await page.call("catalog"))["fails"]
         one, two = (await page.call("upstreams"))["upstreams"]
         write_journal(find_paths().journal, [rows[0]._replace(started=noon + 50)])
         later, _ = (await page.call("upstreams"))["upstreams"]
@@ -148,6 +152,9 @@ async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
     assert (two["state"], two["today"]["speed"]) == ("answers", 50)
     assert (two["today"]["cost"], two["today"]["unpriced"]) == (0, 1)
     assert (later["state"], later["since"]) == ("answers", noon + 51)
+    told = {(row["upstream"], row["answers"], row["key_outside"]) for row in errors}
+    assert told == {("one", False, False), ("two", True, True)}
+    assert fails == ["one"]
 
 
 async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time(

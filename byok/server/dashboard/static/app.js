@@ -22,7 +22,7 @@ const MAIN = 4;
 const at = (id) => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const THEME = "byok-theme";
-const TONES = { on: "good", lost: "bad", replaced: "warn" };
+const TONES = { on: "good", lost: "bad", restarting: "warn", replaced: "warn" };
 const loaded = new Set(); // panels
 let leaving = new AbortController();
 let running = 0; // requests that are being answered

@@ -12,6 +12,7 @@ const rows = new Map(); // by id: those that ended in the order of their ends, a
 const listeners = new Set();
 const stateListeners = new Set();
 let state = "off";
+let restarts = false; // so that it is away
 let ended = 0;
 let isWhole = false; // whether `rows` are what the daemon told
 let connection = null; // the AbortController of the stream that is open or tried
@@ -27,7 +28,7 @@ export function onRequests(listener, signal) {
 }
 
 // Call `listener` with the state of the connection, now and whenever it changes: off,
-// connecting, on, lost, or replaced.
+// connecting, on, lost, restarting, or replaced.
 export function onState(listener, signal = null) {
   stateListeners.add(listener);
   signal?.addEventListener("abort", () => stateListeners.delete(listener));
@@ -146,8 +147,13 @@ function drop() {
   return gone;
 }
 
-function setState(name) {
+// Say whether the daemon is about to restart.
+export const expectRestart = (expected) => { restarts = expected; };
+
+function setState(told) {
+  const name = told === "lost" && restarts ? "restarting" : told;
   if (name === state) return;
+  if (name === "on") restarts = false;
   state = name;
   for (const listener of stateListeners) listener(name);
 }

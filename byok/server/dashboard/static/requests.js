@@ -11,6 +11,16 @@ export const kindOf = (request) => request.purpose || request.endpoint;
 export const modelOf = (request) =>
   [request.upstream, request.model].filter(Boolean).join(":");
 
+// Return US dollars per million tokens, in and out, "" if they are not known; what runs on this
+// machine has none, unless the user names one.
+export function priceOf({ facts: { price }, sources }) {
+  if (sources.price === "this machine") return t("local");
+  if (!price) return "";
+  const both = [price.input, price.output];
+  return both.every((one) => one === 0) ? t("free")
+    : both.map((one) => (one === undefined ? "?" : number(one, 4))).join(" / ");
+}
+
 // Return what the client asked for, if that is not what answered.
 export function askedOther(request) {
   const asked = request.model_asked.replace(/^byok:/, "");
@@ -95,7 +105,7 @@ export const requestColumns = (key) => ({
   kind: { title: t("request.kind"), cell: (one) => inOneLine(kindOf(one)) },
   model: { title: t("request.model"), cell: (one) => inOneLine(modelOf(one)) },
   conversation: { title: t("conversations.id"), cell: (one) => (one.conversation
-    ? h("a", { href: addressOf(one.conversation), class: "clamp", dir: "auto",
+    ? h("a", { href: `${addressOf(one.conversation)}/${one.number}`, class: "clamp", dir: "auto",
       "data-key": `${key} ${one.number}` }, headOf(one)) : "–") },
 });
 

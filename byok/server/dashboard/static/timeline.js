@@ -16,8 +16,9 @@ import { t, textOr } from "./texts.js";
 
 const PAUSE = 180; // seconds without a request that are worth a row
 
-// Show a conversation; turns come in pages, the latest first, earlier ones on a button.
-export async function openTimeline(root, conversation, signal) {
+// Show a conversation; turns come in pages, the latest first, earlier ones on a button; the
+// one of the number `wanted` is sought.
+export async function openTimeline(root, [conversation, wanted], signal) {
   const turns = new Turns(conversation, signal);
   const { button: refresh, run, attempt, trouble } =
     refresher((options) => turns.load(options), signal);
@@ -26,6 +27,10 @@ export async function openTimeline(root, conversation, signal) {
     button([icon("copy"), t("timeline.copy")], "", () => copyText(location.href)), refresh);
   replace(root, trouble, turns.tiles, turns.reason, turns.section);
   await run(false);
+  const row = () => turns.rows.get(Number(wanted));
+  while (wanted && !row() && !turns.earlier.hidden) await turns.loadEarlier();
+  row()?.classList.add("sought");
+  row()?.focus();
 }
 
 class Turns {

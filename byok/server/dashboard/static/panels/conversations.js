@@ -1,4 +1,5 @@
-// Conversations, found by words, client and cost; `#/conversations/ID` is one of them.
+// Conversations, found by words, client and cost; `#/conversations/ID` is one of them,
+// `#/conversations/ID/NUMBER` a turn of it.
 
 import { call, onEnd } from "../api.js";
 import {
@@ -26,7 +27,7 @@ let asked = begin(); // it stays while the page is open, so that Back leads to t
 onEnd(() => { asked = begin(); });
 
 export async function open(root, rest, signal) {
-  if (rest[0]) return openTimeline(root, rest[0], signal);
+  if (rest[0]) return openTimeline(root, rest, signal);
   const list = new List(signal);
   replace(root, list.filters, list.trouble, list.shown, list.more);
   await list.run(false);
@@ -135,6 +136,7 @@ class List {
     replace(this.count, !total ? t("conversations.counting") : known === 0 ? null
       : dots(total.conversations === known ? t("conversations.count", { count: number(known) })
         : t("conversations.found", { count: number(total.conversations), known: number(known) }),
+      t("conversations.kept", { count: number(told.keep_days) }),
       total.requests ? costText(total) : null));
     renderAgain(this.shown, () => replace(this.shown, rows.length
       ? table(t("conversations.title"), this.columns(), rows,

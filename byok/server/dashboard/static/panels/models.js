@@ -7,12 +7,13 @@ import {
   table,
 } from "../dom.js";
 import { dollars, duration, number, short } from "../format.js";
+import { priceOf } from "../requests.js";
 import { t, textOr } from "../texts.js";
 
 const FEW = 20; // rows at first
 const MORE = 200; // rows with each click; a search finds the others
 const ABILITIES = ["tools", "images", "reasoning", "fill", "vectors"];
-const FACTS = { window: number, max_output: number, price, tools: yesNo, images: yesNo,
+const FACTS = { window: number, max_output: number, price: null, tools: yesNo, images: yesNo,
   thinking: yesNo };
 
 // `#/models/TEXT` shows the models whose names have it.
@@ -75,7 +76,7 @@ class ModelsPanel {
         can.map((name) => h("span", { class: "tag" }, t(`models.can.${name}`)))) },
       { title: t("models.window"), cell: known("window", short), numeric: true },
       { title: t("models.answer"), cell: known("max_output", short), numeric: true },
-      { title: t("models.fact.price"), cell: known("price", price), numeric: true },
+      { title: t("models.fact.price"), cell: known("price"), numeric: true },
       { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
       { title: t("models.actions"), aside: true, cell: (model) => button(t("models.probe"),
         "little", () => this.askProbe(model), { "aria-label": `${t("models.probe")}: ${model.id}` })
@@ -160,9 +161,8 @@ class ModelsPanel {
 const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
 const isKnown = ({ facts }, name) => facts[name] !== undefined && facts[name] !== 0;
 
-// What runs on this machine has no price, unless the user names one.
 function valueOf(model, name, show = FACTS[name]) {
-  if (name === "price" && model.sources.price === "this machine") return t("local");
+  if (name === "price") return priceOf(model) || "–";
   return isKnown(model, name) ? show(model.facts[name]) : "–";
 }
 
@@ -181,11 +181,4 @@ function sourceOf({ sources }, name, stale) {
 
 function yesNo(value) {
   return value ? t("probe.yes") : t("probe.no");
-}
-
-// Return dollars per million tokens, in and out.
-function price({ input, output }) {
-  if (input === 0 && output === 0) return t("free");
-  const one = (value) => (value === undefined ? "?" : number(value, 4));
-  return `${one(input)} / ${one(output)}`;
 }

@@ -18,6 +18,7 @@ import {
 import { t } from "../texts.js";
 import { editorsSection } from "./editors.js";
 import { bytes, elapsed, stateOf } from "./live-table.js";
+import { keyAct, keyState } from "./settings/keys.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 const TICK = 250; // ms
@@ -68,7 +69,8 @@ class Health {
     Object.assign(this.known, known);
     const { connection, state, upstreams, today, isNew } = this.known;
     if (!state || !upstreams || !today || isNew === undefined) return;
-    const health = connection === "lost" ? AWAY() : judge(state, upstreams, today, isNew);
+    const health = connection === "restarting" ? { tone: "warn", say: t("connection.restarting") }
+      : connection === "lost" ? AWAY() : judge(state, upstreams, today, isNew);
     this.element.hidden = false;
     renderAgain(this.element, () => replace(this.element,
       healthCard(t("request.state"), health),
@@ -264,15 +266,20 @@ function again(text, action) {
 }
 
 function stateBlock(body, signal, tools, health) {
-  return keepShown(async (options) => {
+  const stop = () => attempt(body, signal, async () => {
+    await call("capture-stop", {}, { signal });
+    announce(`${t("feature.capture")}: ${t("settings.off")}`);
+    await show();
+  });
+  const show = async (options) => {
     const state = await call("state", {}, { signal, ...options });
     health.take({ state });
     renderAgain(document.getElementById("tools"), () => showTools(
       h("span", { class: "quiet small" }, t("overview.default"), " ",
         h("code", {}, breakable(state.model)), " ",
         h("a", { href: "#/settings/set/routing.default" }, t("settings.change-it"))),
-      state.features.capture.length ? h("a", { class: "button little",
-        href: "#/settings/set/capture" }, t("capture.stop")) : null,
+      state.features.capture.length ? [button(t("capture.stop"), "little", stop),
+        h("a", { class: "small", href: "#/settings/set/capture" }, t("feature.capture"))] : null,
       badge("quiet", t("overview.version-is", { version: state.version }))));
     renderAgain(body, () => replace(body, facts([
       [t("editors.address"), h("code", {}, location.origin)],
@@ -284,7 +291,8 @@ function stateBlock(body, signal, tools, health) {
       [t("settings.group.official"), officialText(state.official)],
       ...statusFacts(state.features),
     ])));
-  }, body, signal);
+  };
+  return keepShown(show, body, signal);
 }
 
 function officialText(official) {
@@ -378,14 +386,7 @@ function keyList({ keys, unread }) {
       : h("p", { class: "empty" }, t("overview.keys-none"))];
 }
 
-function keyRow(key) {
-  const state = key.error ? badge("bad", t("overview.unusable"))
-    : key.fingerprint ? badge("good", t("settings.key.there"))
-      : badge("quiet", t("settings.key.missing"));
-  const source = key.error || (key.fingerprint
-    && dots(key.source, h("code", {}, key.fingerprint)));
-  return h("li", {}, h("div", { class: "grow" }, settingsLink(key.upstream),
-    h("div", { class: "small quiet" }, source)), state,
+const keyRow = (key) => h("li", {},
+  h("div", { class: "grow" }, settingsLink(key.upstream), h("div", {}, keyState(key))),
   h("a", { class: "button little", href: `#/settings/key/${encodeURIComponent(key.upstream)}` },
-    t(key.fingerprint ? "settings.key.replace" : "settings.key.set")));
-}
+    keyAct(key)));

@@ -24,25 +24,32 @@ let days = 7; // it stays while the page is open
 
 // Where an error is cured: the address behind `#/` and what is done there, by its code or its
 // group in the table of errors. The upstream's name stands for {name}.
+const UPSTREAM = ["settings/find/{name}.", "upstream"];
+const FALLBACK = ["settings/find/fallback", "fallback"];
+const LONGER = ["settings/find/{name}.max_tokens", "longer"];
+const KEY = ["settings/key/{name}", "key"];
+const SETTINGS = ["settings", "settings"];
 const CURES = {
-  keys: ["settings/key/{name}", "key"],
-  reach: ["settings/find/{name}.", "upstream"],
-  address: ["settings/find/{name}.", "upstream"],
-  limits: ["settings/find/fallback", "fallback"],
-  answer: ["models", "model"],
-  refused: ["models", "model"],
+  keys: KEY,
+  reach: UPSTREAM,
+  address: UPSTREAM,
+  limits: FALLBACK,
   index: ["index", "index"],
-  machine: ["settings", "settings"],
+  machine: SETTINGS,
   cap_reached: ["settings/find/caps", "cap"],
-  context_length: ["models", "model"],
-  model_not_found: ["models", "model"],
-  upstream_bad_parameter: ["settings/find/{name}.", "upstream"],
-  upstream_failed: ["settings/find/fallback", "fallback"],
-  upstream_quota: ["settings/key/{name}", "key"],
+  upstream_bad_parameter: UPSTREAM,
+  upstream_cut: LONGER,
+  upstream_event_too_large: LONGER,
+  upstream_failed: FALLBACK,
+  upstream_quota: KEY,
   upstream_timeout: ["settings/find/{name}.timeout", "timeout"],
   too_many_streams: ["settings/find/limits.streams", "settings"],
   no_template: ["settings/find/completion", "settings"],
 };
+const OF_MODEL = ["context_length", "model_not_found", "upstream_bad_messages",
+  "upstream_bad_schema", "upstream_empty", "upstream_no_images", "upstream_no_memory",
+  "upstream_no_tools", "upstream_remark", "upstream_tool_failed"];
+for (const code of OF_MODEL) CURES[code] = ["models", "model"];
 
 // `#/problems/CODE` leads to the error of that code, `#/problems/count` sorts by how often.
 export async function open(root, rest, signal) {
@@ -125,12 +132,11 @@ function partOf(weights, groups, all, show) {
   const tone = WEIGHTS[weight];
   const few = all.has(weight) ? groups : groups.slice(0, FEW);
   const rest = groups.length - few.length;
-  const count = groups.reduce((sum, { requests }) => sum + requests, 0);
   return h("section", { class: "weight" },
     h("h2", { class: "row" }, isMixed ? t("problems.title") : [h("span", { class: tone },
       h("span", { class: `dot ${tone}`, "aria-hidden": "true" })), t(`problems.${weight}`)], " ",
     h("span", { class: "quiet" }, t("problems.requests",
-      { count: number(count), period: periodOf(days) }))),
+      { count: number(groups.length), period: periodOf(days) }))),
     few.map((group) => cardOf(group, isMixed)),
     rest ? button(t("problems.all", { count: number(rest) }), "",
       () => { all.add(weight); show(); }) : null);
@@ -165,14 +171,12 @@ function titleOf({ ending, what }) {
   return what ? withCode(what) : t("problems.unknown-code");
 }
 
-function outcomeOf({ ending, goes_on: goesOn, cured, requests }) {
+function outcomeOf({ ending, goes_on: goesOn, answers }) {
   if (ending !== "failed") return t(`problems.${ending}.what`);
-  if (!goesOn) return t("problems.over");
-  return cured ? t("problems.partly", { count: number(cured), all: number(requests) })
-    : t("problems.goes-on");
+  return t(`problems.${!goesOn ? "over" : answers ? "answering" : "goes-on"}`);
 }
 
-function cureOf({ code, group, upstream, cures = [] }) {
+function cureOf({ code, group, upstream, cures = [], key_outside: isOutside }) {
   const [address, does] = CURES[code] ?? CURES[group] ?? [];
   if (!address && !cures.length) return null;
   const to = upstream || !address?.includes("{name}")
@@ -181,7 +185,9 @@ function cureOf({ code, group, upstream, cures = [] }) {
     h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ",
       withCode(cures.join(" "))),
     address ? h("a", { class: "button little", href: `#/${to}`,
-      "data-key": `cure ${code} ${upstream}` }, t(`problems.do.${does}`)) : null);
+      "data-key": `cure ${code} ${upstream}` }, t(
+      does !== "key" ? `problems.do.${does}` : isOutside ? "settings.key.from-where"
+        : "settings.key.replace")) : null);
 }
 
 function detailsOf({ code, causes = [], models, examples }) {

@@ -15,7 +15,7 @@ import { captureSection } from "./settings/capture.js";
 import { commonSection, isCommon } from "./settings/common.js";
 import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
-import { fieldRow, focusFault, forgetFields, offerModels } from "./settings/fields.js";
+import { fieldRow, focusFault, forgetFields, idOf, offerModels } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
 import { askToRestart, restart, restartBox } from "./settings/restart.js";
 import { openAddition, upstreamRow } from "./settings/upstreams.js";
@@ -209,9 +209,8 @@ class View {
     draft.forget(changes);
     this.conflict = [];
     draft.adopt(told.form);
-    this.render();
+    this.renderInPlace(changes);
     this.readFacts();
-    this.focus("#find-setting");
     if (restarts && !told.form.error) return this.restart(!told.form.in_place);
     announce(t(told.form.error ? "settings.saved.unused" : "settings.saved"));
   }
@@ -225,9 +224,9 @@ class View {
       this.render();
       this.readFacts();
       announce(t("settings.restart.done"));
-      replace(this.trouble, h("p", { class: "card" },
+      replace(this.trouble, h("p", { class: "card", tabindex: "-1" },
         badge("good", time(Date.now() / 1000)), " ", t("settings.restart.done")));
-      this.focus("#find-setting");
+      this.trouble.firstChild.focus();
     } catch (error) {
       this.showFailure(error);
     }
@@ -264,10 +263,18 @@ class View {
   }
 
   discard() {
+    const changes = draft.list;
     draft.clear();
     this.conflict = [];
+    this.renderInPlace(changes);
+  }
+
+  // Show everything anew; the user stays where they are.
+  renderInPlace(changes) {
+    const top = scrollY;
     this.render();
-    this.focus("#find-setting");
+    document.getElementById(idOf(changes.at(-1)?.path ?? []))?.focus({ preventScroll: true });
+    scrollTo(0, top);
   }
 
   // Put the focus on something, or on what is always there.

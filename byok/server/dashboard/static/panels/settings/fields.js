@@ -1,14 +1,15 @@
 // One setting: its name, what it is entered by, what it does, and what is wrong with it.
 
-import { badge, button, h, replace } from "../../dom.js";
+import { badge, button, dots, h, replace } from "../../dom.js";
 import { visible } from "../../format.js";
 import { openChoice } from "../../palette.js";
+import { priceOf } from "../../requests.js";
 import { aboutSetting, t } from "../../texts.js";
 import { keyOf } from "./draft.js";
 
-const idOf = (path) => `set-${path.join("-")}`;
+export const idOf = (path) => `set-${path.join("-")}`;
 const writers = new Map(); // what shows a fault, by field
-let catalog = { models: [], default: "", jobs: {} }; // as far as it is known
+let catalog = { models: [], default: "", jobs: {}, fails: [] }; // as far as it is known
 
 // Let fields offer these models.
 export function offerModels(known) {
@@ -60,7 +61,7 @@ const isOfModels = ({ kind }) => kind.startsWith("model");
 function modelsFor({ path: [section, name] }) {
   const isOwn = section === "upstreams";
   return catalog.models.filter(({ upstream }) => !isOwn || upstream === name)
-    .map(({ id, upstream, model }) => ({ upstream, model, name: isOwn ? model : id }));
+    .map((one) => ({ ...one, name: isOwn ? one.model : one.id }));
 }
 
 // Return the model that is used because the file has none for a field, as far as it is known.
@@ -78,9 +79,12 @@ function chooser(field, control) {
     control.dispatchEvent(new Event("input", { bubbles: true }));
     control.focus();
   };
-  const open = () => openChoice(t("models.filter"), modelsFor(field).map((one) => ({ ...one,
-    group: one.upstream, text: one.model, picture: "models", run: () => choose(one.name),
-    note: (control.value || usualModel(field)) === one.name ? t("settings.in-use") : "" })),
+  const notes = (one) => dots((control.value || usualModel(field)) === one.name
+    && t("settings.in-use"), priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
+  const open = () => openChoice(t("models.filter"), modelsFor(field).map((one) => ({
+    group: [one.upstream, ...catalog.fails.includes(one.upstream) ? [t("overview.fails")] : []]
+      .join(": "), text: one.model, picture: "models", run: () => choose(one.name),
+    note: notes(one) })),
   (words) => ({ text: words ? `${t("settings.choose")}: ${words}` : t("none"), picture: "models",
     run: () => choose(words) }));
   return button(t("settings.choose"), "", open, { disabled: control.disabled });

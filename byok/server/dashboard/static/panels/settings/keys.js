@@ -9,7 +9,12 @@ import { addressesOf, originOf } from "./address.js";
 
 const KEYRING = "OS keyring";
 const LAST = [KEYRING, "vault", "none"]; // a key is looked for elsewhere before
+const GIVEN = ["api_key_cmd", "systemd credential"]; // else a variable has it
 const ENTRY = "key-entry";
+
+// Return the name of what is done with a key: one from outside is not replaced here.
+export const keyAct = (row) => t(`settings.key.${!row?.fingerprint ? "set"
+  : LAST.includes(row.source) ? "replace" : "from-where"}`);
 
 // What the daemon says of all keys, and the lines that show it.
 export class Keys {
@@ -32,15 +37,14 @@ export class Keys {
 
   show(name) {
     const row = this.rows?.find((one) => one.upstream === name);
-    const act = (what, run) => button(t(`settings.key.${what}`), "little", run);
     replace(this.places.get(name),
       h("div", { class: "row" },
         h("span", { class: "grow" }, t("settings.key"), " ",
           name.includes("/") ? [h("code", {}, name), " "] : null,
-          this.rows ? state(row) : h("span", { class: "quiet" },
+          this.rows ? keyState(row) : h("span", { class: "quiet" },
             t(this.failed ? "unknown" : "settings.key.asking"))),
-        act(row?.fingerprint ? "replace" : "set", () => this.enter(name)),
-        act("test", () => this.test(name)),
+        button(keyAct(row), "little", () => this.enter(name)),
+        button(t("settings.key.test"), "little", () => this.test(name)),
         row?.source === KEYRING ? askingButton(t("settings.key.remove"),
           t("settings.key.sure", { name }), () => this.remove(name)) : null),
       h("div", { class: "told" }));
@@ -70,16 +74,16 @@ export class Keys {
     return this.places.get(name).querySelector(".told");
   }
 
-  // Return what says where the key of `name()` goes: `about`, or how else it can be stored, if
-  // `controls` cannot do that here.
+  // Return what says where the key of `name()` goes: `about`, or how else, if not by `controls`.
   storage(name, about, ...controls) {
     const place = h("div", { id: `${ENTRY}-storage` });
     const show = () => {
       const source = this.rows?.find((one) => one.upstream === name())?.source ?? "none";
-      const note = !LAST.includes(source) ? t("settings.key.first", { source }) : this.unread
+      const note = !LAST.includes(source)
+        ? t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source }) : this.unread
         && [h("span", { class: "warn" }, this.unread), ". ", t("settings.key.no-keyring"),
           command(`byok keys set ${name()} --store vault`)];
-      for (const one of controls) one.disabled = Boolean(note);
+      for (const one of controls) one.hidden = Boolean(note);
       replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
     };
     addEventListener("byok-keys", show, { signal: this.signal });
@@ -95,8 +99,9 @@ export class Keys {
       spellcheck: "false", required: true, maxlength: 600,
       "aria-describedby": `${ENTRY}-storage` });
     const store = h("button", { class: "primary", form: `${ENTRY}-form` }, t("settings.key.store"));
+    const label = h("label", { for: ENTRY }, t("settings.key.new"));
     const { place } = this.storage(() => name, t("settings.key.about",
-      { origin: originOf(shown) }), field, store);
+      { origin: originOf(shown) }), label, field, store);
     const trouble = h("div");
     const submit = async (event) => {
       event.preventDefault();
@@ -107,7 +112,7 @@ export class Keys {
       });
     };
     const form = h("form", { id: `${ENTRY}-form`, on: { submit } },
-      h("label", { for: ENTRY }, t("settings.key.new")), field, place, trouble);
+      label, field, place, trouble);
     const dialog = openDialog(t("settings.key.enter", { name }), form,
       (close) => [button(t("cancel"), "", close), store]);
     this.signal.addEventListener("abort", () => dialog.close());
@@ -142,7 +147,7 @@ export class Keys {
   }
 }
 
-function state(row) {
+export function keyState(row) {
   if (!row) return badge("quiet", t("settings.key.needless"));
   if (!row.fingerprint) {
     return row.error ? [badge("bad", t("settings.key.failed")), " ", row.error]

@@ -3,7 +3,7 @@
 import { ApiError, call } from "../../api.js";
 import { button, h, healthCard, openDialog, replace } from "../../dom.js";
 import { number } from "../../format.js";
-import { onRequests } from "../../live.js";
+import { expectRestart, onRequests } from "../../live.js";
 import { t } from "../../texts.js";
 
 const LONGEST = 90; // seconds
@@ -38,6 +38,7 @@ export async function restart(place, form, asks, signal) {
     t(form.in_place ? "settings.restart.after" : "settings.restart.after-ends"));
   replace(place, said);
   said.focus();
+  expectRestart(true);
   if (asks) await call("restart", {}, { signal });
   if (form.moves) return void replace(said, t("settings.restart.moved"));
   for (let passed = 0; passed < LONGEST && !signal.aborted; passed += 1) {
@@ -45,6 +46,7 @@ export async function restart(place, form, asks, signal) {
     const found = await ask(signal);
     if (found && found.instance !== form.instance) return found;
   }
+  expectRestart(signal.aborted);
   replace(said, t("settings.restart.slow"));
   return null;
 }

@@ -101,14 +101,15 @@ export function openAddition(form, add, keys, signal) {
     });
     sure.disabled = false;
   };
-  const storage = keys.storage(() => name.value || "NAME", t("settings.add.keyring"), key);
+  const label = (field, text) => h("label", { for: field.id }, t(text));
+  const keyLabel = label(key, "settings.key");
+  const storage = keys.storage(() => name.value || "NAME", t("settings.add.keyring"), keyLabel, key);
   name.addEventListener("input", storage.show);
   kind.addEventListener("change", chose);
   chose();
-  const label = (field, text) => h("label", { for: field.id }, t(text));
   const entry = h("form", { id: "add-form", on: { submit } },
     label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
-    label(key, "settings.key"), key, storage.place, trouble);
+    keyLabel, key, storage.place, trouble);
   const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
   const dialog = openDialog(t("settings.add"), entry,
     (close) => [button(t("cancel"), "", close), sure]);
