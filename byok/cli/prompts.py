@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from msgspec.structs import replace
 
 from byok.cli.command_context import JsonOption, load
 from byok.cli.completion import complete_model, complete_prompt
@@ -292,8 +293,10 @@ def show(
         return
     prompts = load_prompts(find_paths().prompts)
     tools = {*(tool or ()), *(tools_named(prompts, kind) if all_tools else ())}
-    situation = situation_of(variant, model, window)._replace(
-        tools=frozenset(tools), conditions=check_conditions(kind, condition or [])
+    situation = replace(
+        situation_of(variant, model, window),
+        tools=frozenset(tools),
+        conditions=check_conditions(kind, condition or []),
     )
     prompt = prompts.render(kind, situation)
     say_text(prompt.text)

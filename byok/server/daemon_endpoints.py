@@ -123,7 +123,7 @@ def choices(services: Services) -> Json:
         ],
         "vision": router.resolve(chosen.vision or chosen.image),
         "choices": [
-            {**choice._asdict(), "model": services.redactor(choice.model)}
+            {**to_builtins(choice), "model": services.redactor(choice.model)}
             for choice in moments.memory.choices()
         ],
     }

@@ -104,7 +104,7 @@ _CACHED = "only this model has the conversation in its cache, since a picture"
 _SAME_TURN = "a turn stays with its model"
 
 
-class ModelChoice(NamedTuple):
+class ModelChoice(Struct, frozen=True):
     """Who answers a chat: what chose it, and why, in half a sentence."""
 
     rule: str
@@ -169,9 +169,9 @@ class MomentMemory:
         since = self.clock() - _CACHE_SECONDS
         return kept.moment is ChatMoment.IMAGE and kept.other_at < since < kept.image_at
 
-    def note(self, choice: ModelChoice) -> None:
-        """Remember a choice for `byok models why`."""
-        self._choices.append(choice._replace(at=self._now()))
+    def note(self, by: ModelChoice, model: str) -> None:
+        """Remember for `byok models why` how a model was chosen."""
+        self._choices.append(replace(by, model=model, at=self._now()))
 
     def choices(self) -> list[ModelChoice]:
         """Return the last choices, the newest first."""
@@ -215,7 +215,7 @@ class Moments(Struct, frozen=True):
         The user is told once in a conversation why another one answers, or may not.
         """
         if not self.models or isinstance(usual.upstream, RefusingUpstream):
-            self.memory.note(by._replace(model=usual.model_id))
+            self.memory.note(by, usual.model_id)
             return usual
         kept = self.memory.find(conversation)
         moment: ChatMoment | None = None
@@ -230,7 +230,7 @@ class Moments(Struct, frozen=True):
                 continue
             moment, chosen, told = rule.moment, other, _notice(rule, usual, other)
             by = ModelChoice(rule.moment, why)
-        self.memory.note(by._replace(model=chosen.model_id))
+        self.memory.note(by, chosen.model_id)
         before = kept or KeptMoment()
         self.memory.keep(conversation, before, moment, told)
         if not told or told in before.told:

@@ -10,6 +10,7 @@ from itertools import product
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.prompts.template import Choice, Slot, Template, parse_template
@@ -105,7 +106,7 @@ def most_tokens(window: int) -> int:
     return window * _SHARE // 100
 
 
-class Situation(NamedTuple):
+class Situation(Struct, frozen=True):
     """What decides which text of a prompt a model is told.
 
     Attributes:
@@ -185,7 +186,7 @@ class PromptSet:
         if values:
             return self._render(name, situation, values)
         # Other tools change no text, and clients may offer thousands.
-        situation = situation._replace(tools=situation.tools & self._named)
+        situation = replace(situation, tools=situation.tools & self._named)
         prompt = self._kept.get((name, situation))
         if prompt is None:
             prompt = self._render(name, situation, values)
