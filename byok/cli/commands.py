@@ -169,7 +169,7 @@ class _Page:
     def get_usage(self, ctx: Any) -> str:
         """Return the line of usage."""
         line: str = super().get_usage(ctx)  # type: ignore[misc]
-        return line.replace("Usage:", translate("Usage:"), 1)
+        return line.replace("Usage: ", translate("Usage: "), 1)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the page, with examples of the commands below it."""

@@ -59,7 +59,8 @@ def upgrade(
         say(f"    {_write(words)}")
     if dry_run:
         return
-    if not (yes or confirm("Run it?", "byok upgrade")):
+    command = f"byok upgrade --extra {extra}" if extra else "byok upgrade"
+    if not (yes or confirm("Run it?", command)):
         tell("Nothing was changed.")
         return
     for words in commands:

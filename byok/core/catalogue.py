@@ -108,7 +108,10 @@ class Catalogue:
     def _clauses(self, text: str, depth: int) -> str | None:
         """Return a text of clauses that are all known, or names."""
         clauses = _CLAUSES.split(text)  # every second one is a sign
-        done = [self._whole_text(clause, depth) for clause in clauses]
+        done = [
+            self._whole_text(clause, depth) or self._before_brackets(clause, depth)
+            for clause in clauses
+        ]
         names = [" " not in clause for clause in clauses[::2]]
         is_known = not all(names) and all(map(or_, names, map(bool, done[::2])))
         pairs = zip(done, clauses, strict=True)

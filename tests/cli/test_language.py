@@ -9,6 +9,7 @@ import pytest
 from byok.cli.terminal import say, say_styled, say_table
 from byok.core.error_table import error_rows
 from byok.core.language import ENGLISH, use_language
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -85,6 +86,13 @@ def test_what_scripts_wait_for_stays_as_it_is(
     use_language("zh")
     say("byok is listening on http://127.0.0.1:8317")
     assert capsys.readouterr().out == "byok is listening on http://127.0.0.1:8317\n"
+
+
+def test_lines_of_the_log_stay_as_they_are(cli: Cli) -> None:
+    log = find_paths().log
+    log.parent.mkdir(parents=True)
+    log.write_text("/x: complete\n")
+    assert cli("--lang", "zh", "service", "logs").out == "/x: complete\n"
 
 
 def test_columns_of_wide_characters_are_aligned_and_whole(

@@ -107,6 +107,7 @@ CATALOGUE = Catalogue(
         ("/a is gone.", "没有 /a。"),
         ("it runs: it runs.", "在运行: 在运行。"),
         ("x starts (pid 1).", "x 启动（进程 1）。"),
+        ("a, box (pid 1)", "a，box（进程 1）"),
         ("box: it runs", "box: 在运行"),
         ("Failed: x. Stop.", "失败：x。停。"),
         ("Failed: x. New words.", "失败：x. New words."),
@@ -196,6 +197,7 @@ JOINED = {
     "No such option: {} (Possible options: {})",
     "Option {} requires an argument.",
     "127.0.0.1 and ::1",
+    "Usage: ",
 }
 SENTENCES = re.compile(r"(?<=[.?!]) |(?<=^\{\}) (?=[A-Z{])")  # or a value comes first
 COMMAND = re.compile(

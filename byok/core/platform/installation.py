@@ -159,9 +159,9 @@ def make_pasteable(text: str, program: str | None = None) -> str:
     return text if starts == "byok" else _COMMAND.sub(lambda _: starts, text)
 
 
-def make_plain(text: str) -> str:
+def make_plain(text: str, program: str | None = None) -> str:
     """Undo `make_pasteable`, such as in what the daemon wrote."""
-    return text.replace(f"{_program()} ", "byok ")
+    return text.replace(f"{program or _program()} ", "byok ")
 
 
 def quote(word: object) -> str:

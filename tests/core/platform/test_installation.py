@@ -13,6 +13,7 @@ from byok.core.platform.installation import (
     Installation,
     Installer,
     make_pasteable,
+    make_plain,
 )
 
 AWAY = Path("/home/me/my tools")
@@ -31,6 +32,8 @@ def test_every_command_is_written_as_it_is_run_here() -> None:
         name: make_pasteable(f"Run: byok {name} X", "'/a b'/byok") for name in commands
     }
     assert shown == {name: f"Run: '/a b'/byok {name} X" for name in commands}
+    plain = {name: make_plain(text, "'/a b'/byok") for name, text in shown.items()}
+    assert plain == {name: f"Run: byok {name} X" for name in commands}
 
 
 @pytest.mark.parametrize(
