@@ -11,8 +11,8 @@ export const kindOf = (request) => request.purpose || request.endpoint;
 export const modelOf = (request) =>
   [request.upstream, request.model].filter(Boolean).join(":");
 
-// Return US dollars per million tokens, in and out, "" if they are not known; what runs on this
-// machine has none, unless the user names one.
+// Return US dollars per million tokens, in and out, "" if nobody knows. What runs on this machine
+// has none, unless the user names one.
 export function priceOf({ facts: { price }, sources }) {
   if (sources.price === "this machine") return t("local");
   if (!price) return "";

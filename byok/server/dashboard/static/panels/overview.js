@@ -279,7 +279,7 @@ function stateBlock(body, signal, tools, health) {
         h("code", {}, breakable(state.model)), " ",
         h("a", { href: "#/settings/set/routing.default" }, t("settings.change-it"))),
       state.features.capture.length ? [button(t("capture.stop"), "little", stop),
-        h("a", { class: "small", href: "#/settings/set/capture" }, t("feature.capture"))] : null,
+        h("a", { href: "#/settings/set/capture" }, t("feature.capture"))] : null,
       badge("quiet", t("overview.version-is", { version: state.version }))));
     renderAgain(body, () => replace(body, facts([
       [t("editors.address"), h("code", {}, location.origin)],

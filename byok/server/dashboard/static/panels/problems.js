@@ -28,14 +28,13 @@ const UPSTREAM = ["settings/find/{name}.", "upstream"];
 const FALLBACK = ["settings/find/fallback", "fallback"];
 const LONGER = ["settings/find/{name}.max_tokens", "longer"];
 const KEY = ["settings/key/{name}", "key"];
-const SETTINGS = ["settings", "settings"];
 const CURES = {
   keys: KEY,
   reach: UPSTREAM,
   address: UPSTREAM,
   limits: FALLBACK,
   index: ["index", "index"],
-  machine: SETTINGS,
+  machine: ["settings", "settings"],
   cap_reached: ["settings/find/caps", "cap"],
   upstream_bad_parameter: UPSTREAM,
   upstream_cut: LONGER,
