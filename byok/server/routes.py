@@ -5,6 +5,7 @@ Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 """
 
 import re
+from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -74,6 +75,7 @@ _ROWS: dict[str, Row] = {
 }
 
 
+@lru_cache(256)  # clients ask for a handful, again and again
 def find_row(raw_path: str) -> tuple[Row, bool]:
     """Return the row of a path, and whether the path was known.
 
