@@ -1,6 +1,7 @@
 """The ranking formula: scores of chunks, file names, kinds and the commit history.
 
-    score = ( sum of the five best chunks, each counting half of the one before
+    score = ( sum of the five best chunks, each counting half of the one before;
+              of the best and a fifth of the second where the question names a format
             + 0.1 x best sum of all files x share of the file name's words in the query
             + BM25 of the messages of its commits
             + up to 0.75 x best score of all files if it defines the identifier that
@@ -31,6 +32,8 @@ from byok.search.retrieval.names import NameFound, Wanted
 from byok.search.retrieval.query import Query
 
 _CHUNK_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+# Where a format is named: its files are mostly one chunk, and code about it has many.
+_FORMAT_CHUNK_WEIGHTS = (1.0, 0.2)
 _NAME_WEIGHT = 0.1
 # A definition counts this share of the best score, more in a file of the same name.
 _DEFINITION_WEIGHT = 0.5
@@ -166,7 +169,10 @@ class _Ranking:
         self._by_path = by_path
         self._files = {path: entry for path, (entry, _) in found.items()}
         self._chunks = {path: tuple(scored) for path, (_, scored) in found.items()}
-        self._text = {path: _sum(scored) for path, (_, scored) in found.items()}
+        weights = _CHUNK_WEIGHTS if query.formats is None else _FORMAT_CHUNK_WEIGHTS
+        self._text = {
+            path: _sum(scored, weights) for path, (_, scored) in found.items()
+        }
         self._name_worth = _NAME_WEIGHT * max(self._text.values(), default=0.0)
         self._messages: Mapping[str, float] = {}
         self._gains: Mapping[str, float] = {}
@@ -293,8 +299,8 @@ def _with_first(
     return (definition._replace(score=chunks[0].score), *others)
 
 
-def _sum(scored: list[ChunkScore]) -> float:
-    best = zip(_CHUNK_WEIGHTS, scored, strict=False)
+def _sum(scored: list[ChunkScore], weights: Sequence[float]) -> float:
+    best = zip(weights, scored, strict=False)
     return sum(weight * chunk.score for weight, chunk in best)
 
 

@@ -56,6 +56,12 @@ def test_rank_of_a_file_sums_its_five_best_chunks_with_halving_weights() -> None
     }  # fmt: skip
 
 
+def test_code_of_many_chunks_does_not_bury_a_file_of_the_format() -> None:
+    scores = {"zebra.py": [10, 10, 10, 10, 10], "zebra.toml": [9]}
+    assert order(ranked(scores, "zebra")) == ["zebra.py", "zebra.toml"]
+    assert order(ranked(scores, "zebra in toml")) == ["zebra.toml", "zebra.py"]
+
+
 @pytest.mark.parametrize(
     ("path", "text", "factor"),
     [
