@@ -207,10 +207,12 @@ def why(
         return
     absent = "not there"
     exists = answer.get("exists", True) or answer["what"] == absent
-    text = f"{answer['path']}: {'' if exists else f'{absent}; '}{answer['what']}"
+    text = translate(answer["what"])
     if answer["reason"]:
-        text += f" ({answer['reason']}): {answer['explanation']}"
-    say(text)
+        text = translate(f"skipped ({answer['reason']}): {answer['explanation']}")
+    if not exists:
+        text = f"{translate(absent)}{translate('; ')}{text}"
+    say(f"{answer['path']}{translate(': ')}{text}")
     for note in answer.get("notes", ()):  # a daemon of an older version
         say(f"But {note}.")
     if advice := answer.get("advice"):

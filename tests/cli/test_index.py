@@ -63,7 +63,7 @@ def check_reasons(cli: Cli, project: Path) -> None:
     for name, words in (
         ("bakery/oven.py", "oven.py: indexed"),
         (".env", "skipped (secret): its name"),
-        ("bake.log", "skipped (ignored): a rule"),
+        ("bake.log", "skipped (ignored): *.log in .gitignore"),
         ("new.py", "new.py: not there"),
     ):
         assert words in cli("index", "why", project / name).out
