@@ -9,7 +9,7 @@ measured against a quota for each file (docs/reference/retrieval.md).
 
 The files behind those are shown by one line each, as long as there is room: a bare path
 tells a model little. Where many files are nearly as good as the best, the right one may
-be any of them, and more are shown so.
+be any of them, and more are shown so: the more there are, the more.
 """
 
 import heapq
@@ -25,11 +25,10 @@ NUMBER_WIDTH = 7  # six columns and a tab
 PATH_LINE = "Path: {}\n"
 GAP_LINE = "...\n"
 MOST_FILES = 16  # that are shown with code
-# Files that are shown by one line, and their share of the limit. More where the last
-# of them has this share of the best score.
+# How many files are shown by one line, and their share of the limit. More, if the file
+# behind so many has this share of the best score; the last row that holds counts.
 _GLIMPSES, _GLIMPSES_SHARE = 12, 0.06
-_MORE_GLIMPSES, _MORE_SHARE = 24, 0.1
-_NEARLY_AS_GOOD = 0.35
+_MORE_GLIMPSES = ((24, 0.1, 0.35), (40, 0.18, 0.3))
 _LISTED = 20  # with these; the others by their paths
 _SHARE = 0.95  # of the limit
 _STEEPNESS = 3
@@ -76,13 +75,7 @@ def pack(
     of a file, None where none can be shown.
     """
     taken: dict[int, list[Span]] = defaultdict(list)
-    most, share = (_GLIMPSES, _GLIMPSES_SHARE) if glimpse else (0, 0.0)
-    if (
-        glimpse
-        and ranked[_MORE_GLIMPSES:]
-        and (ranked[_MORE_GLIMPSES].score > _NEARLY_AS_GOOD * ranked[0].score)
-    ):
-        most, share = _MORE_GLIMPSES, _MORE_SHARE
+    most, share = _glimpses(ranked) if glimpse else (0, 0.0)
     room = limit * (_SHARE - share)
     for place, span in _spans_by_value(ranked[:MOST_FILES], spans_of):
         cost = _cost(span)
@@ -111,6 +104,15 @@ def pack_glimpses(
 ) -> Packed:
     """Choose a line of each of the first files, where more would say nothing."""
     return Packed(tuple(_glimpse(ranked[:_GLIMPSES], glimpse, limit)), ())
+
+
+def _glimpses(ranked: Sequence[RankedFile]) -> tuple[int, float]:
+    """Return how many files are shown by one line, and their share of the limit."""
+    found = _GLIMPSES, _GLIMPSES_SHARE
+    for most, share, nearly in _MORE_GLIMPSES:
+        if ranked[most:] and ranked[most].score > nearly * ranked[0].score:
+            found = most, share
+    return found
 
 
 def _glimpse(

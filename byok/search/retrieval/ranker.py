@@ -4,7 +4,7 @@ import asyncio
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
@@ -19,6 +19,7 @@ from byok.search.index.parse.prepare import NameKind, exact_mark
 from byok.search.index.parse.tokens import COMPOUND, terms
 from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.search.index.types import CommitHistory, Kind
+from byok.search.retrieval.feedback import READ, words_beside
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, ModelAids, NearChunks
 from byok.search.retrieval.names import (
@@ -471,12 +472,34 @@ class Ranker:
     def _search(
         self, query: Query, scope: Scope, limit: int = CANDIDATES
     ) -> list[ChunkScore]:
-        """Return the chunks that match; none if they have words of tasks only."""
+        """Return the chunks that match; none if they have words of tasks only.
+
+        They are searched for once more with what the best of them say.
+        """
         index = self._engine.store.index
         telling = [term for term in query.terms if term not in TASK_WORDS]
         if telling and not any(index.search({t: 1.0}, scope.view, 1) for t in telling):
             return []
-        return index.search(query.terms, scope.view, limit)
+        found = dict(query.terms)
+        if not (query.only_stop_words or query.identifier or query.names):
+            best = index.search(query.terms, scope.view, READ)
+            found |= words_beside(query, self._lines_of(best), index.share_of)
+        return index.search(found, scope.view, limit)
+
+    def _lines_of(
+        self, chunks: Sequence[ChunkScore]
+    ) -> Iterator[tuple[float, list[str]]]:
+        """Yield the scores and lines of chunks, of those that can be read."""
+        contents = self._engine.contents
+        entries = contents.entries({chunk.blob_id for chunk in chunks})
+        lines = {
+            blob_id: contents.lines_of(entry) for blob_id, entry in entries.items()
+        }
+        for blob_id, ordinal, score in chunks:
+            text = lines.get(blob_id)
+            if text and ordinal < len(entries[blob_id].spans):
+                span = entries[blob_id].spans[ordinal]
+                yield score, text[span.first : span.last + 1]
 
     def _rank(
         self,

@@ -78,13 +78,12 @@ def test_pack_shows_sixteen_files_with_code_and_names_twenty_more() -> None:
     assert found.others == tuple(f"{n:02}.py" for n in range(16, 36))
 
 
-@pytest.mark.parametrize(("step", "most"), [(4.0, 12), (1.0, 24)])
+@pytest.mark.parametrize(("step", "most"), [(4.0, 12), (2.0, 24), (1.0, 40)])
 def test_pack_shows_one_line_of_files_behind_and_more_where_many_are_as_good(
     step: float, most: int
 ) -> None:
-    files = [ranked_file(n, 100.0 - step * n, [(0, 1.0)]) for n in range(24)]
-    files += [ranked_file(n, 30 / step + 40 - n, [(0, 1.0)]) for n in range(24, 40)]
-    of = {n: spans(6_000) for n in range(40)}
+    files = [ranked_file(n, max(1.0, 100.0 - step * n), [(0, 1.0)]) for n in range(60)]
+    of = {n: spans(3_500) for n in range(60)}
     found = pack(
         files,
         of.__getitem__,
@@ -96,7 +95,7 @@ def test_pack_shows_one_line_of_files_behind_and_more_where_many_are_as_good(
     assert shown[3] == (Section(0, 9),)
     assert {shown[n] for n in range(5, 4 + most)} == {(Section(3, 3),)}
     listed = max(0, 20 - most + 1)
-    others = [4, *range(4 + most, 40)][:listed]
+    others = [4, *range(4 + most, 60)][:listed]
     assert found.others == tuple(f"{n:02}.py" for n in others)
 
 

@@ -100,6 +100,9 @@ class LexicalIndex(Protocol):
     ) -> list[ChunkScore]:
         """Return the best chunks of the view, best first; `terms` have weights."""
 
+    def share_of(self, term: str) -> float:
+        """Return which share of all chunks has a term, removed ones included."""
+
     def find_marked(
         self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
     ) -> list[ChunkScore]:

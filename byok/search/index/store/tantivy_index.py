@@ -434,6 +434,12 @@ class TantivyIndex:
         with translate_errors():
             return self._search(words_query(self._schema, terms), view, limit)
 
+    def share_of(self, term: str) -> float:
+        """Return which share of all chunks has a term, removed ones included."""
+        with translate_errors():
+            count: int = self._searcher.doc_freq(TEXT_FIELDS[0][0], term)
+        return count / max(1, self.chunks)
+
     def find_marked(
         self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
     ) -> list[ChunkScore]:

@@ -40,6 +40,14 @@ def test_lexical_index_weights_and_fields_count(index: LexicalIndex) -> None:
     assert twice == pytest.approx(2 * once)
 
 
+def test_lexical_index_knows_how_common_a_word_is(index: LexicalIndex) -> None:
+    assert index.share_of("word") == 0.0
+    for blob_id, chunks in enumerate((["word word", "rare"], ["word"], ["-"]), 1):
+        index.add(blob_id, words(f"{blob_id}.py", *chunks))
+    index.commit()
+    assert [index.share_of(term) for term in ("word", "rare", "no")] == [0.5, 0.25, 0]
+
+
 def test_lexical_index_finds_chunks_by_mark_with_the_highest_weight(
     index: LexicalIndex,
 ) -> None:
