@@ -3,6 +3,7 @@
 import pytest
 
 from byok.core.code_query import (
+    ExcludingRule,
     to_bytes,
     to_text,
 )
@@ -40,3 +41,12 @@ def test_blob_name_in_a_foreign_form_is_kept_apart_and_returned(name: str) -> No
 def test_blob_name_in_a_foreign_form_may_be_odd_and_long() -> None:
     assert to_text(to_bytes(EMOJI_HALF)) == "?"
     assert len(to_bytes("x" * 10_000)) < 1000
+
+
+def test_the_rule_that_leaves_a_path_out_is_named_with_what_lifts_it() -> None:
+    line = ExcludingRule("*.log", ".gitignore", 3, "!a.log", ".augmentignore")
+    assert all(fact in line.words for fact in ("*.log", ".gitignore", "3"))
+    assert all(fact in line.advice for fact in ("!a.log", ".augmentignore"))
+    own = ExcludingRule("node_modules/")
+    assert ("node_modules/" in own.words, own.advice) == (True, "")
+    assert ExcludingRule().words == ""
