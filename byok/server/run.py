@@ -7,13 +7,12 @@ import logging
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from socket import socket
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import orjson
-from aiohttp.web import SockSite
 from msgspec import Struct
 
 from byok.core.daemon.challenge import answer_challenge, derive_owner_token
@@ -68,7 +67,7 @@ class Daemon:
         front: "_Front",
         control: Control,
         services: "Services",
-        sites: list[SockSite],
+        accept_no_more: Callable[[], Awaitable[None]],
     ) -> None:
         self.services = services
         self.control = control
@@ -77,7 +76,7 @@ class Daemon:
         self.instance = front.instance
         self.sessions = front.dashboard.sessions
         self._front = front
-        self._sites = sites
+        self._accept_no_more = accept_no_more
         self._open_for = _opener(front, control)
         self._open_for(services)
 
@@ -109,8 +108,7 @@ class Daemon:
 
     async def stop(self) -> None:
         """Accept no more connections; let streams end, or end them with a last line."""
-        for site in self._sites:
-            await site.stop()
+        await self._accept_no_more()
         await self._front.gate.stop(self.timing.grace)
 
     async def hurry(self) -> None:
@@ -127,8 +125,7 @@ class Daemon:
         Requests that are in progress go on; they had their code before they began to be
         answered by a model.
         """
-        for site in self._sites:
-            await site.stop()
+        await self._accept_no_more()
         self._front.server.end_connections()
         app, gate = self._front.app, self._front.gate
         gate.end_others()
@@ -204,7 +201,9 @@ async def listening(
     gate.on_stop(features.stop)
     async with (
         AsyncExitStack() as opened,
-        serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
+        serve_http(
+            front.server, front.sockets, timing.last_words / 2
+        ) as accept_no_more,
     ):
         opened.callback(log.write)
         opened.push_async_callback(asyncio.to_thread, features.close)
@@ -212,7 +211,7 @@ async def listening(
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
             control = Control(source, settings, front.instance)
-            daemon = Daemon(front, control, services, sites)
+            daemon = Daemon(front, control, services, accept_no_more)
             control.on_change(daemon.use)
             yield daemon
         finally:

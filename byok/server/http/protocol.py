@@ -1,6 +1,7 @@
 """aiohttp's server with byok's limits and error responses for malformed requests."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -58,10 +59,17 @@ class _Connection(RequestHandler):
         """Close the connection with its request; one that was not used yet has one.
 
         aiohttp's own `close` would leave an idle connection open, and unanswered.
+        Where a request has begun, its body is read on, see `data_received`.
         """
         self._close = True
-        if self._waiter is not None and self.is_used:
+        if self._waiter is not None and self.is_used and not self._messages:
             self.force_close()
+
+    def data_received(self, data: bytes) -> None:
+        """Read the last request, too; aiohttp drops what comes to one that will end."""
+        is_ending, self._close = self._close, False
+        super().data_received(data)
+        self._close = self._close or is_ending
 
     def token_shown(self) -> None:
         """Keep this connection when others need room: it is the user's."""
@@ -196,23 +204,39 @@ class HttpServer(Server):
 # The loop accepts so many before it reads again: a request that came is read before a
 # flood of connections behind it takes its place. Others wait in the system's queue.
 _AT_ONCE = 8
+_TURNS = 3  # of the loop, until a connection that was accepted has its protocol
 
 
 @asynccontextmanager
 async def serve_http(
     server: HttpServer, sockets: Sequence[socket], shutdown_seconds: float
-) -> AsyncIterator[list[SockSite]]:
-    """Accept connections; give the sites, which can be stopped before the end.
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Accept connections; give what accepts no more, for use before the end.
 
-    At the end, open connections have `shutdown_seconds` before they are closed.
+    Every connection is then either served here, or still waits in the system's queue
+    for another process that has the socket. At the end, open connections have
+    `shutdown_seconds` before they are closed.
     """
     runner = ServerRunner(server, shutdown_timeout=shutdown_seconds)
     await runner.setup()
+    sites = [SockSite(runner, sock, backlog=_AT_ONCE) for sock in sockets]
+
+    async def accept_no_more() -> None:
+        loop = asyncio.get_running_loop()
+        # asyncio drops a connection that it has accepted when its server closes before
+        # the next turn of the loop.
+        with contextlib.suppress(NotImplementedError):  # Windows
+            for sock in sockets:
+                loop.remove_reader(sock)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        for site in sites:
+            await site.stop()
+
     try:
-        sites = [SockSite(runner, sock, backlog=_AT_ONCE) for sock in sockets]
         for site, sock in zip(sites, sockets, strict=True):
             await site.start()
             sock.listen(BACKLOG)
-        yield sites
+        yield accept_no_more
     finally:
         await runner.cleanup()

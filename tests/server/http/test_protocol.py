@@ -1,13 +1,15 @@
 """aiohttp's server in byok's words: limits that hold, faults that tell nothing."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.server.http.protocol import HttpServer, note_token
+from byok.server.http.protocol import HttpServer, note_token, serve_http
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import ask, check_answer, connected
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -17,9 +19,16 @@ KNOWN = GET.replace(b"/ ", b"/known ", 1)
 class Handler:
     """Answers 200, or fails; tells when it was cancelled. /known shows the token."""
 
-    def __init__(self, failure: Exception | None = None, *, waits: bool = False):
+    def __init__(
+        self,
+        failure: Exception | None = None,
+        *,
+        waits: bool = False,
+        reads: bool = False,
+    ):
         self.failure = failure
         self.waits = waits
+        self.reads = reads
         self.begun = asyncio.Event()
         self.cancelled = asyncio.Event()
 
@@ -35,19 +44,28 @@ class Handler:
             raise
         if self.failure is not None:
             raise self.failure
-        return Response(text=request.path)
+        return Response(body=await request.read() if self.reads else request.path)
+
+
+@asynccontextmanager
+async def running(
+    handler: Handler, connections: int = 8
+) -> AsyncIterator[tuple[HttpServer, int]]:
+    """Serve on a free port; give the server and the port."""
+    http = HttpServer(handler, connections)
+    server = await asyncio.get_running_loop().create_server(http, "127.0.0.1", 0)
+    try:
+        yield http, server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await http.shutdown(1)
 
 
 @asynccontextmanager
 async def serving(handler: Handler, connections: int = 8) -> AsyncIterator[int]:
     """Serve on a free port."""
-    http = HttpServer(handler, connections)
-    server = await asyncio.get_running_loop().create_server(http, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        await http.shutdown(1)
+    async with running(handler, connections) as (_, port):
+        yield port
 
 
 @pytest.mark.parametrize(
@@ -115,3 +133,63 @@ async def test_connection_limit_closes_clients_that_read_no_answer() -> None:
     async with serving(Handler(), 1) as port, connected(port) as deaf:
         await deaf.send(GET * 20)
         assert (await ask(port, GET)).status == 200
+
+
+@pytest.mark.case("F70")
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_connection_is_served_or_left_whenever_a_server_accepts_no_more(
+    turns: int,
+) -> None:
+    """It is made, and accepted some turns of the loop later, or not at all."""
+    http = HttpServer(Handler(), 8)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        listening.dup() as successor,
+        socket.socket() as client,
+    ):
+        listening.setblocking(False)
+        async with serve_http(http, [listening], 1) as accept_no_more:
+            client.connect(listening.getsockname())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await accept_no_more()
+            http.end_connections()
+            client.settimeout(PATIENCE)
+            try:
+                left, _ = successor.accept()
+            except BlockingIOError:
+                client.sendall(GET)
+                got = await asyncio.to_thread(client.recv, 12)
+                assert got == b"HTTP/1.1 200"
+            else:
+                left.close()
+
+
+@pytest.mark.case("F70")
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_request_that_has_come_is_answered_when_connections_end(
+    turns: int,
+) -> None:
+    """Its connection was used before, and is not idle any more."""
+    async with running(Handler()) as (http, port), connected(port) as connection:
+        await (await connection.send(GET)).answer()
+        [used] = http.connections
+        used.data_received(GET)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        http.end_connections()
+        assert (await connection.answer()).status == 200
+        assert await connection.rest() == b""
+
+
+@pytest.mark.case("F70")
+async def test_a_body_is_read_to_its_end_when_connections_end() -> None:
+    handler = Handler(reads=True)
+    async with running(handler) as (http, port), connected(port) as connection:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
+        await connection.send(head + b"ab")
+        await asyncio.wait_for(handler.begun.wait(), PATIENCE)
+        http.end_connections()
+        await connection.send(b"cd")
+        assert (await connection.answer()).body == b"abcd"
+        assert await connection.rest() == b""
