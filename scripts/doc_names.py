@@ -23,7 +23,7 @@ _SOURCES = ("byok", "tools", "scripts")
 _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([\w./-]*(?:#[^)\s]+)?)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_MODULE = re.compile(r"[\w./-]*\w\.py\b")
+_MODULE = re.compile(r"[\w./-]*\w\.(?:py|js)\b")
 _ROOM = re.compile(r"^\|\s*`(byok/[\w/]*)`")
 _CASE = re.compile(r"\| [BF]\d+ \|")
 _PATH = re.compile(r"\.?\w[\w.-]*/[\w./-]*")
@@ -111,7 +111,7 @@ def _is_file(name: str, room: Path | None) -> bool:
         return True
     if "/" in name:
         return False
-    return room is None and any(f.name == name for f in _files())
+    return room is None and name in {file.name for file in (*_files(), *_scripts())}
 
 
 def _is_command(words: list[str]) -> bool:
@@ -182,6 +182,11 @@ def _files() -> tuple[Path, ...]:
 
 
 @cache
+def _scripts() -> tuple[Path, ...]:
+    return tuple((ROOT / "byok").rglob("*.js"))
+
+
+@cache
 def _definitions() -> frozenset[str]:
     names: set[str] = set()
     for file in _files():
@@ -197,5 +202,7 @@ def _definitions() -> frozenset[str]:
 def _corpus() -> str:
     others = (ROOT / name for name in ("config.example.toml", "pyproject.toml"))
     prompts = [*(ROOT / "byok" / "core" / "prompts").glob("*.md")]
-    texts = [file.read_text("utf-8") for file in (*_files(), *others, *prompts)]
+    texts = [
+        file.read_text("utf-8") for file in (*_files(), *_scripts(), *others, *prompts)
+    ]
     return "\n".join(("", *texts, *(prompt.stem for prompt in prompts), ""))

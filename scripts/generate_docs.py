@@ -6,6 +6,7 @@ from pathlib import Path
 from scripts import (
     endpoints_page,
     errors_page,
+    files_page,
     glossary_page,
     preset_lists,
     security_page,
@@ -19,6 +20,7 @@ PAGES = {
     "models.md": preset_lists.models_page,
     "reference/endpoints.md": endpoints_page.page,
     "reference/errors.md": errors_page.page,
+    "reference/files.md": files_page.page,
     "reference/glossary.md": glossary_page.page,
     "reference/security.md": security_page.page,
     "../config.example.toml": settings_example.page,
