@@ -71,7 +71,7 @@ def rehearse(db: sqlite3.Connection, kind: DatabaseKind) -> bool:
         try:
             for (definition,) in definitions:
                 empty.execute(definition)
-            _run_steps(empty, kind, _version(db))
+            _run_steps(empty, kind, read_pragma(db, "user_version"))
         except sqlite3.OperationalError:  # such as: no such table
             return False
         return not kind.missing_columns(empty)
@@ -83,13 +83,13 @@ def migrate(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> bool:
     Raises:
         sqlite3.Error, NotReady: it stays as it was.
     """
-    version = _version(db)
+    version = read_pragma(db, "user_version")
     if version >= kind.version:
         return False
     if kind.policy is Policy.DATA:
         copy = _make_copy(db, path, version)
         _log.info("%s is copied to %s until the next start", path, copy.name)
-    (keys,) = db.execute("PRAGMA foreign_keys").fetchone()
+    keys = read_pragma(db, "foreign_keys")
     db.execute("PRAGMA foreign_keys = OFF")  # has no effect inside a transaction
     try:
         with transaction(db):
@@ -101,10 +101,6 @@ def migrate(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> bool:
         db.execute(f"PRAGMA foreign_keys = {keys}")
     _log.info("%s was migrated from version %d to %d", path, version, kind.version)
     return True
-
-
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _dangling_rows(db: sqlite3.Connection) -> int:
@@ -522,11 +518,6 @@ class HelpDatabase(Struct, eq=False):
     _file: tuple[int, int] | None = None  # device and inode of what is open
     _has_warned: bool = False
     _is_off: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the file was needed, and could be opened."""
-        return self._database is not None
 
     def use(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Return what `work` returns, or None if it cannot be done."""

@@ -223,13 +223,13 @@ def _run_once(command: Command) -> CommandResult:
             code=_CODE,
         )
     exit_code = 0 if ended.was_cut else ended.exit_code
-    return CommandResult(exit_code, _decode(ended.out), _decode(ended.err))
+    return CommandResult(exit_code, decode_text(ended.out), decode_text(ended.err))
 
 
-def _decode(printed: bytes) -> str:
-    """Decode what a program printed; that of Windows may begin with a mark."""
-    encoding = "utf-16" if printed[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    return printed.decode(encoding, "replace")
+def decode_text(raw: bytes) -> str:
+    """Decode what a program wrote; on Windows it may begin with a mark."""
+    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    return raw.decode(encoding, "replace")
 
 
 def service_environment() -> dict[str, str]:

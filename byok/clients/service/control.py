@@ -20,6 +20,7 @@ from byok.clients.service.base import (
     ServiceFile,
     ServiceState,
     ServiceSystem,
+    decode_text,
     find_mark,
     mark_of,
     run,
@@ -48,9 +49,7 @@ def read_file(path: Path) -> str | None:
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LONGEST:
         raise _foreign(path)
     with path.open("rb") as file:
-        raw = file.read(_LONGEST)
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    return raw.decode(encoding, "replace")
+        return decode_text(file.read(_LONGEST))
 
 
 def read_mark(path: Path) -> str:

@@ -36,7 +36,7 @@ class CaptureLimits(Struct, frozen=True):
 
     request: int = 20_000_000
     memory: int = 64_000_000
-    files: int = 200_000_000
+    files: int = MOST_BYTES
     pieces: int = 200_000
 
 
@@ -159,8 +159,6 @@ class CaptureRecorder(Feature):
 
     def _open_writer(self) -> "CaptureWriter":
         if self._writer is None:
-            from byok.features.capture.capture import CaptureFolder
-
             self._writer = CaptureWriter(
                 CaptureFolder(self._folder),
                 self._redactor,
@@ -174,9 +172,6 @@ class _RequestTap:
     """Tap and HeadTap of one request: keeps what passes, within the limits."""
 
     def __init__(self, recorder: CaptureRecorder, clock: Callable[[], float]) -> None:
-        from byok.features.capture.scrub import RawPiece
-
-        self._make = RawPiece
         self._recorder = recorder
         self._clock = clock
         self._started = clock()
@@ -185,16 +180,15 @@ class _RequestTap:
         self.size = 0
 
     def __call__(self, hop: Hop, data: bytes, /) -> None:
-        attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
         if data:
-            self._take(hop, attempt, data, len(data))
+            self._take(hop, data, len(data))
 
     def take_head(self, hop: Hop, head: Head, /) -> None:
-        attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
         size = len(head.line) + sum(len(n) + len(v) for n, v in head.headers)
-        self._take(hop, attempt, head, size)
+        self._take(hop, head, size)
 
-    def _take(self, hop: Hop, attempt: int, content: bytes | Head, size: int) -> None:
+    def _take(self, hop: Hop, content: bytes | Head, size: int) -> None:
+        attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
         recorder, at = self._recorder, self._clock() - self._started
         limits = recorder.limits
         fits = (
@@ -206,11 +200,11 @@ class _RequestTap:
         if fits:
             self.size += size
             recorder.taken += size
-            self.pieces.append(self._make(at, hop, attempt, content))
+            self.pieces.append(RawPiece(at, hop, attempt, content))
         elif (hop, attempt) not in self._cut and len(self._cut) < limits.pieces:
             # Behind a gap nothing is kept: a secret may have begun in it.
             self._cut.add((hop, attempt))
-            self.pieces.append(self._make(at, hop, attempt, size))
+            self.pieces.append(RawPiece(at, hop, attempt, size))
 
 
 def _facts(record: RequestRecord, now: float) -> dict[str, Any]:

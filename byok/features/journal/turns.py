@@ -4,13 +4,12 @@
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from byok.dialects.model_facts import Price
 from byok.features.cost import PriceOf
-from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import select_rows
 from byok.features.journal.schema import ASKED
@@ -30,9 +29,9 @@ _CACHED = """SELECT upstream, model, total(cost), total(cache_read_tokens),
     GROUP BY upstream, model"""
 
 # What was asked after a pause, with what the cache held before it.
-_AFTER_PAUSES = f"""SELECT conversation, upstream, model, max(0, since - took), kept,
-    input_tokens, cache_read_tokens, cache_written_tokens FROM (
-        SELECT conversation, upstream, model, input_tokens, cache_read_tokens,
+_AFTER_PAUSES = f"""SELECT id, conversation, upstream, model, max(0, since - took),
+    kept, input_tokens, cache_read_tokens, cache_written_tokens FROM (
+        SELECT id, conversation, upstream, model, input_tokens, cache_read_tokens,
             cache_written_tokens, prompt_change, lag(seconds) OVER turns AS took,
             started - lag(started) OVER turns AS since, lag(cache_read_tokens
                 + ifnull(cache_written_tokens, 0)) OVER turns AS kept
@@ -80,6 +79,7 @@ class ExpiredCaches(NamedTuple):
 
 
 class _AfterPause(NamedTuple):
+    number: int
     conversation: str
     upstream: str
     model: str
@@ -111,57 +111,52 @@ def weigh_cost(path: Path, conversation: str, price_of: PriceOf) -> Conversation
 
 
 def find_expired(
-    turns: Sequence[JournalEntry], price_of: PriceOf
-) -> Iterator[ExpiredCache | None]:
-    """Tell of each turn, the oldest first, whether its prompt was no longer kept.
+    path: Path, conversation: str, price_of: PriceOf
+) -> dict[int, ExpiredCache]:
+    """Return the turns, by number, whose prompt was no longer kept.
 
     It was not if much less of it came from the cache than the turn before had put or
     found there, which was long ago, while the prompt goes on as it was.
     """
-    last: dict[tuple[str, str], JournalEntry] = {}
-    for turn in turns:
-        asked = turn.upstream, turn.model
-        before, expired = last.get(asked), None
-        if turn.cache_read_tokens is not None:
-            last[asked] = turn
-            since = turn.started - before.started if before else 0.0
-            if before and since >= _LIFETIME and not turn.prompt_change:
-                kept = (before.cache_read_tokens or 0) + (
-                    before.cache_written_tokens or 0
-                )
-                pause = max(0.0, since - before.seconds)
-                expired = _find_loss(pause, kept, turn, price_of(*asked))
-        yield expired
+    found = _read_expired(path, [conversation], price_of)
+    return {turn.number: expired for turn, expired in found}
 
 
 def count_expired(
     path: Path, conversations: Sequence[str], price_of: PriceOf
 ) -> dict[str, ExpiredCaches]:
-    """Return the sums of what `find_expired` tells, by conversations that have any."""
-
-    def read(db: sqlite3.Connection) -> dict[str, ExpiredCaches]:
-        found: dict[str, ExpiredCaches] = {}
-        query = _AFTER_PAUSES.format(", ".join("?" * len(conversations)))
-        for turn in select_rows(db, _AfterPause, query, conversations):
-            price = price_of(turn.upstream, turn.model)
-            if expired := _find_loss(turn.pause, turn.kept, turn, price):
-                times, cost = found.get(turn.conversation, ExpiredCaches())
-                extra = expired.extra_cost
-                total = None if cost is None or extra is None else cost + extra
-                found[turn.conversation] = ExpiredCaches(times + 1, total)
-        return found
-
-    return read_journal(path, read, {})
+    """Return the sums of what `find_expired` finds, by conversations that have any."""
+    found: dict[str, ExpiredCaches] = {}
+    for turn, expired in _read_expired(path, conversations, price_of):
+        times, cost = found.get(turn.conversation, ExpiredCaches())
+        extra = expired.extra_cost
+        total = None if cost is None or extra is None else cost + extra
+        found[turn.conversation] = ExpiredCaches(times + 1, total)
+    return found
 
 
-def _find_loss(
-    pause: float, kept: int, turn: JournalEntry | _AfterPause, price: Price | None
-) -> ExpiredCache | None:
-    lost = min(kept, turn.input_tokens or 0) - (turn.cache_read_tokens or 0)
-    if lost < max(_LEAST_LOST, kept / 2):
+def _read_expired(
+    path: Path, conversations: Sequence[str], price_of: PriceOf
+) -> list[tuple[_AfterPause, ExpiredCache]]:
+    query = _AFTER_PAUSES.format(", ".join("?" * len(conversations)))
+
+    def read(db: sqlite3.Connection) -> list[tuple[_AfterPause, ExpiredCache]]:
+        turns = select_rows(db, _AfterPause, query, conversations)
+        return [
+            (turn, expired)
+            for turn in turns
+            if (expired := _find_loss(turn, price_of(turn.upstream, turn.model)))
+        ]
+
+    return read_journal(path, read, [])
+
+
+def _find_loss(turn: _AfterPause, price: Price | None) -> ExpiredCache | None:
+    lost = min(turn.kept, turn.input_tokens or 0) - turn.cache_read_tokens
+    if lost < max(_LEAST_LOST, turn.kept / 2):
         return None
     written = min(lost, turn.cache_written_tokens or 0)
-    return ExpiredCache(pause, _price_cache(price, lost, -written))
+    return ExpiredCache(turn.pause, _price_cache(price, lost, -written))
 
 
 def _cost_uncached(sums: Iterable[_CachedSums], price_of: PriceOf) -> float | None:

@@ -172,15 +172,12 @@ class JournalWriter:
             size = min(len(self._waiting), self._limits.waiting)
             self._writing = size
             batch = [self._waiting.popleft() for _ in range(size)]
-            if not self._file.use(partial(self._insert, batch)):
+            if not self._file.use(partial(_insert, rows=self._clean(batch))):
                 self._failed += len(batch)
             self._writing = 0
         if self._refused and not self._told:
             self._told = True
             _log.warning("requests ended faster than the journal could be written")
-
-    def _insert(self, batch: Sequence[JournalEntry], db: sqlite3.Connection) -> bool:
-        return _insert(db, self._clean(batch))
 
     def _clean(self, batch: Sequence[JournalEntry]) -> list[tuple[object, ...]]:
         """Remove secrets, and what cannot be stored, from texts that are a client's."""
@@ -233,23 +230,24 @@ class JournalKeeper(Feature):
     Requests without the token, and those of byok's own commands, are not recorded.
     """
 
-    def __init__(self, site: Site, limits: "WriterLimits | None" = None) -> None:
+    def __init__(self, site: Site, limits: WriterLimits | None = None) -> None:
         """Take the file; nothing is opened before the first request has ended."""
-        self._site = site
-        self._limits = limits
+        self._log_file = site.paths.log
         self._clock = site.clock
-        self._writer: JournalWriter | None = None
+        self._writer = JournalWriter(
+            site.paths.journal, site.redactor, limits, clock=site.clock
+        )
         self._price_of: PriceOf = no_price
 
     @property
     def lost(self) -> int:
         """The number of requests that could not be written."""
-        return self._writer.lost if self._writer else 0
+        return self._writer.lost
 
     @property
     def unwritten(self) -> int:
         """The number of requests that are still to be written."""
-        return self._writer.waiting if self._writer else 0
+        return self._writer.waiting
 
     @property
     def numbers(self) -> Sequence[Number]:
@@ -262,20 +260,11 @@ class JournalKeeper(Feature):
         if not self.lost:
             return None
         requests = "1 request" if self.lost == 1 else f"{self.lost:,} requests"
-        text = f"{requests} could not be written; why: {self._site.paths.log}"
+        text = f"{requests} could not be written; why: {self._log_file}"
         return [StatusLine(text, "journal.lost", {"count": self.lost}, warns=True)]
 
     def configure(self, supplies: Supplies, /) -> None:
         """Keep requests for so many days (0 for none), at these prices, from now on."""
-        if self._writer is None:
-            # with SQLite
-
-            self._writer = JournalWriter(
-                self._site.paths.journal,
-                self._site.redactor,
-                self._limits,
-                clock=self._clock,
-            )
         settings = supplies.settings.section(JournalSettings)
         self._writer.keep_days = settings.keep_days
         self._writer.keeps_folders = settings.folder_names
@@ -283,11 +272,9 @@ class JournalKeeper(Feature):
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Keep the facts of a request."""
-        writer = self._writer
-        if writer is not None and writer.keep_days and record.is_of_client:
-            writer.add(make_entry(record, self._clock(), self._price_of))
+        if self._writer.keep_days and record.is_of_client:
+            self._writer.add(make_entry(record, self._clock(), self._price_of))
 
     def close(self) -> None:
         """Write what is left; later requests are not kept. Blocks for seconds."""
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()

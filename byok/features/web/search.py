@@ -85,13 +85,16 @@ def _send(
     headers |= provider.headers(secret)
     asked = provider.parameters(words)
     url = settings.base_url + provider.path
-    if not provider.is_post:
-        return http.get(
-            url, params=asked, headers=headers, proxy=proxy, allow_redirects=False
-        )
-    headers["Content-Type"] = "application/json"
-    return http.post(
-        url, data=write_json(asked), headers=headers, proxy=proxy, allow_redirects=False
+    if provider.is_post:
+        headers["Content-Type"] = "application/json"
+    return http.request(
+        "POST" if provider.is_post else "GET",
+        url,
+        params=None if provider.is_post else asked,
+        data=write_json(asked) if provider.is_post else None,
+        headers=headers,
+        proxy=proxy,
+        allow_redirects=False,
     )
 
 

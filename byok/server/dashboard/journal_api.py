@@ -347,8 +347,9 @@ class JournalApi:
         cost = await self._read(weighed)
         earlier = found[_TURNS].entry if len(found) > _TURNS else None
         turns = found[::-1]
-        expired = find_expired([turn.entry for turn in turns], price_of)
-        rows = [_turn(*pair) for pair in zip(turns, expired, strict=True)]
+        finding = partial(find_expired, conversation=name, price_of=price_of)
+        expired = await self._read(finding)
+        rows = [_turn(turn, expired.get(turn.number)) for turn in turns]
         return {
             "sums": sums and _conversation(sums),
             "requests": rows[-_TURNS:],

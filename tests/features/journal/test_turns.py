@@ -44,26 +44,15 @@ def test_a_turn_after_a_pause_whose_prompt_was_forgotten_says_what_that_cost(
 ) -> None:
     fields = {"input_tokens": 40_000, "cache_written_tokens": 0, **COLD, **changes}
     turn = entry(**fields)
-    first, second = find_expired([WARM, turn], price)
-    assert first is None
     path = write_journal(tmp_path / "journal.db", [WARM, turn])
-    counted = count_expired(path, [WARM.conversation, "other"], price)
-    if extra is None:
-        assert second is None
-        assert counted == {}
-    else:
-        [(name, (times, cost))] = counted.items()
-        assert (name, times) == (WARM.conversation, 1)
-        assert cost == pytest.approx(extra)
-        assert second is not None
-        assert second.pause == 537.5
-        assert second.extra_cost == pytest.approx(extra)
+    lost: Any = {2: (537.5, pytest.approx(extra))} if extra else {}
+    assert find_expired(path, WARM.conversation, price) == lost
 
 
-def test_a_loss_of_unknown_price_is_one() -> None:
-    turn = WARM._replace(**COLD)
-    [_, expired] = find_expired([WARM, turn], no_price)
-    assert expired == (537.5, None)
+def test_a_loss_of_unknown_price_is_one(tmp_path: Path) -> None:
+    turns = [WARM, WARM._replace(**COLD)]
+    path = write_journal(tmp_path / "journal.db", turns)
+    assert find_expired(path, WARM.conversation, no_price) == {2: (537.5, None)}
 
 
 def test_what_a_conversation_lost_is_added_up(tmp_path: Path) -> None:
