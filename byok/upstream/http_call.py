@@ -1,4 +1,4 @@
-"""HTTP calls to one server: its key, time limits, circuit breaker and bodies."""
+"""Calls to one server, below its client: key, time limits, circuit breaker, reads."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Requests to an upstream's APIs: URLs, headers and error responses."""
+"""Sends a request to an upstream's API: URL, headers, body; reads error responses."""
 
 import asyncio
 import contextlib

@@ -1,1 +1,1 @@
-"""The writing side of the journal of requests; `byok/features/journal/` reads it."""
+"""The journal of requests: one thread writes it; commands, page and caps read it."""
