@@ -1,4 +1,4 @@
-"""Observers of requests: the access log, and whatever else reads request records.
+"""The interface of all that hears of every request: features, and the access log.
 
 An observer is told of the start and the end of every request, with the record that is
 filled in between. One that wants the bytes too returns a tap at the start; without any

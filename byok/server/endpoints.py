@@ -1,4 +1,4 @@
-"""Dispatch of an authorised request: find its endpoint, read its body, answer it."""
+"""Dispatch of an authorised request: its body is read as its row says, and answered."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Where the key of each upstream is looked for and found; stored and removed."""
+"""Which keys there are to look for, and which source has each, as users are told."""
 
 import os
 from collections.abc import Iterator, Mapping
