@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from msgspec import Struct
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
@@ -32,43 +31,20 @@ _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
 OWN_NAMES = {
     "state": {
-        "client_settings",
-        "daemon.json",
-        "daemon.lock",
-        "dashboard-token",
-        "journal.db",
-        "journal.db-shm",
-        "journal.db-wal",
-        "known_models.json",
-        "log",
-        "memory.db",
-        "memory.db-shm",
-        "memory.db-wal",
-        "models.json",
-        "profiles.json",
-        "provider_data.db",
-        "provider_data.db-shm",
-        "provider_data.db-wal",
-        "service-task.xml",
-        "settings_backups",
-        "token",
-        "metrics-token",
-        "owner-secret",
+        *("journal.db", "journal.db-shm", "journal.db-wal"),
+        *("memory.db", "memory.db-shm", "memory.db-wal"),
+        *("provider_data.db", "provider_data.db-shm", "provider_data.db-wal"),
+        *("client_settings", "log", "settings_backups", "service-task.xml"),
+        *("daemon.json", "daemon.lock"),
+        *("known_models.json", "models.json", "profiles.json"),
+        *("dashboard-token", "metrics-token", "owner-secret", "token"),
     },
     "data": {
-        "data.db",
-        "data.db-shm",
-        "data.db-wal",
-        "data.db.lock",
-        "embeddings.json",
-        "index",
-        "search.json",
-        "vault.json",
-        "vault.key",
-        "vectors",
-        "vectors.db",
-        "vectors.db-shm",
-        "vectors.db-wal",
+        *("data.db", "data.db-shm", "data.db-wal"),
+        *("vectors.db", "vectors.db-shm", "vectors.db-wal"),
+        *("data.db.lock", "index", "vectors"),
+        *("embeddings.json", "search.json"),
+        *("vault.json", "vault.key"),
     },
 }
 # Files of the system, of file managers and of version control.
@@ -201,142 +177,51 @@ for _flag in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"):
     READ_PLAIN |= getattr(os, _flag, 0)
 
 
-class Paths(Struct, frozen=True):
+class Paths:
     """The three root folders and every file below them; no other place names files."""
 
-    config_dir: Path
-    state_dir: Path
-    data_dir: Path
+    def __init__(self, config_dir: Path, state_dir: Path, data_dir: Path) -> None:
+        self.config_dir, self.state_dir, self.data_dir = config_dir, state_dir, data_dir
+        self.folders = (*dict.fromkeys((config_dir, state_dir, data_dir)),)
 
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """The root folders, each once."""
-        return (*dict.fromkeys((self.config_dir, self.state_dir, self.data_dir)),)
-
-    @property
-    def config(self) -> Path:
-        """The user's settings."""
-        return self.config_dir / "config.toml"
-
-    @property
-    def prompts(self) -> Path:
-        """The folder with the user's own prompts."""
-        return self.config_dir / "prompts"
-
-    @property
-    def token(self) -> Path:
-        """The client token."""
-        return self.state_dir / "token"
-
-    @property
-    def metrics_token(self) -> Path:
-        """The token that opens the metrics, and nothing else."""
-        return self.state_dir / "metrics-token"
-
-    @property
-    def owner_secret(self) -> Path:
-        """What proves byok's own commands to the daemon; no client is ever given it."""
-        return self.state_dir / "owner-secret"
-
-    @property
-    def dashboard_token(self) -> Path:
-        """What earlier versions had in place of the owner's secret."""
-        return self.state_dir / "dashboard-token"
-
-    @property
-    def daemon(self) -> Path:
-        """Facts of the running daemon: pid, port, instance, started."""
-        return self.state_dir / "daemon.json"
-
-    @property
-    def lock(self) -> Path:
-        """The lock that the running daemon holds."""
-        return self.state_dir / "daemon.lock"
-
-    @property
-    def models(self) -> Path:
-        """The last known model lists of the upstreams."""
-        return self.state_dir / "models.json"
-
-    @property
-    def known_models(self) -> Path:
-        """The table of known models that `byok models update` made."""
-        return self.state_dir / "known_models.json"
-
-    @property
-    def provider_data(self) -> Path:
-        """What upstreams want back with their tool calls."""
-        return self.state_dir / "provider_data.db"
-
-    @property
-    def client_backups(self) -> Path:
-        """What the settings files of clients were before byok changed them."""
-        return self.state_dir / "client_settings"
-
-    @property
-    def dashboard_sessions(self) -> Path:
-        """Digests and times of the dashboard's sessions."""
-        return self.state_dir / "dashboard_sessions.json"
-
-    @property
-    def profiles(self) -> Path:
-        """What probes found out about models."""
-        return self.state_dir / "profiles.json"
-
-    @property
-    def journal(self) -> Path:
-        """What became of each request, without its content."""
-        return self.state_dir / "journal.db"
-
-    @property
-    def memory(self) -> Path:
-        """What was said in conversations, if the user wants them to be remembered."""
-        return self.state_dir / "memory.db"
-
-    @property
-    def captures(self) -> Path:
-        """The folder with what passed while requests were captured, redacted."""
-        return self.state_dir / "capture"
-
-    @property
-    def log(self) -> Path:
-        """The current log file."""
-        return self.state_dir / "log" / "byok.log"
-
-    @property
-    def database(self) -> Path:
-        """Blobs, checkpoints and workspaces."""
-        return self.data_dir / "data.db"
-
-    @property
-    def vectors(self) -> Path:
-        """Vectors of code, which can be made again; a folder `vectors` is beside it."""
-        return self.data_dir / "vectors.db"
-
-    @property
-    def index(self) -> Path:
-        """The lexical index, which can always be rebuilt."""
-        return self.data_dir / "index"
-
-    @property
-    def embedding_consent(self) -> Path:
-        """Which host and model may get code for vectors, and whether that is paused."""
-        return self.data_dir / "embeddings.json"
-
-    @property
-    def search_consent(self) -> Path:
-        """Which search server may get words of questions."""
-        return self.data_dir / "search.json"
-
-    @property
-    def vault(self) -> Path:
-        """The encrypted keys, if the user chose to have this file."""
-        return self.data_dir / "vault.json"
-
-    @property
-    def vault_key(self) -> Path:
-        """The key file that opens the encrypted keys, if the user chose to have it."""
-        return self.data_dir / "vault.key"
+        self.config = config_dir / "config.toml"
+        self.prompts = config_dir / "prompts"  # the user's own
+        self.token = state_dir / "token"  # of clients
+        # The token that opens the metrics, and nothing else.
+        self.metrics_token = state_dir / "metrics-token"
+        # What proves byok's own commands to the daemon; no client is ever given it.
+        self.owner_secret = state_dir / "owner-secret"
+        # What earlier versions had in place of the owner's secret.
+        self.dashboard_token = state_dir / "dashboard-token"
+        # Facts of the running daemon: pid, port, instance, started.
+        self.daemon = state_dir / "daemon.json"
+        self.lock = state_dir / "daemon.lock"  # that the running daemon holds
+        self.models = state_dir / "models.json"  # the last known lists of upstreams
+        self.known_models = state_dir / "known_models.json"  # of `byok models update`
+        # What upstreams want back with their tool calls.
+        self.provider_data = state_dir / "provider_data.db"
+        # What the settings files of clients were before byok changed them.
+        self.client_backups = state_dir / "client_settings"
+        # Digests and times.
+        self.dashboard_sessions = state_dir / "dashboard_sessions.json"
+        self.profiles = state_dir / "profiles.json"  # what probes found out of models
+        # What became of each request, without its content.
+        self.journal = state_dir / "journal.db"
+        # What was said in conversations, if the user wants them to be remembered.
+        self.memory = state_dir / "memory.db"
+        # The folder with what passed while requests were captured, redacted.
+        self.captures = state_dir / "capture"
+        self.log = state_dir / "log" / "byok.log"
+        self.database = data_dir / "data.db"  # blobs, checkpoints and workspaces
+        # Vectors of code, which can be made again; a folder `vectors` is beside it.
+        self.vectors = data_dir / "vectors.db"
+        self.index = data_dir / "index"  # the lexical one, which can be rebuilt
+        # Which host and model may get code for vectors, and whether that is paused.
+        self.embedding_consent = data_dir / "embeddings.json"
+        # Which search server may get words of questions.
+        self.search_consent = data_dir / "search.json"
+        # The encrypted keys, and the key file that opens them, if the user chose these.
+        self.vault, self.vault_key = data_dir / "vault.json", data_dir / "vault.key"
 
 
 def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:

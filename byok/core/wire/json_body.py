@@ -123,7 +123,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
         raise BadRequest(
             "The body must be a JSON object.", code="not_an_object", status=422
         )
-    if is_deeper_than(body, MAX_DEPTH):
+    if is_too_deep(body):
         raise _too_deep(b"")
     return body
 
@@ -198,10 +198,10 @@ def _repair_strings(value: Any) -> Any:
     return value
 
 
-def is_deeper_than(value: Any, limit: int) -> bool:
-    """Tell whether a parsed object or array has more than `limit` levels of them."""
+def is_too_deep(value: Any) -> bool:
+    """Tell whether a parsed object or array has more levels of them than byok takes."""
     level = [value]
-    for _ in range(limit):
+    for _ in range(MAX_DEPTH):
         inner = [node.values() if type(node) is dict else node for node in level]
         level = [one for one in chain.from_iterable(inner) if type(one) in _NESTED]
         if not level:

@@ -94,7 +94,7 @@ class Lenient:
         """Read the value that begins at an index; return it, and the index of its end.
 
         Raises:
-            BrokenJson: it is something else, or it was cut.
+            BrokenJson: it is not a value, or the text ends within it (`cut`).
         """
         self._at = at
         return self._value(0), self._at
@@ -120,7 +120,9 @@ class Lenient:
             if quote not in _PLAIN:
                 raise self._syntax_error("a key must be quoted")
             key = self._string(quote)
-            self._expect(":")
+            if self._peek() != ":":
+                raise self._syntax_error(": is missing")
+            self._at += 1
             out[key] = self._value(depth + 1)
             if not self._comma("}"):
                 return out
@@ -229,11 +231,6 @@ class Lenient:
             raise self._syntax_error("the text ends too early")
         return self._text[self._at]
 
-    def _expect(self, char: str) -> None:
-        if self._peek() != char:
-            raise self._syntax_error(f"{char} is missing")
-        self._at += 1
-
     def _skip(self) -> None:
         if space := _SPACE.match(self._text, self._at):
             self._at = space.end()
@@ -261,15 +258,6 @@ def parse_lenient(text: str) -> tuple[Any, list[str]]:
     """
     reader = Lenient(text)
     return reader.document(), reader.rules
-
-
-def parse_prefix(text: str, at: int) -> tuple[Any, int]:
-    """Return the value that begins at an index of a text, and the index of its end.
-
-    Raises:
-        BrokenJson: it is not a value, or the text ends within it (`cut`).
-    """
-    return Lenient(text).value_at(at)
 
 
 def parse_run(text: str) -> tuple[list[Any], list[str]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from byok.core.chat import Json, ToolDefinition
-from byok.core.wire.json_body import MAX_DEPTH, is_deeper_than, write_json
+from byok.core.wire.json_body import is_too_deep, write_json
 from byok.core.wire.json_fields import parse_object
 from byok.protocols.augment.body import mapping, objects, text
 
@@ -52,7 +52,7 @@ def _schema(row: Json) -> dict[str, Any]:
     given = mapping(row, "input_schema", "parameters")
     if not given and (raw := text(row, "input_schema_json")):
         parsed = parse_object(raw)
-        if parsed and not is_deeper_than(parsed, MAX_DEPTH):
+        if parsed and not is_too_deep(parsed):
             given = parsed
     if not given:
         return {"type": "object", "properties": {}}
