@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from byok.core.chat import ChatRequest
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import read_object, read_objects, read_text
@@ -13,7 +12,7 @@ from byok.core.wire.sse import SSEDecoder
 from byok.dialects.anthropic.answer import AnthropicAnswer
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.anthropic.request import encode_request
-from byok.dialects.base import Dialect, ModelPage, Target, UpstreamRequest
+from byok.dialects.base import Dialect, ModelPage, UpstreamRequest
 from byok.dialects.model_facts import EFFORTS, ModelFacts, read_flag
 from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
@@ -71,10 +70,8 @@ class AnthropicMessages(Dialect):
     serves: ClassVar[frozenset[str]] = frozenset({"messages", "messages/count_tokens"})
     models_path: ClassVar[str] = FIRST_PAGE
     remedies: ClassVar[RemedyTable] = REMEDIES
-
-    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Encode a request for `messages`."""
-        return encode_request(chat, target)
+    encode = staticmethod(encode_request)
+    read_models = staticmethod(read_models)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode the events of a message, or one whole message."""
@@ -87,7 +84,3 @@ class AnthropicMessages(Dialect):
             "anthropic-version": _VERSION,
         }
         return headers | {"x-api-key": key} if key else headers
-
-    def read_models(self, body: Any) -> ModelPage:
-        """Decode a page of the list, with windows, limits and capabilities."""
-        return read_models(body)

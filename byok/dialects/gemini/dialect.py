@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from byok.core.chat import ChatRequest
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import read_objects, read_text
 from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import Dialect, ModelPage, Target, UpstreamRequest
+from byok.dialects.base import Dialect, ModelPage, UpstreamRequest
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request
@@ -61,10 +60,8 @@ class Gemini(Dialect):
     models_path: ClassVar[str] = MODELS_PATH
     most_tools: ClassVar[int] = 512
     remedies: ClassVar[RemedyTable] = REMEDIES
-
-    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Encode a streamGenerateContent request."""
-        return encode_request(chat, target)
+    encode = staticmethod(encode_request)
+    read_models = staticmethod(read_models)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode events, an array of chunks, or one GenerateContentResponse."""
@@ -76,7 +73,3 @@ class Gemini(Dialect):
         if key.startswith(_OAUTH):
             return headers | {"Authorization": f"Bearer {key}"}
         return headers | {"x-goog-api-key": key} if key else headers
-
-    def read_models(self, body: Any) -> ModelPage:
-        """Decode a page of the list, with the limits of each model."""
-        return read_models(body)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.core.chat import ChatRequest, Json
+from byok.core.chat import Json
 from byok.core.errors import RefusalKind, UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
@@ -20,7 +20,6 @@ from byok.dialects.base import (
     ErrorResponse,
     ModelPage,
     Probe,
-    Target,
     UpstreamRequest,
 )
 from byok.dialects.chat_changes import CHAT_ROWS
@@ -77,10 +76,10 @@ _ELEMENT = 2  # bytes of a number in the cache of keys and values
 _LOCAL_LAYERS = 4  # at most every fourth layer is taken to see the whole window
 
 
-def read_models(body: Any) -> tuple[ModelFacts, ...]:
+def read_models(body: Any) -> ModelPage:
     """Decode the list; models that only embed are left out."""
     found = map(_list_row, read_objects(body, "models"))
-    return tuple(facts for facts in found if facts is not None)
+    return ModelPage(tuple(facts for facts in found if facts is not None))
 
 
 def read_probe(body: Any, model: str) -> ModelFacts:
@@ -174,10 +173,9 @@ class Ollama(Dialect):
     sends_thoughts: ClassVar[bool] = True  # beside tool calls
     models_path: ClassVar[str] = TAGS
     remedies: ClassVar[RemedyTable] = REMEDIES
-
-    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Encode a request of `/api/chat`."""
-        return encode_request(chat, target)
+    encode = staticmethod(encode_request)
+    read_models = staticmethod(read_models)
+    read_probe = staticmethod(read_probe)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode lines of JSON, or one document."""
@@ -204,14 +202,6 @@ class Ollama(Dialect):
             )
         return error
 
-    def read_models(self, body: Any) -> ModelPage:
-        """Decode the list, which has one page."""
-        return ModelPage(read_models(body))
-
     def probes(self, model: str) -> tuple[Probe, ...]:
         """Ask how a model is loaded, and what it takes."""
         return (Probe(PS), Probe(SHOW, {"model": model}))
-
-    def read_probe(self, body: Any, model: str) -> ModelFacts:
-        """Decode either answer."""
-        return read_probe(body, model)

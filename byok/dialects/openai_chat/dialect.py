@@ -70,11 +70,12 @@ _BARE = {"id", "object", "created", "owned_by", "permission", "root", "parent"}
 _INNER = ("top_provider", "architecture", "capabilities", "metadata", "limits")
 
 
-def read_models(body: Any) -> tuple[ModelFacts, ...]:
+def read_models(body: Any) -> ModelPage:
     """Decode `GET models`: `{"data": [{"id"}]}`, or the bare array that some send."""
     rows = body.get("data") if isinstance(body, dict) else body
     found = objects_in(rows[:_MOST] if isinstance(rows, list) else None)
-    return tuple(_facts(row["id"], row) for row in found if read_text(row, "id"))
+    named = [row for row in found if read_text(row, "id")]
+    return ModelPage(tuple(_facts(row["id"], row) for row in named))
 
 
 def _facts(model: str, row: Json) -> ModelFacts:
@@ -211,6 +212,7 @@ class OpenAIChat(Dialect):
         {"chat/completions", "completions", "embeddings"}
     )
     remedies: ClassVar[RemedyTable] = REMEDIES
+    read_models = staticmethod(read_models)
     sends_thoughts: ClassVar[bool] = True
 
     @classmethod
@@ -250,10 +252,6 @@ class OpenAIChat(Dialect):
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""
         return openai_headers(key, self.quirks.auth_header)
-
-    def read_models(self, body: Any) -> ModelPage:
-        """Decode the list: ids, and the windows that some vendors add."""
-        return ModelPage(read_models(body))
 
     def probes(self, model: str) -> tuple[Probe, ...]:
         """Ask a local server about the model that it has loaded."""

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from byok.core.chat import ChatRequest
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import Dialect, ModelPage, Target, UpstreamRequest
+from byok.dialects.base import Dialect, UpstreamRequest
 from byok.dialects.openai_chat.dialect import read_models
 from byok.dialects.openai_responses.answer import ResponsesAnswer
 from byok.dialects.openai_responses.remedies import REMEDIES
@@ -32,6 +31,8 @@ class OpenAIResponses(Dialect):
     name: ClassVar[str] = OPENAI_RESPONSES
     serves: ClassVar[frozenset[str]] = frozenset({"responses"})
     remedies: ClassVar[RemedyTable] = REMEDIES
+    encode = staticmethod(encode_request)
+    read_models = staticmethod(read_models)  # that of all of OpenAI's APIs
     sends_thoughts: ClassVar[bool] = True
 
     @classmethod
@@ -45,10 +46,6 @@ class OpenAIResponses(Dialect):
         """All of it: beside another API that is used, a server may not have it."""
         return self.serves
 
-    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Encode a request to `responses`."""
-        return encode_request(chat, target)
-
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode response events, or one response."""
         return chain(SSEDecoder(), ResponsesAnswer(sent.tool_names, sent.origin))
@@ -56,7 +53,3 @@ class OpenAIResponses(Dialect):
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""
         return openai_headers(key, self.auth_header)
-
-    def read_models(self, body: Any) -> ModelPage:
-        """Decode the list, which is that of all of OpenAI's APIs."""
-        return ModelPage(read_models(body))

@@ -64,7 +64,7 @@ TAGS = {
 
 
 def test_models_are_listed_with_what_they_can_do() -> None:
-    assert read_models(TAGS) == (
+    assert read_models(TAGS).models == (
         ModelFacts("qwen3:8b", 40_960, tools=True, thinking=True),
         ModelFacts("llama3:latest"),
     )

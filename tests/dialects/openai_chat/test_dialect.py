@@ -54,11 +54,13 @@ def test_only_a_server_that_loads_models_is_asked_about_them() -> None:
 
 
 def model_ids(body: Any) -> list[str]:
-    return [model.id for model in read_models(body)]
+    return [model.id for model in read_models(body).models]
 
 
 def model_windows(body: Any) -> dict[str, int]:
-    return {model.id: model.window for model in read_models(body) if model.window}
+    return {
+        model.id: model.window for model in read_models(body).models if model.window
+    }
 
 
 def windows(**fields: Any) -> dict[str, int]:
@@ -106,11 +108,11 @@ def test_model_list_invalid_context_window_is_ignored(odd: Any) -> None:
 
 def test_an_endless_list_is_cut() -> None:
     rows = [{"id": str(number)} for number in range(6000)]
-    assert len(read_models(rows)) == 2000
+    assert len(read_models(rows).models) == 2000
 
 
 def model(**fields: Any) -> ModelFacts:
-    (facts,) = read_models([{"id": "m", **fields}])
+    (facts,) = read_models([{"id": "m", **fields}]).models
     return facts
 
 

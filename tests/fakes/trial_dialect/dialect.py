@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.core.chat import ChatRequest
 from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
@@ -14,7 +13,6 @@ from byok.dialects.base import (
     ErrorResponse,
     ModelPage,
     Probe,
-    Target,
     UpstreamRequest,
 )
 from byok.dialects.chat_changes import CHAT_ROWS
@@ -40,15 +38,12 @@ class TrialDialect(Dialect):
     name: ClassVar[str] = "trial"
     models_path: ClassVar[str] = "catalog"
     remedies: ClassVar[RemedyTable] = _REMEDIES
+    encode = staticmethod(encode_request)
 
     @classmethod
     def of(cls, vendor: str) -> "TrialDialect":
         """Return the dialect of a vendor; all of them speak it alike."""
         return cls()
-
-    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Write a `POST chat`."""
-        return encode_request(chat, target)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Read lines of JSON."""
