@@ -8,13 +8,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 import orjson
-from msgspec import Struct
+from msgspec import Struct, field
 
 from byok.core.errors import (
     ConfigError,
@@ -96,46 +95,12 @@ _FRESH_SECONDS = 300.0
 _MAX_LISTED = 500
 
 
-@dataclass(slots=True)
-class _Entry:
-    upstream: Upstream
-    by_hand: tuple[str, ...]
-    chosen: str  # the user's default model of this upstream, may be ""
-    key: str  # in the file
-    vendor: str
-    known: KnownModels | None
-    found: list[ModelFacts] = field(default_factory=list)
-    models: list[str] = field(default_factory=list)  # default, by hand, found
-    default: str = ""
-    fetched: float = float("-inf")
-    failure: str = ""
-    fetching: asyncio.Task[None] | None = None
-
-    def __post_init__(self) -> None:
-        self.learn([])
-
-    def learn(self, found: list[ModelFacts]) -> None:
-        """Store a fetched list and what follows from it."""
-        self.found = found
-        chosen = (self.chosen,) if self.chosen else ()
-        names = (model.id for model in found)
-        own = (*chosen, *self.by_hand)
-        self.default = own[0] if own else choose_chat_model(self.vendor, found)
-        first = (self.default,) if self.default else ()
-        self.models = list(dict.fromkeys((*first, *own, *names)))
-
-    def model_for(self, purpose: Purpose) -> str:
-        """Return the model for a purpose; it is the default where the user chose it."""
-        if self.chosen or self.by_hand:
-            return self.default
-        return choose_job_model(self.vendor, purpose, self.found) or self.default
-
-
-class CatalogEntry(Struct, frozen=True):
+class CatalogEntry(Struct, eq=False):
     """An upstream in the catalog, with its models from the settings and its default.
 
     `address` distinguishes upstreams of the same name in the cache file, `vendor` is
     the preset whose models these are, `known` gets the facts of the list in the file.
+    The rest is the catalog's: what it `found`, and how the fetching stands.
     """
 
     upstream: Upstream
@@ -144,12 +109,33 @@ class CatalogEntry(Struct, frozen=True):
     address: str = ""
     vendor: str = ""
     known: KnownModels | None = None
+    found: list[ModelFacts] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # default, from the settings, found
+    default: str = ""
+    fetched: float = float("-inf")
+    failure: str = ""
+    fetching: asyncio.Task[None] | None = None
 
     @property
     def key(self) -> str:
         """The name of this upstream in the cache file."""
         name = self.upstream.name
         return f"{name}@{self.address}" if self.address else name
+
+    def learn(self, found: list[ModelFacts]) -> None:
+        """Store a fetched list and what follows from it."""
+        self.found = found
+        own = (*((self.model,) if self.model else ()), *self.models)
+        self.default = own[0] if own else choose_chat_model(self.vendor, found)
+        first = (self.default,) if self.default else ()
+        listed = (model.id for model in found)
+        self.names = list(dict.fromkeys((*first, *own, *listed)))
+
+    def model_for(self, purpose: Purpose) -> str:
+        """Return the model for a purpose; it is the default where the user chose it."""
+        if self.model or self.models:
+            return self.default
+        return choose_job_model(self.vendor, purpose, self.found) or self.default
 
 
 class ListState(NamedTuple):
@@ -175,12 +161,7 @@ class Catalog:
     ) -> None:
         self._file = file
         self._clock = clock
-        self._entries = {
-            e.upstream.name: _Entry(
-                e.upstream, e.models, e.model, e.key, e.vendor, e.known
-            )
-            for e in entries
-        }
+        self._entries = {entry.upstream.name: entry for entry in entries}
         keys = [entry.key for entry in self._entries.values()]
         remembered = read_lists(file, keys)
         for entry in self._entries.values():
@@ -190,7 +171,7 @@ class Catalog:
 
     def models_of(self, name: str) -> list[str]:
         """Return the models of an upstream: default, configured, listed."""
-        return self._entries[name].models
+        return self._entries[name].names
 
     def default_of(self, name: str) -> str:
         """Return the default model of an upstream, or ""."""
@@ -204,7 +185,7 @@ class Catalog:
         """Tell whether an upstream answered that it has no models, and none is set."""
         entry = self._entries[name]
         has_answered = entry.fetched > float("-inf") and not entry.failure
-        return has_answered and not entry.models
+        return has_answered and not entry.names
 
     def model_for(self, name: str, purpose: Purpose) -> str:
         """Return the model of an upstream for a purpose, by default that of chats."""
@@ -272,7 +253,7 @@ class Catalog:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _fetch(self, name: str, entry: _Entry) -> None:
+    async def _fetch(self, name: str, entry: CatalogEntry) -> None:
         try:
             found = await entry.upstream.models()
         except (UpstreamError, ConfigError, NotReady) as error:
@@ -285,7 +266,7 @@ class Catalog:
         entry.learn([known.get(name) or ModelFacts(name) for name in found])
         entry.failure = ""
         entry.fetched = self._clock()
-        if not entry.models:
+        if not entry.names:
             cure = f" Get one: ollama pull {SUGGESTED_MODEL}"
             _log.warning(
                 "%s has no model yet.%s", name, cure if entry.vendor == OLLAMA else ""

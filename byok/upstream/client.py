@@ -207,7 +207,8 @@ class HttpUpstream:
         clock: Callable[[], float] = time.monotonic,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        self._spec = spec
+        self.spec = spec
+        self.name = spec.name
         self._keys = keys
         self._sender = Sender(spec, transports, keys)
         self.remedies = Remedies(spec, profiles)
@@ -224,19 +225,9 @@ class HttpUpstream:
         )
 
     @property
-    def name(self) -> str:
-        """The name in the user's settings."""
-        return self._spec.name
-
-    @property
     def rest_seconds(self) -> float:
         """See Upstream.rest_seconds."""
         return self._sender.rest_seconds
-
-    @property
-    def spec(self) -> UpstreamSpec:
-        """What it was built from."""
-        return self._spec
 
     async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.send."""
@@ -244,7 +235,7 @@ class HttpUpstream:
         if remedies is None or written is None:
             raise ValueError("the plan is not prepared")
         stage = _make_reader(remedies, written.head, plan.outgoing.tools)
-        timeouts = self._spec.timeouts_for(remedies.facts)
+        timeouts = self.spec.timeouts_for(remedies.facts)
         current_record().note_attempt(written.content)
         try:
             response = await self._sender.send(
@@ -288,14 +279,14 @@ class HttpUpstream:
             except UpstreamError as error:
                 _log.info("%s lists no windows: %s", self.name, error.log_text)
             window = self.known.facts(model).window
-        if self._spec.api.dialect.loads_window:
+        if self.spec.api.dialect.loads_window:
             return self.remedies.sizes.limit(self.known.facts(model))
         return window
 
     async def models(self) -> list[str]:
         """See Upstream.models."""
         try:
-            found = await fetch_models(self._sender, self._spec.api)
+            found = await fetch_models(self._sender, self.spec.api)
         except UpstreamError as error:
             error.upstream = self.name
             raise
@@ -317,7 +308,7 @@ class HttpUpstream:
         read = current_record().tap_reads(body.read)
         with Watch(timeouts, body.abort) as watch:
             try:
-                with translate_errors(self._spec.api.base_url):
+                with translate_errors(self.spec.api.base_url):
                     while data := await read():
                         if (size := size + len(data)) > MAX_ANSWER_BYTES:
                             raise _too_large()
@@ -341,8 +332,8 @@ class HttpUpstream:
 
     def serves(self, path: str, model: str) -> bool:
         """See Upstream.serves; not in an API in which the model cannot be asked."""
-        api = self._spec.find_serving(path)
-        needed = self._spec.find_api(self.known.facts(model).dialect)
+        api = self.spec.find_serving(path)
+        needed = self.spec.find_api(self.known.facts(model).dialect)
         return api is not None and needed in (None, api)
 
     @asynccontextmanager
@@ -350,7 +341,7 @@ class HttpUpstream:
         self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncIterator[ForwardedResponse]:
         """See Upstream.forward; retries only before the response begins."""
-        if (api := self._spec.find_serving(path)) is None:
+        if (api := self.spec.find_serving(path)) is None:
             raise BadRequest(
                 f"it has no API with /{path}, so this cannot be passed on to it.",
                 upstream=self.name,
@@ -359,7 +350,7 @@ class HttpUpstream:
                 status=422,
             )
         # Who asks for vectors has a patience of his own.
-        seconds = 0.0 if path == "completions" else self._spec.patience
+        seconds = 0.0 if path == "completions" else self.spec.patience
         patience = Patience(seconds, has_others=path == "embeddings")
         key = self._keys.begin()
         plan = Plan(Destination(self, ""), _NOTHING, patience=patience, key=key)
@@ -378,8 +369,7 @@ class HttpUpstream:
                         continue
                     hint = missing_path_hint(error, path)
                     raise error.with_hint(hint) if hint else outcome from None
-            spec = self._spec
-            reads = pass_on(response, spec.name, api.base_url, spec.timeouts)
+            reads = pass_on(response, self.name, api.base_url, self.spec.timeouts)
             async with aclosing(reads):
                 yield ForwardedResponse(describing_headers(response), reads)
 

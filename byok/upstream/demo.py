@@ -38,19 +38,10 @@ class _NoServer:
     """What both upstreams have in common that ask no server: a name, and no wait."""
 
     recoveries: tuple[Recovery, ...] = ()
+    rest_seconds = 0.0
 
     def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """The name in the settings, or in the id of a model."""
-        return self._name
-
-    @property
-    def rest_seconds(self) -> float:
-        """See Upstream.rest_seconds."""
-        return 0.0
+        self.name = name
 
 
 class DemoUpstream(_NoServer):

@@ -159,7 +159,8 @@ class QuestionRoutes(Struct, frozen=True):
         Raises:
             ConfigError: it is on another machine, and chats do not go there.
         """
-        found = await self._choose(wanted or self.chat_model or "")
+        router = self.fallbacks.router
+        found = await router.choose_listed(wanted or self.chat_model or "")
         name = found.upstream.name
         if name in self.fallbacks.local or name in await self._upstreams_of_chats():
             return found
@@ -177,14 +178,9 @@ class QuestionRoutes(Struct, frozen=True):
             return seen
         if self.chat_model is None:
             return frozenset()
-        chosen = await self._choose(self.chat_model)
+        chosen = await self.fallbacks.router.choose_listed(self.chat_model)
         chain = await self.fallbacks.chain_of(chosen, Purpose.CHAT)
         return frozenset(asked.upstream.name for asked in chain)
-
-    async def _choose(self, model: str) -> Destination:
-        if model:
-            return await self.fallbacks.router.choose_listed(model)
-        return await self.fallbacks.router.choose("")
 
 
 # Summaries of what no longer fits into the context window, written by a model.

@@ -184,13 +184,9 @@ class TurnAnswer:
     @property
     def stands(self) -> bool:
         """Whether an answer counts although its broken calls were not made again."""
-        is_visible = len(self._texts) > self._first_text or self.has_thoughts
+        has_thoughts = any(isinstance(said, ThinkingDelta) for said in self._said)
+        is_visible = len(self._texts) > self._first_text or has_thoughts
         return bool(self._end) and (self.broken_calls is not None or not is_visible)
-
-    @property
-    def has_thoughts(self) -> bool:
-        """Whether thoughts of the present attempt were shown."""
-        return any(isinstance(said, ThinkingDelta) for said in self._said)
 
     @property
     def has_signed_thoughts(self) -> bool:
