@@ -31,22 +31,14 @@ _GONE = {
 }
 
 
-class ShownContext:
-    """The blocks that were shown, by turn; the least recently used go first.
+class ShownContext(BoundedMap[int, dict[str, str]]):
+    """The blocks that were shown, by turn and kind; the least recently used go first.
 
     Several threads may use it: at worst, a block is shown twice.
     """
 
     def __init__(self, room: int = _ROOM) -> None:
-        self._shown = BoundedMap[int, dict[str, str]](room, _size)
-
-    def find(self, key: int) -> dict[str, str] | None:
-        """Return what was shown at a turn, by kind; None if that is unknown."""
-        return self._shown.get(key)
-
-    def keep(self, key: int, shown: dict[str, str]) -> None:
-        """Store what is shown at a turn."""
-        self._shown[key] = shown
+        super().__init__(room, _size)
 
 
 def _size(key: int, shown: dict[str, str]) -> int:
@@ -64,7 +56,7 @@ def add_editor_context(
     lasting = _lasting(body, window)
     passing = _passing(current, body, window)
     keys = _keys(turns, first_text(body, "conversation_id"))
-    known = [shown.find(key) for key in keys[:-1]]
+    known = [shown.get(key) for key in keys[:-1]]
     last: dict[str, str] = {}
     for found in known:
         if found:
@@ -80,7 +72,7 @@ def add_editor_context(
     if keys[0] != _NO_KEY:
         for place in {*added, len(past)}:
             if place == len(past) or not known[place]:
-                shown.keep(keys[place], added.get(place, {}))
+                shown[keys[place]] = added.get(place, {})
     return [_with_blocks(turn, added.get(n)) for n, turn in enumerate(turns)]
 
 

@@ -295,19 +295,16 @@ def off_answer(row: Endpoint, group: EndpointGroup, body: Json, request_id: str)
 def _streamed_failure(
     row: Generate, error: BadRequest, body: Json, request_id: str
 ) -> Off:
+    facts = ReplyFacts(request_id)
     match row.how:
         case Streamed(decode):
-            lines = decode(body, Defaults(), DecodeState()).reply(
-                ReplyFacts(request_id)
-            )
+            lines = decode(body, Defaults(), DecodeState()).reply(facts)
             if not lines.keeps_part:
                 raise error
             first = () if lines.first is None else (lines.first,)
             return Off([*first, *lines.fail(error)], stream=True)
         case Whole(decode):
-            whole = decode(body, Defaults(), DecodeState()).reply(
-                ReplyFacts(request_id)
-            )
+            whole = decode(body, Defaults(), DecodeState()).reply(facts)
             return Off([whole.fail_whole(error)])
 
 

@@ -255,13 +255,7 @@ def get_models(
         "languages": LANGUAGES,
         "feature_flags": {**FLAGS, **wanted, **_registry(named, names, default)},
         "user_tier": "ENTERPRISE_TIER",
-        **_account(),
-    }
-
-
-def _account() -> dict[str, Any]:
-    """Return the fields about the user, which clients expect to be there."""
-    return {
+        # The fields about the user, which clients expect to be there.
         "user": {
             "id": "byok",
             "email": "byok@localhost",
@@ -399,12 +393,9 @@ def _flags(
     left_out = {*_BY_NAME, _BY_ID, *_OURS}
     left_out.update(*(_FLAGS[group] for group in _FLAGS if group not in groups))
     if EndpointGroup.TELEMETRY not in groups:
-        left_out |= {name for name in theirs if _reports(name)}
+        words = _TELEMETRY_WORDS
+        left_out |= {name for name in theirs if any(word in name for word in words)}
     return {**ours, **{n: flag for n, flag in theirs.items() if n not in left_out}}
-
-
-def _reports(name: str) -> bool:
-    return any(word in name for word in _TELEMETRY_WORDS)
 
 
 def _registries(theirs: Json, ours: Json) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions, as clients speak it: bodies read, answers written."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -47,9 +47,6 @@ from byok.protocols.v1.turns import ToolList, Turns, read_freeform, write_freefo
 # Chat Completions: read the messages of a body into a conversation.
 
 
-_TEXTS = {"text": "text", "refusal": "refusal"}
-
-
 def add_message(turns: Turns, message: Json) -> None:
     """Add one message.
 
@@ -78,7 +75,7 @@ def _read_content(message: Json) -> list[TextPart | ImagePart]:
 def _read_part(part: Json) -> TextPart | ImagePart:
     match text(part, "type"):
         case "text" | "refusal" as kind:
-            return TextPart(text(part, _TEXTS[kind]))
+            return TextPart(text(part, kind))
         case "image_url":
             return read_data_url(text(mapping(part, "image_url"), "url"))
         case kind:
@@ -137,7 +134,7 @@ class CompletionReply(BlockReply):
         chat: ChatRequest,
         head: ReplyHead,
         *,
-        freeform: frozenset[str] = frozenset(),
+        freeform: Collection[str] = (),
         counts: bool = False,
     ) -> None:
         super().__init__(chat, head)
@@ -149,14 +146,12 @@ class CompletionReply(BlockReply):
         self._made: list[Json] = []
 
     def _write_beginning(self) -> Iterable[Json]:
-        """Write the role."""
         return (self._chunk({"role": "assistant", "content": ""}),)
 
     def _write_text(self, text: str) -> Json:
         return self._chunk({"content": text})
 
     def _close_text(self, text: str) -> Iterable[Json]:
-        """Keep the text."""
         self._said.append(text)
         return ()
 
@@ -166,7 +161,6 @@ class CompletionReply(BlockReply):
     def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterable[Json]:
-        """Write the provider's data, if there is any."""
         self._thought.append(text)
         detail = {"type": "reasoning.encrypted", "index": len(self._details)}
         if provider_data is None:
@@ -188,7 +182,6 @@ class CompletionReply(BlockReply):
         return (self._chunk({"tool_calls": [{"index": self.calls, **made}]}),)
 
     def _write_end(self) -> Iterator[Json]:
-        """Write the finish reason and the usage."""
         last = {"annotations": self._annotations()} if self.sources else {}
         yield self._chunk(last, self.finish.value)
         if self._counts and self.usage:

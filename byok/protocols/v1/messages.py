@@ -47,12 +47,6 @@ from byok.protocols.v1.turns import ToolList, Turns
 # Messages: read the blocks of a body into a conversation.
 
 
-def read_system(body: Json) -> str:
-    """Read `system`: a string, or blocks of text."""
-    blocks = _blocks(body, "system")
-    return "\n\n".join(text(block, "text") for block in blocks)
-
-
 def add_message(turns: Turns, message: Json) -> list[str]:
     """Add one message; return what was left out.
 
@@ -67,10 +61,14 @@ def add_message(turns: Turns, message: Json) -> list[str]:
         case "assistant":
             return _add_answer(turns, blocks)
         case "system":
-            turns.add_system("\n\n".join(text(block, "text") for block in blocks))
+            turns.add_system(_join_texts(blocks))
             return []
         case role:
             raise wrong_field("role", f"user or assistant, not {role[:60]!r}")
+
+
+def _join_texts(blocks: list[Json]) -> str:
+    return "\n\n".join(text(block, "text") for block in blocks)
 
 
 def _blocks(body: Json, name: str) -> list[Json]:
@@ -221,7 +219,6 @@ class MessageReply(BlockReply):
         yield self._stop({**block, "input": arguments})
 
     def _write_end(self) -> Iterator[Json]:
-        """Write the stop reason and the tokens."""
         delta = {"stop_reason": _STOPS[self.finish], "stop_sequence": None}
         usage = write_usage(self.usage or Usage())
         yield {"type": "message_delta", "delta": delta, "usage": usage}
@@ -294,7 +291,7 @@ def decode_message(body: Json) -> Question:
     tools = read_tools(body)
     choice = mapping(body, "tool_choice")
     turns = Turns()
-    turns.add_system(read_system(body))
+    turns.add_system(_join_texts(_blocks(body, "system")))
     left_out: list[str] = []
     for message in objects(body, "messages"):
         left_out += add_message(turns, message)

@@ -4,7 +4,7 @@ byok stores no responses. So the conversation must come with every request, and 
 refers to a stored one is refused. `store` itself counts only where it is true.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -183,7 +183,7 @@ class ResponseReply(BlockReply):
         chat: ChatRequest,
         head: ReplyHead,
         *,
-        freeform: frozenset[str] = frozenset(),
+        freeform: Collection[str] = (),
         namespaces: Mapping[str, tuple[str, str]] = _NO_NAMESPACES,
         asked: Json | None = None,
     ) -> None:
@@ -201,7 +201,6 @@ class ResponseReply(BlockReply):
         yield self._event("response.in_progress", response=begun)
 
     def _open_text(self) -> Iterator[Json]:
-        """Open a message with one part."""
         yield self._begin_item(self._message("in_progress"))
         yield self._part("response.content_part.added", part=_text_part(""))
 
@@ -219,7 +218,6 @@ class ResponseReply(BlockReply):
         }
 
     def _close_text(self, text: str) -> Iterator[Json]:
-        """Close the part and its message."""
         sources = [
             {"type": "url_citation", **write_source(url, title)}
             for url, title in self.sources.items()
@@ -242,7 +240,6 @@ class ResponseReply(BlockReply):
     def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterator[Json]:
-        """Close the summary and its item."""
         summary: list[Json] = [{"type": "summary_text", "text": text}] if text else []
         for part in summary:
             yield self._summary("response.reasoning_summary_text.done", text=text)
@@ -267,7 +264,6 @@ class ResponseReply(BlockReply):
         yield self._end_item({**base, field: given})
 
     def _write_end(self) -> Iterator[Json]:
-        """Write the whole response."""
         whole = self.whole()
         yield self._event(f"response.{whole['status']}", response=whole)
 

@@ -148,7 +148,7 @@ class ToolList:
 
     def __init__(self) -> None:
         self._found: dict[str, ToolDefinition] = {}
-        self._freeform: set[str] = set()
+        self.freeform: set[str] = set()  # names of those that take one text
         self.namespaces: dict[str, tuple[str, str]] = {}  # and names, by whole names
         self.left_out: list[str] = []
 
@@ -156,11 +156,6 @@ class ToolList:
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The tools as upstreams get them."""
         return tuple(self._found.values())
-
-    @property
-    def freeform(self) -> frozenset[str]:
-        """The names of the free-form ones."""
-        return frozenset(self._freeform)
 
     def add(self, name: str, description: str, parameters: Mapping[str, Any]) -> None:
         """Add a function.
@@ -187,7 +182,7 @@ class ToolList:
         schema = {"properties": {_INPUT: about}, "required": [_INPUT]}
         name = self.whole_name(namespace, text(row, "name"))
         self.add(name, "\n\n".join(filter(None, said)), schema)
-        self._freeform.add(name)
+        self.freeform.add(name)
 
     def whole_name(self, namespace: str, name: str) -> str:
         """Return the name of a tool in a namespace as upstreams get it, and note it."""

@@ -137,13 +137,13 @@ def test_a_conversation_without_an_id_is_not_remembered() -> None:
 def test_memory_is_limited_and_the_least_recently_used_goes_first() -> None:
     shown = ShownContext(room=1000)
     for key in (1, 2):
-        shown.keep(key, {"open file": "x" * 100})
-    assert shown.find(1)
-    shown.keep(3, {"open file": "x" * 100})
-    assert shown.find(2) is None
-    assert shown.find(1) == shown.find(3) == {"open file": "x" * 100}
-    shown.keep(3, {"memories": "y" * 5000})
-    assert shown.find(1) is None
+        shown[key] = {"open file": "x" * 100}
+    assert shown.get(1)
+    shown[3] = {"open file": "x" * 100}
+    assert shown.get(2) is None
+    assert shown.get(1) == shown.get(3) == {"open file": "x" * 100}
+    shown[3] = {"memories": "y" * 5000}
+    assert shown.get(1) is None
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_the_editor_takes_a_part_of_the_window(field: str, window: int) -> None:
 
 def test_what_is_shown_again_takes_its_room_once() -> None:
     shown = ShownContext(room=2000)
-    shown.keep(1, {"memories": "x" * 500})
+    shown[1] = {"memories": "x" * 500}
     for _ in range(20):
-        shown.keep(2, {"memories": "y" * 500})
-    assert shown.find(1) == {"memories": "x" * 500}
+        shown[2] = {"memories": "y" * 500}
+    assert shown.get(1) == {"memories": "x" * 500}
