@@ -6,7 +6,7 @@ import pytest
 
 from byok.cli.code_client import folders, whole
 from byok.cli.command_context import load
-from byok.core.platform.paths import find_paths
+from tests.fakes.daemon import write_settings
 
 
 def test_ask_path_is_absolute_and_only_its_last_name_may_be_a_symlink(
@@ -23,20 +23,13 @@ def test_ask_path_is_absolute_and_only_its_last_name_may_be_a_symlink(
     assert folders(None) == []
 
 
-def written(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o600)
-    return path
-
-
 def test_command_settings_come_from_the_users_own_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = tmp_path / "workspace"
     for name in ("config.toml", "byok.toml", ".byok.toml", ".env"):
-        written(workspace / name, "[server]\nport = 9001\n")
+        write_settings("[server]\nport = 9001\n", workspace / name)
     monkeypatch.chdir(workspace)
     assert load()[0].server.port == 8317
-    written(find_paths().config, "[server]\nport = 9002\n")
+    write_settings("[server]\nport = 9002\n")
     assert load()[0].server.port == 9002

@@ -7,6 +7,7 @@ import pytest
 
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
+from tests.fakes.daemon import write_settings
 
 SETTINGS = """
 [upstreams.box]
@@ -21,8 +22,7 @@ fast = "byok:box:coder:8b"
 @pytest.fixture
 def offered(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> "Offer":
     paths = find_paths()
-    paths.config.parent.mkdir(parents=True, exist_ok=True)
-    paths.config.write_text(SETTINGS)
+    write_settings(SETTINGS)
     monkeypatch.setenv("BYOK_UPSTREAMS__CLOUDBOX__BASE_URL", "https://h/v1")
     paths.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths.models.write_text('{"ollama@http://x": ["llama:1b", {"id": "coder:1b"}]}')

@@ -13,7 +13,7 @@ from byok.clients.service.control import choose_system, make_launch, write_files
 from byok.core.daemon.instance import only_instance
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import serving_sync
 from tests.fakes.rows import daemon_rows
@@ -25,14 +25,6 @@ DEMO = ("--upstream", "demo", "--port", "0")
 def facts() -> dict[str, Any]:
     told: dict[str, Any] = json.loads(find_paths().daemon.read_text())
     return told
-
-
-def write(text: str) -> Path:
-    file = find_paths().config
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    file.chmod(0o600)
-    return file
 
 
 def test_stop_without_a_daemon_says_so(cli: Cli) -> None:
@@ -80,7 +72,7 @@ def test_restart_keeps_the_options_and_stop_waits_for_the_end(cli: Cli) -> None:
 def test_restart_is_refused_with_settings_that_serve_would_refuse(cli: Cli) -> None:
     with daemon_thread():
         before = facts()
-        write("[server]\nprot = 1\n")
+        write_settings("[server]\nprot = 1\n")
         done = cli("restart")
         assert (done.code, done.out) == (78, "")
         assert "Did you mean port?" in done.err
@@ -92,7 +84,9 @@ def test_reload_applies_settings_and_names_what_needs_a_restart(
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
     with daemon_thread(upstream=""):
-        file = write('[routing]\ndefault = "byok:demo:new"\n[limits]\nstreams = 7\n')
+        file = write_settings(
+            '[routing]\ndefault = "byok:demo:new"\n[limits]\nstreams = 7\n'
+        )
         done = cli("reload")
         assert (done.code, done.out) == (0, f"byok uses the settings of {file}.\n")
         assert done.err == "These need a restart (byok restart): limits.streams\n"
@@ -101,24 +95,14 @@ def test_reload_applies_settings_and_names_what_needs_a_restart(
         assert "need a restart (byok restart): limits.streams" in shown
 
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-
-
-def install_only() -> None:
-    """Write the units, and run nothing."""
-    paths = find_paths()
-    write_files(list(choose_system(paths).render(make_launch(paths, 8317))))
-
-
-@linux
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd")
 def test_service_that_does_not_start_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    systemd = FakeSystemd(folder)
+    systemd = FakeSystemd(tmp_path / "programs")
     systemd.fail("systemctl --user start")
     monkeypatch.setenv("PATH", systemd.path)
-    install_only()
-    assert start_service(find_paths()) is None
+    paths = find_paths()
+    write_files(list(choose_system(paths).render(make_launch(paths, 8317))))
+    assert start_service(paths) is None
     assert "byok's service did not start" in capsys.readouterr().err

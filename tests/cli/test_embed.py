@@ -11,7 +11,7 @@ import pytest
 from byok.cli.embed import describe_cost, describe_vectors
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.patience import PATIENCE
 from tests.fakes.project import make_project
 from tests.fakes.upstream import dead_url
@@ -42,13 +42,6 @@ COST: dict[str, Any] = {
     "host": "vendor.example:443", "model": "embed-1", "is_local": False,
     "chunks": 1200, "tokens": 180_000, "dollars": 0.36, "confirmed": False,
 }  # fmt: skip
-
-
-def configure(text: str) -> None:
-    path = find_paths().config
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o600)
 
 
 @pytest.fixture
@@ -90,7 +83,7 @@ def test_cost_names_host_model_chunks_tokens_and_price(
 
 @pytest.mark.case("B124")
 def test_remote_model_is_enabled_by_the_user_only(cli: Cli, project: Path) -> None:
-    configure(REMOTE.format(proxy=dead_url().removesuffix("/v1")))
+    write_settings(REMOTE.format(proxy=dead_url().removesuffix("/v1")))
     with daemon_thread():
         check_remote(cli, project)
 
@@ -157,7 +150,7 @@ class Proxy:
 @pytest.mark.case("B124")
 def test_before_the_consent_nobody_is_connected_to(cli: Cli, project: Path) -> None:
     with Proxy() as proxy:
-        configure(PRESET.format(proxy=proxy.url))
+        write_settings(PRESET.format(proxy=proxy.url))
         with daemon_thread(environ={"OPENAI_API_KEY": "sk-" + "k" * 40}):
             assert cli("index", "add", project).code == 0
             assert cli("search", "bake bread", "-w", project).code == 0

@@ -9,6 +9,7 @@ import pytest
 from byok.core.daemon.instance import is_held
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
+from tests.fakes.daemon import write_settings
 from tests.fakes.program import run_byok
 
 needs_terminal = pytest.mark.skipif(os.name != "posix", reason="no pseudo-terminal")
@@ -26,14 +27,6 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
     }
     if is_held(find_paths()):
         run_byok("stop", env={"HOME": str(tmp_path)})
-
-
-def put(content: bytes = OLD) -> Path:
-    path = find_paths().config
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    path.chmod(0o600)
-    return path
 
 
 @pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")  # it outlives byok
@@ -54,7 +47,7 @@ def test_a_script_sets_up_and_starts_byok_with_one_command(
 
 
 def test_settings_that_are_wrong_are_corrected_first(cli: Cli) -> None:
-    path = put(b"[nonsense]\n")
+    path = write_settings(b"[nonsense]\n")
     done = cli("init", "--upstream", "demo")
     assert (done.code, path.read_bytes()) == (78, b"[nonsense]\n")
 
@@ -63,7 +56,7 @@ def test_settings_that_are_wrong_are_corrected_first(cli: Cli) -> None:
 def test_ctrl_c_at_a_question_leaves_nothing_half_done(environ: dict[str, str]) -> None:
     from tests.fakes.terminal import typing_to
 
-    path = put()
+    path = write_settings(OLD)
     with typing_to("init", env=environ) as typist:
         for question, answer in (("Which one?", "demo"), ("Write", "y")):
             typist.wait_for(question)

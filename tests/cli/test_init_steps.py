@@ -39,6 +39,7 @@ from byok.settings.keys import KeyLadder, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import write_settings as write_file
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.ring import FakeRing, store_of
 
@@ -208,8 +209,6 @@ class Vendor:
 @pytest.fixture
 def vendor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendor]:
     """Serve in a thread of its own, as the command has its own loop."""
-    import threading
-
     made, loop = Vendor(), asyncio.new_event_loop()
     app = web.Application()
     app.router.add_get("/v1/models", made.list)
@@ -319,17 +318,10 @@ CHOSEN = [ChosenModel("default", "coder:30b", "the only one listed")]
 OLD = b"# mine\n[server]\nport = 9000 # here\n"
 
 
-def put(content: bytes) -> None:
-    path = find_paths().config
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    path.chmod(0o600)
-
-
 def test_an_existing_file_is_extended_and_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    put(OLD)
+    write_file(OLD)
     assert write_settings(OLLAMA, CHOSEN, find_paths(), ScriptedPerson(True))
     assert find_paths().config.read_bytes().startswith(OLD)
     (saved,) = (find_paths().state_dir / "settings_backups").iterdir()
@@ -345,7 +337,7 @@ def test_nothing_is_written_after_a_no_or_ctrl_c(
     content: bytes | None, answer: bool | None, error: type[Exception]
 ) -> None:
     if content is not None:
-        put(content)
+        write_file(content)
     with pytest.raises(error):
         write_settings(OLLAMA, CHOSEN, find_paths(), ScriptedPerson(answer))
     path = find_paths().config
@@ -354,7 +346,7 @@ def test_nothing_is_written_after_a_no_or_ctrl_c(
 
 
 def test_nobody_gets_a_new_file_and_no_change_of_an_old_one() -> None:
-    put(OLD)
+    write_file(OLD)
     with pytest.raises(ConfigError) as caught:
         write_settings(OLLAMA, CHOSEN, find_paths(), NOBODY)
     assert "--yes" in caught.value.hint
@@ -394,12 +386,6 @@ def test_next_edits_that_cost_tokens_are_asked_for(
         assert write_settings(candidate, chosen, find_paths(), NOBODY) is False
 
 
-def run(asker: Asker, port: int = 0) -> object:
-    return run_daemon(
-        find_paths(), port, "demo", asker, can_install=lambda paths: False
-    )
-
-
 def test_a_daemon_that_uses_another_upstream_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -414,7 +400,10 @@ def test_a_daemon_that_uses_another_upstream_is_told(
 def test_no_daemon_is_started_unasked(
     asker: Asker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(asker) is None
+    started = run_daemon(
+        find_paths(), 0, "demo", asker, can_install=lambda paths: False
+    )
+    assert started is None
     assert "byok serve" in capsys.readouterr().out
 
 

@@ -224,8 +224,9 @@ temperature   =    0.5
 """
 
 
-def plan(before: bytes | None, name: str = "ollama") -> SettingsPlan:
-    return plan_settings(before, make_candidate(name, OLLAMA, FoundBy.SERVER), MODELS)
+def plan(before: bytes | None) -> SettingsPlan:
+    one = make_candidate("ollama", OLLAMA, FoundBy.SERVER)
+    return plan_settings(before, one, MODELS)
 
 
 def removed_lines(plan: SettingsPlan) -> list[bytes]:

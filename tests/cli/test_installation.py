@@ -7,7 +7,7 @@ import pytest
 
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.settings_files import COMMENTS
 
 
@@ -77,8 +77,7 @@ def test_uninstall_shows_everything_and_does_nothing_without_consent(
 def test_uninstall_keeps_settings_and_vault_where_asked(cli: Cli, home: Path) -> None:
     connect(cli, home)
     paths = find_paths()
-    paths.config.parent.mkdir(exist_ok=True, parents=True)
-    paths.config.write_text("[server]\n")
+    write_settings("[server]\n")
     paths.vault.parent.mkdir(exist_ok=True, parents=True)
     paths.vault.write_text("{}")
     assert cli("uninstall", "--yes", "--keep-keys", "--keep-settings").code == 0

@@ -12,7 +12,7 @@ from byok.settings.keys import fingerprint
 from byok.settings.keys import vault as vault_module
 from byok.wiring.key_sources import make_ladder
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.official import TOKEN, FakeOfficial, whole
 from tests.fakes.upstream import FakeUpstream
 
@@ -43,25 +43,6 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
     assert (again.code, again.out) == (1, "")
     assert "There is no key for openai" in again.err
     assert not any(KEY in f"{d.out}{d.err}" for d in (done, listed, removed, again))
-
-
-@pytest.mark.usefixtures("vault")
-def test_the_key_and_the_salt_of_a_team_are_stored_for_its_server(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    missing = cli("keys", "set", "team-index/salt", stdin=f"{KEY}\n")
-    assert missing.code != 0
-    monkeypatch.setenv("BYOK_EMBEDDINGS__TEAM__URL", "https://qdrant.example:6333")
-    monkeypatch.setenv("BYOK_EMBEDDINGS__TEAM__TEAM", "platform")
-    for name in ("team-index", "team-index/salt"):
-        done = cli("keys", "set", name, "--store", "vault", stdin=f"{KEY}{name}\n")
-        assert (done.code, done.err) == (0, "")
-        assert f"{name} for https://qdrant.example:6333" in done.out
-    rows = json.loads(cli("keys", "list", "--json").out)
-    assert [(row["upstream"], row["source"]) for row in rows] == [
-        ("team-index", "vault"),
-        ("team-index/salt", "vault"),
-    ]
 
 
 @pytest.mark.usefixtures("vault")
@@ -135,10 +116,7 @@ async def test_the_running_daemon_is_asked_for_its_keys(
     cli: Cli, fake: FakeUpstream
 ) -> None:
     """A key in the environment of the daemon is not in that of another terminal."""
-    file = find_paths().config
-    file.parent.mkdir(parents=True)
-    file.write_text(f'[upstreams.fake]\nbase_url = "{fake.url}"\n')
-    file.chmod(0o600)
+    write_settings(f'[upstreams.fake]\nbase_url = "{fake.url}"\n')
 
     def both() -> tuple[str, str, str]:
         with daemon_thread(upstream="", environ={"BYOK_KEY_FAKE": KEY}):
@@ -179,22 +157,13 @@ def test_each_upstream_is_listed_with_the_source_of_its_key(
     monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "https://box.example")
     monkeypatch.setenv("BYOK_UPSTREAMS__BAD__BASE_URL", "https://bad.example")
     monkeypatch.setenv("BYOK_UPSTREAMS__BAD__API_KEY_ENV", "TEAM_KEY")
-    done = cli("keys", "list", "--json")
-    rows = {row["upstream"]: row for row in json.loads(done.out)}
-    assert set(rows) == {"box", "bad", "groq"}
-    assert rows["box"]["source"] == "none"
-    assert rows["bad"]["source"] == "none"
-    assert rows["bad"]["error"].startswith("TEAM_KEY: A key has printable ASCII")
-    assert rows["groq"] == {
-        "upstream": "groq",
-        "source": "GROQ_API_KEY",
-        "fingerprint": fingerprint(KEY),
-        "error": "",
-    }
-    assert KEY not in done.out
     table = cli("keys", "list")
-    cells = [line.split() for line in table.out.splitlines()]
-    assert ["bad", "none"] in cells
+    cells = [line.split() for line in table.out.splitlines()[1:]]
+    assert cells == [
+        ["box", "none"],
+        ["bad", "none"],
+        ["groq", "GROQ_API_KEY", fingerprint(KEY)],
+    ]
     assert "the key of bad cannot be used: TEAM_KEY: A key has" in table.err
 
 
@@ -214,38 +183,6 @@ async def test_a_key_that_an_upstream_repeats_is_not_printed(
     assert odd not in done.out + done.err
 
 
-@pytest.fixture
-def official_url(monkeypatch: pytest.MonkeyPatch) -> str:
-    """An address in the settings."""
-    url = "https://tenant.example/base"
-    monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", url)
-    return url
-
-
-@pytest.mark.usefixtures("vault", "official_url")
-def test_the_token_of_the_official_service_is_kept_like_a_key(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    none = {"upstream": "official", "source": "none", "fingerprint": "", "error": ""}
-    assert json.loads(cli("keys", "list", "--json").out) == [none]
-    done = cli("keys", "set", "official", "--store", "vault", stdin=f"{KEY}\n")
-    assert (done.code, done.err) == (0, "")
-    assert "official for https://tenant.example (" in done.out
-    [row] = json.loads(cli("keys", "list", "--json").out)
-    assert row == {**none, "source": "vault", "fingerprint": fingerprint(KEY)}
-    monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", "https://other.example")
-    assert json.loads(cli("keys", "list", "--json").out) == [none]
-    monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", "https://tenant.example")
-    assert cli("keys", "remove", "official", "--store", "vault").code == 0
-    assert json.loads(cli("keys", "list", "--json").out) == [none]
-
-
-def test_keys_official_token_without_a_url_is_refused(cli: Cli) -> None:
-    done = cli("keys", "set", "official", stdin=f"{KEY}\n")
-    assert (done.code, done.out) == (78, "")
-    assert "[routing.official]" in done.err
-
-
 @pytest.mark.parametrize(
     ("token", "code", "told"),
     [
@@ -260,30 +197,8 @@ async def test_keys_official_token_is_tested(
         script = whole() if code == 0 else whole(b"", 401)
         official.expect("/get-models", b"{}", script)
         monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", official.url)
-        if token:
-            monkeypatch.setenv("BYOK_KEY_OFFICIAL", token)
+        monkeypatch.setenv("BYOK_KEY_OFFICIAL", token)
         done = await asyncio.to_thread(cli, "keys", "test", "official")
     assert done.code == code
     assert told in done.out + done.err
     assert TOKEN not in done.out + done.err
-
-
-@pytest.mark.usefixtures("vault")
-def test_one_of_several_keys_is_stored_listed_and_removed(cli: Cli) -> None:
-    file = find_paths().config
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text('[upstreams.openai]\nkey_names = ["work", "env:TEAM_KEY"]\n')
-    file.chmod(0o600)
-    done = cli("keys", "set", "openai/work", "--store", "vault", stdin=f"{KEY}\n")
-    assert (done.code, done.err) == (0, "")
-    assert "Stored the key of openai/work for" in done.out
-    listed = json.loads(cli("keys", "list", "--json").out)
-    assert [(row["upstream"], row["source"]) for row in listed] == [
-        ("openai/work", "vault"),
-        ("openai/TEAM_KEY", "none"),
-    ]
-    vague = cli("keys", "remove", "openai")
-    assert vague.code != 0
-    assert "openai has several keys" in vague.err
-    removed = cli("keys", "remove", "openai/work", "--store", "vault")
-    assert removed.code == 0

@@ -11,6 +11,7 @@ from byok.core.platform.paths import find_paths
 from byok.settings import Settings
 from byok.upstream.model_facts import Profiles
 from tests.fakes.commands import Cli
+from tests.fakes.daemon import write_settings
 from tests.fakes.probed import ProbedModel
 from tests.fakes.upstream import FakeUpstream, refusal
 
@@ -20,8 +21,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def config(fake: FakeUpstream) -> Path:
     """Settings with one upstream, and a model that knows nothing of its own."""
-    file = find_paths().config
-    file.parent.mkdir(parents=True, exist_ok=True)
     lines = [
         "[routing]",
         'default = "byok:box:m"',
@@ -29,9 +28,7 @@ def config(fake: FakeUpstream) -> Path:
         "[upstreams.box]",
         f'base_url = "{fake.url}"',
     ]
-    file.write_text("\n".join(lines))
-    file.chmod(0o600)
-    return file
+    return write_settings("\n".join(lines))
 
 
 @pytest.mark.usefixtures("config")

@@ -15,7 +15,7 @@ from byok.clients.service.base import ServiceState
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.service_manager import FakeSystemd
 
 
@@ -25,9 +25,7 @@ def systemd(
 ) -> Iterator[FakeSystemd]:
     if sys.platform != "linux":
         pytest.skip("the stand-in is one for systemd")
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    fake = FakeSystemd(folder)
+    fake = FakeSystemd(tmp_path / "programs")
     monkeypatch.setenv("PATH", fake.path)
     yield fake
     cli("service", "uninstall")
@@ -38,9 +36,7 @@ def port() -> int:
     """A free port, in the settings."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         number: int = server.getsockname()[1]
-    config = find_paths().config
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(f"[server]\nport = {number}\n")
+    write_settings(f"[server]\nport = {number}\n")
     return number
 
 

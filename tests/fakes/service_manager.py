@@ -109,7 +109,8 @@ class FakeSystemd:
     """The folder of such programs, and what was asked of them."""
 
     def __init__(self, folder: Path) -> None:
-        """Put the programs into `folder`, which must exist and be empty."""
+        """Put the programs into a new `folder`."""
+        folder.mkdir()
         self.folder = folder
         for name in ("systemctl", "systemd-run"):
             program = folder / name

@@ -12,6 +12,7 @@ import pytest
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from byok.features.status import write_rows
+from tests.fakes.daemon import write_settings
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, serving_sync
 
@@ -46,8 +47,7 @@ async def post(url: str, token: str, body: dict[str, Any]) -> Any:
 @pytest.mark.slow
 async def test_a_folder_and_a_row_are_a_feature() -> None:
     paths = find_paths()
-    paths.config.parent.mkdir(parents=True, exist_ok=True)
-    paths.config.write_text("[hours]\nbusy = 1000\n")
+    write_settings("[hours]\nbusy = 1000\n")
     program = (*BYOK, "serve", "--port", "0", "--upstream", "demo")
     with serving_sync(program=program) as (_, ready):
         url = ready.split()[-1]

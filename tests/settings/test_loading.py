@@ -19,10 +19,7 @@ from byok.settings import (
     mask_settings,
     upstream_named,
 )
-from byok.settings.loading import (
-    decode_settings,
-    make_settings,
-)
+from byok.settings.loading import decode_settings, make_settings
 from byok.settings.section import SettingFault, faults_of
 from tools.fuzz import config as fuzzing
 
@@ -267,7 +264,7 @@ def test_config_unknown_variable_gets_a_suggestion_and_a_warning_only(
     assert told.endswith(f"Did you mean {near}?" if near else f"variable {name}.")
 
 
-@pytest.mark.parametrize("name", [*("BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE")])
+@pytest.mark.parametrize("name", ["BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE"])
 def test_config_other_environment_variables_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -371,7 +368,7 @@ def test_config_check_finds_what_serve_would_refuse(
         check_settings(Settings(**given))
 
 
-def test_config_check_includes_the_options_of_serve(tmp_path: Path) -> None:
+def test_config_check_includes_the_options_of_serve() -> None:
     check_settings(Settings(**HOSTED), "demo", "byok:demo:echo")
     check_settings(Settings(**HOSTED), "ollama", "m")
     with pytest.raises(ConfigError, match="'byok:demo:echo'"):

@@ -18,9 +18,9 @@ def paths(tmp_path: Path) -> Paths:
     return find_paths()
 
 
-def put(paths: Paths, content: bytes = OLD, mode: int = 0o644) -> None:
+def put(paths: Paths, mode: int = 0o644) -> None:
     paths.config.parent.mkdir(parents=True, exist_ok=True)
-    paths.config.write_bytes(content)
+    paths.config.write_bytes(OLD)
     paths.config.chmod(mode)
 
 

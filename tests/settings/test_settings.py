@@ -36,12 +36,6 @@ def test_plain_http_to_this_machine_is_accepted(url: str) -> None:
     assert Settings(upstreams={"box": {"base_url": url}}).upstreams["box"].base_url
 
 
-def test_plain_http_permission_does_not_allow_link_local_addresses() -> None:
-    section = {"base_url": "http://169.254.169.254", "allow_insecure_http": True}
-    with pytest.raises(ValidationError, match="link-local"):
-        Settings(upstreams={"box": section})
-
-
 @pytest.mark.parametrize("name", ["Box", "a.b", "x" * 33])
 def test_upstream_name_with_odd_characters_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="32 characters at most"):

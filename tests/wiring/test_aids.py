@@ -101,7 +101,7 @@ async def test_rerank_follows_the_settings_in_force(
         assert again.context.aids.rerank is None
 
 
-async def test_chats_wait_for_no_rerank(tmp_path: Path, fake: FakeUpstream) -> None:
+async def test_chats_wait_for_no_rerank(fake: FakeUpstream) -> None:
     """A chat's own code is looked up before its first word can come."""
     from byok.core.code_query import BlobNames, CodeQuestion, Upload
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from byok.core.errors import ConfigError
-from byok.core.platform.paths import Paths, find_paths
 from byok.settings import Settings, make_settings
 from byok.settings.keys import KeyLadder
 from byok.wiring.key_sources import (
@@ -22,11 +21,6 @@ from tests.fakes.ring import FakeRing, store_of
 BOX = {"base_url": "https://box.example/v1"}
 
 
-@pytest.fixture
-def paths() -> Paths:
-    return find_paths()
-
-
 def test_for_whom_a_key_is_looked_for() -> None:
     section = {"api_key_env": "TEAM", "api_key_cmd": ["pass", "x"]}
     settings = Settings(upstreams={"openai": section})
@@ -39,10 +33,8 @@ def test_for_whom_a_key_is_looked_for() -> None:
     assert wanted.preset_env == ""  # the vendor's variable is for the vendor alone
 
 
-def listed(
-    environ: dict[str, str], settings: Settings, ring: FakeRing | None = None
-) -> list[tuple[str, str]]:
-    ladder = KeyLadder(environ=environ, keyring=store_of(ring or FakeRing()))
+def listed(environ: dict[str, str], settings: Settings) -> list[tuple[str, str]]:
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
     told = list_keys(settings, settings.upstreams, ladder)
     return [(row["upstream"], row["source"]) for row in told["keys"]]
 

@@ -117,8 +117,7 @@ async def test_open_context_follows_workspaces_of_settings_and_command_line(
     assert [space.root for space in status.workspaces] == [one, str(two)]
 
 
-async def test_open_context_without_workspaces_makes_no_file(tmp_path: Path) -> None:
-    del tmp_path
+async def test_open_context_without_workspaces_makes_no_file() -> None:
     paths = find_paths()
     async with open_context(load_settings(paths.config, {}), paths) as context:
         status = await context.status()

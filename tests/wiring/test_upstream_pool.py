@@ -17,7 +17,7 @@ from byok.upstream.model_facts import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
-from byok.wiring.upstreams import PooledUpstream, Shared, UpstreamPool
+from byok.wiring.upstreams import Shared, UpstreamPool
 from tests.fakes.prompts import NONE
 from tests.fakes.scripted import Answer, Scripted
 
@@ -33,11 +33,6 @@ def pool() -> UpstreamPool:
 def build(pool: UpstreamPool, **settings: Any) -> dict[str, Any]:
     given = Settings(upstreams={"box": BOX}, **settings)
     return dict(pool.build(given, given.upstreams, NONE))
-
-
-def build_of(pool: UpstreamPool, name: str, routing: Any) -> PooledUpstream:
-    given = Settings(upstreams={name: BOX}, routing=routing)
-    return pool.build(given, given.upstreams, NONE)[name]
 
 
 def _refuse(chat: ChatRequest) -> Answer:
@@ -71,7 +66,7 @@ async def test_upstream_pool_lets_others_write_summaries_if_the_user_named_them(
     upstreams = {"a": Scripted(_refuse, "a"), "b": answering}
     catalog = Catalog(map(CatalogEntry, upstreams.values()), tmp_path / "models.json")
     routing = {"models": {"summary": "byok:a:small"}}
-    upstream = build_of(pool, "a", routing)
+    upstream = build(pool, routing=routing)["box"]
     pool.router = Router(upstreams, catalog)
     pool.fallbacks = Fallbacks(
         pool.router, lambda purpose: ["byok:b:m"], (), FallbackMemory()

@@ -3,7 +3,6 @@
 import httpx
 import pytest
 
-from byok.core.platform.paths import Paths, find_paths
 from byok.dialects.presets import PRESETS
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
@@ -28,11 +27,6 @@ def answering(*names: str) -> FakeTransports:
 
 def keys(**environ: str) -> KeyLadder:
     return KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-
-
-@pytest.fixture
-def paths() -> Paths:
-    return find_paths()
 
 
 # --- the user chose ---
