@@ -34,6 +34,7 @@ from byok.dialects.model_facts import (
     read_facts,
     write_facts,
 )
+from byok.dialects.presets import PRESETS
 from byok.dialects.remedies import Remedy
 from byok.upstream.http_call import read_limited
 from byok.upstream.http_sender import Sender
@@ -264,12 +265,26 @@ def fact_sources(spec: UpstreamSpec, profiles: Profiles | None) -> tuple[Lookup,
     )
     if spec.is_local:
         # A server here may pass questions on, so whoever names a price counts more.
-        free = partial(ModelFacts, price=FREE)
-        found = (*found, (FactSource.LOCAL, free))
+        found = (*found, (FactSource.LOCAL, partial(_free_here, spec.vendor)))
     if profiles is None:
         return found
     key = spec.key
     return (*found, (FactSource.PROBE, lambda model: profiles.facts(key, model)))
+
+
+def _free_here(vendor: str, model: str) -> ModelFacts:
+    """Return that a model on this machine is free, unless its server is a gateway.
+
+    That is one whose preset is a vendor's elsewhere, or which has none and offers a
+    model that a vendor sells. Gateways write a version with points, too.
+    """
+    if preset := PRESETS.get(vendor):
+        runs_here = preset.local
+    else:
+        names = {model, model.replace(".", "-")}
+        known = [known_table().facts(vendor, name).known_fields() for name in names]
+        runs_here = not any(known)
+    return ModelFacts(model, price=FREE if runs_here else None)
 
 
 _MOST_ANSWER_BYTES = 2**20

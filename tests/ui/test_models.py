@@ -12,7 +12,7 @@ from tests.fakes.upstream import FakeUpstream
 
 @pytest.fixture
 def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
-    fake.models = ["gpt-5.1", "nomic-embed-text"]
+    fake.models = ["gpt-5.1", "nomic-embed-text"]  # of a gateway, and of this machine
     return settings_for(fake.url, model="gpt-5.1")
 
 
@@ -22,12 +22,13 @@ async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
     await open_panel(page, "models")
     rows = page.locator("tbody tr")
     await expect(rows).to_have_count(2)
+    await expect(rows.nth(0)).not_to_contain_text("local, no price")
+    await expect(rows.nth(1)).to_contain_text("local, no price")
     await page.get_by_label("Abilities").select_option("tools")
     await expect(rows).to_have_count(1)
     await rows.locator("td.lead button").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog.locator("tbody")).to_contain_text("family")
-    await expect(dialog.locator("tbody")).to_contain_text("local, no price")
     assert await axe(page) == ""
     asked = len(fake.requests)
     await dialog.get_by_role("button", name="Probe").click()

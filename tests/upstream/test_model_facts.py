@@ -166,14 +166,19 @@ def test_the_user_counts_more_than_a_probe_and_a_probe_more_than_a_name(
 def test_a_model_on_this_machine_is_free_unless_somebody_names_a_price() -> None:
     named = ModelFacts("paid", price=Price(1.0, 2.0))
     listed = (FactSource.SERVER, named)
-    for url, model, more, free in (
-        ("http://127.0.0.1:1/v1", "m", (), True),
-        ("http://localhost:1/v1", "m", (), True),
-        ("http://127.0.0.1:1/v1", "paid", (), False),
-        ("http://127.0.0.1:1/v1", "m", (listed,), False),
-        ("https://h/v1", "m", (), False),
+    here, sold = "http://127.0.0.1:1/v1", "anthropic/claude-sonnet-4.5"
+    for url, model, more, vendor, free in (
+        (here, "m", (), "", True),
+        ("http://localhost:1/v1", "m", (), "", True),
+        (here, "paid", (), "", False),
+        (here, "m", (listed,), "", False),
+        ("https://h/v1", "m", (), "", False),
+        (here, sold, (), "ollama", True),
+        (here, sold, (), "", False),  # a gateway
+        (here, "m", (), "openrouter", False),
     ):
-        spec = UpstreamSpec("box", (Api(OpenAIChat(), url),), facts={"paid": named})
+        api = Api(OpenAIChat(), url)
+        spec = UpstreamSpec("box", (api,), facts={"paid": named}, vendor=vendor)
         layers = [(source, find(model)) for source, find in fact_sources(spec, None)]
         known = combine_facts(model, [*layers, *more]).facts
         assert (known.price == FREE) is free, (url, model)
