@@ -58,7 +58,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
         *("loop ×6, ended", "ended the turn"),
     ):
         assert part in second
-    assert "upstream_auth" in third
+    assert "3 Chat failed" in third
     assert "byok keys list" in await turns.nth(2).locator("code").all_inner_texts()
     assert "cache expired" in last
     assert "Waited 400 ms, answered for 9.6 s." in last

@@ -61,7 +61,7 @@ async def test_a_live_request_leads_to_its_error_and_conversation_and_back(
     talk = page.get_by_role("link", name="Show the conversation")
     await talk.press("Enter")
     await settle(page)
-    await expect(page.locator(".turns")).to_contain_text("upstream_auth")
+    await expect(page.locator(".turns")).to_contain_text("rejects the key")
     await page.go_back()
     await expect(talk).to_be_focused()
     await page.get_by_role("button", name="Close").press("Enter")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
+from byok.core.error_table import error_rows
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
@@ -181,19 +182,24 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
 async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> None:
     journal.rename(journal.with_name("aside.db"))
     failed = {"outcome": "failed", "error": "upstream_timeout", "seconds": 9.0}
+    why = error_rows("en")["upstream_timeout"].what
     now = time.time()
     write_journal(journal, [entry(started=now - 60), entry(started=now - 60, **failed)])
     await open_panel(page, "usage")
     period = page.get_by_role("group", name="Period").get_by_role("button")
     await expect(period).to_have_text(["24 hours"])
-    await page.get_by_role("button", name="Slowest requests today").click()
-    slowest = page.get_by_role("table", name="Slowest requests today")
-    await expect(slowest.locator(".bar")).to_have_count(2)
-    await expect(slowest.locator("tr").nth(1)).to_contain_text("upstream_timeout")
-    await expect(slowest).to_contain_text("Waited 400 ms, answered for 2.1 s.")
-    link = slowest.get_by_role("link").first
-    assert (await link.get_attribute("href") or "").endswith("/2")
     await expect(page.locator(".u-wrap canvas")).to_have_count(1)
+    await page.get_by_role("button", name="Costliest requests today").click()
+    await expect(page.get_by_role("link", name=why)).to_be_visible()
+    await open_panel(page, "overview")
+    await page.locator("a.tile", has_text="Speed").click()
+    slowest = page.get_by_role("table", name="Slowest requests today")
+    await expect(slowest.locator(".bar")).to_have_count(1)
+    await expect(slowest).to_contain_text("Waited 400 ms, answered for 2.1 s.")
+    await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
+    await expect(slowest).to_be_in_viewport()
+    link = slowest.get_by_role("link").first
+    assert (await link.get_attribute("href") or "").endswith("/1")
     write_journal(journal, [entry(started=time.time() - 2 * 86_400, cost=0.5)])
     await open_panel(page, "live")
     await open_panel(page, "usage")

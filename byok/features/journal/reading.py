@@ -91,8 +91,13 @@ def entries_before(
 def largest_entries(
     path: Path, by: Literal["seconds", "cost"], since: float, count: int
 ) -> list[StoredEntry]:
-    """Return the requests since a moment that took, or cost, most, in this order."""
+    """Return the requests since a moment that took, or cost, most, in this order.
+
+    What failed after a long time is not among the slow ones: it is an error.
+    """
     conditions = ["started >= ?", f"{by} > 0"]
+    if by == "seconds":
+        conditions.append("outcome <> 'failed'")
     return _select(path, NO_FILTER, conditions, [since], f"{by} DESC, id DESC", count)
 
 

@@ -259,7 +259,10 @@ class JournalApi:
         }
 
     async def _largest(self, body: dict[str, Any]) -> Json:
-        """Return the questions to models since midnight that took, or `cost`, most."""
+        """Return the questions to models since midnight that took, or `cost`, most.
+
+        What failed is not among those that took most; `errors` are in words.
+        """
         since = days_before(self.clock(), 0)
         read = partial(
             largest_entries,
@@ -267,7 +270,9 @@ class JournalApi:
             since=since,
             count=_LARGEST,
         )
-        return {"requests": _entries(await self._read(read))}
+        found = await self._read(read)
+        errors = _explain({one.entry.error for one in found})
+        return {"requests": _entries(found), "errors": errors}
 
     async def _conversations(self, body: dict[str, Any]) -> Json:
         """Return conversations that are found, and the sums of all of them.

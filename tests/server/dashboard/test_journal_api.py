@@ -46,12 +46,14 @@ async def test_the_slowest_and_the_costliest_requests_of_today_come_first() -> N
     rows += [
         entry(request_id="path", started=NOW, seconds=99.0, purpose="", model=""),
         entry(request_id="yesterday", started=NOW - 86_400, seconds=99.0),
+        entry(request_id="cut", started=NOW, seconds=99.0, **FAILED),
     ]
     write_journal(find_paths().journal, rows)
     told = (await ask("largest"))["requests"]
     assert [row["request_id"] for row in told] == ["b", "c", "a"]
-    [dearest] = (await ask("largest", {"cost": True}))["requests"]
-    assert dearest["request_id"] == "c"
+    dearest = await ask("largest", {"cost": True})
+    assert [row["request_id"] for row in dearest["requests"]] == ["c", "cut"]
+    assert dearest["errors"]["upstream_auth"]["what"]
     assert told[0] == {"number": 2, **rows[1]._asdict()}
 
 
@@ -153,7 +155,7 @@ async def test_an_error_that_this_version_does_not_know_has_its_code_only() -> N
 
 
 async def test_without_a_journal_there_is_nothing_to_show(page: Page) -> None:
-    assert await page.call("largest") == {"requests": []}
+    assert await page.call("largest") == {"requests": [], "errors": {}}
     assert (await page.call("conversations"))["conversations"] == []
     asked = {"conversation": "c0ffee-1"}
     assert (await page.call("conversation", asked))["sums"] is None

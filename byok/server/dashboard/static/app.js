@@ -194,7 +194,7 @@ function showTop() {
     h("a", { class: "brand", href: "#/overview", "aria-label": "byok" }, h("img", { src: "/ui/icon.svg", alt: "" }),
       h("span", {}, "byok")),
     isSignedIn() ? seek : null,
-    h("span", { class: "space" }),
+    h("span", { class: "space" }), at("status"),
     h("span", { id: "connection", class: "row", role: "status" }),
     isSignedIn() ? null : h("span", { class: "row" }, looks()));
   showConnection();

@@ -37,7 +37,7 @@ const placesOf = (panels) => panels.map((name) =>
 
 const actionsOf = ({ setTheme, changeLanguage }) => [
   ["settings.add", "plus", "#/settings/add"],
-  ["palette.model", "models", "#/settings/set/routing.default"],
+  ["palette.model", "models", "#/settings/choose/routing.default"],
   ["palette.key", "settings", "#/settings/find/key"],
   ["settings.restart.do", "settings", "#/settings/restart"],
   ["editors.title", "overview", "#/overview/editors"],
@@ -85,6 +85,8 @@ class Palette {
           h("span", {}, h("kbd", {}, key), " ", t(`palette.${does}`)))));
     this.left = new AbortController();
     this.dialog.addEventListener("close", () => { this.left.abort(); this.dialog.remove(); });
+    addEventListener("hashchange", () => this.dialog.close(),
+      { capture: true, signal: this.left.signal }); // Back leads elsewhere
     this.dialog.addEventListener("click", (event) => {
       if (event.target === this.dialog) this.dialog.close();
     });

@@ -163,11 +163,12 @@ export function toolTags(calls) {
     .map((name) => h("li", { class: "tag" }, name.replace(/ x(\d+)$/u, " ×$1"))));
 }
 
-// Return how a request ended, as a badge; null if it went well.
-export function endBadge(request) {
-  if (request.outcome === "ok") return null;
-  if (request.outcome === "cancelled") return badge("quiet", t("live.state.cancelled"));
-  return badge("bad", request.error || t("live.state.failed"));
+// Return how a request ended, as a badge; null if it went well. Of an error that is not in byok's
+// table there is only the code.
+export function endBadge({ outcome, error }, errors) {
+  if (outcome === "ok") return null;
+  if (outcome === "cancelled") return badge("quiet", t("live.state.cancelled"));
+  return badge("bad", !errors[error] && error || t("live.state.failed"));
 }
 
 // Return an error of byok's table: what happened and what to do first.

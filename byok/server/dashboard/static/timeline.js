@@ -200,7 +200,7 @@ function turnRow(turn, before, gap, { sums, errors }) {
     h("div", {},
       h("div", { class: "row tight" },
         h("strong", {}, textOr(`timeline.kind.${turn.purpose}`, kindOf(turn))),
-        endBadge(turn), toolTags(turn.tool_calls)),
+        endBadge(turn, errors), toolTags(turn.tool_calls)),
       h("div", { class: "small quiet" }, dots(...factsOf(turn, gap, sums))),
       h("div", { class: "small quiet" }, timesOf(turn, gap > PAUSE ? null : before))),
     h("div", { class: "took" }, took(turn), h("span", { class: "small" }, duration(turn.seconds))),

@@ -38,10 +38,11 @@ export function editorsSection(signal) {
 function row(one, told, again) {
   const acts = ACTS[one.state] ?? [one.writable ? "connect" : "how"];
   const state = one.error || t(`editors.state.${one.state || "by-hand"}`);
+  const last = one.last ? [t("editors.last"), " ", ago(one.last)] : null;
   return h("li", {},
     h("div", { class: "grow" }, h("strong", {}, nameOf(one)),
-      h("div", { class: `small ${TONES[one.state] ?? "quiet"}` }, dots(state,
-        one.last ? [t("editors.last"), " ", ago(one.last)] : null))),
+      h("div", { class: `small ${TONES[one.state] ?? "quiet"}` }, 
+        last && one.state === "off" ? [last, t("editors.elsewhere")] : dots(state, last))),
     acts.map((act) => button(t(`editors.${act}`), "little",
       () => openClient(act, one, told, again), { "aria-label": titleOf(act, one) })));
 }

@@ -54,12 +54,12 @@ export function bytes(count) {
 
 function notes(row) {
   const found = [];
-  if (row.error) found.push(row.error);
   if (row.attempts > 1) found.push(t("live.note.attempts", { count: row.attempts }));
   for (const name of ["repairs", "dropped_calls", "notices"]) {
     if (row[name]) found.push(t(`live.note.${name}`, { count: row[name] }));
   }
   if (row.loop) found.push(t("live.note.loop"));
+  if (row.error) found.push(row.message || row.error);
   return found.join(", ");
 }
 

@@ -277,7 +277,7 @@ function stateBlock(body, signal, tools, health) {
     renderAgain(document.getElementById("tools"), () => showTools(
       h("span", { class: "quiet small" }, t("overview.default"), " ",
         h("code", {}, breakable(state.model)), " ",
-        h("a", { href: "#/settings/set/routing.default" }, t("settings.change-it"))),
+        h("a", { href: "#/settings/choose/routing.default" }, t("settings.change-it"))),
       state.features.capture.length ? [button(t("capture.stop"), "little", stop),
         h("a", { href: "#/settings/set/capture" }, t("feature.capture"))] : null,
       badge("quiet", t("overview.version-is", { version: state.version }))));

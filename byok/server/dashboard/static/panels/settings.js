@@ -23,8 +23,9 @@ import { openAddition, upstreamRow } from "./settings/upstreams.js";
 const draft = new Draft();
 
 // `#/settings/find/WORDS` finds settings, `#/settings/set/NAME` leads to one, perhaps with a
-// value that is not saved yet, `#/settings/key/NAME` asks for a key, `#/settings/add` adds an
-// upstream, and `#/settings/restart` asks whether to restart.
+// value that is not saved yet, `#/settings/choose/NAME` offers models for it, `#/settings/key/NAME`
+// asks for a key, `#/settings/add` adds an upstream, and `#/settings/restart` asks whether to
+// restart.
 export async function open(root, [what, words, value], signal) {
   draft.adopt(await call("settings", {}, { signal }));
   const view = new View(root, signal, what === "find" ? words ?? "" : "");
@@ -34,10 +35,11 @@ export async function open(root, [what, words, value], signal) {
     if (draft.size) announce(t("settings.kept"));
   });
   view.readFacts();
-  if (what === "set") view.show(words, value);
+  if (what === "set" || what === "choose") view.show(words, value);
   if (view.keys.places.has(what === "key" && words)) view.keys.enter(words);
   if (what === "add" && !draft.form.blocked) view.add();
   if (what === "restart") askToRestart(draft.form, () => view.restart(true));
+  if (what === "choose") await view.choose(words);
 }
 
 class View {
@@ -144,8 +146,18 @@ class View {
   // Ask for keys and models.
   async readFacts() {
     const { signal } = this;
-    await Promise.all([this.keys.read(), attempt(this.trouble, signal, async () =>
-      offerModels(await call("catalog", {}, { signal, background: true })))]);
+    this.models = attempt(this.trouble, signal, async () =>
+      offerModels(await call("catalog", {}, { signal, background: true })));
+    await Promise.all([this.keys.read(), this.models]);
+  }
+
+  // Offer models for a setting, unless the user has gone on meanwhile.
+  async choose(name) {
+    await this.models;
+    const row = document.activeElement.closest(`[data-name="${CSS.escape(name ?? "")}"]`);
+    if (this.signal.aborted || !row) return;
+    history.replaceState(history.state, "", `#/settings/set/${name}`); // Back offers none
+    row.querySelector(".control button")?.click();
   }
 
   // Lead to a setting, and enter a value if there is one.

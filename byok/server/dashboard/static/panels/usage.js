@@ -9,7 +9,9 @@ import {
 import { meterSections } from "../feature-status.js";
 import { dollars, duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
-import { costCell, costOf, endBadge, requestColumns, timesOf } from "../requests.js";
+import {
+  costCell, costOf, endBadge, problemOf, requestColumns, timesOf, withCode,
+} from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
 
@@ -59,17 +61,19 @@ function largestPart(name, signal) {
   const title = t(`usage.${name}`);
   const by = name === "costliest" ? "cost" : "seconds";
   const load = async (part) => {
-    const { requests } = await call("largest", { cost: by === "cost" }, { signal });
+    const { requests, errors } = await call("largest", { cost: by === "cost" }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
     const bars = (field, text) => (one) =>
       measured(field === by && one[by] / requests[0][by], text(one[field]));
     const took = bars("seconds", duration);
-    replace(body, table(title, [time, { ...kind, cell: (one) => [kind.cell(one), " ", endBadge(one)] },
-      model, { title: t("request.duration"), wide: true,
+    replace(body, table(title, [time, { ...kind, cell: (one) => [kind.cell(one), " ",
+      endBadge(one, errors), errors[one.error] ? h("a", { class: "sub", href: problemOf(one.error) },
+        withCode(errors[one.error].what)) : null] }, model, { title: t("request.duration"), wide: true,
         cell: (one) => [took(one), h("span", { class: "sub" }, timesOf(one))] },
       { title: t("request.cost"), numeric: true, cell: bars("cost", spent) },
       conversation], requests));
     part.scrollIntoView();
+    part.firstChild.focus({ preventScroll: true });
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
   return h("details", { class: "more-charts", "data-name": name, on: { toggle } }, h("summary", {}, title), body);
