@@ -18,7 +18,7 @@ TERMS: dict[str, tuple[str, ...]] = {
     "byok/protocols": ("Generate", "Local", "ConstantReply", "ReplyJob", "Question"),
     "byok/search": (
         *("ContextEngine", "Workspace", "BlobSet", "SkipReason"),
-        *("Indexer", "Pool", "Batches", "LexicalIndex"),
+        *("Indexer", "Pool", "Batches", "TantivyIndex"),
         *("Retriever", "Scope", "CodeContext"),
     ),
     "byok/upstream": (

@@ -22,11 +22,7 @@ from byok.search.index.indexer import Indexer
 from byok.search.index.parse.prepare import prepare
 from byok.search.index.store import blobs
 from byok.search.index.store.batches import Batches
-from byok.search.index.store.chunk_index import (
-    ChunkScore,
-    LexicalIndex,
-    View,
-)
+from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.index.store.schema import INDEX, INDEXED, unpack_spans
 from byok.search.index.store.store import Store
 from byok.search.index.store.tantivy_index import TantivyIndex
@@ -129,7 +125,7 @@ class Opened:
         check(self.database, self.index)
 
 
-def check(database: Database, index: LexicalIndex) -> None:
+def check(database: Database, index: TantivyIndex) -> None:
     """Each chunk of each indexed blob is in the index once, and nothing else is."""
     rows = database.rows("SELECT id, spans FROM blob WHERE state = ?", INDEXED)
     due = Counter({blob_id: len(unpack_spans(spans)) for blob_id, spans in rows})

@@ -30,7 +30,7 @@ from byok.search.index.parse.prepare import prepare
 from byok.search.index.store.batches import INDEX_VERSION
 from byok.search.index.store.blobs import content_of, find_known
 from byok.search.index.store.checkpoints import members_of
-from byok.search.index.store.chunk_index import LexicalIndex, View
+from byok.search.index.store.chunk_index import View
 from byok.search.index.store.store import Store
 from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.storage import database, kind
@@ -82,12 +82,12 @@ def write_version_1(folder: Path, count: int = 40, bulk: int = 0) -> Version1:
     return made
 
 
-def _search(folder: Path, index: LexicalIndex, question: str) -> list[str]:
+def _search(folder: Path, index: TantivyIndex, question: str) -> list[str]:
     with closing(sqlite3.connect(folder / "data.db")) as db:
         return search(db, index, question)
 
 
-def search(db: sqlite3.Connection, index: LexicalIndex, question: str) -> list[str]:
+def search(db: sqlite3.Connection, index: TantivyIndex, question: str) -> list[str]:
     """Return the paths that match some words, best first."""
     paths = dict(db.execute("SELECT id, path FROM blob").fetchall())
     view = View("all", frozenset(paths), index.chunks)
@@ -116,7 +116,7 @@ def _blob(db: sqlite3.Connection, path: str, content: bytes) -> tuple[int, bytes
 
 def _add_upload(
     db: sqlite3.Connection,
-    index: LexicalIndex,
+    index: TantivyIndex,
     made: Version1,
     path: str,
     content: bytes,
@@ -130,7 +130,7 @@ def _add_upload(
 
 def _add_file(
     db: sqlite3.Connection,
-    index: LexicalIndex,
+    index: TantivyIndex,
     made: Version1,
     path: str,
     content: bytes,

@@ -19,7 +19,7 @@ from importlib import import_module
 from multiprocessing import connection as connections
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -51,16 +51,8 @@ class Beat(NamedTuple):
 BEAT = struct.Struct("=qd")
 
 
-class Prepare(Protocol):
-    """Cuts a file version into chunks (implemented by `prepare.prepare`)."""
-
-    def __call__(
-        self, path: str, content: bytes, *, plain: bool, deadline: float
-    ) -> Prepared:
-        """Return the file version, cut and tokenised.
-
-        The deadline of the parser is in seconds of `time.process_time`.
-        """
+# Cuts a file version into chunks: `prepare.prepare`.
+Prepare: TypeAlias = Callable[..., Prepared]
 
 
 class WorkerReply(NamedTuple):

@@ -34,7 +34,6 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from byok.core.errors import IndexFailed
-from byok.search.index.store.chunk_index import LexicalIndex, remove_all
 from byok.search.index.store.schema import (
     INDEXED,
     NAMED,
@@ -42,6 +41,7 @@ from byok.search.index.store.schema import (
     TO_REMOVE,
     pack_spans,
 )
+from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.search.index.types import (
     FileFacts,
     IndexTask,
@@ -84,7 +84,7 @@ class Batches:
     run; there are rows of all of them, also of earlier runs.
     """
 
-    def __init__(self, database: Database, index: LexicalIndex) -> None:
+    def __init__(self, database: Database, index: TantivyIndex) -> None:
         self._db = database
         self._index = index
         self.lost = False
@@ -265,18 +265,12 @@ class Batches:
             db.executemany("DELETE FROM content WHERE blob_id = ?", [(i,) for i in ids])
             self._unlink(db, ids)
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether something was written that is not searchable yet."""
-        return bool(self._added or self._removed)
-
     def flush(self) -> None:
         """Commit the documents, then mark their rows; makes `put` searchable."""
-        if not self.is_pending:
+        if not (self._added or self._removed):
             return
         with self._losing():
-            remove_all(self._index, self._removed)
-            self._index.commit()
+            self._remove_documents(self._removed)
         with self._db.writing() as db:
             db.executemany(
                 "UPDATE blob SET state = ? WHERE id = ? AND state = ?",
@@ -288,8 +282,18 @@ class Batches:
         self.on_flushed()
 
     def recover(self) -> None:
-        """Make rows and documents agree after a crash; call it once, at the start."""
-        recover(self._db, self._index)
+        """Finish or repeat what a crash interrupted; runs before anything else.
+
+        After a crash, and whenever the number of chunks is wrong, each blob's chunks
+        are counted. A new index is filled again from scratch.
+        """
+        if self._index.was_new:
+            self.forget_index()
+        due = self._db.one(
+            "SELECT coalesce(sum(length(spans) / 12), 0) FROM blob WHERE state = ?",
+            INDEXED,
+        )
+        self._repair(audit=not self._db.was_clean or due != self._index.chunks)
 
     def check(self) -> list[tuple[int, str]]:
         """Make rows and documents agree; return id and path of all indexed blobs.
@@ -302,10 +306,52 @@ class Batches:
             _log.warning("repairing the index: %s", error)
         self._added.clear()
         self._removed.clear()
-        return _check(self._db, self._index)
+        if self._index.is_damaged:
+            self.forget_index()
+        self._repair(audit=True)
+        return self._db.rows("SELECT id, path FROM blob WHERE state = ?", INDEXED)
 
+    def forget_index(self) -> None:
+        """Empty the index, so that everything is indexed again."""
+        self._index.clear()
+        with self._db.writing() as db:
+            _start_over(db, self._ids(INDEXED))
+            note_index_version(db)
 
-# Recovery after a crash: makes rows and index documents agree again.
+    def _repair(self, *, audit: bool) -> None:
+        doubtful = self._ids(TO_INDEX)
+        if audit:
+            doubtful += self._audit()
+        removed = self._ids(TO_REMOVE)
+        if not doubtful and not removed:
+            return
+        _log.info("%d blobs are indexed again after a break", len(doubtful))
+        self._remove_documents((*doubtful, *removed))
+        with self._db.writing() as db:
+            _start_over(db, doubtful)
+            forget_rows(db, removed, TO_REMOVE)
+
+    def _audit(self) -> list[int]:
+        """Compare the chunk counts of rows and index; return the blobs that differ."""
+        there = self._index.counts()
+        due = dict(
+            self._db.rows(
+                "SELECT id, length(spans) / 12 FROM blob WHERE state = ?", INDEXED
+            )
+        )
+        left_over = [blob_id for blob_id in there if blob_id not in due]
+        if left_over:
+            self._remove_documents(left_over)
+        return [blob_id for blob_id, count in due.items() if there[blob_id] != count]
+
+    def _remove_documents(self, blob_ids: Iterable[int]) -> None:
+        for blob_id in blob_ids:
+            self._index.remove(blob_id)
+        self._index.commit()
+
+    def _ids(self, state: int) -> list[int]:
+        found = self._db.rows("SELECT id FROM blob WHERE state = ?", state)
+        return [blob_id for (blob_id,) in found]
 
 
 # Raise it when tokens or chunks change. Every blob is then indexed again, in the
@@ -314,21 +360,6 @@ class Batches:
 # replaced by an empty one.
 INDEX_VERSION = 4
 _VERSION_KEY = "index_version"  # in `meta`: all blobs have it
-
-
-def recover(database: Database, index: LexicalIndex) -> None:
-    """Finish or repeat what a crash interrupted; runs before anything else.
-
-    After a crash, and whenever the number of chunks is wrong, each blob's chunks are
-    counted. A new index is filled again from scratch.
-    """
-    if index.was_new:
-        forget_index(database, index)
-    _repair(
-        database,
-        index,
-        audit=not database.was_clean or _chunks_due(database) != index.chunks,
-    )
 
 
 def find_outdated(db: sqlite3.Connection) -> list[tuple[int, str]]:
@@ -351,41 +382,6 @@ def note_index_version(db: sqlite3.Connection) -> None:
     """Note that no blob is outdated, so that the next start need not look."""
     row = (_VERSION_KEY, INDEX_VERSION)
     db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", row)
-
-
-def _check(database: Database, index: LexicalIndex) -> list[tuple[int, str]]:
-    """Repair what differs, as after a crash; return all blobs that are indexed.
-
-    An index with damaged files is emptied first.
-    """
-    if index.is_damaged:
-        forget_index(database, index)
-    _repair(database, index, audit=True)
-    rows = database.rows("SELECT id, path FROM blob WHERE state = ?", INDEXED)
-    return [(blob_id, path) for blob_id, path in rows]
-
-
-def _repair(database: Database, index: LexicalIndex, *, audit: bool) -> None:
-    doubtful = _ids(database, TO_INDEX)
-    if audit:
-        doubtful += _audit(database, index)
-    removed = _ids(database, TO_REMOVE)
-    if not doubtful and not removed:
-        return
-    _log.info("%d blobs are indexed again after a break", len(doubtful))
-    remove_all(index, (*doubtful, *removed))
-    index.commit()
-    with database.writing() as db:
-        _start_over(db, doubtful)
-        forget_rows(db, removed, TO_REMOVE)
-
-
-def forget_index(database: Database, index: LexicalIndex) -> None:
-    """Empty the index, so that everything is indexed again."""
-    index.clear()
-    with database.writing() as db:
-        _start_over(db, _ids(database, INDEXED))
-        note_index_version(db)
 
 
 def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
@@ -437,28 +433,3 @@ def forget_rows(
         "WHERE id = ? AND state = coalesce(?, state)",
         [(NAMED, blob_id, state) for blob_id in ids],
     )
-
-
-def _audit(database: Database, index: LexicalIndex) -> list[int]:
-    """Compare the chunk counts of rows and index; return the blobs that differ."""
-    there = index.counts()
-    due = dict(
-        database.rows(
-            "SELECT id, length(spans) / 12 FROM blob WHERE state = ?", INDEXED
-        )
-    )
-    left_over = [blob_id for blob_id in there if blob_id not in due]
-    if left_over:
-        remove_all(index, left_over)
-        index.commit()
-    return [blob_id for blob_id, count in due.items() if there[blob_id] != count]
-
-
-def _chunks_due(database: Database) -> object:
-    return database.one(
-        "SELECT coalesce(sum(length(spans) / 12), 0) FROM blob WHERE state = ?", INDEXED
-    )
-
-
-def _ids(database: Database, state: int) -> list[int]:
-    return [i for (i,) in database.rows("SELECT id FROM blob WHERE state = ?", state)]

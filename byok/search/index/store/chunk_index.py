@@ -1,30 +1,9 @@
-"""What byok needs of any index over chunks, and the errors of one.
-
-A second engine is one more file: a class with the methods of `LexicalIndex`,
-which passes the tests of that protocol, and is named in `store.py`. Vectors are no such
-engine: they come later than the words, from elsewhere, and have a store of their own
-(the room `byok/search/vectors/`).
-
-What makes this seam narrow is that the index is never the truth. SQLite holds the rows;
-an index can be emptied at any time and is filled again from contents and files. So
-there is no update (`remove`, then `add`), no transaction but `commit`, and `counts`, by
-which recovery finds documents that are missing or left over after a crash.
-
-What an engine must promise, because batches and recovery rely on it:
-
-- `remove` takes what was added before it, never what is added after it, also when one
-  `commit` covers both.
-- What was not committed is gone after a crash, and may be gone after any error
-  (IndexFailed): the caller then adds it again.
-- `add`, `remove`, `commit` and `clear` are called by one thread; `search`, `counts` and
-  the properties by any, also meanwhile.
-"""
+"""Chunks that a search finds, the view that it searches, and the errors of an index."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from byok.core.errors import (
     ByokError,
@@ -34,7 +13,6 @@ from byok.core.errors import (
     IndexLacksMemory,
 )
 from byok.core.platform.memory import MEMORY_HINT, lacks_memory, speaks_of_memory
-from byok.search.index.types import Prepared
 
 CANDIDATES = 400  # chunks that ranking looks at
 
@@ -59,66 +37,6 @@ class View(NamedTuple):
     key: str
     ids: frozenset[int]
     chunks: int
-
-
-class LexicalIndex(Protocol):
-    """An index over the words of chunks."""
-
-    @property
-    def was_new(self) -> bool:
-        """Whether it started empty when it was opened: all must be indexed again."""
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks can be found."""
-
-    @property
-    def is_damaged(self) -> bool:
-        """Whether its files are damaged."""
-
-    @property
-    def bytes(self) -> int:
-        """How much of the disk it takes."""
-
-    def remove(self, blob_id: int) -> None:
-        """Remove the chunks of a blob that were added before."""
-
-    def commit(self) -> None:
-        """Make what was added and removed durable and visible."""
-
-    def clear(self) -> None:
-        """Remove everything, also what is not committed; repairs a damaged index."""
-
-    def counts(self) -> Counter[int]:
-        """Return how many chunks each blob has in the index."""
-
-    def add(self, blob_id: int, prepared: Prepared) -> None:
-        """Add the chunks of a blob; they are found after `commit`."""
-
-    def search(
-        self, terms: Mapping[str, float], view: View, limit: int = CANDIDATES
-    ) -> list[ChunkScore]:
-        """Return the best chunks of the view, best first; `terms` have weights."""
-
-    def share_of(self, term: str) -> float:
-        """Return which share of all chunks has a term, removed ones included."""
-
-    def find_marked(
-        self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
-    ) -> list[ChunkScore]:
-        """Return chunks of the view that bear one of the marks, best first.
-
-        The score of a chunk is the highest weight among its marks.
-        """
-
-    def close(self) -> None:
-        """Release its files; what was not committed is lost."""
-
-
-def remove_all(index: LexicalIndex, blob_ids: Iterable[int]) -> None:
-    """Remove the chunks of several blobs."""
-    for blob_id in blob_ids:
-        index.remove(blob_id)
 
 
 # Errors of the lexical index, and their translation from tantivy's.

@@ -217,8 +217,8 @@ class Synchroniser:
         What fails is looked at again, and watching continues.
         """
         async with aclosing(self._watcher.changes()) as watched:
-            async for changes in watched:
-                await asyncio.wait([self._start(self._follow(changes.paths))])
+            async for paths in watched:
+                await asyncio.wait([self._start(self._follow(paths))])
 
     async def _follow(self, paths: frozenset[str] | None) -> None:
         if paths is None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import watchfiles
 from msgspec import Struct
@@ -115,12 +115,6 @@ _LOOKS_FOR_FOLDER = 2.0  # seconds
 _Told = Found | OSError | RuntimeError
 
 
-class Changes(NamedTuple):
-    """Relative paths that changed; None if anything may have changed."""
-
-    paths: frozenset[str] | None
-
-
 class Watcher(Struct, eq=False):
     """Changes below one folder, for as long as it is iterated.
 
@@ -158,10 +152,11 @@ class Watcher(Struct, eq=False):
             if self._complete_since is None:
                 self._complete_since = time.monotonic()
 
-    async def changes(self) -> AsyncGenerator[Changes, None]:
-        """Yield changes for ever; "anything" first, and whenever events may be lost.
+    async def changes(self) -> AsyncGenerator[Found, None]:
+        """Yield paths that changed, relative to the root, for ever.
 
-        If watching fails, "anything" is yielded, and again after each pause.
+        None stands for anything: it comes first, whenever events may be lost, and if
+        watching fails, then again after each pause.
         """
         while True:
             self._complete_since = None
@@ -170,7 +165,7 @@ class Watcher(Struct, eq=False):
                     async for changes in watched:
                         yield changes
             except FileNotFoundError:
-                yield Changes(None)
+                yield None
                 await self._root_is_back()
             except (OSError, RuntimeError) as error:
                 self._failures = 1 if self._has_lasted() else self._failures + 1
@@ -200,7 +195,7 @@ class Watcher(Struct, eq=False):
         self._note = note
         self.tell(note)
 
-    async def _watch(self) -> AsyncGenerator[Changes, None]:
+    async def _watch(self) -> AsyncGenerator[Found, None]:
         """Yield changes until watching fails; "anything" when it has begun."""
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[_Told] = asyncio.Queue()
@@ -217,11 +212,11 @@ class Watcher(Struct, eq=False):
         self._put, self._watches = put, watches
         try:
             _value_or_raise(await queue.get())
-            yield Changes(None)
+            yield None
             while True:
                 if self._watches is not None and self._note:
                     self._say()
-                yield Changes(await self._heap(queue))
+                yield await self._heap(queue)
         finally:
             self._watches = None
             watches.close()
@@ -339,7 +334,7 @@ class FolderWatches:
                 if path not in entered and is_below(path, tops):
                     self._remove(watch)
 
-    def follow(self, put: Callable[[frozenset[str] | None], None]) -> None:
+    def follow(self, put: Callable[[Found], None]) -> None:
         """Hand over paths that something happened to until closed; None: any did.
 
         Raises:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from byok.search.index.parse.prepare import prepare
-from byok.search.index.store import batches, blobs, checkpoints
+from byok.search.index.store import blobs, checkpoints
 from byok.search.index.store.blobs import content_of, find_known
 from byok.search.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.search.index.store.tantivy_index import TantivyIndex
@@ -223,7 +223,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def forget_index(self) -> None:
         self.opened.batches.flush()
-        batches.forget_index(self.opened.database, self.opened.index)
+        self.opened.batches.forget_index()
 
     @rule(some=st.integers(0, 3))
     def index_again(self, some: int) -> None:

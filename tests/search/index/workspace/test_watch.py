@@ -15,7 +15,7 @@ import pytest
 from watchfiles import Change
 
 from byok.search.index.workspace import watch
-from byok.search.index.workspace.watch import Changes, FolderWatches, TreeWatch, Watcher
+from byok.search.index.workspace.watch import FolderWatches, TreeWatch, Watcher
 from tests.fakes.engines import PlayedWatches, written
 from tests.fakes.patience import PATIENCE
 
@@ -25,8 +25,8 @@ async def first(watcher: Watcher, count: int) -> list[Any]:
     found: list[Any] = []
     async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
         async for one in changes:
-            found.append(one.paths)
-            if one.paths is None:
+            found.append(one)
+            if one is None:
                 watcher.enter("")
             if len(found) == count:
                 break
@@ -36,12 +36,12 @@ async def first(watcher: Watcher, count: int) -> list[Any]:
 async def test_watch_reports_a_saved_file_by_its_path(tmp_path: Path) -> None:
     watcher = Watcher(tmp_path, lambda path: path.endswith(".py"))
     async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
-        assert (await anext(changes)).paths is None
+        assert await anext(changes) is None
         watcher.enter("")
         (tmp_path / "a.log").write_text("x")
         (tmp_path / "src").mkdir()
         (tmp_path / "a.py").write_text("x")
-        assert (await anext(changes)).paths == frozenset({"a.py"})
+        assert await anext(changes) == frozenset({"a.py"})
 
 
 async def test_watch_batches_saves_that_follow_at_once_up_to_a_limit(
@@ -75,17 +75,17 @@ async def test_a_folder_that_vanishes_and_comes_back_is_watched_again(
     root.mkdir()
     watcher = Watcher(root, lambda path: True, poll_seconds=0.01)
     async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
-        assert await anext(changes) == Changes(None)
+        assert await anext(changes) is None
         watcher.enter("")
         shutil.rmtree(root)
-        assert await anext(changes) == Changes(None)
+        assert await anext(changes) is None
         watcher.enter("")
         waiting = asyncio.ensure_future(anext(changes))
         root.mkdir()
-        assert await waiting == Changes(None)
+        assert await waiting is None
         watcher.enter("")
         (root / "a").write_text("x")
-        assert (await anext(changes)).paths == frozenset({"a"})
+        assert await anext(changes) == frozenset({"a"})
 
 
 LIMITED = """
@@ -97,7 +97,7 @@ async def main():
     watcher = Watcher(root, lambda path: True, poll_seconds=0.05)
     changes, found = watcher.changes(), []
     while len(found) < 3:
-        found.append((await anext(changes)).paths)
+        found.append(await anext(changes))
         for folder in ["", *map(str, range(20))]:
             watcher.enter(folder)
     await changes.aclose()
