@@ -102,7 +102,6 @@ def make_embedder(
 
     return ModelEmbedder(
         ask,
-        host=target.host,
         model=target.model,
         recipe=recipe,
         prefixes=prefixes_of(own.model, own.document_prefix, own.query_prefix),
@@ -129,7 +128,6 @@ def make_team_index(
     if not own.on:
         return None
     from byok.search.vectors.team.collection import QdrantStore, TeamStore
-    from byok.search.vectors.team.server import connect_to
     from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 
     local = is_loopback(own.url)
@@ -145,8 +143,7 @@ def make_team_index(
         store = PostgresServer(own.url, key, tls, writes=own.write)
     else:
         route = Route("" if local else own.proxy, ca_file)
-        connect = connect_to(own.url, partial(transports.by, route))
-        store = QdrantStore(connect, key)
+        store = QdrantStore(own.url, partial(transports.by, route), key)
     return TeamIndex(
         TeamPlace(own.url, own.team, own.write, own.search),
         store,

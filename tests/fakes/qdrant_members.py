@@ -14,7 +14,7 @@ from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.collection import QdrantStore, TeamStore
 from byok.search.vectors.team.postgres import PostgresServer
-from byok.search.vectors.team.server import Pause, connect_to
+from byok.search.vectors.team.server import Pause
 from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 from byok.search.vectors.team.transfer import Transfer
 from byok.search.vectors.types import SpaceName
@@ -80,8 +80,9 @@ class Team:
             )
         else:
             usual = partial(self._transports.by, Route())
-            connect = connect_to(self.url, lambda: transport or usual())
-            server = QdrantStore(connect, source, seconds=PATIENCE)
+            server = QdrantStore(
+                self.url, lambda: transport or usual(), source, seconds=PATIENCE
+            )
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
         place = TeamPlace(self.url, self.name, writes, searches)
         salts = salt if isinstance(salt, Key) else Key(salt)

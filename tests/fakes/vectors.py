@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from byok.core.errors import UpstreamUnreachable
 from byok.search.index.store.schema import INDEX, INDEXED, pack_spans
 from byok.search.index.types import Span
 from byok.search.vectors.recipe import key_of
 from byok.search.vectors.types import EmbeddingTarget, Key, SpaceName
 
 if TYPE_CHECKING:
-    from byok.search.vectors.types import Vectors
+    pass
 
 SPACE = SpaceName("model", 16, "1")
 
@@ -93,11 +92,9 @@ class FakeEmbedder:
     """An Embedder whose vectors follow from text and model; it fails as it is told.
 
     `asked` are all texts of code in their order, `sizes` how many came at once.
-    `failures` are raised one after another before anything is answered. A text that
-    contains a word of `refuses` has a row of zeros.
+    `failures` are raised one after another before anything is answered, `failure` by
+    everything. A text that contains a word of `refuses` has a row of zeros.
     """
-
-    host = "127.0.0.1:1"
 
     def __init__(self, dimensions: int = 16) -> None:
         self.model = "model"  # its name
@@ -105,9 +102,11 @@ class FakeEmbedder:
         self.recipe = "1"
         self.dimensions = dimensions
         self.asked: list[str] = []
+        self.questions: list[str] = []
         self.sizes: list[int] = []
         self.probes = 0
         self.failures: list[Exception] = []
+        self.failure: Exception | None = None
         self.refuses: tuple[str, ...] = ()
         self.gate = asyncio.Event()
         self.gate.set()
@@ -126,6 +125,9 @@ class FakeEmbedder:
         return rows
 
     async def embed_question(self, text: str) -> NDArray[np.float32]:
+        if self.failure is not None:
+            raise self.failure
+        self.questions.append(text)
         return vector(text, self.dimensions, self.weights)
 
     async def probe(self) -> tuple[SpaceName, NDArray[np.float32]]:
@@ -137,37 +139,9 @@ class FakeEmbedder:
     def _fail(self) -> None:
         if self.failures:
             raise self.failures.pop(0)
+        if self.failure is not None:
+            raise self.failure
 
 
 LOCAL = EmbeddingTarget("near", "localhost:11434", "model", is_local=True, price=0.0)
 FAR = EmbeddingTarget("far", "api.example:443", "model", is_local=False, price=0.02)
-
-
-class InnerModel:
-    """An embedder; `failure` is raised by whatever is asked of it."""
-
-    def __init__(self, target: EmbeddingTarget = LOCAL) -> None:
-        self.host, self.model = target.host, target.model
-        self.texts: list[str] = []
-        self.questions: list[str] = []
-        self.failure: UpstreamUnreachable | None = None
-        self.really = target.model  # what is behind the name
-        self.dimensions = 16  # of the vectors of questions
-
-    async def embed_documents(self, texts: Sequence[str]) -> "Vectors":
-        self._check()
-        self.texts += texts
-        return vectors(texts, model=self.really)
-
-    async def embed_question(self, text: str) -> "Vectors":
-        self._check()
-        self.questions.append(text)
-        return vector(text, self.dimensions, self.really)
-
-    async def probe(self) -> "tuple[SpaceName, Vectors]":
-        self._check()
-        return SpaceName(self.model, 16, "1"), vector("probe", model=self.really)
-
-    def _check(self) -> None:
-        if self.failure is not None:
-            raise self.failure

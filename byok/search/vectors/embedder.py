@@ -229,7 +229,6 @@ class ModelEmbedder(Struct, eq=False):
     """
 
     ask: AskVectors
-    host: str
     model: str
     recipe: str
     prefixes: Prefixes

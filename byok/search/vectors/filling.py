@@ -47,30 +47,6 @@ if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
 
 
-# Which blobs questions were about lately: their vectors are made first.
-
-
-_MOST = 500
-
-
-class AskedBlobs:
-    """Counts how often blobs were among the hits of a question; keeps the last 500."""
-
-    def __init__(self) -> None:
-        self._counts = BoundedMap[int, int](_MOST)
-
-    def note(self, blob_ids: Iterable[int]) -> None:
-        """Count the blobs of a question, best ones first."""
-        for blob_id in list(blob_ids)[:_MOST][::-1]:
-            self._counts[blob_id] = (self._counts.get(blob_id) or 0) + 1
-
-    def most(self) -> list[int]:
-        """Return the blobs, those that were asked about most often first."""
-        latest_first = reversed(self._counts.items())
-        ordered = sorted(latest_first, key=lambda row: -row[1])
-        return [blob_id for blob_id, _ in ordered]
-
-
 # Reads blobs, and makes the texts of their chunks.
 
 
@@ -193,6 +169,7 @@ class TeamExchange(Struct, eq=False):
 
 
 _log = logging.getLogger(__name__)
+_MOST_ASKED = 500  # blobs
 _BATCH = 64
 _PROBE_EVERY, _PROBE_SECONDS = 32, 3600.0  # batches, and while nothing is filled
 _MANY = 4  # batches, after which the probe is asked for at the end too
@@ -221,7 +198,9 @@ class Filling(Struct, eq=False):
     texts_of: TextsOf = texts_of
     probe_every: int = _PROBE_EVERY
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _asked: AskedBlobs = field(default_factory=AskedBlobs)
+    _asked: BoundedMap[int, int] = field(
+        default_factory=lambda: BoundedMap[int, int](_MOST_ASKED)
+    )
     _may_run: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
     _space: Space | None = None
@@ -262,8 +241,9 @@ class Filling(Struct, eq=False):
         self._may_run.set()
 
     def note_asked(self, blob_ids: Iterable[int]) -> None:
-        """Note which blobs were among the hits of a question, best ones first."""
-        self._asked.note(blob_ids)
+        """Count the blobs that are hits of a question, best ones first."""
+        for blob_id in list(blob_ids)[:_MOST_ASKED][::-1]:
+            self._asked[blob_id] = (self._asked.get(blob_id) or 0) + 1
 
     def check_model(self) -> None:
         """Have the probe asked for, in the background, an hour after the last one."""
@@ -317,7 +297,7 @@ class Filling(Struct, eq=False):
             self._seen = await asyncio.to_thread(self.store.index_version)
             await asyncio.to_thread(self.store.look, recipe, is_embedded)
             await self._count(space)
-            asked = self._asked.most()
+            asked = self._most_asked()
             blobs = await asyncio.to_thread(self.store.plan, recipe, asked, _PLANNED)
             if not blobs and self._may_lack:
                 blobs = await self._find_incomplete(space, asked)
@@ -331,6 +311,15 @@ class Filling(Struct, eq=False):
             await self._enter()
         await self._count(space)
         self._state, self._error = EmbeddingState.COMPLETE, ""
+
+    def _most_asked(self) -> list[int]:
+        """Return the blobs that questions were about lately, the most frequent first.
+
+        Their vectors are made first.
+        """
+        latest_first = reversed(self._asked.items())
+        ordered = sorted(latest_first, key=lambda row: -row[1])
+        return [blob_id for blob_id, _ in ordered]
 
     def _look_again(self) -> None:
         """Look for blobs with known keys that lack vectors."""

@@ -136,9 +136,9 @@ class EmbeddingService:
         loop = asyncio.get_running_loop()
 
         def make() -> "Session":
-            from byok.search.vectors.session import open_session
+            from byok.search.vectors.session import Session
 
-            return open_session(
+            return Session(
                 *self._files,
                 engine,
                 embedder,
@@ -254,13 +254,13 @@ class EmbeddingService:
         """Stop filling until `resume`, also after a restart; questions go on."""
         await asyncio.to_thread(self.consent.pause)
         if self._session is not None:
-            self._session.pause()
+            self._session.filling.pause()
 
     async def resume(self) -> None:
         """Go on filling."""
         await asyncio.to_thread(self.consent.resume)
         if self._session is not None:
-            self._session.resume()
+            self._session.filling.resume()
         else:
             await self._restart()
 

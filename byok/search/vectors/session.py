@@ -119,28 +119,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
 _NOTHING = NearChunks([], {})
 
 
-def open_session(
-    vectors: Path,
-    index: Path,
-    engine: ContextEngine,
-    embedder: Embedder,
-    team: TeamIndex | None,
-    redact: Callable[[str], str] = str,
-    *,
-    on_damage: Callable[[], object] = lambda: None,
-) -> "Session":
-    """Open the stored vectors; blocks, after a crash for a second per gigabyte.
-
-    `redact` removes the user's own keys from code before it is cut; `on_damage` is
-    called as VectorStore says.
-
-    Raises:
-        ByokError: they cannot be used.
-    """
-    store = VectorStore(vectors, index, on_damage)
-    return Session(store, engine, embedder, team, index=index, redact=redact)
-
-
 def clear_vectors(vectors: Path, index: Path) -> int:
     """Remove all stored vectors; return how many chunks had one. Blocks.
 
@@ -166,15 +144,24 @@ class Session:
 
     def __init__(
         self,
-        store: VectorStore,
+        vectors: Path,
+        index: Path,
         engine: ContextEngine,
         embedder: Embedder,
         team: TeamIndex | None,
+        redact: Callable[[str], str] = str,
         *,
-        index: Path,
-        redact: Callable[[str], str],
+        on_damage: Callable[[], object] = lambda: None,
     ) -> None:
-        self._store = store
+        """Open the stored vectors; blocks, after a crash for a second per gigabyte.
+
+        `redact` removes the user's own keys from code before it is cut; `on_damage` is
+        called as VectorStore says.
+
+        Raises:
+            ByokError: they cannot be used.
+        """
+        self._store = store = VectorStore(vectors, index, on_damage)
         self._index = index
         self._embedder = embedder
         self._team = team
@@ -188,7 +175,7 @@ class Session:
         exchange = (
             TeamExchange(store, team, self._repositories.of_blob) if team else None
         )
-        self._filling = Filling(
+        self.filling = Filling(
             store,
             engine,
             embedder,
@@ -203,19 +190,11 @@ class Session:
     def start(self, *, paused: bool) -> None:
         """Begin to fill, unless the user paused that."""
         if paused:
-            self._filling.pause()
+            self.filling.pause()
             self._tasks.append(asyncio.ensure_future(self._learn()))
         if self._team is not None:
             self._tasks.append(asyncio.ensure_future(self._repositories.follow()))
-        self._filling.start()
-
-    def pause(self) -> None:
-        """Stop filling until `resume`."""
-        self._filling.pause()
-
-    def resume(self) -> None:
-        """Go on filling."""
-        self._filling.resume()
+        self.filling.start()
 
     async def close(self) -> None:
         """Stop everything, and close the files, whatever of it fails."""
@@ -228,7 +207,7 @@ class Session:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._questions.close()
-            await self._filling.close()
+            await self.filling.close()
 
     async def _learn(self) -> None:
         """Ask what the model's vectors are, where nothing is filled."""
@@ -238,7 +217,7 @@ class Session:
                 name, probe = await self._embedder.probe()
                 self._space = await asyncio.to_thread(self._store.enter, name, probe)
                 self._error = ""
-                if self._team is not None and self._filling.status.space is None:
+                if self._team is not None and self.filling.status.space is None:
                     self._team.use(name, self._space.probe.ravel())
             except ByokError as error:  # the model may be started later than byok
                 self._error = error.sentence
@@ -249,8 +228,8 @@ class Session:
 
     async def begin(self, question: str) -> FindNear | None:
         """Return what finds chunks near to a question; None if there is no vector."""
-        self._filling.check_model()
-        space = self._filling.status.space or self._space
+        self.filling.check_model()
+        space = self.filling.status.space or self._space
         if space is None:
             return None  # the model did not answer yet
         if self._space is not None and self._space.id != space.id:
@@ -263,7 +242,7 @@ class Session:
         self, asked: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
     ) -> NearChunks:
         """Compare a question with the vectors of a view; nothing if that fails."""
-        self._filling.note_asked(blob_ids)
+        self.filling.note_asked(blob_ids)
         try:
             near = await asyncio.to_thread(self._search, asked, vector, view, blob_ids)
             if not near.nearest and self._team_search and self._is_current(asked):
@@ -284,7 +263,7 @@ class Session:
 
     def _is_current(self, asked: "Space") -> bool:
         """Whether this is the space that the team was told to speak of."""
-        now = self._filling.status.space or self._space
+        now = self.filling.status.space or self._space
         return now is not None and now.id == asked.id
 
     # The team
@@ -301,7 +280,7 @@ class Session:
                 "The settings name no team.",
                 hint="Set url and team in the section [embeddings.team].",
             )
-        space = self._filling.status.space or self._space
+        space = self.filling.status.space or self._space
         if space is None:
             raise NotReady("The embedding model did not answer yet.")
         self._team.use(space.name, space.probe.ravel())
@@ -318,7 +297,7 @@ class Session:
 
     async def describe(self, status: EmbeddingStatus) -> EmbeddingStatus:
         """Return the status with how far this session is."""
-        filling = self._filling.status
+        filling = self.filling.status
         chunks, embedded, refused = filling.progress
         space = filling.space
         state = filling.state

@@ -47,14 +47,6 @@ class Embedder(Protocol):
     and questions are refused until then.
     """
 
-    @property
-    def host(self) -> str:
-        """Where texts go, as the user is told: host and port."""
-
-    @property
-    def model(self) -> str:
-        """The model's name as its upstream lists it."""
-
     async def embed_documents(self, texts: Sequence[str]) -> "Vectors":
         """Return a row for each text of code, shape (texts, dimensions).
 

@@ -73,7 +73,6 @@ class Bench:
         )
         self.embedder = ModelEmbedder(
             model,
-            host="box:1",
             model="tiny-embed",
             recipe="1",
             prefixes=PREFIXES,
@@ -113,7 +112,6 @@ async def test_the_probe_tells_the_space(bench: Bench, server: EmbeddingServer) 
         vector_of("doc: " + PROBE, 8, "tiny-embed"), abs=1e-6
     )
     assert vector.dtype == np.float32
-    assert (bench.embedder.host, bench.embedder.model) == ("box:1", "tiny-embed")
 
 
 async def test_code_and_questions_have_prefixes_of_their_own(

@@ -24,10 +24,10 @@ from tests.fakes.engines import (
     project,
     until,
 )
-from tests.fakes.vectors import FAR, LOCAL, InnerModel
+from tests.fakes.vectors import FAR, LOCAL, FakeEmbedder
 
 
-def plan(model: InnerModel, target: EmbeddingTarget = LOCAL) -> EmbeddingPlan:
+def plan(model: FakeEmbedder, target: EmbeddingTarget = LOCAL) -> EmbeddingPlan:
     return EmbeddingPlan(target, lambda: model, built_from=(target, id(model)))
 
 
@@ -95,7 +95,7 @@ async def test_everything_is_off_without_a_plan(
 async def test_a_model_of_this_machine_fills_at_once_and_answers(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
-    model = InnerModel()
+    model = FakeEmbedder()
     await service.configure(plan(model))
     assert (await service.status()).state is EmbeddingState.STANDBY
     async with index(tmp_path, service) as made:
@@ -104,7 +104,7 @@ async def test_a_model_of_this_machine_fills_at_once_and_answers(
         assert (told.chunks, told.embedded) == (2, 2)
         assert (told.dimensions, told.error) == (16, "")
         assert told.bytes > 0
-        text = next(text for text in model.texts if "lion" in text)
+        text = next(text for text in model.asked if "lion" in text)
         assert (await near(service, made, text))[0] == "lion.py"
         await near(service, made, text)
         assert model.questions == [text]
@@ -113,7 +113,7 @@ async def test_a_model_of_this_machine_fills_at_once_and_answers(
 async def test_nothing_reaches_another_machine_without_consent(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
-    model = InnerModel(FAR)
+    model = FakeEmbedder()
     await service.configure(plan(model, FAR))
     async with index(tmp_path, service) as made:
         assert (await service.status()).state is EmbeddingState.NO_CONSENT
@@ -121,7 +121,7 @@ async def test_nothing_reaches_another_machine_without_consent(
         offer = await service.estimate()
         assert (offer.chunks, offer.tokens, offer.confirmed) == (2, 300, False)
         assert offer.dollars == pytest.approx(300 * 0.02 / 1_000_000)
-        assert not model.texts
+        assert not model.asked
         with pytest.raises(ConfigError, match=r"api\.example:443"):
             await service.enable("other.example:443", "model")
         await service.enable(FAR.host, FAR.model)
@@ -133,13 +133,13 @@ async def test_nothing_reaches_another_machine_without_consent(
         assert await near(service, made, "lion") == []
         await service.enable(FAR.host, FAR.model)
         await reaches(service, EmbeddingState.COMPLETE)
-        assert len(model.texts) == 2  # the vectors were still there
+        assert len(model.asked) == 2  # the vectors were still there
 
 
 async def test_while_filling_is_paused_questions_use_what_is_there(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
-    model = InnerModel()
+    model = FakeEmbedder()
     await service.configure(plan(model))
     async with index(tmp_path, service):
         await reaches(service, EmbeddingState.COMPLETE)
@@ -154,14 +154,14 @@ async def test_while_filling_is_paused_questions_use_what_is_there(
         await until(answers)
         await service.resume()
         await reaches(service, EmbeddingState.COMPLETE)
-        assert len(model.texts) == 2
+        assert len(model.asked) == 2
 
 
 async def test_clear_removes_what_was_damaged_too_and_nothing_of_others(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
     home = tmp_path / "home"
-    await service.configure(plan(InnerModel()))
+    await service.configure(plan(FakeEmbedder()))
     async with index(tmp_path, service):
         await reaches(service, EmbeddingState.COMPLETE)
     (home / "vectors.db").write_bytes(b"damaged " * 1000)
@@ -183,7 +183,7 @@ async def test_clear_removes_what_was_damaged_too_and_nothing_of_others(
 async def test_an_equal_plan_changes_nothing_and_another_one_does(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
-    first, second = InnerModel(), InnerModel()
+    first, second = FakeEmbedder(), FakeEmbedder()
     await service.configure(plan(first))
     async with index(tmp_path, service) as made:
         await reaches(service, EmbeddingState.COMPLETE)
@@ -191,7 +191,7 @@ async def test_an_equal_plan_changes_nothing_and_another_one_does(
         assert (await service.status()).state is EmbeddingState.COMPLETE
         await service.configure(plan(second))
         await reaches(service, EmbeddingState.COMPLETE)
-        assert not second.texts  # the same model has the same vectors
+        assert not second.asked  # the same model has the same vectors
         assert await near(service, made, "lion")
         assert second.questions == ["lion"]
 
@@ -199,9 +199,9 @@ async def test_an_equal_plan_changes_nothing_and_another_one_does(
 async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
-    model, tries = InnerModel(), []
+    model, tries = FakeEmbedder(), []
 
-    def make() -> InnerModel:
+    def make() -> FakeEmbedder:
         tries.append(1)
         if len(tries) == 1:
             raise ConfigError("Embeddings need numpy, which is not installed.")
@@ -233,10 +233,10 @@ def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
 async def test_a_request_that_is_left_still_begins_one_session(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
-    model = InnerModel()
+    model = FakeEmbedder()
     may_go_on = threading.Event()
 
-    def make() -> InnerModel:
+    def make() -> FakeEmbedder:
         may_go_on.wait()
         return model
 
@@ -253,7 +253,7 @@ async def test_a_request_that_is_left_still_begins_one_session(
 async def test_a_team_is_made_where_its_connections_may_be(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
-    model, transports = InnerModel(), Transports()
+    model, transports = FakeEmbedder(), Transports()
 
     def make_team() -> None:
         transports.by(Route(proxy="http://127.0.0.1:1"))  # needs the event loop

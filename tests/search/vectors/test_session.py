@@ -17,7 +17,7 @@ from byok.search.index.engine import ContextEngine
 from byok.search.index.types import Phase
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
-from byok.search.vectors.session import QuestionVectors, Session, open_session
+from byok.search.vectors.session import QuestionVectors, Session
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus, SpaceName
 from tests.fakes.engines import (
     engine,
@@ -25,7 +25,7 @@ from tests.fakes.engines import (
     project,
     until,
 )
-from tests.fakes.vectors import InnerModel
+from tests.fakes.vectors import FakeEmbedder
 
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def filled(
-    tmp_path: Path, model: InnerModel
+    tmp_path: Path, model: FakeEmbedder
 ) -> AsyncIterator[tuple[Session, ContextEngine]]:
     """A session over an index of two files that is filled."""
     root = project(tmp_path / "zoo", lion__py="def lion(): pass", cat__py="cat = 1")
     files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
     async with indexed(tmp_path / "e", root) as made:
-        session = open_session(*files, made, model, None)
+        session = Session(*files, made, model, None)
         session.start(paused=False)
         await reaches(session, EmbeddingState.COMPLETE)
         try:
@@ -70,20 +70,20 @@ async def test_a_question_an_hour_after_the_probe_finds_that_the_model_was_repla
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("byok.search.vectors.filling._IDLE_SECONDS", 0.01)
-    model = InnerModel()
+    model = FakeEmbedder()
     async with filled(tmp_path, model) as (session, made):
-        model.really = "another"
+        model.weights = "another"
         await near(session, made, "lion")
         monkeypatch.setattr("byok.search.vectors.filling._PROBE_SECONDS", 0)
         await near(session, made, "lion")
-        await until(lambda: len(model.texts) == 4)
+        await until(lambda: len(model.asked) == 4)
         await reaches(session, EmbeddingState.COMPLETE)
         await near(session, made, "lion")
         assert model.questions == ["lion", "lion"]
 
 
 async def test_a_search_that_fails_finds_nothing_and_is_told(tmp_path: Path) -> None:
-    async with filled(tmp_path, InnerModel()) as (session, made):
+    async with filled(tmp_path, FakeEmbedder()) as (session, made):
         with closing(sqlite3.connect(tmp_path / "home" / "vectors.db")) as db, db:
             db.execute("DROP TABLE vector")
         for rows in (tmp_path / "home" / "vectors").iterdir():
@@ -95,7 +95,7 @@ async def test_a_search_that_fails_finds_nothing_and_is_told(tmp_path: Path) -> 
 async def test_a_search_begun_before_the_end_of_a_session_finds_nothing(
     tmp_path: Path,
 ) -> None:
-    async with filled(tmp_path, InnerModel()) as (session, made):
+    async with filled(tmp_path, FakeEmbedder()) as (session, made):
         find = await session.begin("lion")
         assert find is not None
         scope = await select_scope(made, BlobNames(), [])
@@ -104,7 +104,7 @@ async def test_a_search_begun_before_the_end_of_a_session_finds_nothing(
 
 
 async def test_vectors_are_not_complete_before_the_words_are(tmp_path: Path) -> None:
-    async with filled(tmp_path, InnerModel()) as (session, made):
+    async with filled(tmp_path, FakeEmbedder()) as (session, made):
         made.workspaces[0].status.phase = Phase.INDEXING
         assert (await told(session)).state is EmbeddingState.STANDBY
         made.workspaces[0].status.phase = Phase.COMPLETE
@@ -115,13 +115,13 @@ async def test_a_model_that_is_started_later_answers_while_filling_is_paused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("byok.search.vectors.session._FIRST_PAUSE", 0.01)
-    async with filled(tmp_path, InnerModel()) as (session, _):
+    async with filled(tmp_path, FakeEmbedder()) as (session, _):
         await session.close()
-    model = InnerModel()
+    model = FakeEmbedder()
     model.failure = UpstreamUnreachable("nobody answers.", upstream="near")
     files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
     async with engine(tmp_path / "e", tmp_path / "zoo") as made:
-        session = open_session(*files, made, model, None)
+        session = Session(*files, made, model, None)
         session.start(paused=True)
 
         async def is_told() -> bool:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import httpx
 from msgspec import Struct
@@ -97,7 +97,6 @@ _NOT_INSTALLED = (
     "Run: byok upgrade --extra qdrant",
 )
 _T = TypeVar("_T")
-Connect: TypeAlias = Callable[[], Awaitable["AsyncQdrantClient"]]
 
 READ_SECONDS = 2.0
 WRITE_SECONDS = 10.0  # the server answers when it has written; nobody waits for it
@@ -127,20 +126,29 @@ class SecretSource(Protocol):
 
 
 class TeamServer:
-    """The server, or whatever `connect` returns a client of."""
+    """The server, asked by HTTP without the environment's proxies.
+
+    `transport` is called in the event loop, when the server is asked first; `seconds`
+    is how long answers may take that `ask` is given no time for.
+    """
 
     def __init__(
         self,
-        connect: Callable[[Callable[[], str]], Connect],
+        url: str,
+        transport: Callable[[], httpx.AsyncBaseTransport],
         api_key: SecretSource,
         *,
         seconds: float = READ_SECONDS,
     ) -> None:
-        """Take a way to connect; it gets a function that returns the key of now.
+        """Take where the server is.
 
-        `seconds` is how long answers may take that `ask` is given no time for.
+        Raises:
+            ConfigError: the client library is not installed.
         """
-        self._connect = connect(lambda: self._key)
+        if find_spec("qdrant_client") is None:
+            raise ConfigError(_NOT_INSTALLED[0], hint=_NOT_INSTALLED[1])
+        self._url = url
+        self._transport = transport
         self._api_key = api_key
         self._seconds = seconds
         self._key = ""
@@ -176,42 +184,24 @@ class TeamServer:
         if client is not None:
             await client.close()
 
-
-def connect_to(
-    url: str, transport: Callable[[], httpx.AsyncBaseTransport]
-) -> Callable[[Callable[[], str]], Connect]:
-    """Return how a server is connected to by HTTP, without the environment's proxies.
-
-    `transport` is called in the event loop, when the server is asked first.
-
-    Raises:
-        ConfigError: the client library is not installed.
-    """
-    if find_spec("qdrant_client") is None:
-        raise ConfigError(_NOT_INSTALLED[0], hint=_NOT_INSTALLED[1])
-
-    def with_key(api_key: Callable[[], str]) -> Connect:
-        async def connect() -> "AsyncQdrantClient":
-            try:
-                module = await asyncio.to_thread(import_module, "qdrant_client")
-            except ImportError as error:  # of a part of it, such as gRPC
-                raise explain_import(error, *_NOT_INSTALLED) from error
-            port = httpx.URL(url).port or (443 if url.startswith("https:") else 80)
-            client: AsyncQdrantClient = module.AsyncQdrantClient(
-                url=url,
-                port=port,  # the library's own default is another one
-                prefer_grpc=False,
-                check_compatibility=False,  # it would ask from a thread of its own
-                timeout=int(WRITE_SECONDS),
-                transport=BoundedTransport(transport(), api_key),
-                trust_env=False,
-                follow_redirects=False,
-            )
-            return client
-
-        return connect
-
-    return with_key
+    async def _connect(self) -> "AsyncQdrantClient":
+        try:
+            module = await asyncio.to_thread(import_module, "qdrant_client")
+        except ImportError as error:  # of a part of it, such as gRPC
+            raise explain_import(error, *_NOT_INSTALLED) from error
+        port = httpx.URL(self._url).port
+        client: AsyncQdrantClient = module.AsyncQdrantClient(
+            url=self._url,
+            # The library's own default is another one.
+            port=port or (443 if self._url.startswith("https:") else 80),
+            prefer_grpc=False,
+            check_compatibility=False,  # it would ask from a thread of its own
+            timeout=int(WRITE_SECONDS),
+            transport=BoundedTransport(self._transport(), lambda: self._key),
+            trust_env=False,
+            follow_redirects=False,
+        )
+        return client
 
 
 async def _run(request: Awaitable[_T], seconds: float) -> _T:

@@ -13,7 +13,7 @@ from byok.search.index.engine import ContextEngine
 from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
-from byok.search.vectors.session import Session, open_session
+from byok.search.vectors.session import Session
 from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
@@ -26,7 +26,7 @@ from tests.fakes.patience import PATIENCE
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Machine, Team
 from tests.fakes.qdrant_server import Fault, QdrantServer, answer, cut
-from tests.fakes.vectors import SPACE, InnerModel, keys, probe, vector, vectors
+from tests.fakes.vectors import SPACE, FakeEmbedder, keys, probe, vector, vectors
 
 HERE = ["host/a"]
 NOTHING = NearChunks([], {})
@@ -36,7 +36,7 @@ QUERY = "/points/query"
 
 @asynccontextmanager
 async def at_work(
-    home: Path, model: InnerModel, member: TeamIndex | None, *, paused: bool = False
+    home: Path, model: FakeEmbedder, member: TeamIndex | None, *, paused: bool = False
 ) -> AsyncIterator[tuple[Session, ContextEngine]]:
     """A session of a member; all have the same repository."""
     files = {f"f{number}__py": f"def f{number}(): pass" for number in range(5)}
@@ -46,7 +46,7 @@ async def at_work(
         git(root, "remote", "add", "origin", "git@git.example:owner/zoo.git")
     async with indexed(home / "e", root) as made:
         paths = home / "vectors.db", home / "e" / "data.db"
-        session = open_session(*paths, made, model, member)
+        session = Session(*paths, made, model, member)
         session.start(paused=paused)
         try:
             yield session, made
@@ -110,21 +110,21 @@ async def replaced(
     The writer has filled its store with the new model; the other one has filled its own
     with the old one, and is paused.
     """
-    old, new = InnerModel(), InnerModel()
-    new.really = new.model = "another"
+    old, new = FakeEmbedder(), FakeEmbedder()
+    new.weights = new.model = "another"
     one, two = homes(tmp_path)
     async with at_work(one, new, team.member(writes=True)) as (session, made):
         await until_filled(session)
         expected = await ask(session, made, "which?")
     async with at_work(two, old, None) as (session, made):
         await until_filled(session)
-    asked = len(new.texts)
+    asked = len(new.asked)
     async with at_work(two, new, member, paused=True) as (session, made):
         if member is not None:
             await until_named(session, made)
         got = await ask(session, made, "which?")
         assert await ask(session, made, "which?") == got
-    assert len(new.texts) == asked  # nothing was embedded for it
+    assert len(new.asked) == asked  # nothing was embedded for it
     return expected, got
 
 
@@ -143,7 +143,7 @@ async def test_who_has_vectors_sends_no_question(
 ) -> None:
     one, _ = homes(tmp_path)
     member = team.member(writes=True)
-    async with at_work(one, InnerModel(), member) as (session, made):
+    async with at_work(one, FakeEmbedder(), member) as (session, made):
         await until_filled(session)
         assert len((await ask(session, made, "which?")).nearest) == 5
     assert not [call for call in server.calls if call.endswith(QUERY)]

@@ -16,7 +16,7 @@ from byok.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.search.vectors.team.server import Pause, TeamServer, connect_to
+from byok.search.vectors.team.server import Pause, TeamServer
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.qdrant_server import QdrantServer
@@ -55,7 +55,7 @@ class Failing(httpx.AsyncBaseTransport):
 async def test_failures_below_the_client(
     error: Exception, kind: type[ByokError]
 ) -> None:
-    server = TeamServer(connect_to("http://127.0.0.1:1", lambda: Failing(error)), Key())
+    server = TeamServer("http://127.0.0.1:1", lambda: Failing(error), Key())
     with pytest.raises(kind) as caught:
         await server.ask(look)
     assert type(caught.value) is kind
@@ -75,7 +75,7 @@ async def test_an_answer_that_drips_is_given_up(server: QdrantServer) -> None:
 
     server.fault = drip
     transports = Transports()
-    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
+    team = TeamServer(server.url, lambda: transports.by(Route()), Key())
     with pytest.raises(UpstreamTimeout):
         await team.ask(look, seconds=0.1)
     await team.close()
@@ -100,7 +100,7 @@ async def test_addresses(url: str, asked: str) -> None:
             seen.append(request.url)
             return httpx.Response(500)
 
-    server = TeamServer(connect_to(url, Notes), Key())
+    server = TeamServer(url, Notes, Key())
     with pytest.raises(ByokError):
         await server.ask(look)
     assert seen == [httpx.URL(asked)]
@@ -112,7 +112,7 @@ def test_without_the_package_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     with pytest.raises(ConfigError, match="not installed") as caught:
-        connect_to("https://qdrant.example", httpx.AsyncBaseTransport)
+        TeamServer("https://qdrant.example", httpx.AsyncBaseTransport, Key())
     assert "--extra qdrant" in caught.value.hint
 
 

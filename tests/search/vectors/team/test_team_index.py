@@ -20,7 +20,7 @@ from tests.fakes.engines import (
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Team, embed, key
 from tests.fakes.qdrant_server import QdrantServer, answer
-from tests.fakes.vectors import LOCAL, InnerModel
+from tests.fakes.vectors import LOCAL, FakeEmbedder
 
 TEXTS = [f"def function_{number}(): ..." for number in range(600)]
 KEYS = [key(text) for text in TEXTS]
@@ -126,7 +126,7 @@ SECRET = 'API_KEY = "sk-canary0123456789abcdef0123456789"'
 
 @asynccontextmanager
 async def at_work(
-    home: Path, model: InnerModel, member: TeamIndex | None
+    home: Path, model: FakeEmbedder, member: TeamIndex | None
 ) -> AsyncIterator[EmbeddingService]:
     """A member with the same repository as all others."""
     root = project(
@@ -165,10 +165,10 @@ def homes(tmp_path: Path) -> list[Path]:
 async def test_what_one_member_has_embedded_another_fetches(
     homes: list[Path], server: QdrantServer, team: Team
 ) -> None:
-    first, second = InnerModel(), InnerModel()
+    first, second = FakeEmbedder(), FakeEmbedder()
     async with at_work(homes[0], first, team.member(writes=True)) as service:
         told = await until_complete(service)
-        assert len(first.texts) == told.embedded == 2
+        assert len(first.asked) == told.embedded == 2
         assert await service.push() == 2
         told = await service.status()
         assert told.team is not None
@@ -177,7 +177,7 @@ async def test_what_one_member_has_embedded_another_fetches(
     async with at_work(homes[1], second, team.member()) as service:
         told = await until_complete(service)
         assert told.embedded == 2
-        assert second.texts == []
+        assert second.asked == []
         assert told.team is not None
         assert told.team.fetched == 2
         assert await service.pull() == 0
@@ -193,12 +193,12 @@ async def test_without_the_server_a_member_embeds_by_itself(
     homes: list[Path], server: QdrantServer, team: Team
 ) -> None:
     server.fault = answer(status=500)
-    model = InnerModel()
+    model = FakeEmbedder()
     async with at_work(homes[0], model, team.member(writes=True)) as service:
         told = await until_complete(service)
         assert (told.embedded, told.error) == (2, "")
         assert "status 500" in told.note
-        assert len(model.texts) == 2
+        assert len(model.asked) == 2
         with pytest.raises(NotReady, match="status 500"):
             await service.push()
         server.fault = None
