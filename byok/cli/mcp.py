@@ -52,9 +52,9 @@ def mcp(
     starter = Starter(daemon_command(config), paths.state_dir)
 
     async def read_text(question: str, folders: Sequence[Path]) -> str:
-        from byok.wiring.services import text_search
+        from byok.wiring.services import search_text
 
-        return await text_search(*load(config), given).answer(question, folders)
+        return await search_text(*load(config), given, question, folders)
 
     async def run() -> None:
         own_index = opener(config)

@@ -11,11 +11,17 @@ of them share, once, at the end.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -69,10 +75,6 @@ from byok.wiring.upstreams import (
     select_upstreams,
     values_to_hide,
 )
-
-if TYPE_CHECKING:
-    from byok.search.retrieval.ripgrep import TextSearch
-
 
 # What models add to code search, as the settings say; what is off is not imported.
 
@@ -149,17 +151,23 @@ async def open_context(
         await context.close()
 
 
-def text_search(
-    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
-) -> "TextSearch":
-    """Return a search with ripgrep, for when another process has the index open."""
+async def search_text(
+    settings: Settings,
+    paths: Paths,
+    roots: Iterable[Path],
+    question: str,
+    folders: Sequence[Path],
+) -> str:
+    """Answer with ripgrep, for when another process has the index open."""
     from byok.core.platform.programs import find_program
     from byok.search.index.files.ignore import rules_of
-    from byok.search.retrieval.ripgrep import Ripgrep, TextSearch
+    from byok.search.retrieval.ripgrep import Ripgrep, answer_without_index
 
     options = index_options(settings, paths, roots)
     ripgrep = Ripgrep(lambda: find_program("rg", never=options.roots))
-    return TextSearch(ripgrep, lambda root: rules_of(root, options))
+    return await answer_without_index(
+        ripgrep, lambda root: rules_of(root, options), question, folders
+    )
 
 
 def index_options(

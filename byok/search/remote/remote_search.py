@@ -35,7 +35,12 @@ from byok.search.index.types import Span
 from byok.search.index.workspace.git_history import repository_name_of
 from byok.search.remote.question import RemoteQuestion, read_question
 from byok.search.remote.server import RemoteFile, SearchServer
-from byok.search.retrieval.excerpts import CurrentFiles, find_terms, lines_of_span
+from byok.search.retrieval.excerpts import (
+    CurrentFiles,
+    describe_rank,
+    find_terms,
+    lines_of_span,
+)
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack
 from byok.search.retrieval.query import Query, parse_query
@@ -279,30 +284,18 @@ class RemoteHits(Struct, eq=False):
 def _describe_hit(
     file: RankedFile, far: _Far, query: Query, lines: int
 ) -> dict[str, Any]:
-    spans = [far.spans[chunk.ordinal] for chunk in file.chunks]
-    reasons = file.reasons._asdict()
     hit: dict[str, Any] = {
         "path": far.file.path,
         "repository": far.file.repository,
         "revision": far.file.revision,
         "file": "",
         "also": [],
-        "score": round(file.score, 3),
-        "kind": file.kind,
-        "reasons": {name: round(part, 3) for name, part in reasons.items()},
-        "chunks": [
-            {
-                "first_line": span.first + 1,
-                "last_line": span.last + 1,
-                "score": round(chunk.score, 3),
-            }
-            for span, chunk in zip(spans, file.chunks[:_COMPARED], strict=False)
-        ],
+        **describe_rank(file, far.spans),
     }
     if lines:
         hit["lines"] = [
             line
-            for span in sorted(spans[:_SHOWN])
+            for span in sorted(far.spans[n.ordinal] for n in file.chunks[:_SHOWN])
             for line in lines_of_span(
                 far.lines, span, far.file.path, query.terms, lines
             )

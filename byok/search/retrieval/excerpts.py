@@ -245,7 +245,7 @@ def _mark_cut(count: int) -> list[str]:
 
 
 _AROUND = 1
-_CHUNKS = 3  # of a file
+_CHUNKS, _DESCRIBED = 3, 5  # of a file
 
 
 def lines_of_hits(
@@ -328,6 +328,28 @@ def _choose(scores: Sequence[float], most: int) -> list[int]:
             if len(shown) < most and 0 <= near < len(scores):
                 shown.add(near)
     return sorted(shown)
+
+
+def describe_rank(file: RankedFile, spans: Sequence[Span]) -> dict[str, Any]:
+    """Return the score of a file, its parts, and the best chunks."""
+    parts = file.reasons._asdict()
+    if file.vector:  # only where vectors were used
+        parts["vector"] = file.vector
+    return {
+        "score": round(file.score, 3),
+        "kind": file.kind,
+        "reasons": {name: round(part, 3) for name, part in parts.items()},
+        **({"moved_from": file.place} if file.place else {}),
+        "chunks": [
+            {
+                "first_line": spans[chunk.ordinal].first + 1,
+                "last_line": spans[chunk.ordinal].last + 1,
+                "score": round(chunk.score, 3),
+            }
+            for chunk in file.chunks[:_DESCRIBED]
+            if chunk.ordinal < len(spans)
+        ],
+    }
 
 
 def describe_terms(query: Query) -> list[dict[str, Any]]:

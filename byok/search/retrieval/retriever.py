@@ -35,7 +35,6 @@ from byok.search.retrieval.ripgrep import ASK_IN_ENGLISH, Ripgrep
 from byok.search.retrieval.scope import (
     Scope,
     empty_answer,
-    is_usable,
     outer_workspaces,
     remove_roots,
     select_scope,
@@ -266,7 +265,7 @@ class Retriever:
 
     def _asks_index(self, scope: Scope) -> bool:
         if self._mode is SearchMode.AUTO:
-            return scope.named or all(map(is_usable, scope.workspaces))
+            return scope.named or all(space.is_usable for space in scope.workspaces)
         return self._mode is SearchMode.INDEX
 
     def _write(
@@ -366,7 +365,7 @@ class Retriever:
 
 def _workspaces_in_progress(spaces: Iterable[Workspace]) -> list[Workspace]:
     building = (Phase.SCANNING, Phase.INDEXING)
-    return [w for w in spaces if not is_usable(w) and w.status.phase in building]
+    return [w for w in spaces if not w.is_usable and w.status.phase in building]
 
 
 def _progress_note(space: Workspace) -> str:
@@ -399,29 +398,10 @@ def _describe_hit(
     current: CurrentFiles,
 ) -> dict[str, Any]:
     entry = entries[file.blob_id]
-    spans = current.spans_of(file.blob_id)
     places = [str(space.root / entry.path) for space in scope.spaces_of(entry)]
     return {
         "path": file.path,
         "file": places[0] if places else "",
         "also": places[1:],
-        "score": round(file.score, 3),
-        "kind": file.kind,
-        "reasons": {k: round(v, 3) for k, v in _parts(file).items()},
-        **({"moved_from": file.place} if file.place else {}),
-        "chunks": [
-            {
-                "first_line": spans[chunk.ordinal].first + 1,
-                "last_line": spans[chunk.ordinal].last + 1,
-                "score": round(chunk.score, 3),
-            }
-            for chunk in file.chunks[:5]
-            if chunk.ordinal < len(spans)
-        ],
+        **excerpts.describe_rank(file, current.spans_of(file.blob_id)),
     }
-
-
-def _parts(file: RankedFile) -> dict[str, float]:
-    """Return the parts of a score; vectors have one only where they were used."""
-    parts = file.reasons._asdict()
-    return parts | {"vector": file.vector} if file.vector else parts

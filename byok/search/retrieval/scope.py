@@ -209,13 +209,6 @@ async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
     )
 
 
-def is_usable(space: Workspace) -> bool:
-    """Tell whether the index can answer: it knows most files, if only as they were."""
-    if space.status.phase is Phase.COMPLETE:
-        return True
-    return space.status.was_complete and 2 * space.unknown_count < space.file_count
-
-
 def stale_notes(scope: Scope) -> Iterator[str]:
     """Give a note for each workspace that has changed files still to be indexed.
 

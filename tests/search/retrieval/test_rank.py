@@ -8,8 +8,13 @@ from byok.search.index.files.languages import kind_of
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Kind
 from byok.search.retrieval.query import parse_query
-from byok.search.retrieval.rank import FileEntry, RankedFile, rank
-from byok.search.retrieval.ranker import HistorySignals
+from byok.search.retrieval.rank import (
+    FileEntry,
+    HistorySignals,
+    JoinedSignals,
+    RankedFile,
+    rank,
+)
 from tests.fakes.project import history
 
 
@@ -33,8 +38,9 @@ def ranked(
     ]
     by_blob = {entry.blob_id: entry for entry in entries}
     by_path = {entry.path: entry for entry in entries}
+    joined = JoinedSignals({"": signals}) if signals else None
     return rank(
-        chunks, by_blob.get, parse_query(text), signals, by_path.get, limit=limit,
+        chunks, by_blob.get, parse_query(text), joined, by_path.get, limit=limit,
         defining=[
             ChunkScore(by_path[path].blob_id, 2, score)
             for path, score in (defining or {}).items()

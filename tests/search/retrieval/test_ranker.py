@@ -13,8 +13,14 @@ from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Commit, CommitHistory, Kind
 from byok.search.retrieval.model_aids import ModelAids, NearChunks
 from byok.search.retrieval.query import Query, parse_query, with_english
-from byok.search.retrieval.rank import FileEntry, RankedFile, Reasons
-from byok.search.retrieval.ranker import HistorySignals, JoinedSignals, Ranker, fuse
+from byok.search.retrieval.rank import (
+    FileEntry,
+    HistorySignals,
+    JoinedSignals,
+    RankedFile,
+    Reasons,
+)
+from byok.search.retrieval.ranker import Ranker, fuse
 from byok.search.retrieval.retriever import rank_commits, render_commits
 from byok.search.retrieval.scope import select_scope
 from tests.fakes.engines import (

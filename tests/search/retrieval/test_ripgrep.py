@@ -23,8 +23,8 @@ from byok.search.retrieval.ripgrep import (
     UNAVAILABLE,
     MatchCollector,
     Ripgrep,
-    TextSearch,
     TextSearchResult,
+    answer_without_index,
     rank_by_rarity,
     search_words,
     to_ranked,
@@ -413,9 +413,12 @@ def test_matches_make_the_chunk_with_most_lines_the_best() -> None:
 # Answers while another process has the index open
 
 
-def search(program: str | None) -> TextSearch:
-    return TextSearch(
-        Ripgrep(lambda: program), lambda root: rules_of(root, IndexOptions())
+async def answer_feed(program: str | None, roots: list[Path]) -> str:
+    return await answer_without_index(
+        Ripgrep(lambda: program),
+        lambda root: rules_of(root, IndexOptions()),
+        "feed",
+        roots,
     )
 
 
@@ -430,12 +433,12 @@ async def test_folders_are_searched_by_their_rules(tmp_path: Path) -> None:
         )
         for name in ("lion", "tiger")
     ]
-    both = await search(RG).answer("feed", roots)
+    both = await answer_feed(RG, roots)
     assert "Path: lion/a.py" in both
     assert "Path: tiger/a.py" in both
     assert "b.py" not in both
     assert ".env" not in both
-    one = await search(RG).answer("feed", roots[:1])
+    one = await answer_feed(RG, roots[:1])
     assert "Path: a.py\n     1\tdef feed_lion" in one
     assert "Another byok process has the index open" in one
 
@@ -444,6 +447,6 @@ async def test_text_search_answer_fits_and_says_what_is_missing(
     tmp_path: Path,
 ) -> None:
     roots = [project(tmp_path / str(n), a__py="x\n") for n in range(9)]
-    text = await search(None).answer("feed", roots)
+    text = await answer_feed(None, roots)
     assert UNAVAILABLE in text
     assert len(text) <= DEFAULT_LENGTH

@@ -218,9 +218,11 @@ class Workspace:
             self._version += 1
 
     @property
-    def unknown_count(self) -> int:
-        """The number of files of which nothing is known yet, or ever."""
-        return len(self._others)
+    def is_usable(self) -> bool:
+        """Whether the index can answer: it knows most files, if only as they were."""
+        if self.status.phase is Phase.COMPLETE:
+            return True
+        return self.status.was_complete and 2 * len(self._others) < self.file_count
 
     @property
     def file_count(self) -> int:
