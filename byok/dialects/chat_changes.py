@@ -462,10 +462,6 @@ def _find_no_tools(refused: RefusedRequest) -> Found:
     return (refused.error.hint, "")
 
 
-def _drop_tools(chat: ChatRequest, _: Remedy) -> ChatRequest:
-    return write_calls_as_text(offer_tools(chat, ()))
-
-
 def _find_bare_calls(refused: RefusedRequest) -> Found:
     kinds = (RefusalKind.NO_TOOLS, RefusalKind.NEEDS_TOOLS)
     is_bare = not refused.body.get("tools")
@@ -541,7 +537,7 @@ CHAT_ROWS: RemedyTable = {
     ),
     "no tools": RemedyRow(
         _find_no_tools,
-        rewrite=_drop_tools,
+        rewrite=lambda chat, _: write_calls_as_text(offer_tools(chat, ())),
         notice="This model was asked without tools, because it refuses them. {what}",
         matters=is_first_turn,
         is_for_agents=True,

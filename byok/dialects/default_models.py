@@ -6,8 +6,7 @@ answers an agent well and is not the dearest; one for small jobs is quick and ch
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
 from itertools import dropwhile, takewhile, zip_longest
 from typing import NamedTuple, Self
 
@@ -160,16 +159,11 @@ def _best(patterns: Iterable[str], models: Sequence[ModelFacts]) -> str:
     names = [
         (model.id, family_name(model.id.removesuffix(":free"))) for model in models
     ]
-    for pattern in map(_compile, patterns):
-        found = [(mid, m) for mid, name in names if (m := pattern(name))]
+    for pattern in patterns:
+        found = [(mid, m) for mid, name in names if (m := re.fullmatch(pattern, name))]
         if found:
             return max(found, key=lambda pair: _rank(*pair))[0]
     return ""
-
-
-@cache
-def _compile(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile(pattern).fullmatch
 
 
 def _rank(model: str, match: re.Match[str]) -> tuple[tuple[int, ...], int]:

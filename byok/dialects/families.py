@@ -6,11 +6,11 @@ window or a price belongs to a host, so no row has one.
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from msgspec import Struct
 
+from byok.core.late import compile_late
 from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.presets import ANTHROPIC, OPENAI_RESPONSES
 
@@ -29,22 +29,13 @@ _TO_MAX = (*_LOW_HIGH, "xhigh", "max")
 class Family(Struct, frozen=True):
     """Models whose names begin with a match of a pattern, and facts about them."""
 
-    names: str
+    names: re.Pattern[str]
     facts: Mapping[str, Any]
-
-    def has(self, name: str) -> bool:
-        """Tell whether a model is of the family, by its `family_name`."""
-        return _compile(self.names).match(name) is not None
-
-
-@cache
-def _compile(names: str) -> re.Pattern[str]:
-    """Compile a pattern when a name may match it: all of them would take 10 ms."""
-    return re.compile(names)
 
 
 def _row(names: str, **facts: Any) -> Family:
-    return Family(names, facts)
+    """Make a row, whose pattern is compiled late: all of them would take 10 ms."""
+    return Family(compile_late(names), facts)
 
 
 # Of several rows that match a name, the first one that knows a fact counts.
@@ -258,8 +249,8 @@ def family_facts(model: str) -> ModelFacts:
     """Return what a model takes on any host, judged by its name."""
     name = family_name(model)
     groups = (rows for begins, rows in FAMILIES.items() if name.startswith(begins))
-    rows = [row for group in groups for row in group if row.has(name)]
-    if _BEDROCKS.has(model):
+    rows = [row for group in groups for row in group if row.names.match(name)]
+    if _BEDROCKS.names.match(model):
         rows.append(_BEDROCKS)
     known: dict[str, Any] = {}
     for row in rows:

@@ -51,7 +51,7 @@ def requested_wait(message: str, error: Any, now: float = 0.0) -> float | None:
 
     `now` is the time in seconds since 1970; where it is 0, times of day do not count.
     """
-    for detail in read_details(error):
+    for detail in read_objects(error, "details"):
         if isinstance(delay := detail.get("retryDelay"), str) and delay:
             return _seconds(delay)
     for place in _places(error):
@@ -97,17 +97,17 @@ def quotas_exceeded(error: Any) -> str:
     """Return the names of the quotas that were used up, such as `...PerDay...`."""
     names = [
         violation.get("quotaId")
-        for detail in read_details(error)
+        for detail in read_objects(error, "details")
         for violation in read_objects(detail, "violations")
     ]
-    details = read_details(error)
+    details = read_objects(error, "details")
     names += [read_object(detail, "metadata").get("quota_limit") for detail in details]
     return " ".join(name for name in names if isinstance(name, str))
 
 
 def read_error_reasons(error: Any) -> list[str]:
     """Return the reasons of Google's `ErrorInfo`, in lower case."""
-    reasons = (detail.get("reason") for detail in read_details(error))
+    reasons = (detail.get("reason") for detail in read_objects(error, "details"))
     return [reason.lower() for reason in reasons if isinstance(reason, str)]
 
 
@@ -175,7 +175,9 @@ def _places(error: Any) -> Iterator[Json]:
     if isinstance(error, dict):
         yield error
         yield read_object(error, "metadata")
-    yield from (read_object(detail, "metadata") for detail in read_details(error))
+    yield from (
+        read_object(detail, "metadata") for detail in read_objects(error, "details")
+    )
 
 
 def _field(value: Any) -> float | None:
@@ -183,11 +185,6 @@ def _field(value: Any) -> float | None:
         return _number(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number and 0 <= value < _EPOCH else None
-
-
-def read_details(error: Any) -> list[dict[str, Any]]:
-    """Return the details of an error (`google.rpc.Status`)."""
-    return read_objects(error, "details")
 
 
 def _seconds(text: str) -> float | None:
@@ -302,11 +299,7 @@ def overflow_of(message: str, error: Any) -> Overflow:
     )
 
 
-def _compile(rows: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(row) for row in rows)
-
-
-_WINDOWS, _COUNTS = _compile(_WINDOW), _compile(_COUNTED)
+_WINDOWS, _COUNTS = [*map(re.compile, _WINDOW)], [*map(re.compile, _COUNTED)]
 
 
 def _last_number(rows: Iterable[re.Pattern[str]], text: str) -> int | None:

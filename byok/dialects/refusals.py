@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.core.late import compile_late
+from byok.core.wire.json_fields import read_objects
 from byok.dialects.presets import OLLAMA, preset_of
 from byok.dialects.rate_limits import (
     OVERFLOW_SIGNS,
     quotas_exceeded,
-    read_details,
     read_error_reasons,
     requested_wait,
 )
@@ -528,7 +528,7 @@ def _read_google(error: Any) -> Refusal | None:
     Their messages say "exceeded your current quota" of every limit, also of those for
     a minute, so only the name of the quota tells how long it takes.
     """
-    if not (details := read_details(error)):
+    if not (details := read_objects(error, "details")):
         return None
     quotas = quotas_exceeded(error).lower()
     message = error.get("message") if isinstance(error, dict) else None

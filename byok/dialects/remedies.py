@@ -65,10 +65,6 @@ class RefusedRequest(Struct, frozen=True):
         return self.error.reason
 
 
-def _never(chat: ChatRequest) -> bool:
-    return False
-
-
 def is_first_turn(chat: ChatRequest) -> bool:
     """Tell whether a conversation begins: its user has not read a notice yet."""
     return chat.is_first_turn
@@ -93,7 +89,7 @@ class RemedyRow(Struct, frozen=True):
     find: Callable[[RefusedRequest], Found]
     make: Callable[[Json, Remedy], Body] | None = None
     notice: str = ""
-    matters: Callable[[ChatRequest], bool] = _never
+    matters: Callable[[ChatRequest], bool] = lambda _: False
     is_for_agents: bool = False
     teaches: Callable[[Remedy], ModelFacts] = lambda _: UNKNOWN_MODEL
     switches: bool = False

@@ -34,29 +34,25 @@ class Aliases:
     """A one-to-one mapping from originals to the aliases that are sent.
 
     `spell` returns the alias of an original. If it is already taken, `spell` is called
-    again with 1, 2, ... and must return another one.
+    again with 1, 2, ... and must return another one. `originals` are by the aliases
+    used so far.
     """
 
     def __init__(self, spell: Callable[[str, int], str]) -> None:
         self._spell = spell
         self._aliases: dict[str, str] = {}
-        self._originals: dict[str, str] = {}
+        self.originals: dict[str, str] = {}
 
     def alias(self, original: str) -> str:
         """Return the alias of an original, which is often the original itself."""
         if original not in self._aliases:
             again, alias = 0, self._spell(original, 0)
-            while alias in self._originals:
+            while alias in self.originals:
                 again += 1
                 alias = self._spell(original, again)
             self._aliases[original] = alias
-            self._originals[alias] = original
+            self.originals[alias] = original
         return self._aliases[original]
-
-    @property
-    def originals(self) -> Mapping[str, str]:
-        """The originals, by the aliases used so far."""
-        return self._originals
 
 
 class IdRule(Struct, frozen=True):

@@ -2,20 +2,15 @@
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from byok.core.chat import Json
 from byok.core.wire.json_body import parse_json, write_json
+from byok.core.wire.json_fields import objects_in
 
 _LONGEST_NOTE = 300
-
-
-def schemas_in(value: Any) -> list[Json]:
-    """Return the schemas in a list, [] for anything else."""
-    items = value if isinstance(value, list) else ()
-    return [item for item in items if isinstance(item, Mapping)]
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
@@ -83,12 +78,8 @@ _ALIASES = {
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
+def _is_a(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kinds)
 
 
 def _is_number(value: Any) -> bool:
@@ -99,25 +90,9 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and value >= 0 and value == int(value)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _is_filled(value: Any) -> bool:
-    return isinstance(value, list) and bool(value)
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
 def is_schema(value: Any) -> bool:
     """Tell whether a value is a schema: an object or a boolean."""
     return isinstance(value, Mapping | bool)
-
-
-def _is_address(value: Any) -> bool:
-    return isinstance(value, str) and "#" not in value
 
 
 def _is_dependent(value: Any) -> bool:
@@ -130,29 +105,25 @@ def _is_dependent(value: Any) -> bool:
     )
 
 
-def _never(value: Any) -> bool:
-    return False
-
-
 _WANTED: tuple[tuple[Callable[[Any], bool], str], ...] = (
-    (_is_text, "title description format pattern $ref $comment contentEncoding"),
-    (_is_text, "contentMediaType $dynamicRef"),
+    (_is_a(str), "title description format pattern $ref $comment contentEncoding"),
+    (_is_a(str), "contentMediaType $dynamicRef"),
     (_is_count, "minLength maxLength minItems maxItems minProperties maxProperties"),
     (_is_count, "minContains maxContains"),
     (_is_number, "minimum maximum exclusiveMinimum exclusiveMaximum"),
     (lambda value: _is_number(value) and value > 0, "multipleOf"),
-    (_is_flag, "uniqueItems deprecated readOnly writeOnly"),
-    (_is_list, "required examples"),
-    (_is_filled, "enum anyOf oneOf allOf prefixItems"),
-    (_is_map, "properties patternProperties dependentSchemas $defs definitions"),
+    (_is_a(bool), "uniqueItems deprecated readOnly writeOnly"),
+    (_is_a(list), "required examples"),
+    (lambda v: isinstance(v, list) and v != [], "enum anyOf oneOf allOf prefixItems"),
+    (_is_a(Mapping), "properties patternProperties dependentSchemas $defs definitions"),
     (is_schema, "additionalProperties propertyNames not if then else contains"),
     (is_schema, "unevaluatedProperties unevaluatedItems contentSchema"),
-    (lambda value: is_schema(value) or isinstance(value, list), "items"),
-    (_is_address, "$id"),
+    (_is_a(Mapping, bool, list), "items"),
+    (lambda value: isinstance(value, str) and "#" not in value, "$id"),
     (_is_dependent, "dependencies dependentRequired"),
     # Of other drafts, or for whole documents: nothing that a model needs.
-    (_never, "$schema $anchor $dynamicAnchor $vocabulary $recursiveAnchor"),
-    (_never, "$recursiveRef"),
+    (_is_a(), "$schema $anchor $dynamicAnchor $vocabulary $recursiveAnchor"),
+    (_is_a(), "$recursiveRef"),
 )
 _MAY_BE = {key: check for check, keys in _WANTED for key in keys.split()}
 
@@ -244,11 +215,11 @@ def unite(node: dict[str, Any], resolve: Callable[[Json], Json]) -> list[str]:
     """
     notes: list[str] = []
     for _ in range(_MOST_ROUNDS):
-        parts = schemas_in(node.pop("allOf", None))
+        parts = objects_in(node.pop("allOf", None))
         for part in parts:
             merge(node, resolve(part))
         for name in _SAID:
-            if choices := [resolve(c) for c in schemas_in(node.pop(name, None))]:
+            if choices := [resolve(c) for c in objects_in(node.pop(name, None))]:
                 notes.append(_choice(name, choices))
                 _unite(node, choices)
         if not parts and not any(name in node for name in ("allOf", *_SAID)):
@@ -267,7 +238,11 @@ def _unite(node: dict[str, Any], choices: list[Json]) -> None:
         for key, schema in _properties(choice).items():
             if key not in own:
                 found.setdefault(key, []).append(schema)
-    added = {key: _any_of(distinct(variants)) for key, variants in found.items()}
+    distinct_ones = {key: distinct(variants) for key, variants in found.items()}
+    added = {
+        key: schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        for key, schemas in distinct_ones.items()
+    }
     if added:
         node["properties"] = {**own, **added}
     common = set.intersection(*(set(_required_names(choice)) for choice in choices))
@@ -282,10 +257,6 @@ def _choice(name: str, choices: list[Json]) -> str:
     if all(sets):
         return f"{_SAID[name]} one of these sets of keys: {'; '.join(sets)}"
     return note(name, choices)
-
-
-def _any_of(schemas: list[Any]) -> Any:
-    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _required_names(schema: Json) -> list[str]:
@@ -355,7 +326,7 @@ class _Narrowing:
         self, schema: Json, inside: tuple[str, ...], *, top: bool
     ) -> dict[str, Any]:
         node, inside = self._resolve(dict(schema), inside)
-        for part in schemas_in(node.pop("allOf", None)):
+        for part in objects_in(node.pop("allOf", None)):
             part, inside = self._resolve(dict(part), inside)
             merge(node, part)
         notes = _unions(node, top=top)
@@ -415,7 +386,7 @@ def _unions(node: dict[str, Any], *, top: bool) -> list[str]:
     """Express unions as anyOf and null as nullable; the root stays one object."""
     notes: list[str] = []
     for name in ("anyOf", "oneOf"):
-        choices = schemas_in(node.pop(name, None))
+        choices = objects_in(node.pop(name, None))
         if top and choices:
             notes.append(note(name, choices))
         elif choices:
@@ -426,7 +397,7 @@ def _unions(node: dict[str, Any], *, top: bool) -> list[str]:
     return notes
 
 
-def _choose(node: dict[str, Any], choices: list[Json]) -> None:
+def _choose(node: dict[str, Any], choices: Sequence[Json]) -> None:
     others = [choice for choice in choices if choice.get("type") != "null"]
     if len(others) < len(choices):
         node["nullable"] = True
@@ -694,14 +665,11 @@ def _type_in_choices(node: dict[str, Any]) -> None:
             for choice in node[key]
         ]
         for choice in node[key]:
-            choice |= _with_items(choice)
+            if "array" in kinds_of(choice):
+                choice.setdefault("items", {})
 
 
 _SAYS_TYPE = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "not"}
-
-
-def _with_items(node: Json) -> Json:
-    return {"items": {}} if "array" in kinds_of(node) and "items" not in node else {}
 
 
 def _note_odd_keys(schema: dict[str, Any]) -> None:

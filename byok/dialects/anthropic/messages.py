@@ -68,8 +68,10 @@ class Conversation(Struct):
                     self._add("user", self._results(message.parts))
         if not self.messages:
             self._add("user", [_text(_NO_WORDS)])
-        if self.messages[-1]["role"] == "assistant":
-            _strip_end(self.messages[-1]["content"])
+        blocks = self.messages[-1]["content"]
+        if self.messages[-1]["role"] == "assistant" and blocks[-1]["type"] == "text":
+            # The API refuses white space at the end of a begun answer.
+            blocks[-1] = _text(blocks[-1]["text"].rstrip())
 
     def _add(self, role: str, blocks: list[Block]) -> None:
         if blocks and self.messages and self.messages[-1]["role"] == role:
@@ -175,12 +177,6 @@ def _thinking(part: ThinkingPart, origin: Origin) -> list[Block]:
     return [{"type": kind, **fields}]
 
 
-def _strip_end(blocks: list[Block]) -> None:
-    """Remove white space at the end of a begun answer: the API refuses it."""
-    if blocks[-1]["type"] == "text":
-        blocks[-1] = _text(blocks[-1]["text"].rstrip())
-
-
 # Messages API: where the prefix of a prompt is cached, and what a host refuses of it.
 #
 # A body may have four points; the prompt is read from the cache up to the last one that
@@ -221,8 +217,10 @@ def find_cache_points(refused: RefusedRequest) -> Found:
     if _TTL in refused.text and _set_points(refused.body, _EPHEMERAL) != refused.body:
         return (_TTL, "")
     place = _PLACE.search(refused.text)
-    if place and _has_points(refused.body, place[1]):
-        return (place[1], "")
+    if place:
+        bare = _change_blocks(refused.body, place[1], _without_point)
+        if bare != refused.body:
+            return (place[1], "")
     return (_AT_TOP if FIELD in refused.body else "", "")
 
 
@@ -242,10 +240,6 @@ def remove_cache_points(body: Json, remedy: Remedy) -> Body:
     for part in parts:
         kept = _change_blocks(kept, part, _without_point)
     return kept
-
-
-def _has_points(body: Json, part: str) -> bool:
-    return _change_blocks(body, part, _without_point) != body
 
 
 def _set_points(body: Json, point: Json) -> Body:

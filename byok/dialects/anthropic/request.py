@@ -138,7 +138,7 @@ def _budget(
         return Reasoning(output, (_FORCED,), is_off=True)
     if budget < _SMALLEST_BUDGET:
         return Reasoning(output, (_NO_ROOM,), is_off=True)
-    if not all(map(_begins_with_thinking, _turn_starts(messages))):
+    if not all(is_thought(m["content"][0]) for m in _turn_starts(messages)):
         return Reasoning(output, (_UNSIGNED,), is_off=True)
     thinking = {"type": "enabled", "budget_tokens": budget}
     return Reasoning({"thinking": thinking, **output})
@@ -167,10 +167,6 @@ def _turn_starts(messages: Sequence[Json]) -> Iterator[Json]:
 
 def _kinds(message: Json) -> set[str]:
     return {block["type"] for block in message["content"]}
-
-
-def _begins_with_thinking(message: Json) -> bool:
-    return is_thought(message["content"][0])
 
 
 def is_thought(block: Json) -> bool:

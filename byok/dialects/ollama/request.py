@@ -83,11 +83,9 @@ def with_options(
     if isinstance(own := extra.get("options"), dict):
         extra["options"] = options | own
     merged = {**body, "options": options, **extra}
-    return merged if merged["options"] else _without(merged, "options")
-
-
-def _without(body: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key != name}
+    if not merged["options"]:
+        del merged["options"]
+    return merged
 
 
 def _tools_to_offer(chat: ChatRequest) -> Iterable[ToolDefinition]:

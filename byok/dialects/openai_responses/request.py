@@ -6,7 +6,7 @@ pairing of messages come from `protocols/augment/history.py`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from byok.core.chat import (
@@ -118,25 +118,17 @@ class CallIds:
     def __init__(self) -> None:
         self._aliases = Aliases(_RULE.spell)
         self._calls: Counter[str] = Counter()
-        self._originals: dict[str, str] = {}
 
     def call(self, call_id: str) -> str:
         """Return the id to send for the next call."""
         self._calls[call_id] += 1
-        sent = self.result(call_id)
-        self._originals[sent] = call_id
-        return sent
+        return self.result(call_id)
 
     def result(self, call_id: str) -> str:
         """Return the id to send for a result: that of the latest call."""
         number = self._calls[call_id]
         own = f"{call_id}\0{number}" if number > 1 else call_id  # as no id is
         return self._aliases.alias(own)
-
-    @property
-    def originals(self) -> Mapping[str, str]:
-        """The originals, by the ids to send so far."""
-        return self._originals
 
 
 # The assistant's turns as input items: reasoning, messages and function calls.
