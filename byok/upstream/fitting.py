@@ -11,6 +11,7 @@ since: do not optimise that away.
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeAlias
@@ -29,7 +30,6 @@ from byok.upstream.window.compaction import (
     less_context,
     plan,
     shorter_system,
-    without_context,
 )
 from byok.upstream.window.estimate import Weigh, weigh_tools
 
@@ -91,7 +91,7 @@ class ConversationFitter:
         beginnings = await run(partial(digests, body, lengths))
         known = self._compactions.find(model, beginnings) or Compaction(0, ())
         compaction, now = known, known.apply(body)
-        bare = without_context(body)
+        bare = less_context(body, sys.maxsize)  # without any retrieved code
         if self.sum(known.apply(bare)) > room:
             compaction = await self._compact(chat, model, bare, known, room, run)
             now = compaction.apply(body)

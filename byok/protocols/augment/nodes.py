@@ -388,10 +388,7 @@ class _Reader:
             self._parts.append(TextPart(block))
 
     def _image(self, image: ImagePart | None) -> None:
-        if image is None:
-            self._parts.append(UNREADABLE)
-        else:
-            self._parts.append(image)
+        self._parts.append(image or UNREADABLE)
         self._asks = True
 
     def _file(self, payload: Json) -> None:

@@ -94,24 +94,6 @@ def cut_notice(names: Iterable[str]) -> Notice:
     )
 
 
-def invalid_notice(name: str) -> Notice:
-    """Return the sentence about a call whose arguments are not JSON."""
-    return Notice(
-        f"The model's call of {name[:_LONGEST_NAME]} was not passed on, because its "
-        "arguments are not valid JSON; ask it to try again.",
-        "tool_call_invalid",
-    )
-
-
-def too_many_notice(most: int) -> Notice:
-    """Return the sentence about calls beyond the limit of one turn."""
-    return Notice(
-        f"The model asked for more than {most} tool calls at once; "
-        "only the first ones were passed on.",
-        "too_many_tool_calls",
-    )
-
-
 MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 1024 * 1024
 _MOST_LOOKS = 1000  # real calls need a handful; keeps the work linear
@@ -328,11 +310,11 @@ class ToolCallAssembler:
             yield whole
         self.others = len(calls) - len(self.broken)
         if self._too_many:
-            yield too_many_notice(MAX_CALLS)
-
-    def _name_of(self, called: str) -> str | None:
-        """Return the name of the only offered tool that a model's word can mean."""
-        return ToolNames({name: name for name in self._schemas}).find(called)
+            yield Notice(
+                f"The model asked for more than {MAX_CALLS} tool calls at once; "
+                "only the first ones were passed on.",
+                "too_many_tool_calls",
+            )
 
     def _stores_memory(self, name: str) -> bool:
         """Tell whether a tool that was offered stores memories."""
@@ -344,7 +326,9 @@ class ToolCallAssembler:
             return incomplete_notice([call.name])
         before, found = call.text, ["printed as text"] if call.is_printed else []
         may_rename = self._mode is not RepairMode.OFF and call.name not in self._schemas
-        if may_rename and (name := self._name_of(call.name)):
+        if may_rename and (
+            name := ToolNames({n: n for n in self._schemas}).find(call.name)
+        ):
             found.append(f"called {call.name}"[:_LONGEST_RULE])
             call.name = name
         schema = self._schemas.get(call.name)
@@ -360,7 +344,11 @@ class ToolCallAssembler:
                 return incomplete_notice([call.name])
             raw = self._close_call(call, before)
             self.broken.append(BrokenCall(raw, str(error), error.at))
-            return invalid_notice(call.name)
+            return Notice(
+                f"The model's call of {call.name[:_LONGEST_NAME]} was not passed on, "
+                "because its arguments are not valid JSON; ask it to try again.",
+                "tool_call_invalid",
+            )
         if rules := [*found, *rules]:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))

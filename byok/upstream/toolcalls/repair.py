@@ -262,7 +262,9 @@ def repair_arguments(
             return raw, []
         raise
     if mode is RepairMode.OFF:
-        return _require_json(raw or "{}"), []
+        if not is_object(raw or "{}"):
+            raise Unrepairable("not JSON, and tools.repair is off")
+        return raw or "{}", []
     if schema is not None:
         value = fill_missing(value, schema, rules)
         if supply is not None and (added := supply(value, schema)):
@@ -272,12 +274,6 @@ def repair_arguments(
             value = fill_missing(value, schema, rules, invent=True)
         value = coerce(value, schema, rules)
     return (raw, []) if not rules else (_write(value), rules)
-
-
-def _require_json(raw: str) -> str:
-    if is_object(raw):
-        return raw
-    raise Unrepairable("not JSON, and tools.repair is off")
 
 
 def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
@@ -437,9 +433,7 @@ def memory_supply(user_text: str) -> Supply:
 
 def _lacks(name: str, arguments: Mapping[str, Any], schema: Json) -> bool:
     """Tell whether a field that may be text has none that a client would store."""
-    properties = schema.get("properties")
-    declared = properties.get(name) if isinstance(properties, Mapping) else None
-    declared = declared if isinstance(declared, Mapping) else {}
+    declared = _mapping(_mapping(schema.get("properties")).get(name))
     kind = declared.get("type", "string")
     kinds = kind if isinstance(kind, list) else [kind]
     if "string" not in kinds:

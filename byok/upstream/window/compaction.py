@@ -25,8 +25,7 @@ ratio is learned per model (`estimate.py`).
 
 import hashlib
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
@@ -218,11 +217,6 @@ def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...
         else:
             parts.append(part)
     return (*before, replace(last, parts=tuple(parts)))
-
-
-def without_context(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a conversation without any retrieved code in its last message."""
-    return less_context(messages, sys.maxsize)
 
 
 # Where a conversation may be cut, and what must survive a cut.
@@ -563,14 +557,10 @@ def _size(messages: Iterable[Message]) -> int:
 
 def digests(body: Sequence[Message], lengths: Iterable[int]) -> list[bytes]:
     """Return the digests of the beginnings with these lengths, the shortest first."""
-    return list(_digests(body, lengths))
-
-
-def _digests(body: Sequence[Message], lengths: Iterable[int]) -> Iterator[bytes]:
-    state, done = hashlib.blake2b(digest_size=16), 0
+    state, done, found = hashlib.blake2b(digest_size=16), 0, list[bytes]()
     for length in sorted(lengths):
         if length > len(body):
-            return
+            break
         for message in body[done:length]:
             state.update(b"%d %s" % (len(message.parts), message.role.encode()))
             for part in message.parts:
@@ -579,7 +569,8 @@ def _digests(body: Sequence[Message], lengths: Iterable[int]) -> Iterator[bytes]
                     state.update(b"|%d|" % len(raw))
                     state.update(raw)
         done = length
-        yield state.copy().digest()
+        found.append(state.copy().digest())
+    return found
 
 
 def _texts_of(part: Part) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ from byok.upstream.window.compaction import (
     plan,
     shorter_system,
     task_of,
-    without_context,
 )
 from byok.upstream.window.estimate import IMAGE_WEIGHT, weigh
 from byok.upstream.window.transcript import summary_of
@@ -480,9 +479,9 @@ def test_system_messages_are_cut_in_their_middles() -> None:
 
 def test_without_added_code_nothing_is_shortened() -> None:
     plain = (user("Hi"),)
-    assert without_context(plain) == less_context(plain, 10) == plain
+    assert less_context(plain, 10) == plain
     assert less_context((), 10) == ()
-    assert without_context(asked("x\n" * 9000))[-1].parts == (QUESTION,)
+    assert less_context(asked("x\n" * 9000), 10**6)[-1].parts == (QUESTION,)
 
 
 BODY = agent(10, 50)
