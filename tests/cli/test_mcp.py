@@ -52,8 +52,8 @@ async def connected(*arguments: str | Path, cwd: Path = ROOT) -> AsyncIterator[C
         yield client
 
 
-async def asked(client: Client, question: str = QUESTION) -> CallToolResult:
-    result = await client.call_tool(TOOL, {"information_request": question})
+async def asked(client: Client) -> CallToolResult:
+    result = await client.call_tool(TOOL, {"information_request": QUESTION})
     assert isinstance(result, CallToolResult)
     return result
 

@@ -49,11 +49,9 @@ class Desk(NamedTuple):
         return self.file.read_bytes() if self.file.exists() else None
 
     def connect(
-        self, client: ClientKind, url: str = "", model: str = "", *, mcp: bool = False
+        self, client: ClientKind, url: str = "", *, mcp: bool = False
     ) -> FileChange:
-        address = self.address._replace(
-            url=url or self.address.url, model=model or self.address.model
-        )
+        address = self.address._replace(url=url or self.address.url)
         change = self.connector.plan_connect(client, self.file, address, mcp=mcp)
         self.connector.carry_out(change)
         return change
@@ -63,18 +61,18 @@ class Desk(NamedTuple):
         self.connector.carry_out(change)
         return change
 
-    def edit(self, client: ClientKind, value: str = "mine") -> None:
+    def edit(self, client: ClientKind) -> None:
         """Add a setting, as the user does."""
-        self.file.write_bytes(with_own(client, self.file.read_bytes(), value))
+        self.file.write_bytes(with_own(client, self.file.read_bytes()))
 
     def backups(self) -> list[Path]:
         folder = self.file.parent.parent / "backups"
         return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def with_own(client: ClientKind, raw: bytes, value: str = "mine") -> bytes:
+def with_own(client: ClientKind, raw: bytes) -> bytes:
     decoded = decode_text(raw)
-    new = EDITORS[client.text_format].put(decoded.text, ("own.setting",), value)
+    new = EDITORS[client.text_format].put(decoded.text, ("own.setting",), "mine")
     return encode_text(decoded._replace(text=new))
 
 

@@ -33,33 +33,22 @@ from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.doctors import surroundings, write_settings
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
-
-pytestmark = linux
-
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
 OWN = "http://127.0.0.1:9123"
-
 URL, TOKEN = "http://127.0.0.1:8317", "token-0123456789"
-
 BYOK = DaemonAddress(URL, TOKEN, PurePosixPath("/state/token"), "byok:box:m")
-
 KEYS = (
     f'"augment.advanced.completionURL": "{URL}", "augment.advanced.apiToken": "{TOKEN}"'
 )
-
 INNER = f'"completionURL": "{URL}", "apiToken": "{TOKEN}"'
 
 
-def write_editor(home: Path, text: str) -> None:
-    """Write the settings of VS Code below a home."""
-    user = home / ".config" / "Code" / "User"
-    user.mkdir(parents=True, exist_ok=True)
-    (user / "settings.json").write_text(text)
-
-
 def settings_with(home: Path, url: str, token: str) -> None:
+    """Write the settings of VS Code below a home."""
     keys = {"augment.advanced.completionURL": url, "augment.advanced.apiToken": token}
-    write_editor(home, json.dumps(keys))
+    user = home / ".config" / "Code" / "User"
+    user.mkdir(parents=True)
+    (user / "settings.json").write_text(json.dumps(keys))
 
 
 async def check_editor(around: Surroundings) -> CheckResult:
@@ -169,7 +158,6 @@ def test_what_connect_writes_is_read(client: ClientKind) -> None:
     assert len(found) == 1 + has_token
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
 def test_files_of_all_clients_are_found(tmp_path: Path) -> None:
     settings = tmp_path / "elsewhere"
     environ = {"XDG_CONFIG_HOME": str(settings)}

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from byok.cli.checks import base as module
 from byok.cli.checks import daemon_checks
-from byok.cli.checks.base import CheckState
+from byok.cli.checks.base import CheckResult, CheckState, Surroundings
 from byok.cli.checks.daemon_checks import (
     check_daemon,
     check_daemon_version,
@@ -35,7 +36,7 @@ from tests.fakes.rows import daemon_rows
 
 DAEMON = Instance(42, 8317, "a", 0.0)
 
-OK, WARNING = CheckState.OK, CheckState.WARNING
+OK, WARNING, FAILURE = CheckState.OK, CheckState.WARNING, CheckState.FAILURE
 
 
 async def test_a_daemon_that_runs_proves_itself_at_both_addresses() -> None:
@@ -47,24 +48,6 @@ async def test_a_daemon_that_runs_proves_itself_at_both_addresses() -> None:
     assert {r.state for r in (found, version, port)} == {CheckState.OK}
     assert f"port {running.port}" in found.found
     assert f"port {running.port} on 127.0.0.1 and ::1" in port.found
-
-
-@pytest.mark.parametrize(
-    ("answer", "state", "said", "cure"),
-    [
-        ({"version": "0.1.0"}, WARNING, "the daemon is byok 0.1.0", "byok restart"),
-        ((404, {"error": "?"}), CheckState.FAILURE, "another version", "byok stop"),
-    ],
-    ids=str,
-)
-async def test_a_daemon_of_another_version_is_named(
-    answer: Any, state: CheckState, said: str, cure: str
-) -> None:
-    async with daemon_rows({"/byok/daemon": answer}), surroundings() as around:
-        result = await check_daemon_version(around)
-    assert result.state is state
-    assert said in result.found
-    assert cure in result.cure
 
 
 @pytest.mark.case("B108")
@@ -100,21 +83,16 @@ def test_what_the_state_of_a_service_means(
     assert ("byok service" in result.cure) is (expected == WARNING)
 
 
-def use(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    printed: str,
-    system: ServiceSystem | None = None,
-) -> None:
-    """Let the machine have a system that prints this, and its files in a folder."""
+def use(monkeypatch: pytest.MonkeyPatch, system: ServiceSystem) -> None:
+    """Let the machine have a system whose programs print nothing."""
 
     def run(command: Command) -> CommandResult:
-        return CommandResult(0, printed)
+        return CommandResult(0, "")
 
     class Service(UserService, frozen=True):
         @classmethod
         def of_this_machine(cls, paths: Paths) -> "Service":
-            return cls(system or Systemd(folder), paths, run)
+            return cls(system, paths, run)
 
     monkeypatch.setattr(daemon_checks, "UserService", Service)
 
@@ -132,7 +110,7 @@ async def test_the_service_of_this_python_is_known_in_every_spelling(
         "Windows": WindowsTasks(tmp_path, "u"),
     }
     system, paths = systems[kind], find_paths()
-    use(monkeypatch, tmp_path, "", system)
+    use(monkeypatch, system)
     write_files(system.render(make_launch(paths, 8317, tmp_path / "c.toml")))
     for place, is_other in ((sys.executable, False), ("/other/python", True)):
         monkeypatch.setattr(sys, "executable", place)
@@ -150,8 +128,6 @@ async def test_localhost_must_be_this_machine(
     monkeypatch: pytest.MonkeyPatch, addresses: list[str], state: CheckState
 ) -> None:
     def resolve(host: str, *rest: Any) -> list[Any]:
-        if not addresses:
-            raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(0, 0, 0, "", (address, 0)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
@@ -161,60 +137,15 @@ async def test_localhost_must_be_this_machine(
     assert bool(result.cure) is (state is not CheckState.OK)
 
 
-@pytest.mark.parametrize(
-    ("answer", "state", "said"),
-    [
-        ({"state": "filling", "chunks": 9, "embedded": 3}, CheckState.OK, "3 of 9"),
-        ({"state": "waiting", "error": "down"}, CheckState.WARNING, "down"),
-        ({"state": "failed", "error": "no such model"}, CheckState.FAILURE, "no such"),
-    ],
-    ids=str,
-)
-async def test_vectors(answer: dict[str, Any], state: CheckState, said: str) -> None:
-    async with daemon_rows({"/byok/embed/status": answer}), surroundings() as around:
-        result = await check_vectors(around)
-    assert result.state is state
-    assert said in result.found
-    assert bool(result.cure) is (state is not CheckState.OK)
-
-
-@pytest.mark.parametrize(
-    ("remote", "state", "said", "cure"),
-    [
-        ({"enabled": False}, CheckState.WARNING, "nothing is sent", "remote enable"),
-        ({"note": "It is down."}, CheckState.WARNING, "It is down.", "who runs it"),
-        ({}, CheckState.OK, "9 questions, 8 answered", ""),
-    ],
-    ids=str,
-)
-async def test_search_server(
-    remote: dict[str, Any], state: CheckState, said: str, cure: str
-) -> None:
-    status = {"enabled": True, "note": "", "asked": 9, "answered": 8, **remote}
-    answers = {"/byok/index/status": {"remote": status}}
-    async with daemon_rows(answers), surroundings() as around:
-        result = await check_search_server(around)
-    assert result.state is state
-    assert said in result.found
-    assert cure in result.cure
+WEB_KEY = {"upstream": "web-search", "fingerprint": "12ab"}
 
 
 @pytest.mark.parametrize(
     ("keys", "warns", "state", "said"),
     [
         ([], False, CheckState.FAILURE, "key"),
-        (
-            [{"upstream": "web-search", "fingerprint": "12ab"}],
-            False,
-            CheckState.OK,
-            "3",
-        ),
-        (
-            [{"upstream": "web-search", "fingerprint": "12ab"}],
-            True,
-            CheckState.WARNING,
-            "no answer",
-        ),
+        ([WEB_KEY], False, CheckState.OK, "3"),
+        ([WEB_KEY], True, CheckState.WARNING, "no answer"),
     ],
     ids=str,
 )
@@ -236,42 +167,75 @@ async def test_web_tools(
     assert bool(result.cure) is (state is not CheckState.OK)
 
 
-def told(settings: dict[str, Any]) -> dict[str, Any]:
-    file = str(find_paths().config)
-    facts = {"file": file, "error": "", "restart": [], **settings}
-    return {"/byok/daemon": {"version": "", "settings": facts}}
+def index(**remote: Any) -> dict[str, Any]:
+    status = {"enabled": True, "note": "", "asked": 9, "answered": 8, **remote}
+    return {"/byok/index/status": {"remote": status}}
+
+
+def settings(**facts: Any) -> dict[str, Any]:
+    known = {"file": "", "error": "", "restart": [], **facts}
+    return {"/byok/daemon": {"version": "", "settings": known}}
+
+
+def vectors(state: str, **facts: Any) -> dict[str, Any]:
+    return {"/byok/embed/status": {"state": state, **facts}}
+
+
+OTHER = {"/byok/daemon": (404, {"error": "?"})}
 
 
 @pytest.mark.parametrize(
-    ("settings", "state", "said", "cure"),
+    ("check", "answers", "state", "said", "cure"),
     [
-        ({"error": "bad key"}, CheckState.FAILURE, "bad key", "byok config check"),
-        ({"restart": ["server.port"]}, CheckState.WARNING, "server.port", "restart"),
-        ({"file": "/x.toml"}, CheckState.WARNING, "/x.toml", "--config /x.toml"),
+        (
+            check_daemon_version,
+            {"/byok/daemon": {"version": "0.1.0"}},
+            *(WARNING, "the daemon is byok 0.1.0", "byok restart"),
+        ),
+        (check_daemon_version, OTHER, FAILURE, "another version", "byok stop"),
+        (check_vectors, vectors("filling", chunks=9, embedded=3), OK, "3 of 9", ""),
+        (check_vectors, vectors("waiting", error="down"), WARNING, "down", "status"),
+        (check_vectors, vectors("failed", error="odd"), FAILURE, "odd", "status"),
+        (check_search_server, index(enabled=False), WARNING, "nothing", "enable"),
+        (check_search_server, index(note="Down."), WARNING, "Down.", "who runs it"),
+        (check_search_server, index(), OK, "9 questions, 8 answered", ""),
+        (check_settings_in_force, settings(error="bad"), FAILURE, "bad", "check"),
+        (
+            check_settings_in_force,
+            settings(restart=["server.port"]),
+            *(WARNING, "server.port", "restart"),
+        ),
+        (
+            check_settings_in_force,
+            settings(file="/x.toml"),
+            *(WARNING, "/x.toml", "--config /x.toml"),
+        ),
     ],
-    ids=str,
 )
-async def test_settings_that_are_not_in_force_are_named(
-    settings: dict[str, Any], state: CheckState, said: str, cure: str
+async def test_what_a_daemon_tells_of_itself_is_judged(
+    check: Callable[[Surroundings], Awaitable[CheckResult]],
+    answers: dict[str, Any],
+    state: CheckState,
+    said: str,
+    cure: str,
 ) -> None:
-    async with daemon_rows(told(settings)), surroundings() as around:
-        result = await check_settings_in_force(around)
+    async with daemon_rows(answers), surroundings() as around:
+        result = await check(around)
     assert result.state is state
     assert said in result.found
     assert cure in result.cure
+    assert bool(result.cure) is (state is not OK)
 
 
 async def test_a_port_that_another_program_has_is_named() -> None:
-    name = "::1"
-    family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    with socket.socket(family) as stranger:
-        stranger.bind((name, 0))
+    with socket.socket(socket.AF_INET6) as stranger:
+        stranger.bind(("::1", 0))
         stranger.listen()
         write_settings("[server]", f"port = {stranger.getsockname()[1]}")
         async with surroundings() as around:
             result = await check_port(around)
     assert result.state is CheckState.FAILURE
-    assert f"on {name} is taken" in result.found
+    assert "on ::1 is taken" in result.found
     assert "byok token rotate" in result.cure
     assert sys.platform != "linux" or "ss -ltnp" in result.cure
 

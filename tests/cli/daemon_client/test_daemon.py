@@ -21,9 +21,9 @@ from tests.fakes.rows import daemon_rows
 PATH = "/byok/index/status"
 
 
-async def ask(port: int, service: Service = Service.INDEX_STATUS) -> Json:
+async def ask(port: int) -> Json:
     async with talking(Instance(1, port, "one", 0.0), find_paths()) as ask_it:
-        return await ask_it(service, {"a": 1})
+        return await ask_it(Service.INDEX_STATUS, {"a": 1})
 
 
 async def test_daemon_client_returns_the_answer_and_sends_the_token() -> None:

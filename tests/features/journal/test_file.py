@@ -123,6 +123,6 @@ def test_a_damaged_journal_cannot_be_read_and_stays(path: Path, content: bytes) 
     assert path.read_bytes() == content
 
 
-def count(path: Path, table: str = "request") -> int | None:
-    query = f"SELECT count(*) FROM {table}"
+def count(path: Path) -> int | None:
+    query = "SELECT count(*) FROM request"
     return read_journal(path, lambda db: int(db.execute(query).fetchone()[0]), None)

@@ -32,7 +32,7 @@ from byok.features.journal.reading import (
     last_entries,
 )
 from byok.features.journal.recent import RecentRequests
-from byok.features.journal.turns import weigh_cost
+from byok.features.journal.turns import find_expired, weigh_cost
 from byok.features.journal.usage import (
     GROUPS,
     SeriesReader,
@@ -80,6 +80,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "weighed": lambda path: to_builtins(weigh_errors(path, NOW, NOW + 9999, {"one"})),
     "upstreams": lambda path: RecentRequests(path).upstreams(NOW),
     "cost": lambda path: weigh_cost(path, CHAT, no_price),
+    "expired": lambda path: find_expired(path, CHAT, no_price),
     "clients seen": lambda path: RecentRequests(path).clients(NOW),
     "today": lambda path: SeriesReader(path).read_day(NOW + 9999),
     "conversation": lambda path: sum_requests(path, CHAT),

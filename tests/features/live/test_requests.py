@@ -38,15 +38,15 @@ def begin(live: LiveRequests, name: str, **fields: Any) -> RequestRecord:
     return record
 
 
-def end(live: LiveRequests, record: RequestRecord, status: int = 200) -> None:
+def end(live: LiveRequests, record: RequestRecord) -> None:
     record.tap = None
-    record.finish(status)
+    record.finish(200)
     live.request_finished(record)
 
 
-def pass_bytes(record: RequestRecord, data: bytes = b"four") -> None:
+def pass_bytes(record: RequestRecord) -> None:
     assert record.tap is not None
-    record.tap(Hop.TO_CLIENT, data)
+    record.tap(Hop.TO_CLIENT, b"four")
 
 
 def told(live: LiveRequests, reader: FeedReader) -> dict[str, Any]:

@@ -214,8 +214,8 @@ async def test_redirects_are_followed_to_the_page_and_no_further_than_five() -> 
         assert len(fake.asked) == 6
 
 
-async def endless(piece: bytes, times: int = 100 * 2**10) -> AsyncIterator[bytes]:
-    for _ in range(times):
+async def endless(piece: bytes) -> AsyncIterator[bytes]:
+    for _ in range(100 * 2**10):
         yield piece
 
 

@@ -35,11 +35,9 @@ class Key:
         self.forgotten = True
 
 
-async def search(
-    fake: FakeWeb, who: str = "searxng", words: str = "lion food", key: Any = None
-) -> Any:
+async def search(fake: FakeWeb, who: str = "searxng", key: Any = None) -> Any:
     settings = WebSettings.model_validate({"search": who, "url": fake.url})
-    return await ask_provider(words, settings, key, NetworkSettings(), seconds=5)
+    return await ask_provider("lion food", settings, key, NetworkSettings(), seconds=5)
 
 
 FOUND = [("https://a.example/1", "One", "food for lions")]
