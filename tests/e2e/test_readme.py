@@ -150,7 +150,7 @@ NOT_RUN = {
     "byok index why PATH": "as with src/x.py",
     "byok mcp": "as with -w DIR",
     "scripts/test": "runs this very test",
-    "scripts/setup": "needs a purpose",
+    "scripts/setup run": "installs packages",
     "byok capture show ID": "needs a captured request (tests/cli/test_capture.py)",
     "byok connect": "needs a client's name",
     "byok connect vscode --dry-run": "needs an editor (tests/cli/test_connect.py)",
