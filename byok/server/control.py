@@ -158,14 +158,7 @@ class Control:
             _log.warning("these settings need a restart: %s", names)
         elif self._restarting is None or self._restarting.done():
             _log.info("byok restarts for these settings: %s", names)
-            self._restarting = asyncio.ensure_future(self._restart())
-
-    async def _restart(self) -> None:
-        try:
-            await self.stop(self.instance, again=True)
-        except ByokError as error:
-            self._error = error.sentence
-            _log.error("%s", error.sentence)
+            self._begin_restart()
 
     async def stop(self, instance: str, *, again: bool) -> None:
         """End the daemon; `again` starts it with its options, if that can be done.
@@ -178,12 +171,42 @@ class Control:
         if instance != self.instance:
             raise BadRequest("This request is for another daemon.", status=422)
         if again:
-            settings = await self._read_for_restart()
-            await asyncio.to_thread(self.source.check, settings)
-            if self._start_successor is not None and not self.ending.is_set():
-                await self._start_successor()
-        self.again = again
-        self.ending.set()
+            await asyncio.shield(self._begin_restart())
+        else:
+            self.again = False
+            self.ending.set()
+
+    async def finish_restart(self) -> None:
+        """Wait for the end of a restart that had begun when byok was to stop."""
+        if self._restarting is not None:
+            await asyncio.wait([self._restarting])
+
+    def _begin_restart(self) -> asyncio.Task[None]:
+        """Begin a restart, or return the one under way: there is one successor.
+
+        It goes on where whoever asked for it leaves: another process has begun by then.
+        """
+        if self._restarting is None or self._restarting.done():
+            self._restarting = asyncio.ensure_future(self._restart())
+            self._restarting.add_done_callback(self._note_failed_restart)
+        return self._restarting
+
+    def _note_failed_restart(self, restart: asyncio.Task[None]) -> None:
+        error = None if restart.cancelled() else restart.exception()
+        if isinstance(error, ByokError):
+            self._error = error.sentence
+            _log.error("%s", error.sentence)
+        elif error is not None:
+            _log.error("byok cannot restart", exc_info=error)
+
+    async def _restart(self) -> None:
+        settings = await self._read_for_restart()
+        await asyncio.to_thread(self.source.check, settings)
+        if self._start_successor is not None and not self.ending.is_set():
+            await self._start_successor()
+        if not self.ending.is_set():  # else it was to stop meanwhile
+            self.again = True
+            self.ending.set()
 
     async def _read_for_restart(self) -> Settings:
         """Return what the next start will read: without the file that is the defaults.

@@ -354,6 +354,7 @@ class Serving:
             await control.ending.wait()
             self.again = control.again and self.successor is None
             await self._end(daemon)
+            await control.finish_restart()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -398,7 +399,7 @@ class Serving:
     async def _start_successor(self, daemon: Daemon) -> None:
         sockets = daemon.copy_sockets()
         try:
-            self.successor = await asyncio.to_thread(
+            successor = await asyncio.to_thread(
                 start_successor,
                 sockets,
                 self._activation.variables,
@@ -407,6 +408,10 @@ class Serving:
         finally:
             for sock in sockets:
                 sock.close()
+        if daemon.control.ending.is_set():
+            successor.end()  # it would take the place of what was to stop
+        else:
+            self.successor = successor
 
     def _handle_signals(self, daemon: Daemon) -> None:
         ending = daemon.control.ending

@@ -143,6 +143,33 @@ async def test_answers_that_a_signal_cuts_during_a_restart_say_so(
             free.bind(("127.0.0.1", program.port))
 
 
+async def has_child(program: Program) -> bool:
+    command = ("ps", "-A", "-o", "ppid=")
+    pipe = asyncio.subprocess.PIPE
+    listing = await asyncio.create_subprocess_exec(*command, stdout=pipe)
+    return str(program.process.pid).encode() in (await listing.communicate())[0].split()
+
+
+@pytest.mark.case("F71")
+async def test_a_stop_ends_byok_although_a_restart_has_begun(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    """Whoever asked for the restart has left; its successor would go on alone."""
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    async with serving(home) as program:
+        body = json.dumps({"instance": record(home)["instance"], "again": True})
+        restart = request(target=b"/byok/stop", body=body.encode())
+        async with connected(program.port) as leaving, asyncio.timeout(PATIENCE):
+            await leaving.send(program.filled(restart))
+            while not await has_child(program):
+                await asyncio.sleep(0.02)
+        program.process.send_signal(signal.SIGTERM)
+        # Only the end of all processes that have it ends the output.
+        assert (await program.ended())[0] == 0
+    program.check_log()
+
+
 @pytest.mark.case("F72")
 async def test_a_restart_that_fails_changes_nothing(
     tmp_path: Path, fake: FakeUpstream

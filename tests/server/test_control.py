@@ -260,3 +260,60 @@ async def test_a_change_whose_reader_left_is_taken_by_the_watcher(
     control.on_change(used)
     async with following(control):
         assert await used.next() == 9001
+
+
+class Successors:
+    """Counts the successors that were started; each loads until it may go on."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.begun, self.loaded = asyncio.Event(), asyncio.Event()
+
+    async def start(self) -> None:
+        self.count += 1
+        self.begun.set()
+        await asyncio.wait_for(self.loaded.wait(), PATIENCE)
+
+
+@pytest.fixture
+def successors(control: Control) -> Successors:
+    found = Successors()
+    control.on_restart(found.start)
+    return found
+
+
+async def test_a_restart_for_settings_that_need_one_starts_one_successor(
+    control: Control, successors: Successors, file: Path
+) -> None:
+    """The command reads the changed file, which asks for a restart by itself."""
+    write(file, "[server]\nport = 9001\n")
+    successors.loaded.set()
+    await control.stop("me", again=True)
+    await control.finish_restart()
+    assert successors.count == 1
+
+
+async def test_a_restart_is_finished_although_whoever_asked_has_left(
+    control: Control, successors: Successors
+) -> None:
+    """Its successor would wait for ever, and begin when byok is to stop."""
+    asked = asyncio.ensure_future(control.stop("me", again=True))
+    await asyncio.wait_for(successors.begun.wait(), PATIENCE)
+    asked.cancel()
+    await asyncio.wait([asked])
+    again = asyncio.ensure_future(control.stop("me", again=True))
+    successors.loaded.set()
+    await asyncio.wait_for(again, PATIENCE)
+    assert successors.count == 1
+    assert control.again and control.ending.is_set()
+
+
+async def test_a_stop_during_a_restart_is_a_stop(
+    control: Control, successors: Successors
+) -> None:
+    asked = asyncio.ensure_future(control.stop("me", again=True))
+    await asyncio.wait_for(successors.begun.wait(), PATIENCE)
+    await control.stop("me", again=False)
+    successors.loaded.set()
+    await asyncio.wait_for(asked, PATIENCE)
+    assert control.ending.is_set() and not control.again

@@ -170,6 +170,12 @@ class Successor:
         with contextlib.suppress(BrokenPipeError):  # it has ended; its exit code tells
             os.write(self._turn, state + b"\n")
 
+    def end(self) -> None:
+        """End it before it has had its turn."""
+        self._process.kill()
+        self._process.wait()
+        _close(self._turn)
+
     def send_signal(self, number: int) -> None:
         """Send it a signal, if it still runs."""
         self._process.send_signal(number)
