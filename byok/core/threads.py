@@ -1,6 +1,7 @@
-"""Runners: how a function is run, in a thread, or inline where it takes no time."""
+"""How work is run: in a thread, inline where it takes no time, or to its end."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -17,3 +18,12 @@ class Runner(Protocol):
 async def inline(work: Callable[[], T], /) -> T:
     """Run: at once."""
     return work()
+
+
+async def to_the_end(work: Coroutine[None, None, T]) -> T:
+    """Do this although whoever waits for it may leave.
+
+    A client that closes its connection cancels its request, which may be the one that
+    opens files or closes them. A thread would go on opening what nobody closes.
+    """
+    return await asyncio.shield(asyncio.ensure_future(work))

@@ -51,6 +51,7 @@ from byok.core.code_query import (
 )
 from byok.core.errors import BadRequest, ByokError, DataDamaged, IndexInUse
 from byok.core.platform.memory import has_room
+from byok.core.threads import to_the_end
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.model_aids import ModelAids, VectorSearch
 from byok.storage.damage import is_damage
@@ -122,7 +123,8 @@ class CodeContext(Struct, eq=False):
 
     async def close(self) -> None:
         """Close what was opened."""
-        await self._stack.aclose()
+        async with self._opening:
+            await self._stack.aclose()
 
     async def give_up(self) -> None:
         """Close the index for another process; it is not opened again here."""
@@ -176,6 +178,15 @@ class CodeContext(Struct, eq=False):
         return await asyncio.to_thread(engine.contents.text_of, to_bytes(name))
 
     async def _open_engine(self) -> _Opened:
+        """Return what is open; where nothing is, or in trouble, open it.
+
+        Whoever waits for that may leave: half closed, the files would stay locked.
+        """
+        if self._open is not None and self._open.engine.store.trouble is None:
+            return self._open
+        return await to_the_end(self._open_anew())
+
+    async def _open_anew(self) -> _Opened:
         async with self._opening:
             if self._is_given_up:
                 raise IndexInUse("byok restarts: the new process has the index.")
@@ -203,7 +214,7 @@ class CodeContext(Struct, eq=False):
                     engine, retriever.ranker, self.mode, lambda: self.aids
                 )
                 self._open = _Opened(engine, retriever, finder)
-                if self.vectors is not None:  # whoever waits may leave from here on
+                if self.vectors is not None:
                     self._stack.push_async_callback(self.vectors.close)
                     await self.vectors.open(engine)
             return self._open

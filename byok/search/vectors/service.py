@@ -9,13 +9,14 @@ with each.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from byok.core.errors import ByokError, ConfigError, NotReady
+from byok.core.threads import to_the_end
 from byok.search.retrieval.model_aids import FindNear
 from byok.search.vectors.consent import Consent
 from byok.search.vectors.types import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from byok.search.vectors.team.team_index import TeamIndex
     from byok.search.vectors.types import Embedder
 
-_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _MILLION = 1_000_000
 
@@ -88,7 +88,7 @@ class EmbeddingService:
         `open_index` opens the index, which `estimate` needs.
         """
         self._open_index = open_index or self._open_index
-        await _to_the_end(self._use(plan))
+        await to_the_end(self._use(plan))
 
     async def _use(self, plan: EmbeddingPlan | None) -> None:
         async with self._changing:
@@ -101,11 +101,11 @@ class EmbeddingService:
 
     async def open(self, engine: "ContextEngine") -> None:
         """See VectorSearch.open."""
-        await _to_the_end(self._follow(lambda: engine))
+        await to_the_end(self._follow(lambda: engine))
 
     async def close(self) -> None:
         """See VectorSearch.close."""
-        await _to_the_end(self._follow(lambda: None))
+        await to_the_end(self._follow(lambda: None))
 
     async def _follow(self, index: "Callable[[], ContextEngine | None]") -> None:
         async with self._changing:
@@ -270,7 +270,7 @@ class EmbeddingService:
         if not self._files[0].exists():
             return 0
         await self._open_anyway()
-        return await _to_the_end(self._clear())
+        return await to_the_end(self._clear())
 
     async def _clear(self) -> int:
         async with self._changing:
@@ -311,7 +311,7 @@ class EmbeddingService:
         raise NotReady(self._error or "The vectors are not open yet.")
 
     async def _restart(self) -> None:
-        await _to_the_end(self._follow(lambda: self._engine))
+        await to_the_end(self._follow(lambda: self._engine))
 
     async def _open_anyway(self) -> None:
         if self._engine is None and self._open_index is not None:
@@ -324,12 +324,3 @@ class EmbeddingService:
                 hint="Set upstream and model in the section [embeddings].",
             )
         return self._plan.target
-
-
-async def _to_the_end(work: Coroutine[None, None, _T]) -> _T:
-    """Do this although whoever waits for it may leave.
-
-    A client that closes its connection cancels its request, which may be the one that
-    opens the index. A thread would go on opening files that nobody closes.
-    """
-    return await asyncio.shield(asyncio.ensure_future(work))

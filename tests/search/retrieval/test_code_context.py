@@ -19,6 +19,7 @@ from byok.search.index.engine import ContextEngine
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import FindNear
+from tests.fakes.cancelling import cancel_at
 from tests.fakes.engines import project, until
 
 
@@ -54,17 +55,22 @@ def root(tmp_path: Path) -> Path:
     return project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n")
 
 
+def damage(context: Context) -> None:
+    """Overwrite all but the first page, which says that nothing changed."""
+    with closing(sqlite3.connect(context.database)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with context.database.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (context.database.stat().st_size - 4096))
+
+
 @pytest.mark.case("F36")
 async def test_damage_in_use_is_one_refusal_and_then_all_is_built_anew(
     context: Context,
 ) -> None:
     names = [await context.keep(f"{n}.py", f"lion {n} " * 999) for n in range(40)]
     await context.until_indexed()
-    with closing(sqlite3.connect(context.database)) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with context.database.open("r+b") as file:
-        file.seek(4096)  # all but the first page, which says that nothing changed
-        file.write(b"\xa5" * (context.database.stat().st_size - 4096))
+    damage(context)
     refusals = []
     for _ in range(6):
         try:
@@ -171,3 +177,21 @@ async def test_a_client_that_leaves_while_the_index_opens_does_not_block_others(
     await context.open()  # it is not in use by anybody else
     await context.close()
     assert vectors.closed
+
+
+@pytest.mark.case("F36")
+async def test_a_client_that_leaves_while_a_damaged_index_is_closed_locks_nothing(
+    tmp_path: Path, root: Path
+) -> None:
+    """Wherever it leaves, the files are closed, and whoever comes next opens them."""
+    was_cancelled, number = True, 0
+    while was_cancelled:
+        context = context_in(tmp_path / f"data-{number}", root)
+        await context.start()
+        damage(context)
+        with pytest.raises(NotReady):
+            await context.find_missing([b"\x01" * 32])
+        was_cancelled = await cancel_at(number, context.open())
+        await context.open()
+        await context.close()
+        number += 1
