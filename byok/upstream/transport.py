@@ -61,15 +61,16 @@ class Body(AiohttpResponseStream):
     async def read(self) -> bytes:
         """Return what has been received, b"" at the end; raises aiohttp's errors.
 
+        What came before the connection was lost is returned before that is raised.
         All that aiohttp holds is taken at once. Its own methods take HTTP chunk by HTTP
         chunk, and feed its parser after each, which a burst of small ones makes dear.
         """
         content = self._aiohttp_response.content
         if content.at_eof():
             return b""
-        if content._exception is not None:
-            raise content._exception
         while not content._buffer and not content._eof:
+            if content._exception is not None:
+                raise content._exception
             await content._wait("read")
         data = b"".join(content._buffer)
         content._buffer.clear()

@@ -112,6 +112,38 @@ async def test_a_slow_reader_gets_all_that_was_held_back(
     assert bytes(got) == b"".join(sent)
 
 
+async def test_what_came_before_the_connection_was_lost_is_read(
+    transports: Transports,
+) -> None:
+    """Its reader was waiting for a client that reads slowly."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    may_end, ended = asyncio.Event(), asyncio.Event()
+
+    async def answer(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head)
+        await may_end.wait()
+        writer.write(b"4\r\nlast\r\n")
+        writer.close()
+        ended.set()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        request = httpx.Request("GET", f"http://127.0.0.1:{port}/")
+        response = await transports.by(Route()).handle_async_request(request)
+        may_end.set()
+        await ended.wait()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        body = body_of(response)
+        assert await body.read() == b"last"
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await body.read()
+        await response.aclose()
+
+
 @pytest.mark.parametrize("status", [204, 304, 200])
 async def test_an_answer_without_a_body_ends_at_once(
     status: int, fake: FakeUpstream, transports: Transports
