@@ -47,6 +47,7 @@ class Gate:
         self._idle = asyncio.Event()
         self._idle.set()
         self.stopping = False
+        self._is_over = False  # the grace of answers
         self._on_stop: list[Callable[[], None]] = []
 
     @property
@@ -89,6 +90,8 @@ class Gate:
             async with asyncio.timeout(None) as scope:
                 self._scopes.add(scope)
                 self._idle.clear()
+                if self._is_over:  # it was ended between two scopes
+                    _end_now(scope)
                 try:
                     yield
                 finally:
@@ -109,10 +112,10 @@ class Gate:
         self.stopping = True
         self.end_others()
         await self._all_ended(grace)
-        now = asyncio.get_running_loop().time()
+        self._is_over = True
         for scope in self._scopes:
             if not scope.expired():  # else it is on its way out already
-                scope.reschedule(now)
+                _end_now(scope)
 
     def end_others(self) -> None:
         """End what has no place here and would never end by itself."""
@@ -138,6 +141,10 @@ class Gate:
             raise _too_many() from error
         finally:
             self._room += 1
+
+
+def _end_now(scope: asyncio.Timeout) -> None:
+    scope.reschedule(asyncio.get_running_loop().time())
 
 
 def shutting_down() -> NotReady:

@@ -127,6 +127,29 @@ async def test_gate_stop_waits_for_answers_and_then_ends_them() -> None:
     assert caught.value.code == "shutting_down"
 
 
+@pytest.mark.parametrize("count", range(4))
+async def test_gate_stop_ends_an_answer_whose_head_has_just_come(count: int) -> None:
+    """It goes from one scope to the next in the turn of the loop that ends all."""
+    gate, head = Gate(streams=1, waiting=0, seconds=5), asyncio.Event()
+
+    async def pass_on() -> None:
+        async with gate.enter():
+            async with gate.raise_on_stop():
+                await head.wait()
+            async with gate.raise_on_stop():
+                await asyncio.Event().wait()
+
+    answer = asyncio.ensure_future(pass_on())
+    await turns()
+    stopping = asyncio.ensure_future(gate.stop(grace=0))
+    await turns(count)
+    head.set()
+    await soon(stopping)
+    with pytest.raises(NotReady) as caught:
+        await soon(answer)
+    assert caught.value.code == "shutting_down"
+
+
 async def test_gate_queue_is_refused_when_byok_stops() -> None:
     gate, seen = Gate(streams=1, waiting=1, seconds=5), list[str]()
     first = Visitor(gate, "first", seen)
