@@ -340,6 +340,7 @@ class UpstreamKey:
         self._redactor = redactor
         self._stores = not local
         self._found: FoundKey | None = None
+        self._is_outdated = False  # what is being looked up
         self._lock = asyncio.Lock()
 
     @property
@@ -362,14 +363,18 @@ class UpstreamKey:
             KeyMissing: the upstream needs one and none was found.
         """
         async with self._lock:
-            if self._found is None:
-                self._found = await asyncio.to_thread(self._find)
-                self._redactor.add(self._found.value)
+            while self._found is None:
+                self._is_outdated = False
+                found = await asyncio.to_thread(self._find)
+                self._redactor.add(found.value)
+                if not self._is_outdated:
+                    self._found = found
         return self._found.value
 
     def forget(self, *, everywhere: bool = True) -> None:
         """Look the key up again next time, `everywhere` or in the same places."""
         self._found = None
+        self._is_outdated = True
         self._stores = self._stores or everywhere
 
     def _find(self) -> FoundKey:

@@ -1,5 +1,7 @@
 """A key is looked up once and kept out of logs; one of several rests if refused."""
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,9 +9,16 @@ import pytest
 from byok.core.errors import KeyMissing
 from byok.core.redact import Redactor
 from byok.settings.keys import vault as vault_module
-from byok.settings.keys.ladder import KeyLadder, KeyPool, KeyWanted, UpstreamKey
+from byok.settings.keys.ladder import (
+    FoundKey,
+    KeyLadder,
+    KeyPool,
+    KeyWanted,
+    UpstreamKey,
+)
 from byok.settings.keys.vault import Vault
 from tests.fakes.clock import Clock
+from tests.fakes.patience import PATIENCE
 from tests.fakes.ring import FakeRing, store_of
 
 KEY = "key-0123456789abcdef"
@@ -74,6 +83,33 @@ async def test_key_lookup_for_a_local_server_opens_the_keyring_after_a_refusal()
     key.forget()
     assert await key.get() == KEY
     assert ring.calls > asked
+
+
+class HeldLadder(KeyLadder):
+    """Finds what a variable holds when the search begins, and gives it later."""
+
+    def __init__(self, environ: dict[str, str]) -> None:
+        super().__init__(environ=environ, keyring=store_of(FakeRing()))
+        self.has_read, self.may_give = threading.Event(), threading.Event()
+
+    def find(self, wanted: KeyWanted, *, stores: bool = True) -> FoundKey:
+        found = super().find(wanted, stores=stores)
+        self.has_read.set()
+        assert self.may_give.wait(PATIENCE)
+        return found
+
+
+async def test_a_key_that_changes_while_it_is_looked_up_counts_at_once() -> None:
+    """A keyring may ask for its password meanwhile, which takes its time."""
+    environ = {"BYOK_KEY_BOX": KEY}
+    ladder = HeldLadder(environ)
+    key = UpstreamKey(ladder, KeyWanted("box", URL), Redactor())
+    looking = asyncio.ensure_future(key.get())
+    await asyncio.to_thread(ladder.has_read.wait, PATIENCE)
+    environ["BYOK_KEY_BOX"] = "another-0123456789"
+    key.forget(everywhere=False)  # as after `byok keys set`
+    ladder.may_give.set()
+    assert await looking == "another-0123456789"
 
 
 WORK, HOME = "key-work-0123456789", "key-home-0123456789"
