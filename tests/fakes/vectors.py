@@ -125,9 +125,10 @@ class FakeEmbedder:
         return rows
 
     async def embed_question(self, text: str) -> NDArray[np.float32]:
+        self.questions.append(text)
+        await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        self.questions.append(text)
         return vector(text, self.dimensions, self.weights)
 
     async def probe(self) -> tuple[SpaceName, NDArray[np.float32]]:

@@ -14,6 +14,7 @@ from byok.core.errors import (
     KeyMissing,
     UpstreamEmpty,
     UpstreamRefused,
+    UpstreamTimeout,
     UpstreamUnreachable,
 )
 from byok.core.events import StreamEvent, TextDelta, ThinkingDelta
@@ -68,6 +69,15 @@ async def test_short_question_reads_no_further_than_the_longest_answer() -> None
     box = Endless()
     assert await question(box)("i", "t", seconds=9, longest=7) == "abcabca"
     assert (len(read), box.closed) == (3, 1)
+
+
+async def test_short_question_is_given_up_in_time() -> None:
+    async def wait() -> Destination:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(UpstreamTimeout):
+        await ShortQuestion(wait)("i", "t", seconds=0.01, longest=7)
 
 
 def _refuse(chat: ChatRequest) -> Answer:

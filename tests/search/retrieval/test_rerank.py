@@ -2,8 +2,7 @@
 
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -29,19 +28,7 @@ from byok.search.retrieval.rerank import (
     shuffle,
     write_list,
 )
-from byok.upstream.base import Destination
-from byok.upstream.own_questions import ShortQuestion
-from byok.upstream.transport import Transports
-from tests.fakes.asker import Asker
 from tests.fakes.clock import Clock
-from tests.fakes.upstream import (
-    DONE,
-    FakeUpstream,
-    Script,
-    answer,
-    delta,
-    refusal,
-)
 
 WHY = Reasons(1.0, 0.5, 0.25, 1.0, 0.125)
 LOST = "19.py"  # the judges below think that it is the best one
@@ -112,6 +99,8 @@ async def test_model_orders_files_after_it_has_shown_judgement() -> None:
     for n in range(3):
         assert await box.order(f"question {n}") == plain
     assert (await box.order("question 3"))[:4] == ["0.py", LOST, "3.py", "1.py"]
+    await box.order("question 3")
+    assert len(box.asked) == 4  # what it said is kept
     assert box.limits == {(2.0, 80)}
     instruction, text = box.asked[0]
     assert "at most 5" in instruction
@@ -212,71 +201,6 @@ async def test_code_that_speaks_to_the_model_changes_no_more_than_the_order(
     assert sorted(paths(found)) == sorted(paths(files()))
     assert [file.score for file in found] == [100.0 - n for n in range(30)]
     assert paths(found)[20:] == paths(files())[20:]
-
-
-# Over HTTP
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeUpstream]:
-    async with FakeUpstream() as made:
-        made.reply = by_http
-        yield made
-
-
-def by_http(body: dict[str, Any]) -> Script:
-    return Script(answer(judge(body["messages"][-1]["content"])))
-
-
-def over_http(
-    transports: Transports, url: str, seconds: float = 20.0
-) -> tuple[ModelRerank, list[str]]:
-    """A rerank by the upstream at this address, which can be changed."""
-    urls = [url]
-
-    async def find() -> Destination:
-        return Destination(Asker(transports, urls[-1]).upstream, "m")
-
-    return ModelRerank(ShortQuestion(find), seconds=seconds), urls
-
-
-@pytest.mark.case("B125")
-async def test_model_is_asked_in_one_small_request(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    rerank, _ = over_http(transports, fake.url)
-    await trust(rerank)
-    assert len(fake.requests) == 4
-    assert max(map(len, fake.bodies)) < 6000
-    body = fake.requests[0]
-    assert body["temperature"] == 0
-    assert body["max_tokens"] < 200
-    assert "tools" not in body
-
-
-@pytest.mark.case("F48")
-@pytest.mark.parametrize(
-    ("script", "seconds"),
-    [
-        pytest.param(refusal(429), 20.0, id="429"),
-        pytest.param(Script([delta(content="I")], end="reset"), 20.0, id="cut"),
-        pytest.param(Script([delta(content="1")], end="hang"), 0.3, id="hang"),
-        pytest.param(Script([delta(finish="stop"), DONE]), 20.0, id="empty"),
-        pytest.param(Script([b"<html>1 2 3</html>"]), 20.0, id="a page"),
-        pytest.param(Script(answer("77 88")), 20.0, id="wrong numbers"),
-    ],
-)
-async def test_faults_of_an_upstream_keep_the_order(
-    fake: FakeUpstream, transports: Transports, script: Script, seconds: float
-) -> None:
-    rerank, _ = over_http(transports, fake.url, seconds)
-    await trust(rerank)
-    fake.reply = lambda body: script
-    for n in range(3):
-        assert await order(rerank, f"unusual {n}") == paths(files())
-    fake.reply = by_http
-    assert await order(rerank, "other 3") == paths(files())  # it rests
-    assert (await order(rerank, "question 0")) == paths(files())
 
 
 # What a model is shown of the best files, and the numbers in its answer

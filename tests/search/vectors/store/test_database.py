@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -123,10 +122,3 @@ def test_errors_are_byoks_own(
 ) -> None:
     with pytest.raises(kind), translate_errors(tmp_path / "vectors.db"):
         fail(error)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[VectorDatabase]:
-    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
-    yield made
-    made.close()

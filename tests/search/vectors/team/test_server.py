@@ -19,6 +19,7 @@ from byok.core.errors import (
 from byok.search.vectors.team.server import Pause, TeamServer
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
+from tests.fakes.clock import Clock
 from tests.fakes.qdrant_server import QdrantServer
 
 if TYPE_CHECKING:  # its package is a quarter of what all tests here import
@@ -114,14 +115,6 @@ def test_without_the_package_it_says_what_to_install(
     with pytest.raises(ConfigError, match="not installed") as caught:
         TeamServer("https://qdrant.example", httpx.AsyncBaseTransport, Key())
     assert "--extra qdrant" in caught.value.hint
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_each_failure_doubles_the_pause_up_to_ten_minutes() -> None:
