@@ -262,10 +262,8 @@ class Built(Struct, frozen=True):
     seconds: float
 
 
-async def until_built(
-    client: LocalClient, roots: Collection[str] | None = None
-) -> Built:
-    """Wait until the given workspaces, or all of them, are indexed.
+async def until_built(client: LocalClient, roots: Collection[str]) -> Built:
+    """Wait until the given workspaces are indexed.
 
     Raises:
         IndexFailed: the index cannot be written.
@@ -274,11 +272,7 @@ async def until_built(
     with show_progress("scanning") as progress:
         while True:
             answer = await _status(client)
-            spaces = [
-                space
-                for space in answer["workspaces"]
-                if roots is None or space["root"] in roots
-            ]
+            spaces = [one for one in answer["workspaces"] if one["root"] in roots]
             seconds = time.monotonic() - began
             if all(map(is_settled, spaces)):
                 return Built(spaces, seconds)

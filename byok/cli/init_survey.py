@@ -6,7 +6,7 @@ ports. Their answers are limited in size, number and time.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -100,11 +100,6 @@ class _EmptyKeyring(KeyringStore):
 
     def get(self, entry: str) -> str | None:
         return None
-
-
-def no_keys() -> KeyLadder:
-    """Return a ladder that finds no key."""
-    return KeyLadder(environ={}, keyring=_EmptyKeyring())
 
 
 def one_key(name: str, key: str) -> KeyLadder:
@@ -201,7 +196,8 @@ async def _ask_server(
 ) -> Candidate | None:
     """Ask a server of this machine for its models; None if none answers."""
     try:
-        models = await list_models(one, settings, no_keys(), seconds)
+        nothing = KeyLadder(environ={}, keyring=_EmptyKeyring())
+        models = await list_models(one, settings, nothing, seconds)
     except (ConfigError, UpstreamError, TimeoutError) as error:
         wants_key = is_about_key(error)
         return replace(one, trouble="it wants a key") if wants_key else None
@@ -247,7 +243,8 @@ def choose_models(vendor: str, models: Sequence[ModelFacts]) -> list[ChosenModel
     facts = next(model for model in models if model.id == chat)
     chosen = [ChosenModel(DEFAULT, chat, _reason_for_chat(facts, len(models)))]
     small = choose_job_model(vendor, Purpose.COMMIT, models)
-    chosen += _small_jobs(chat, small)
+    if small and small != chat:
+        chosen += [ChosenModel(job, small, "quick and cheap") for job in _SMALL_JOBS]
     filling = choose_job_model(vendor, Purpose.COMPLETION, models)
     chosen.append(_completion(vendor, chat, filling))
     if made := choose_job_model(vendor, Purpose.NEXT_EDIT, models):
@@ -265,28 +262,14 @@ def _reason_for_chat(facts: ModelFacts, number: int) -> str:
     return ", ".join(known)
 
 
-def _small_jobs(chat: str, small: str) -> Iterator[ChosenModel]:
-    if small and small != chat:
-        for job in _SMALL_JOBS:
-            yield ChosenModel(job, small, "quick and cheap")
-
-
 def _completion(vendor: str, chat: str, model: str) -> ChosenModel:
     """Return the model for inline completions; its own one fills gaps, or is small."""
-    purpose = Purpose.COMPLETION.value
-    if model and model == chat:
-        return ChosenModel(
-            purpose, "", "the model of chats, the quickest here with FIM"
-        )
     if not model:
-        return ChosenModel(
-            purpose,
-            "",
-            "the model of chats: byok knows none here that fills gaps (FIM)",
-        )
-    fills = bool(patterns_of(vendor).completion) or template_of(model) is not None
-    return ChosenModel(
-        purpose,
-        model,
-        "fills gaps (FIM)" if fills else "quick; none with FIM is listed",
-    )
+        why = "the model of chats: byok knows none here that fills gaps (FIM)"
+    elif model == chat:
+        model, why = "", "the model of chats, the quickest here with FIM"
+    elif patterns_of(vendor).completion or template_of(model) is not None:
+        why = "fills gaps (FIM)"
+    else:
+        why = "quick; none with FIM is listed"
+    return ChosenModel(Purpose.COMPLETION.value, model, why)

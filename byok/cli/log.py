@@ -154,7 +154,7 @@ def show_entries(
         *shown,
         rows=[tuple(row[name] for name in shown) for row in cells],
         right=_RIGHT,
-        widths=_COLUMNS if goes_on else {},
+        widths=_COLUMNS if goes_on else None,
         header=header,
     )
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from threading import Lock, Timer
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import orjson
@@ -32,7 +31,6 @@ _COMMAND = re.compile(
 )
 _INDENT = re.compile(r"^ *(?:\d  )?")
 _NO_BREAK = "\0"
-_NO_WIDTHS: Mapping[str, int] = MappingProxyType({})
 
 
 def say(line: str = "") -> None:
@@ -130,7 +128,7 @@ def say_table(
     *columns: str,
     rows: Iterable[tuple[str, ...]],
     right: Collection[str] = (),
-    widths: Mapping[str, int] = _NO_WIDTHS,
+    widths: Mapping[str, int] | None = None,
     header: bool = True,
 ) -> None:
     """Print a table that fits the terminal; in a pipe, each row is one line.
@@ -151,7 +149,7 @@ def say_table(
             translate(column),
             overflow="fold",  # nothing of a path is cut off
             justify="right" if column in right else "left",
-            min_width=widths.get(column),
+            min_width=(widths or {}).get(column),
         )
     for row in rows:
         table.add_row(*(Text(escape(_translate_part(cell))) for cell in row))

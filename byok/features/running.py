@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from byok.core.chat import Json
@@ -34,14 +35,11 @@ class Features:
 
     def __init__(self, running: Mapping[str, Feature]) -> None:
         self._running = running
-        self._admitting = _overriding(running, Feature.admit)
-        hooks = (Feature.request_started, Feature.request_finished)
-        self.observers = _overriding(running, *hooks)
-        self._recalling = _overriding(running, Feature.recall)
-        self._paged = [f for f in running.values() if type(f).page is not Feature.page]
-        self._equipped = [
-            f for f in running.values() if type(f).own_tools is not Feature.own_tools
-        ]
+        self._admitting = _overriding(running, "admit")
+        self.observers = _overriding(running, "request_started", "request_finished")
+        self._recalling = _overriding(running, "recall")
+        self._paged = _overriding(running, "page")
+        self._equipped = _overriding(running, "own_tools")
 
     def configure(self, supplies: Supplies) -> None:
         """Let all use other settings.
@@ -94,7 +92,7 @@ class Features:
         """Return the rows of one feature, as JSON; none if it does not run."""
         feature = self._running.get(name)
         rows = await feature.status() if feature else None
-        return [row.encode() for row in rows or ()]
+        return list(map(to_builtins, rows or ()))
 
     async def ask(self, name: str, body: Json) -> Json:
         """Let a feature that runs answer as it answers its command."""
@@ -104,7 +102,7 @@ class Features:
         """Return the rows of each that has something to show, as JSON."""
         status = {name: await one.status() for name, one in self._running.items()}
         return {
-            name: [row.encode() for row in rows]
+            name: list(map(to_builtins, rows))
             for name, rows in status.items()
             if rows is not None
         }
@@ -165,12 +163,10 @@ def start_features(site: Site) -> Features:
     return Features({row.name: row.load_running()(site) for row in ROWS if row.running})
 
 
-def _overriding(
-    running: Mapping[str, Feature], *hooks: Callable[..., object]
-) -> list[Feature]:
+def _overriding(running: Mapping[str, Feature], *hooks: str) -> list[Feature]:
     """Return the features that override one of these hooks, in their order."""
     return [
         feature
         for feature in running.values()
-        if any(getattr(type(feature), hook.__name__) is not hook for hook in hooks)
+        if any(getattr(type(feature), h) is not getattr(Feature, h) for h in hooks)
     ]

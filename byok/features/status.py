@@ -7,13 +7,13 @@ the words given here where it has none.
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
 
 from byok.core.chat import Json
 from byok.features.cost import write_cost
 
 
-class Meter(Struct, frozen=True):
+class Meter(Struct, frozen=True, tag_field="kind", tag="meter"):
     """How much of something is used, None for what is counted elsewhere.
 
     `unpriced` requests are not in an amount of dollars.
@@ -25,12 +25,8 @@ class Meter(Struct, frozen=True):
     in_dollars: bool = False
     unpriced: int = 0
 
-    def encode(self) -> Json:
-        """Return the meter as JSON."""
-        return {"kind": "meter", **to_builtins(self)}
 
-
-class StatusLine(Struct, frozen=True):
+class StatusLine(Struct, frozen=True, tag_field="kind", tag="line"):
     """A sentence; one that `warns` is not as it should be.
 
     `values` are those of the page's text for the `key`, which shows `seconds` as a
@@ -41,10 +37,6 @@ class StatusLine(Struct, frozen=True):
     key: str = ""
     values: Mapping[str, float | str] = field(default_factory=dict)
     warns: bool = False
-
-    def encode(self) -> Json:
-        """Return the line as JSON."""
-        return {"kind": "line", **to_builtins(self)}
 
 
 StatusRow: TypeAlias = Meter | StatusLine

@@ -66,13 +66,12 @@ def make_embedder(
     upstream: Upstream,
     *,
     consent: Consent,
-    recipe: str,
     redactor: Redactor,
 ) -> "ModelEmbedder":
     """Build the embedder for the target of these settings.
 
-    `upstream` is that of `embedding_section`, and `recipe` the version of how texts are
-    made. Without consent each of its requests raises NotAllowed.
+    `upstream` is that of `embedding_section`. Without consent each of its requests
+    raises NotAllowed.
 
     Raises:
         ConfigError: numpy is not installed.
@@ -103,7 +102,7 @@ def make_embedder(
     return ModelEmbedder(
         ask,
         model=target.model,
-        recipe=recipe,
+        recipe=RECIPE,
         prefixes=prefixes_of(own.model, own.document_prefix, own.query_prefix),
         may_send=may_send,
         redact=redactor,
@@ -197,7 +196,6 @@ def make_plan(
             target,
             one.upstream,
             consent=consent,
-            recipe=RECIPE,
             redactor=redactor,
         ),
         partial(make_team_index, settings, transports, ladder, redactor),

@@ -231,10 +231,11 @@ def moved_secrets(
         wanted = keys_wanted(name, section)
         origins = {origin for one in former for origin in _origins(name, one.upstreams)}
         if wanted[0].base_url and wanted[0].origin not in origins:
-            what = (*_fields(section), *_sources(ladder, wanted))
+            fields = (name for name in _FIELDS if getattr(section, name))
+            what = (*fields, *_sources(ladder, wanted))
             found += _faults(("upstreams", name, _URL), what)
     headers = ("headers",) if after.search.remote.headers else ()
-    for path, find_wanted, fields in (
+    for path, find_wanted, own in (
         (("routing", OFFICIAL, _URL), official_wanted, ()),
         (("search", "remote", "url"), search_key_wanted, headers),
         (("web", "url"), web_key_wanted, ()),
@@ -242,7 +243,7 @@ def moved_secrets(
         service = find_wanted(after)
         known = {find_wanted(one).origin for one in former}
         if service.base_url and service.origin not in known:
-            found += _faults(path, (*fields, *_sources(ladder, (service,))))
+            found += _faults(path, (*own, *_sources(ladder, (service,))))
     return found
 
 
@@ -252,10 +253,6 @@ def _origins(name: str, upstreams: Mapping[str, UpstreamSettings]) -> set[str]:
     if section is None and name in PRESETS:
         section = UpstreamSettings(type=name)
     return {keys_wanted(name, section)[0].origin} if section else set()
-
-
-def _fields(section: UpstreamSettings) -> Iterator[str]:
-    return (name for name in _FIELDS if getattr(section, name))
 
 
 def _sources(ladder: KeyLadder, wanted: tuple[KeyWanted, ...]) -> Iterator[str]:

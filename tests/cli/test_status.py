@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from byok.core.platform.paths import find_paths
 from byok.features.status import Meter, StatusLine
@@ -62,9 +63,9 @@ async def test_status_reports_settings_that_are_not_in_force(cli: Cli) -> None:
 
 
 async def test_status_shows_what_features_tell_with_their_labels(cli: Cli) -> None:
-    lost = StatusLine("3 requests could not be written", warns=True).encode()
-    cap = Meter("requests_per_day", 12, 1000).encode()
-    features = {"caps": [cap], "capture": [], "journal": [lost]}
+    lost = StatusLine("3 requests could not be written", warns=True)
+    cap = Meter("requests_per_day", 12, 1000)
+    features = to_builtins({"caps": [cap], "capture": [], "journal": [lost]})
     answers: dict[str, Any] = {
         "/byok/daemon": {**DAEMON, "features": features},
         "/byok/official": {"base_url": ""},

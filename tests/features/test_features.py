@@ -1,6 +1,7 @@
 """The list of features: its rows, and how their hooks work together."""
 
 import pytest
+from msgspec import to_builtins
 
 from byok.core.errors import BadRequest
 from byok.core.record import RequestRecord
@@ -95,7 +96,7 @@ def test_meters_tell_what_is_used_and_what_does_not_count() -> None:
         Meter("usd_per_day", 0.0, 5.0, in_dollars=True, unpriced=1),
         Meter("tokens_per_conversation", None, 10_000),
     ]
-    assert write_rows(row.encode() for row in rows) == [
+    assert write_rows(map(to_builtins, rows)) == [
         "requests_per_day: 12 of 1,000 used",
         "usd_per_day: $1.50 + 3 requests of unknown price, of $5.00 used",
         "usd_per_day: 1 request of unknown price, of $5.00 used",

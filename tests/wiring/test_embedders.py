@@ -12,6 +12,7 @@ from byok.core.errors import ConfigError, NotAllowed
 from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
 from byok.search.vectors.consent import Consent
+from byok.search.vectors.recipe import RECIPE
 from byok.search.vectors.service import EmbeddingPlan
 from byok.settings import Settings, UpstreamSettings, load_settings
 from byok.settings.keys import KeyLadder
@@ -119,12 +120,11 @@ async def test_embedder_does_what_the_settings_say(
             target,
             HttpUpstream(make_spec(name, section, given), transports, Key()),
             consent=Consent(tmp_path / "embeddings.json"),
-            recipe="9",
             redactor=Redactor(),
         )
         space, _ = await embedder.probe()
         await embedder.embed_question("where?")
-    assert (space.dimensions, space.recipe) == (4, "9")
+    assert (space.dimensions, space.recipe) == (4, RECIPE)
     assert space.document_prefix == "search_document: "
     assert server.texts[-1] == "my own: where?"
 
@@ -148,7 +148,6 @@ async def test_a_remote_model_gets_nothing_before_consent_and_then_all(
             target,
             HttpUpstream(make_spec(name, section, given), transports, Key()),
             consent=consent,
-            recipe="1",
             redactor=Redactor(),
         )
         for ask in (embedder.probe, lambda: embedder.embed_question("where?")):

@@ -102,16 +102,14 @@ class Ledger:
             account = self._day(day)
             if account.before is None:
                 sums = partial(sum_period, self._journal, *bounds_of(day), self._last)
-                account.before = await self._find(sums)
-            if conversation:
-                await self._look_up_conversation(conversation, known=known)
-
-    async def _look_up_conversation(self, conversation: str, *, known: bool) -> None:
-        account = self._conversation(conversation)
-        if account.before is None:
-            last = self._last if known else None
-            sums = partial(sum_conversation, self._journal, conversation, last)
-            account.before = await self._find(sums)
+                account.before = await self._read(sums) or _NOTHING
+            if not conversation:
+                return
+            account = self._conversation(conversation)
+            if account.before is None:
+                last = self._last if known else None
+                sums = partial(sum_conversation, self._journal, conversation, last)
+                account.before = await self._read(sums) or _NOTHING
 
     def add(self, day: date, conversation: str, spent: JournalSums) -> None:
         """Add a request that has ended; before the first look, the journal has it."""
@@ -152,9 +150,6 @@ class Ledger:
             del self._conversations[next(iter(self._conversations))]
             self._forgot = True
         return account
-
-    async def _find(self, read: Callable[[], JournalSums]) -> JournalSums:
-        return await self._read(read) or _NOTHING
 
     async def _read(self, read: Callable[[], T]) -> T | None:
         return await asyncio.to_thread(self._try, read)

@@ -95,7 +95,7 @@ class MemoryKeeper:
 
     def recall(self, asked: RetrievalRequest) -> str:
         """Return what other conversations say to a question, "" for nothing."""
-        asking = partial(self._recall, asked)
+        asking = partial(recall, asked=asked, now=self._clock())
         return self._redactor(self._read(asking) or "")
 
     def measure(self) -> MemorySize:
@@ -144,9 +144,6 @@ class MemoryKeeper:
                 self._tidy()
         except Exception:  # a bug; nobody else would see it
             _log.exception("an answer is not remembered")
-
-    def _recall(self, asked: RetrievalRequest, db: sqlite3.Connection) -> str:
-        return recall(db, asked, self._clock())
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Do something with the file, if there is one; what expired is gone before."""

@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,10 +88,6 @@ class Exposition:
             self._write(f"{name}_sum", pairs, histogram.total)
             self._write(f"{name}_count", pairs, count)
 
-    def add_facts(self, name: str, meaning: str, facts: Mapping[str, str]) -> None:
-        """Add words as labels of a gauge that is always 1."""
-        self.add(name, "gauge", meaning, tuple(facts), [(tuple(facts.values()), 1)])
-
     def encode(self) -> bytes:
         """Return the page."""
         return "".join(self._lines).encode()
@@ -147,8 +143,10 @@ def write_page(metrics: RequestMetrics, moment: Moment, started: float) -> bytes
 
 
 def _add_process(page: Exposition, started: float) -> None:
-    build = {"version": __version__, "python": platform.python_version()}
-    page.add_facts("byok_build_info", "The version of byok and of Python.", build)
+    page.add(
+        "byok_build_info", "gauge", "The version of byok and of Python.",
+        ("version", "python"), [((__version__, platform.python_version()), 1)],
+    )  # fmt: skip
     page.add_one(
         "process_start_time_seconds", "gauge", "Start in seconds since 1970.", started
     )

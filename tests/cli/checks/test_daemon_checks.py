@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from byok.cli.checks import base as module
 from byok.cli.checks import daemon_checks
@@ -154,7 +155,7 @@ async def test_web_tools(
 ) -> None:
     lines = [StatusLine("by brave, 3 searches and pages today")]
     lines += [StatusLine("the last call failed: no answer", warns=True)] * warns
-    rows = [Meter("web_per_day", 3, 500).encode(), *(one.encode() for one in lines)]
+    rows = to_builtins([Meter("web_per_day", 3, 500), *lines])
     answers = {
         "/byok/daemon": {"version": "", "features": {"web": rows}},
         "/byok/keys": {"keys": keys},

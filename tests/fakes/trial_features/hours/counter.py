@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
+from msgspec import to_builtins
+
 from byok.core.chat import Json
 from byok.core.record import RequestRecord
 from byok.features.base import Feature, Site, Supplies
@@ -41,7 +43,7 @@ class HourCounter(Feature):
         lines = [
             StatusLine(f"{hour}:00 {n:,}") for hour, n in sorted(self._requests.items())
         ]
-        return {"rows": [line.encode() for line in lines]}
+        return {"rows": to_builtins(lines)}
 
     @property
     def _hour(self) -> str:
