@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import Watch, axe, open_panel, settle
-from tests.fakes.upstream import FakeUpstream, Script, delta
+from tests.fakes.upstream import FakeUpstream, Script, delta, refusal
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def test_the_table_is_filtered_cut_and_stands_still_while_paused(
     await editor.chat()
     await expect(rows).to_have_count(1)
     await page.get_by_role("button", name="Pause").click()
-    fake.play(Script([b'{"error": {}}'], status=400))
+    fake.play(refusal(400, "Not like this"))
     await editor.chat()
     await expect(page.get_by_text("Paused: the table does not change.")).to_be_visible()
     await page.wait_for_timeout(600)
@@ -83,7 +83,7 @@ async def test_the_table_is_filtered_cut_and_stands_still_while_paused(
     await expect(rows).to_have_count(2)
     await page.get_by_role("button", name="Failed", exact=True).click()
     await expect(rows).to_have_count(1)
-    await expect(rows).to_contain_text("failed")
+    await expect(rows).to_contain_text("Not like this")
     await page.get_by_role("button", name="Running", exact=True).click()
     await expect(page.get_by_text("No request matches the filter.")).to_be_visible()
     await page.get_by_role("button", name="Failed", exact=True).click()

@@ -14,6 +14,7 @@ const FIRST = ["vscode", "jetbrains", "cli", "sdk"];
 const nameOf = ({ client, name }) => textOr(`editors.name.${client}`, name);
 const TONES = { connected: "good", old: "warn" };
 const ACTS = { connected: ["undo"], old: ["again", "undo"] };
+const ELSEWHERE = new Set(["off", "missing"]); // who asks all the same has other settings
 const titleOf = (act, one) => `${t(`editors.${act}`)}: ${nameOf(one)}`;
 
 // Return the section; it is shown again when requests end, or a client was changed.
@@ -37,12 +38,12 @@ export function editorsSection(signal) {
 
 function row(one, told, again) {
   const acts = ACTS[one.state] ?? [one.writable ? "connect" : "how"];
-  const state = one.error || t(`editors.state.${one.state || "by-hand"}`);
   const last = one.last ? [t("editors.last"), " ", ago(one.last)] : null;
+  const state = one.error || (one.state || !last ? t(`editors.state.${one.state || "by-hand"}`) : null);
   return h("li", {},
     h("div", { class: "grow" }, h("strong", {}, nameOf(one)),
       h("div", { class: `small ${TONES[one.state] ?? "quiet"}` }, 
-        last && one.state === "off" ? [last, t("editors.elsewhere")] : dots(state, last))),
+        last && ELSEWHERE.has(one.state) ? [last, t(`editors.elsewhere.${one.state}`)] : dots(state, last))),
     acts.map((act) => button(t(`editors.${act}`), "little",
       () => openClient(act, one, told, again), { "aria-label": titleOf(act, one) })));
 }

@@ -134,7 +134,7 @@ export class LiveTable {
         "data-label": t(title) });
     }
     line.element.append(...Object.values(line.cells));
-    line.cells.kind.append(button, h("span", { class: "sub" }));
+    line.cells.kind.append(button, h("span", { class: "sub clamp" }));
     this.lines.set(id, line);
     return line;
   }
