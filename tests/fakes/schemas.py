@@ -82,7 +82,7 @@ _PYTHON: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_GEMINI = {
+GEMINI_FIELDS = {
     *("type", "format", "title", "description", "nullable", "enum", "default"),
     *("properties", "required", "propertyOrdering", "items", "anyOf", "pattern"),
     *("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum"),
@@ -184,7 +184,7 @@ def plain_keys(schema: Any) -> Iterator[str]:
 
 def geminis_words(schema: Any) -> Iterator[str]:
     for path, node in walk(schema):
-        if unknown := node.keys() - _GEMINI:
+        if unknown := node.keys() - GEMINI_FIELDS:
             yield f"{path}: unknown {unknown}"
         if "enum" in node and not all(isinstance(v, str) for v in node["enum"]):
             yield f"{path}: enum of other things than strings"

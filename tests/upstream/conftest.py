@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from byok.upstream.transport import Transports
+from tests.fakes.asker import Asker
+from tests.fakes.upstream import FakeUpstream
 
 
 @pytest.fixture
@@ -13,3 +15,8 @@ async def transports() -> AsyncIterator[Transports]:
     made = Transports()
     yield made
     await made.close()
+
+
+@pytest.fixture
+def asker(fake: FakeUpstream, transports: Transports) -> Asker:
+    return Asker(transports, fake.url)

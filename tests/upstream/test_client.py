@@ -21,11 +21,6 @@ from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, refusal
 
 
-@pytest.fixture
-def asker(fake: FakeUpstream, transports: Transports) -> Asker:
-    return Asker(transports, fake.url)
-
-
 async def test_extra_headers_and_extra_body_are_sent(
     fake: FakeUpstream, transports: Transports
 ) -> None:

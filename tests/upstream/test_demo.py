@@ -7,8 +7,6 @@ import pytest
 from byok.core.chat import (
     ChatRequest,
     Message,
-    Role,
-    TextPart,
     ToolCall,
     ToolDefinition,
 )
@@ -20,6 +18,7 @@ from byok.upstream.demo import (
     unconfigured_upstream,
     upstream_without_models,
 )
+from tests.fakes.histories import user
 from tests.fakes.scripted import events_of
 
 TOOLS = tuple(
@@ -32,10 +31,6 @@ async def ask(*messages: Message, tools: bool = True) -> list[StreamEvent]:
     chat = ChatRequest(messages, tools=TOOLS if tools else ())
     demo = DemoUpstream(pause=0)
     return await events_of(demo, chat, MODEL)
-
-
-def user(*texts: str) -> Message:
-    return Message(Role.USER, tuple(map(TextPart, texts)))
 
 
 def said(events: list[StreamEvent]) -> str:

@@ -47,11 +47,6 @@ def offered(fake: FakeUpstream) -> list[list[str]]:
     ]
 
 
-@pytest.fixture
-def asker(fake: FakeUpstream, transports: Transports) -> Asker:
-    return Asker(transports, fake.url)
-
-
 async def test_remedy_for_a_refused_tool_is_reported_once_and_remembered(
     fake: FakeUpstream, asker: Asker
 ) -> None:

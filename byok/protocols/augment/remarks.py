@@ -38,26 +38,13 @@ _FEW = 600  # characters that a refusal has at most
 # What a model's remark begins with, when it speaks of what it did or will not do.
 _OPENERS = frozenset(
     (
-        *(
-            "i",
-            "im",
-            "ive",
-            "ill",
-            "id",
-            "we",
-            "weve",
-            "you",
-            "your",
-            "it",
-            "its",
-            "my",
-        ),
+        *("i", "im", "ive", "ill", "id", "we", "weve", "you", "your", "it", "its"),
         *("sorry", "apologies", "unfortunately", "sure", "certainly", "of", "okay"),
         *("ok", "absolutely", "got", "great", "good", "yes", "no", "not", "nothing"),
         *("here", "heres", "below", "above", "the", "this", "that", "these", "there"),
         *("to", "in", "as", "based", "after", "since", "because", "now", "note"),
         *("please", "could", "can", "what", "which", "thanks", "thank", "hello", "hi"),
-        *("let", "lets", "all", "done", "everything", "first", "finally", "just"),
+        *("my", "let", "lets", "all", "done", "everything", "first", "finally", "just"),
         *("updated", "changed", "added", "removed", "fixed", "renamed", "replaced"),
         *("modified", "refactored", "moved", "made", "see", "looking", "however"),
         *("ich", "hier", "das", "die", "der", "es", "leider", "natürlich", "gerne"),

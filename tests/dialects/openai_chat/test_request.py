@@ -32,21 +32,10 @@ from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.request import add_caching, effort_fields, encode_request
 from byok.dialects.presets import DEFAULT, PRESETS, EffortForm, Quirks, quirks_of
+from tests.fakes.messages_api import assistant, said, user
 
 HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", '{"path": "a"}')
-
-
-def said(role: Role, *parts: Part | str) -> Message:
-    return Message(role, tuple(TextPart(p) if isinstance(p, str) else p for p in parts))
-
-
-def user(*parts: Part | str) -> Message:
-    return said(Role.USER, *parts)
-
-
-def assistant(*parts: Part | str) -> Message:
-    return said(Role.ASSISTANT, *parts)
 
 
 def result(call: ToolCall, content: str = "ok") -> Message:

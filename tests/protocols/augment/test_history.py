@@ -84,7 +84,7 @@ MISSING = NO_RESULT
 THOUGHT = {"type": 8, "thinking": {"summary": "Hm."}}
 
 
-def said(content: str) -> dict[str, Any]:
+def raw(content: str) -> dict[str, Any]:
     return {"type": 0, "content": content}
 
 
@@ -243,7 +243,7 @@ ORDER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
     ),
     "thoughts, text and calls alternate as they did": (
         [exchange("Look.", "One.Two.", calls=[
-            THOUGHT, said("One."), call_node("a"), THOUGHT, said("Two."), call_node("b")
+            THOUGHT, raw("One."), call_node("a"), THOUGHT, raw("Two."), call_node("b")
         ])],
         [result_node("b"), result_node("a")],
         [
@@ -350,10 +350,6 @@ def test_the_users_words_of_an_exchange_are_found(
 
 
 # The assistant's turns: text, calls and thoughts, without byok's own lines
-
-
-def raw(content: str) -> dict[str, Any]:
-    return {"type": 0, "content": content}
 
 
 def finished(content: str) -> dict[str, Any]:

@@ -102,9 +102,6 @@ def _short(title: str) -> str:
 # /chat-input-completion: complete the sentence that the user types into a chat.
 
 
-_MARK = "CURSOR"
-
-
 def decode_chat_input(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[CompletionObject]:
@@ -114,7 +111,7 @@ def decode_chat_input(
     reply = partial(_reply_to_chat_input, cursor)
     if not is_wanted(body, cursor):
         return ReplyJob(NOTHING, reply)
-    mark = unused_mark(_MARK, cursor.head + cursor.tail)
+    mark = unused_mark(cursor.head + cursor.tail)
     typed = f"[what is being typed]\n{cursor.head}{mark}{cursor.tail}"
     blocks = (conversation(body), typed)
     defaults = with_client_limit(body, defaults)

@@ -29,7 +29,7 @@ def decode(
     if not is_wanted(body, cursor):
         return ReplyJob(NOTHING, reply)
     head, tail = cursor.head, cursor.tail
-    mark = unused_mark(_MARK, head + tail)
+    mark = unused_mark(head + tail)
     blocks = (
         path_line(body),
         edit_events(body),
@@ -69,10 +69,10 @@ def with_client_limit(body: Json, defaults: Defaults) -> Defaults:
     return replace(defaults, sampling=replace(defaults.sampling, max_tokens=asked))
 
 
-def unused_mark(mark: str, code: str) -> str:
-    """Put brackets around a mark until it does not occur in the code."""
+def unused_mark(code: str) -> str:
+    """Put brackets around the mark until it does not occur in the code."""
     count = 2
-    while (found := "[" * count + mark + "]" * count) in code:
+    while (found := "[" * count + _MARK + "]" * count) in code:
         count *= 2
     return found
 

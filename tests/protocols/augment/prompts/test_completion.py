@@ -107,7 +107,7 @@ def test_completion_keeps_code_fences_in_markdown() -> None:
 
 @given(st.text("[]CURSO", max_size=40))
 def test_completion_mark_is_unique(code: str) -> None:
-    mark = unused_mark("CURSOR", code)
+    mark = unused_mark(code)
     assert mark not in code
     assert "[[CURSOR]]" in mark
 
