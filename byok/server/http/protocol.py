@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from socket import socket
@@ -62,8 +63,17 @@ class _Connection(RequestHandler):
         Where a request has begun, its body is read on, see `data_received`.
         """
         self._close = True
-        if self._waiter is not None and self.is_used and not self._messages:
+        is_idle = self._waiter is not None and self.is_used and not self._messages
+        if is_idle and not self._has_unread:
             self.force_close()
+
+    @property
+    def _has_unread(self) -> bool:
+        """Whether something has come that the loop did not read yet."""
+        look = select.poll()
+        if self.transport is not None:
+            look.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        return bool(look.poll(0))
 
     def data_received(self, data: bytes) -> None:
         """Read the last request, too; aiohttp drops what comes to one that will end."""
