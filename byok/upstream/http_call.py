@@ -12,7 +12,7 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import groupby
 from typing import Protocol, Self
 
@@ -44,7 +44,8 @@ from byok.upstream.transport import Route, Transports, body_of
 #
 # Closed, all requests pass. After five failed connections within thirty seconds it
 # opens: requests are refused at once for `pause` seconds. Then it is half open: one
-# request, the probe, passes, and its outcome closes it or opens it again.
+# request, the probe, passes, and its outcome closes it or opens it again. Others wait
+# for that a moment.
 
 
 FAILURES = 5
@@ -71,6 +72,7 @@ class CircuitBreaker:
         self._cause = self._hint = ""  # of the last failure, for users
         self._until: float | None = None  # when it is half open; None where closed
         self._is_probing = False  # the probe has no outcome yet
+        self._probed = asyncio.Event()
 
     @property
     def is_closed(self) -> bool:
@@ -89,13 +91,19 @@ class CircuitBreaker:
         """
         while 0 < (left := self.seconds_left()) < _SHORT:
             await self._sleep(left)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SHORT):
+                while self._is_probing:
+                    await self._probed.wait()
         self.check()
         mine = self._is_probing = self._until is not None
+        self._probed.clear()
         try:
             yield
         finally:
             if mine and self._is_probing:
                 self._until = self._clock()
+                self._end_probe()
 
     def check(self) -> None:
         """Check that a request may be sent; where half open, it becomes the probe.
@@ -123,12 +131,12 @@ class CircuitBreaker:
         """Close: the upstream answered."""
         self._failures.clear()
         self._until = None
-        self._is_probing = False
+        self._end_probe()
 
     def record_failure(self, cause: UpstreamError) -> None:
         """Count a failed connection; open where there were too many."""
         now = self._clock()
-        self._is_probing = False
+        self._end_probe()
         self._cause, self._hint = cause.message, cause.hint
         self._failures.append(now)
         full = len(self._failures) == FAILURES
@@ -136,6 +144,10 @@ class CircuitBreaker:
             full and now - self._failures[0] <= WINDOW_SECONDS
         ):
             self._until = now + self._pause
+
+    def _end_probe(self) -> None:
+        self._is_probing = False
+        self._probed.set()
 
 
 # Timeouts of an upstream: connecting, the first byte, idle time, the whole answer.

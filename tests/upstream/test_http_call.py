@@ -187,6 +187,40 @@ async def test_circuit_breaker_does_not_count_a_cancelled_request(
     assert not is_open(breaker.check)
 
 
+@pytest.mark.parametrize("outcome", ["success", "failure", "cancelled"])
+async def test_circuit_breaker_lets_others_wait_for_the_probe(
+    outcome: str, breaker: CircuitBreaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 30
+    is_over = asyncio.Event()
+
+    async def probe() -> None:
+        async with breaker.attempt():
+            await is_over.wait()
+            if outcome == "failure":
+                breaker.record_failure(DOWN)
+            if outcome == "success":
+                breaker.record_success()
+
+    async def ask() -> bool:
+        try:
+            async with breaker.attempt():
+                breaker.record_success()
+        except NotReady:
+            return False
+        return True
+
+    probing = asyncio.ensure_future(probe())
+    await asyncio.sleep(0)
+    others = asyncio.gather(ask(), ask())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    is_over.set()
+    await probing
+    assert set(await others) == {outcome != "failure"}
+
+
 @pytest.mark.parametrize("left", [1.9, 0.01])
 async def test_circuit_breaker_waits_for_a_short_pause(
     breaker: CircuitBreaker, clock: Clock, left: float
