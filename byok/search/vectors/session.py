@@ -24,11 +24,7 @@ from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.team.transfer import Repositories, Transfer
-from byok.search.vectors.types import (
-    Embedder,
-    EmbeddingState,
-    EmbeddingStatus,
-)
+from byok.search.vectors.types import Embedder, EmbeddingState, EmbeddingStatus
 from byok.storage.database import today
 
 if TYPE_CHECKING:

@@ -9,10 +9,7 @@ import pytest
 from byok.core.errors import BadRequest
 from byok.search.index.report import SkippedFiles, find_skipped, why
 from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
-from tests.fakes.engines import (
-    indexed,
-    written,
-)
+from tests.fakes.engines import indexed, written
 
 
 async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:

@@ -29,11 +29,7 @@ from byok.search.retrieval.ripgrep import Ripgrep
 from byok.search.vectors.consent import Consent
 from byok.search.vectors.team.server import Pause
 from byok.upstream.transport import Route, Transports
-from tests.fakes.engines import (
-    complete,
-    indexed,
-    project,
-)
+from tests.fakes.engines import complete, indexed, project
 from tests.fakes.project import git
 from tests.fakes.zoekt_server import REVISION, Token, ZoektServer, found
 

@@ -13,14 +13,7 @@ from byok.core.errors import UpstreamError, UpstreamGarbled
 from byok.search.remote.server import JsonServer, SearchServer
 from byok.search.remote.zoekt import read_answer, search_zoekt
 from byok.upstream.transport import Route, Transports
-from tests.fakes.zoekt_server import (
-    REVISION,
-    Fault,
-    Token,
-    ZoektServer,
-    answer,
-    found,
-)
+from tests.fakes.zoekt_server import REVISION, Fault, Token, ZoektServer, answer, found
 
 GOOD = found("github.com/jd/tenacity", "tenacity/wait.py", "def wait():\n    pass\n")
 

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.code_query import (
-    BlobNames,
-    RetrievalRequest,
-    UnknownBlobs,
-    Upload,
-)
+from byok.core.code_query import BlobNames, RetrievalRequest, UnknownBlobs, Upload
 from byok.core.errors import ByokError, NotReady
 from byok.search.index.engine import ContextEngine
 from byok.search.index.types import IndexOptions

@@ -15,10 +15,7 @@ from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.query import parse_query
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import Ripgrep
-from tests.fakes.engines import (
-    indexed,
-    written,
-)
+from tests.fakes.engines import indexed, written
 
 KEY = "sk-" + "a8Kd93jf02LsmQ7xZv41PwRt65YbNh8C"
 FILLER = ", ".join(f"cell_{n}: {n}" for n in range(500))  # 7,000 characters

@@ -7,10 +7,7 @@ import pytest
 from byok.search.retrieval.formats import named_formats
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import Ripgrep
-from tests.fakes.engines import (
-    indexed,
-    project,
-)
+from tests.fakes.engines import indexed, project
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.redact import MARK
-from byok.search.retrieval.masking import (
-    is_generated,
-    mask,
-    mask_lines,
-)
+from byok.search.retrieval.masking import is_generated, mask, mask_lines
 from tests.fakes.clock import check_linear
 
 A40 = "Ab3" * 13 + "x"

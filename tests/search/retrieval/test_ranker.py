@@ -23,11 +23,7 @@ from byok.search.retrieval.rank import (
 from byok.search.retrieval.ranker import Ranker, fuse
 from byok.search.retrieval.retriever import rank_commits, render_commits
 from byok.search.retrieval.scope import select_scope
-from tests.fakes.engines import (
-    FakeVectors,
-    indexed,
-    project,
-)
+from tests.fakes.engines import FakeVectors, indexed, project
 from tests.fakes.project import history
 
 

@@ -14,12 +14,7 @@ from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import ChunkText, key_of
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState
-from tests.fakes.engines import (
-    complete,
-    indexed,
-    until,
-    written,
-)
+from tests.fakes.engines import complete, indexed, until, written
 from tests.fakes.vectors import FakeEmbedder, vector
 
 

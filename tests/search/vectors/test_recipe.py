@@ -10,10 +10,7 @@ from byok.search.index.types import Span
 from byok.search.vectors.filling import group, read_texts
 from byok.search.vectors.recipe import LONGEST, is_embedded, key_of, texts_of
 from byok.search.vectors.store.listings import ListedBlob
-from tests.fakes.engines import (
-    indexed,
-    project,
-)
+from tests.fakes.engines import indexed, project
 
 _PYTHON = """\
 import json

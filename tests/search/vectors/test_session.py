@@ -18,12 +18,7 @@ from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import QuestionVectors, Session
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.engines import (
-    engine,
-    indexed,
-    project,
-    until,
-)
+from tests.fakes.engines import engine, indexed, project, until
 from tests.fakes.vectors import FakeEmbedder, vector
 
 if TYPE_CHECKING:

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from byok.search.index.files.text import decode, split_lines
 from byok.search.index.parse import tokens
 from byok.search.index.parse.chunking import outline
-from byok.search.index.parse.prepare import (
-    name_marks,
-    plain_name,
-    prepare,
-    skip_reason,
-)
+from byok.search.index.parse.prepare import name_marks, plain_name, prepare, skip_reason
 from byok.search.index.types import MAX_BYTES, SkipReason
 from tests.fakes.language_samples import SAMPLES
 

@@ -6,11 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from byok.core.errors import IndexFailed
-from byok.search.index.store.schema import (
-    INDEXED,
-    TO_INDEX,
-    TO_REMOVE,
-)
+from byok.search.index.store.schema import INDEXED, TO_INDEX, TO_REMOVE
 from byok.search.index.types import (
     IndexTask,
     ParseJob,

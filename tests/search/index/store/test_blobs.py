@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.search.index.store import blobs
-from byok.search.index.store.blobs import (
-    content_of,
-    find_known,
-    store,
-)
+from byok.search.index.store.blobs import content_of, find_known, store
 from byok.search.index.store.schema import INDEX, INDEXED, TO_INDEX, TO_REMOVE
 from byok.search.index.types import SkipReason
 from byok.storage.database import Database

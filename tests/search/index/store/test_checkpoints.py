@@ -24,11 +24,7 @@ from byok.search.index.store.checkpoints import (
     tidy,
     touch,
 )
-from byok.search.index.store.schema import (
-    INDEX,
-    pack_ids,
-    unpack_ids,
-)
+from byok.search.index.store.schema import INDEX, pack_ids, unpack_ids
 from byok.storage.database import Database
 from tests.fakes.stores import Opened, of_upload, upload, words
 

@@ -14,14 +14,7 @@ from byok.core.errors import CannotStart, IndexInUse, NotReady
 from byok.search.index.store import blobs
 from byok.search.index.store.blobs import find_known
 from byok.search.index.store.store import Store
-from tests.fakes.stores import (
-    A1,
-    FullWriter,
-    check,
-    of_upload,
-    open_store,
-    upload,
-)
+from tests.fakes.stores import A1, FullWriter, check, of_upload, open_store, upload
 
 FILE = upload("a.py", "one alpha\nbeta")
 

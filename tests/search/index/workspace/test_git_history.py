@@ -29,11 +29,7 @@ from byok.search.index.workspace.git_history import (
     repository_name,
 )
 from tests.fakes.clock import check_linear
-from tests.fakes.engines import (
-    engine,
-    indexed,
-    until,
-)
+from tests.fakes.engines import engine, indexed, until
 from tests.fakes.project import Repository
 
 

@@ -17,11 +17,7 @@ from byok.search.vectors.session import Session
 from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.engines import (
-    indexed,
-    project,
-    until,
-)
+from tests.fakes.engines import indexed, project, until
 from tests.fakes.patience import PATIENCE
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Machine, Team

@@ -12,11 +12,7 @@ from byok.search.vectors.consent import Consent
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.team.team_index import TeamIndex
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.engines import (
-    indexed,
-    project,
-    until,
-)
+from tests.fakes.engines import indexed, project, until
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Team, embed, key
 from tests.fakes.qdrant_server import QdrantServer, answer

@@ -6,14 +6,8 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import NotReady
-from byok.search.vectors.team.transfer import (
-    Repositories,
-    repository_names,
-)
-from tests.fakes.engines import (
-    indexed,
-    project,
-)
+from byok.search.vectors.team.transfer import Repositories, repository_names
+from tests.fakes.engines import indexed, project
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Machine, Team
 from tests.fakes.qdrant_server import QdrantServer
