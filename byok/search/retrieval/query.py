@@ -110,7 +110,11 @@ def parse_query(text: str) -> Query:
     text = without_template(normalize(text, _LONGEST))
     said = words(text)
     foreign = read_foreign(said)
-    tasks = TASK_WORDS | {term for term, word in foreign.own.items() if _is_task(word)}
+    tasks = TASK_WORDS | {
+        term
+        for term, english in foreign.own.items()
+        if stem(english.split()[0]) in TASK_WORDS
+    }
     weights: dict[str, float] = {}
     stopped: dict[str, float] = {}
     for word in said:
@@ -203,10 +207,6 @@ def _add_english(weights: dict[str, float], english: Mapping[str, float]) -> Non
             if term not in STOP_WORDS:
                 worth = weight * (_TASK_WEIGHT if term in TASK_WORDS else 1.0)
                 weights[term] = max(weights.get(term, 0.0), worth)
-
-
-def _is_task(english: str) -> bool:
-    return stem(english.split()[0]) in TASK_WORDS
 
 
 def _terms(word: str) -> Iterator[str]:

@@ -128,12 +128,12 @@ Wanted: TypeAlias = dict[Key, tuple[str, int]]
 class TeamExchange(Struct, eq=False):
     """Takes vectors that a team has, and offers it what the model made.
 
-    `repositories_of` names the repositories of a blob by its id.
+    `repositories_of` names the repositories of blobs by their ids.
     """
 
     store: VectorStore
     team: "TeamIndex"
-    repositories_of: Callable[[int], Sequence[str]]
+    repositories_of: Callable[[Collection[int]], Sequence[str]]
 
     def use(self, space: Space) -> None:
         """Speak of this space from now on."""
@@ -160,7 +160,7 @@ class TeamExchange(Struct, eq=False):
             return
         rows: dict[tuple[str, ...], list[int]] = {}
         for row, (_, blob_id) in enumerate(wanted.values()):
-            rows.setdefault(tuple(self.repositories_of(blob_id)), []).append(row)
+            rows.setdefault(tuple(self.repositories_of([blob_id])), []).append(row)
         keys = list(wanted)
         for names, some in rows.items():
             if names:

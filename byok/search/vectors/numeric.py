@@ -31,16 +31,7 @@ finally:
         else:
             os.environ[_name] = _value
 
-__all__ = [
-    "Quantised",
-    "check_shape",
-    "checksum",
-    "cosine",
-    "normalise",
-    "np",
-    "quantise",
-    "take",
-]
+__all__ = ["np"]  # with what is defined here
 
 
 # Vectors as 8-bit numbers with a scale: a quarter of the size.

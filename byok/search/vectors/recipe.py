@@ -178,7 +178,7 @@ def _join(lines: Sequence[str]) -> str:
 
 # Of the text of a chunk, measured over eight repositories, with a model's prefix; a
 # token is about three characters of code.
-_USUAL_TOKENS = 150
+USUAL_TOKENS = 150
 
 
 def count_chunks(store: "Store") -> int:
@@ -193,11 +193,6 @@ def count_chunks(store: "Store") -> int:
             (SPAN_BYTES, INDEXED),
         )
         return sum(count for path, count in rows if is_embedded(path))
-
-
-def tokens_of(chunks: int) -> int:
-    """Return how many tokens the texts of so many chunks have, about."""
-    return chunks * _USUAL_TOKENS
 
 
 # What models expect before such a text.

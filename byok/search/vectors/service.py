@@ -208,14 +208,14 @@ class EmbeddingService:
         """
         target = self._target()
         await self._open_anyway()
-        from byok.search.vectors.recipe import count_chunks, tokens_of
+        from byok.search.vectors.recipe import USUAL_TOKENS, count_chunks
 
         engine = self._engine
         chunks = await asyncio.to_thread(count_chunks, engine.store) if engine else 0
         if self._session is not None:
             status = await self.status()
             chunks = max(0, status.chunks - status.embedded - status.refused)
-        tokens = tokens_of(chunks)
+        tokens = chunks * USUAL_TOKENS
         price = target.price
         return EmbeddingEstimate(
             upstream=target.upstream,

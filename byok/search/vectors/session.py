@@ -169,7 +169,7 @@ class Session:
             listed = ListedKeys(store.path, index)
             self._team_search = TeamSearch(team, listed, self._repositories.of_blobs)
         exchange = (
-            TeamExchange(store, team, self._repositories.of_blob) if team else None
+            TeamExchange(store, team, self._repositories.of_blobs) if team else None
         )
         self.filling = Filling(
             store,

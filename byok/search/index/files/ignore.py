@@ -65,7 +65,7 @@ def places_outside(root: Path, names: tuple[str, ...]) -> list[tuple[Path, str]]
         return []
     top = repository.top
     at_top = root.relative_to(top).as_posix() if root != top else ""
-    found = [(repository.exclude, at_top)]
+    found = [(repository.common / "info" / "exclude", at_top)]
     if own := _of_user(root):
         found.insert(0, (own, at_top))
     above = [at for at in reversed(root.parents) if at.is_relative_to(top)]

@@ -24,11 +24,6 @@ class Repository(NamedTuple):
         shared = self.common / _MOVES[-1]
         return [*(self.own / name for name in _MOVES), shared]
 
-    @property
-    def exclude(self) -> Path:
-        """The file with rules of this clone only."""
-        return self.common / "info" / "exclude"
-
 
 # What `stat` says of files that may not be there.
 Marks = tuple[tuple[int, int, int] | None, ...]

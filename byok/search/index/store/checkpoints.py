@@ -82,17 +82,6 @@ def touch(db: sqlite3.Connection, checkpoint: str, day: int) -> None:
     )
 
 
-def _checkpoint_bytes(db: sqlite3.Connection) -> int:
-    """Return how many bytes the checkpoints take."""
-    sql = "SELECT coalesce(sum(length(members) + length(id)), 0) FROM checkpoint"
-    return int(db.execute(sql).fetchone()[0])
-
-
-def drop_unused(db: sqlite3.Connection, since: int) -> None:
-    """Delete checkpoints that were last used before a day."""
-    db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
-
-
 def drop_bare(db: sqlite3.Connection) -> None:
     """Delete checkpoints that name what was never uploaded."""
     bare = {
@@ -135,21 +124,26 @@ def _name_bytes(db: sqlite3.Connection) -> int:
     names = db.execute(
         "SELECT count(*) FROM blob WHERE state <> 1 AND state = ?", (NAMED,)
     ).fetchone()[0]
-    return int(names) * _NAME_BYTES + _checkpoint_bytes(db)
+    (sets,) = db.execute(
+        "SELECT coalesce(sum(length(members) + length(id)), 0) FROM checkpoint"
+    ).fetchone()
+    return int(names) * _NAME_BYTES + int(sets)
 
 
 def tidy(database: Database, day: int) -> None:
     """Delete checkpoints and bare names that were not used for a month."""
     with database.writing() as db:
-        _tidy_checkpoints(db, day)
+        drop_unused(db, day - _LIVE_DAYS)
 
 
-def _tidy_checkpoints(db: sqlite3.Connection, day: int) -> set[int]:
-    """Return the blobs that the checkpoints need which are left."""
-    month_ago = day - _LIVE_DAYS
-    drop_unused(db, month_ago)
+def drop_unused(db: sqlite3.Connection, since: int) -> set[int]:
+    """Delete checkpoints and bare names that were last used before a day.
+
+    Returns the blobs that checkpoints need which are left.
+    """
+    db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
     used = members_of_all(db)
-    drop_names(db, used, month_ago)
+    drop_names(db, used, since)
     return used
 
 
@@ -164,11 +158,9 @@ def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     thread.
     """
     with database.writing() as db:
-        used = _tidy_checkpoints(db, day)
+        used = drop_unused(db, day - _LIVE_DAYS)
         if _name_bytes(db) > limit * _NAMES_SHARE:
-            drop_unused(db, day)
-            used = members_of_all(db)
-            drop_names(db, used, day)
+            used = drop_unused(db, day)
         if _name_bytes(db) > limit * _NAMES_SHARE:
             drop_bare(db)
             used = members_of_all(db)

@@ -102,7 +102,9 @@ class Disk:
             for path, is_folder in kinds.items()
             if is_folder and rules.reason(path, is_dir=True) is None
         } | (wanted & WHOLE)
-        tops = {top for top in tops if not top or not _is_inside(top, tops)}
+        tops = {
+            top for top in tops if not top or not is_below(top.rpartition("/")[0], tops)
+        }
         rest = {path: kind for path, kind in kinds.items() if not is_below(path, tops)}
         changed = [
             path
@@ -158,10 +160,6 @@ def _affected_paths(path: str) -> tuple[str, ...]:
     """Return what to look at: the rules of a folder hold for all that is below."""
     folder, _, name = path.rpartition("/")
     return (path, folder) if name in IGNORE_FILES else (path,)
-
-
-def _is_inside(path: str, tops: Collection[str]) -> bool:
-    return is_below(path.rpartition("/")[0], tops)
 
 
 _log = logging.getLogger(__name__)

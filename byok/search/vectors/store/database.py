@@ -206,11 +206,6 @@ def leave(db: sqlite3.Connection, spaces: Iterable[Space]) -> None:
     db.executemany("UPDATE space SET state = ? WHERE id = ?", rows)
 
 
-def set_ready(db: sqlite3.Connection, space: Space) -> None:
-    """Let a space answer alone from now on, inside a transaction."""
-    db.execute("UPDATE space SET state = ? WHERE id = ?", (READY, space.id))
-
-
 def note_good_probe(db: sqlite3.Connection, space: Space) -> None:
     """Take all vectors of a space as those of its model, inside a transaction."""
     db.execute("UPDATE space SET checked = turn WHERE id = ?", (space.id,))

@@ -284,7 +284,8 @@ class VectorStore:
         if progress.share < READY_SHARE or (space.is_ready and not others):
             return space.is_ready
         with self._database.writing() as db:
-            database.set_ready(db, space)
+            sql = "UPDATE space SET state = ? WHERE id = ?"
+            db.execute(sql, (database.READY, space.id))
             database.leave(db, others)
         self._forget(others)
         return True

@@ -67,12 +67,8 @@ class Repositories:
                 names = await asyncio.to_thread(self._names_of, [space.root])
                 self._names[space.id] = names
 
-    def of_blob(self, blob_id: int) -> Sequence[str]:
-        """Return the names for a blob, each once; none if it is in no repository."""
-        return self.of_blobs([blob_id])
-
     def of_blobs(self, blob_ids: Collection[int]) -> Sequence[str]:
-        """Return the names for some blobs, each once."""
+        """Return the names for some blobs, each once; none outside of repositories."""
         names = (
             name
             for space in self._engine.workspaces

@@ -26,7 +26,6 @@ def test_a_folder_of_a_repository_has_the_git_folder_above_it(made: Made) -> Non
     expected = Repository(made.root, git, git)
     assert found(made.root) == expected
     assert found(made.root / "pkg") == expected
-    assert expected.exclude == git / "info" / "exclude"
 
 
 def test_worktree_has_its_own_git_folder_and_shares_the_rest(made: Made) -> None:

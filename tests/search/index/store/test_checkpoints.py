@@ -15,7 +15,6 @@ from byok.search.index.store import blobs, checkpoints
 from byok.search.index.store.blobs import find_known, store
 from byok.search.index.store.checkpoints import (
     count_bytes,
-    drop_names,
     drop_unused,
     evict,
     make,
@@ -124,7 +123,6 @@ def test_checkpoints_nobody_used_since_a_day_go_with_their_names(
     assert make(db, "", NAMES[4:8], [], 90) == young
     drop_unused(db, 110)
     assert members_of(db, old) is None
-    drop_names(db, members_of_all(db), 110)
     assert set(find_known(db, NAMES)) == set(NAMES[4:8])
     touch(db, young, 130)
     drop_unused(db, 120)

@@ -108,10 +108,10 @@ async def test_a_blob_has_the_repositories_of_its_workspaces(tmp_path: Path) -> 
         lion, both = (first.blob_of(path) for path in ("lion.py", "both.py"))
         assert lion
         assert both
-        assert found.of_blob(both) == []  # not asked yet
+        assert found.of_blobs([both]) == []  # not asked yet
         await found.look()
         await found.look()
-        assert found.of_blob(both) == ["host/zoo", "host/farm"]
-        assert found.of_blob(lion) == ["host/zoo"]
-        assert found.of_blob(10**6) == []
+        assert found.of_blobs([both]) == ["host/zoo", "host/farm"]
+        assert found.of_blobs([lion]) == ["host/zoo"]
+        assert found.of_blobs([10**6]) == []
         assert asked == ["zoo", "farm"]
