@@ -40,7 +40,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     await open_panel(page, "conversations")
     rows = page.locator("tbody tr")
     assert await rows.locator("a").all_inner_texts() == ["shop", "CLI"]
-    await expect(rows.first).to_contain_text("lost ×1")
+    await expect(rows.first).to_contain_text("cache lost ×1")
     assert await axe(page) == ""
     await rows.first.get_by_role("link").click()
     turns = page.locator("ol.turns > .turn")
@@ -60,7 +60,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
         assert part in second
     assert "3 Chat failed" in third
     assert "byok keys list" in await turns.nth(2).locator("code").all_inner_texts()
-    assert "cache expired" in last
+    assert "cache lost" in last
     assert "Waited 400 ms, answered for 9.6 s." in last
     assert "Pause: 15 minutes" in await page.locator(".pause").inner_text()
     reason = page.get_by_role("region", name="Why it was dear or slow")
@@ -150,7 +150,8 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     links = page.locator("td.lead a")
     count = page.locator("#tools [role=status]")
     await expect(count).to_have_text(
-        "3 conversations · last 90 days · $2.90 + 1 requests of unknown price"
+        "3 conversations · last 90 days · $2.90 + 1 requests of unknown price, "
+        "without requests outside conversations"
     )
 
     async def press(head: str, *names: str) -> None:
@@ -232,14 +233,18 @@ async def test_a_journal_that_cannot_be_read_is_said(page: Page, watch: Watch) -
 async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
     unknown = dict.fromkeys(("input_tokens", "output_tokens", "cache_read_tokens"))
     unknown["cost"] = None
-    write(turn(0, outcome="failed", **unknown), turn(1, outcome="failed", **unknown))
+    first, second = (turn(place, outcome="failed", **unknown) for place in (0, 1))
+    write(first, second._replace(prompt_change="message 3"))
     await open_panel(page, "conversations")
     row = await page.locator("tbody tr").inner_text()
     assert "unknown" in row
     assert "0 / 0" not in row
     await open_panel(page, "conversations/c0ffee-1")
     tiles = words(await page.locator(".tiles").inner_text())
-    assert "Cost unknown 2 requests of unknown price" in tiles
+    assert "Cost unknown price 2 requests of unknown price" in tiles
     assert "From the cache unknown" in tiles
     assert "Tokens in / out –" in tiles
     assert "tokens unknown" in await page.locator(".turn").first.inner_text()
+    told = await page.locator(".mends").inner_text()
+    assert "differs from the previous one at message 3" in told
+    assert "nothing after that" not in told

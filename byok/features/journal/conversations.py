@@ -28,7 +28,7 @@ _TOTALS = """min(started), max(started + seconds), count(*), total(seconds),
     total(outcome = 'failed'), total(input_tokens), total(output_tokens),
     iif(count(cache_read_tokens), total(cache_read_tokens), NULL),
     total(iif(cache_read_tokens IS NULL, 0, input_tokens)),
-    total(cost), total(cost IS NULL), total(repairs),
+    total(cost), total(cost IS NULL AND model <> ''), total(repairs),
     total(dropped_calls), max(client), max(folder)"""
 _SUMS = f"""SELECT conversation, {_TOTALS}
     FROM request WHERE conversation <> '' AND conversation = ? AND {ASKED}
@@ -42,11 +42,12 @@ class ConversationSums(NamedTuple):
     """A conversation: when it began and ended, and the sums of its requests.
 
     Times are in seconds since 1970, `seconds` is how long its requests took together,
-    whatever ran at the same time. `cost` is in US dollars; `unpriced` requests, whose
-    cost is unknown, have no part in it. `cache_read_tokens` are None where no upstream
-    told of a cache; `cache_input_tokens` is the input of the others. `models` are as
-    `upstream:model`, the one that was asked most first, at most ten. `folder` is the
-    name of the folder in which the client worked, "" if that is not known.
+    whatever ran at the same time. `cost` is in US dollars; `unpriced` requests to
+    models, whose price is unknown, have no part in it. `cache_read_tokens` are None
+    where no upstream told of a cache; `cache_input_tokens` is the input of the others.
+    `models` are as `upstream:model`, the one that was asked most first, at most ten.
+    `folder` is the name of the folder in which the client worked, "" if that is not
+    known.
     """
 
     conversation: str

@@ -78,6 +78,16 @@ def test_a_cache_that_nobody_told_of_is_not_an_empty_one(tmp_path: Path) -> None
     assert [sums and sums.cache_read_tokens for sums in found] == [0, None]
 
 
+def test_what_asked_no_model_has_no_price_that_could_be_known(tmp_path: Path) -> None:
+    failed = {"outcome": "failed", "cost": None, "conversation": "a"}
+    turns = [entry(model=model, **failed) for model in ("m", "")]
+    path = write_journal(tmp_path / "journal.db", turns)
+    page = ConversationReader(path).read(ConversationQuery(), 0, 1)
+    sums = sum_requests(path, "a")
+    assert sums and page.found
+    assert (sums.requests, sums.unpriced, page.found.unpriced) == (2, 1, 1)
+
+
 @pytest.mark.parametrize("name", ["", "x", "c", "a' OR 1 --"])
 def test_a_conversation_without_questions_has_no_sums(path: Path, name: str) -> None:
     assert sum_requests(path, name) is None

@@ -54,9 +54,9 @@ export function percent(value) {
   return formatterOf(Intl.NumberFormat, options).format(value);
 }
 
-// Return US dollars; null is unknown, which is never shown as 0.
+// Return US dollars; of null the price is unknown, which is never shown as 0.
 export function dollars(value) {
-  if (value === null || value === undefined) return t("unknown");
+  if (value === null || value === undefined) return t("unknown-price");
   const digits = value !== 0 && Math.abs(value) < 0.1 ? 4 : 2;
   return currency(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }

@@ -3,7 +3,7 @@
 
 import { call } from "./api.js";
 import { h, replace } from "./dom.js";
-import { dollars } from "./format.js";
+import { spent } from "./format.js";
 import { icon } from "./icons.js";
 import { addressOf, costOf, nameOf } from "./requests.js";
 import { LANGUAGES, t } from "./texts.js";
@@ -51,7 +51,7 @@ const actionsOf = ({ setTheme, changeLanguage }) => [
 async function conversations(options) {
   const told = await call("conversations", { count: 50 }, options);
   return told.conversations.map((one) => entry(t("conversations.title"), nameOf(one),
-    "conversations", addressOf(one.conversation), dollars(costOf(one))));
+    "conversations", addressOf(one.conversation), spent(costOf(one))));
 }
 
 async function models(options) {

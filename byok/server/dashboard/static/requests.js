@@ -140,14 +140,16 @@ function loopOf(loop) {
     { count })), why: `${what} ${t(ended ? "mend.loop.ended" : "mend.loop.warned")}` };
 }
 
-function cacheMissOf(place) {
-  return { badge: badge("quiet", t("mend.prompt")), why: t("mend.prompt.why", { place }) };
-}
+// Say where a prompt changed, and what that meant for the cache, if the upstream tells.
+export const promptChange = ({ prompt_change: place, cache_read_tokens: read }) =>
+  t(read === null ? "mend.prompt.untold" : "mend.prompt.why", { place });
 
 // Return a list of badges with their sentences, null if there is nothing to say.
 export function mendList(request) {
   const told = mendsOf(request);
-  if (request.prompt_change) told.push(cacheMissOf(request.prompt_change));
+  if (request.prompt_change) {
+    told.push({ badge: badge("quiet", t("mend.prompt")), why: promptChange(request) });
+  }
   return told.length === 0 ? null : h("ul", { class: "mends" },
     told.map((one) => h("li", {}, one.badge, " ", one.why)));
 }

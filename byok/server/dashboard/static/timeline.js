@@ -10,7 +10,7 @@ import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
   askedOther, clientOf, costOf, endBadge, firstAid, headOf, kindOf, mendList, modelOf,
-  problemOf, timesOf, tokensOf, toolTags, waitOf,
+  problemOf, promptChange, timesOf, tokensOf, toolTags, waitOf,
 } from "./requests.js";
 import { t, textOr } from "./texts.js";
 
@@ -175,7 +175,7 @@ function reasonOf({ dearest, requests }, turns, first) {
 }
 
 function whyDear(turn, count) {
-  if (turn.prompt_change) return t("mend.prompt.why", { place: turn.prompt_change });
+  if (turn.prompt_change) return promptChange(turn);
   const part = turn.cached === null ? "" : t("timeline.cached", { share: percent(turn.cached) });
   const tokens = t("timeline.tokens",
     { input: number(turn.input_tokens), output: number(turn.output_tokens) });
@@ -233,7 +233,7 @@ function moreOf(turn, row) {
   const mends = mendList(turn);
   if (!turn.note && !mends && !row) return null;
   return h("div", { class: "more" },
-    turn.note ? h("p", {}, badge("warn", t("timeline.cache-missed")), " ",
+    turn.note ? h("p", {}, badge("warn", t("timeline.cache-lost")), " ",
       expiryOf(turn.note)) : null,
     mends,
     row ? h("p", {}, firstAid(row), " ",

@@ -137,7 +137,8 @@ class List {
       : dots(total.conversations === known ? t("conversations.count", { count: number(known) })
         : t("conversations.found", { count: number(total.conversations), known: number(known) }),
       t("conversations.kept", { count: number(told.keep_days) }),
-      total.requests ? costText(total) : null));
+      !total.requests ? null : total.conversations < known ? costText(total)
+        : t("conversations.cost", { cost: costText(total) })));
     renderAgain(this.shown, () => replace(this.shown, rows.length
       ? table(t("conversations.title"), this.columns(), rows,
         { sorted: { by: asked.sort, down: asked.descending }, onSort: (name) => this.sort(name) })
@@ -195,8 +196,8 @@ function cacheCell({ cached, expired }) {
   if (!expired) return percent(cached);
   const { times, extra_cost: extra } = expired;
   const count = number(times);
-  return h("span", { class: "row tight", title: t("conversations.lost.why", { count,
-    cost: extra === null ? t("unknown") : dollars(extra) }) }, percent(cached),
+  return h("span", { class: "row tight",
+    title: t("conversations.lost.why", { count, cost: dollars(extra) }) }, percent(cached),
   badge("warn", t("conversations.lost", { count })));
 }
 

@@ -1,7 +1,7 @@
 // What the charts of usage show: each function makes a chart's content of the answer to
 // `series`. A cost that is unknown is never counted as 0; how many there are is said.
 
-import { dollars, duration, number, percent, short, shortDollars } from "../format.js";
+import { duration, number, percent, short, shortDollars, spent } from "../format.js";
 import { costOf } from "../requests.js";
 import { language, t } from "../texts.js";
 
@@ -48,10 +48,14 @@ const ifTold = (name) => (row) => (isUntold(row) ? null : row[name]);
 // Return that share in words.
 export const cacheText = (row) => (isUntold(row) ? t("unknown") : percent(cacheShare(row)));
 
+// Say of how much of the input nobody told what came from a cache, "" if of none or all of it.
+export const untoldText = ({ input_tokens: all, cache_input_tokens: told }, where = "cache") =>
+  (told && all > told ? t(`usage.${where}.untold`, { tokens: short(all - told) }) : "");
+
 export const period = (answer) => t(`usage.range.${answer.range}`);
 const fresh = (row) =>
   Math.max(0, row.input_tokens - row.cache_read_tokens - row.cache_written_tokens);
-const spent = (row) => row.input_tokens + row.output_tokens;
+const used = (row) => row.input_tokens + row.output_tokens;
 
 function content(answer, more) {
   return { period: period(answer), ...nameTimes(answer), ...more };
@@ -63,9 +67,9 @@ const row = (answer, label, read) =>
 
 export function tokens(answer) {
   const { total } = answer;
-  const values = { period: period(answer), tokens: short(spent(total)) };
+  const values = { period: period(answer), tokens: short(used(total)) };
   return content(answer, {
-    sentence: [t("usage.tokens.sentence", values), uncounted(total)],
+    sentence: [t("usage.tokens.sentence", values), uncounted(total), ` ${untoldText(total, "tokens")}`],
     series: [
       row(answer, t("usage.fresh"), fresh),
       row(answer, t("usage.written"), ifTold("cache_written_tokens")),
@@ -111,32 +115,30 @@ function split(answer, read) {
 export function tokensBy(answer) {
   const [first] = groups(answer);
   const values = first && { name: first.name,
-    share: percent(share(spent(first), spent(answer.total))) };
+    share: percent(share(used(first), used(answer.total))) };
   return content(answer, {
     sentence: first ? t("usage.largest", values) : t("none"),
-    series: split(answer, spent), write: number, axis: short,
+    series: split(answer, used), write: number, axis: short,
   });
 }
 
 export function cost(answer) {
   const { total } = answer;
-  const values = { period: period(answer), cost: dollars(costOf(total)) };
+  const values = { period: period(answer), cost: spent(costOf(total)) };
   const missing = { ...row(answer, t("usage.no-price"), (one) => one.unpriced), write: number };
   return content(answer, {
     sentence: [t("usage.cost.sentence", values), unpriced(total)],
     series: split(answer, costOf), notes: total.unpriced ? [missing] : [],
-    write: dollars, axis: shortDollars,
+    write: spent, axis: shortDollars,
   });
 }
 
 export function cache(answer) {
   const { total } = answer;
   const values = { period: period(answer), share: cacheText(total) };
-  const untold = total.input_tokens - total.cache_input_tokens;
   const sentence = total.cache_input_tokens ? "usage.cache.sentence" : "usage.cache.unknown";
   return content(answer, {
-    sentence: [t(sentence, values), untold && total.cache_input_tokens
-      ? ` ${t("usage.cache.untold", { tokens: short(untold) })}` : ""],
+    sentence: [t(sentence, values), ` ${untoldText(total)}`],
     series: [row(answer, t("usage.cache.series"), cacheShare)],
     write: percent, axis: percent, most: 1,
   });

@@ -129,8 +129,7 @@ async function refresh(state, signal, background) {
 
 function showToday({ now, largest }, today) {
   const cost = costOf(today);
-  const isFree = cost === 0 && today.requests;
-  const say = cost === null ? t("usage.now.unknown") : isFree ? t("usage.now.free")
+  const say = cost === null ? t("usage.now.unknown") : cost === 0 ? t("usage.now.free")
     : t("usage.now", { cost: dollars(cost) });
   const unknown = today.unpriced
     ? ` + ${t("request.cost.unknown", { count: number(today.unpriced) })}` : "";
@@ -171,7 +170,7 @@ function showFigures(part, series) {
     figure("requests", number(total.requests)),
     figure("in", short(total.input_tokens)),
     figure("out", short(total.output_tokens)),
-    figure("cache", charts.cacheText(total)),
+    figure("cache", charts.cacheText(total), charts.untoldText(total)),
     figure("failed", number(total.failed), percent(total.failed / total.requests)))
     : nothing("usage", t("usage.empty"), t("usage.empty.about")),
   series.keeps ? null : h("p", {}, t("usage.off")));
