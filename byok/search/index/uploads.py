@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from byok.core.bounded import BoundedMap
 from byok.core.code_query import Upload
 from byok.core.errors import NotReady
+from byok.core.threads import to_the_end
 from byok.search.index.indexer import Indexer
 from byok.search.index.store import blobs, checkpoints
 from byok.search.index.store.blobs import Known
@@ -156,9 +157,12 @@ class Uploads(Struct, eq=False):
             names, fresh = blobs.store(db, uploads, refused, day)
             return names, _tasks(db, fresh)
 
-        names, tasks = await self.store.wait_for_change(work)
-        self.indexer.put(tasks, first=True)
-        return names
+        async def keep() -> list[bytes]:
+            names, tasks = await self.store.wait_for_change(work)
+            self.indexer.put(tasks, first=True)
+            return names
+
+        return await to_the_end(keep())  # what is kept and not queued waits for a start
 
     def _check_room(self) -> None:
         store = self.store

@@ -2,7 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import FindNear
 from tests.fakes.cancelling import cancel_at
 from tests.fakes.engines import project, until
+from tests.fakes.patience import PATIENCE
 
 
 class Context(CodeContext):
@@ -190,3 +192,30 @@ async def test_a_client_that_leaves_while_a_damaged_index_is_closed_locks_nothin
         await context.open()
         await context.close()
         number += 1
+
+
+class HeldUploads(list[Upload]):
+    """Uploads that the thread which writes them cannot read at once."""
+
+    def __init__(self, *uploads: Upload) -> None:
+        super().__init__(uploads)
+        self.are_read, self.may_go_on = threading.Event(), threading.Event()
+
+    def __iter__(self) -> Iterator[Upload]:
+        if threading.current_thread() is not threading.main_thread():
+            self.are_read.set()
+            assert self.may_go_on.wait(PATIENCE)
+        return super().__iter__()
+
+
+async def test_an_upload_whose_client_leaves_while_it_is_written_is_indexed(
+    context: Context,
+) -> None:
+    """The client is not asked for it again, as it is kept."""
+    uploads = HeldUploads(Upload(b"", "lion.py", b"def feed_lion(): pass\n"))
+    leaving = asyncio.ensure_future(context.upload(uploads))
+    await asyncio.to_thread(uploads.are_read.wait, PATIENCE)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    uploads.may_go_on.set()
+    await context.until_indexed()
