@@ -36,20 +36,25 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
         ago(200, outcome="failed", error="upstream_garbled"),
         ago(3, **REFUSED, upstream="fake"),
         ago(2.5, **REFUSED, upstream="fake", conversation="other", folder="till"),
-        *(ago(n, outcome="failed", error="of_a_later_byok") for n in (2, 3, 4)),
+        *(
+            ago(n, outcome="failed", error="of_a_later_byok", upstream=upstream)
+            for n, upstream in ((2, "a"), (3, "b"), (4, "b"), (30, "b"), (40, "b"))
+        ),
         ago(1, outcome="cancelled"),
     )
     await open_panel(page, "problems")
     headings = page.locator(".weight h2")
     assert [" ".join(text.split()) for text in await headings.all_inner_texts()] == [
-        "To fix 1 in 7 days",
-        "Worth a look 1 in 7 days",
-        "Cured by byok 1 in 7 days",
+        "To fix 2 requests of 1 kinds in 7 days",
+        "Worth a look 5 requests of 1 kinds in 7 days",
+        "Cured by byok 1 requests of 1 kinds in 7 days",
     ]
     count = page.locator("#nav a[href='#/problems'] .count")
     await expect(count).to_have_text("1 to fix")
     errors = page.locator("article")
-    assert "does not know this code" in await errors.nth(1).inner_text()
+    both = await errors.nth(1).inner_text()
+    for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "by hour"):
+        assert words in both
     assert "Requests were cancelled" in await errors.nth(2).inner_text()
     first = errors.first
     told = await first.inner_text()
@@ -70,7 +75,7 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await expect(page.locator("ol.turns > li")).to_have_count(1)
     await open_panel(page, "problems/count")
     counts = [text[0] for text in await errors.locator(".times").all_inner_texts()]
-    assert counts == ["3", "2", "1", "1"]
+    assert counts == ["5", "2", "1", "1"]
     await expect(page.get_by_role("button", name="30 days")).to_have_attribute(
         "aria-pressed", "true"
     )

@@ -132,11 +132,15 @@ def weigh_errors(
 
 
 def count_needs(path: Path, since: float, upstreams: Collection[str]) -> int:
-    """Return how many groups only the user can mend, and which go on."""
+    """Return how many errors only the user can mend, and which go on.
+
+    The same one of several upstreams counts once.
+    """
 
     def read(db: sqlite3.Connection) -> int:
         found = _find_failures(db, since, upstreams, {})
-        return sum(one.weight is ErrorWeight.NEEDS_YOU for one in found)
+        needs = (one.code for one in found if one.weight is ErrorWeight.NEEDS_YOU)
+        return len({*needs})
 
     return read_journal(path, read, 0)
 

@@ -19,6 +19,7 @@ const ORDERS = { weight: [["needs_you"], ["look"], ["cured"]],
   count: [["needs_you", "look"], ["cured"]] };
 const FEW = 20; // cards below a heading at first
 const LONGEST = 300; // characters of what was said of a failure
+const EXAMPLES = 5; // requests of a card
 const SHOWN = 10; // of the last requests, before all are asked for
 let days = 7; // it stays while the page is open
 
@@ -105,13 +106,30 @@ function leadTo(shown, code) {
 }
 
 function partsOf(told, order, all, show) {
-  const groups = [...told.groups];
+  const groups = together(told.groups, order);
   if (order === "count") groups.sort((one, other) => other.requests - one.requests);
   const isWell = !groups.length && !told.models.length;
   return [damagedOf(told), groups.length ? ORDERS[order].map((weights) => partOf(weights,
     groups.filter(({ weight }) => weights.includes(weight)), all, show))
     : noneOf(told), isWell ? null : repairsOf(told), told.mended.length ? lastOf(told) : null];
 }
+
+// Return one group for the same error of several upstreams, the latest first, as `parts`.
+function together(groups, order) {
+  const alike = Map.groupBy(groups, ({ weight, ending, code }) =>
+    JSON.stringify([order === "count" || weight, ending, code]));
+  return [...alike.values()].map((parts) => ({ ...parts[0], parts,
+    requests: sum(parts.map(({ requests }) => requests)),
+    first: Math.min(...parts.map(({ first }) => first)),
+    last: Math.max(...parts.map(({ last }) => last)),
+    hours: parts[0].hours.map((_, hour) => sum(parts.map(({ hours }) => hours[hour]))),
+    models: [...new Set(parts.flatMap(({ models }) => models))],
+    said: parts.map(({ said }) => said).find(Boolean),
+    examples: parts.flatMap(({ examples }) => examples)
+      .sort((one, other) => other.started - one.started).slice(0, EXAMPLES) }));
+}
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 function damagedOf(told) {
   if (!told.damaged) return null;
@@ -135,31 +153,33 @@ function partOf(weights, groups, all, show) {
     h("h2", { class: "row" }, isMixed ? t("problems.title") : [h("span", { class: tone },
       h("span", { class: `dot ${tone}`, "aria-hidden": "true" })), t(`problems.${weight}`)], " ",
     h("span", { class: "quiet" }, t("problems.requests",
-      { count: number(groups.length), period: periodOf(days) }))),
+      { count: number(groups.length), period: periodOf(days),
+        requests: number(sum(groups.map(({ requests }) => requests))) }))),
     few.map((group) => cardOf(group, isMixed)),
     rest ? button(t("problems.all", { count: number(rest) }), "",
       () => { all.add(weight); show(); }) : null);
 }
 
 function cardOf(group, isMixed) {
-  const key = `${group.ending} ${group.code} ${group.upstream}`;
+  const key = `${group.ending} ${group.code}`;
   return h("article", { class: "card problem" },
     h("p", { class: "times" }, h("strong", {}, t("problems.times",
       { count: number(group.requests) }))),
     h("div", { class: "about" },
       h("h3", { tabindex: "-1", "data-key": `problem ${key}`, "data-code": group.code },
         titleOf(group)),
-      h("p", { class: "quiet" }, dots(
-        isMixed ? badge(WEIGHTS[group.weight], t(`problems.${group.weight}`)) : null,
-        group.upstream ? h("strong", {}, group.upstream) : null,
-        outcomeOf(group))),
+      group.parts.map((part) => h("p", { class: "quiet" }, dots(
+        isMixed ? badge(WEIGHTS[part.weight], t(`problems.${part.weight}`)) : null,
+        part.upstream ? h("strong", {}, part.upstream) : null,
+        group.parts.length > 1 ? t("problems.times", { count: number(part.requests) }) : null,
+        outcomeOf(part)))),
       group.said ? h("p", {}, t("problems.said"), " ", h("q", {}, cut(group.said, LONGEST))) : null,
       group.weight === "cured" ? null : cureOf(group),
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
         detailsOf(group))),
     h("div", { class: "times-of" },
-      group.hours.some(Boolean) ? h("div", { title: t("problems.hours") },
-        spark(group.hours, WEIGHTS[group.weight])) : null,
+      group.hours.some(Boolean) ? [spark(group.hours, WEIGHTS[group.weight]),
+        h("p", { class: "small quiet" }, t("problems.hours"))] : null,
       h("p", { class: "small quiet" },
         group.requests > 1 ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));
@@ -175,18 +195,20 @@ function outcomeOf({ ending, goes_on: goesOn, answers }) {
   return t(`problems.${!goesOn ? "over" : answers ? "answering" : "goes-on"}`);
 }
 
-function cureOf({ code, group, upstream, cures = [], key_outside: isOutside }) {
+function cureOf({ code, group, cures = [], parts }) {
   const [address, does] = CURES[code] ?? CURES[group] ?? [];
   if (!address && !cures.length) return null;
-  const to = upstream || !address?.includes("{name}")
-    ? address?.replace("{name}", encodeURIComponent(upstream)) : "settings";
+  const isTheirs = address?.includes("{name}");
+  const addressFor = (upstream) => (!isTheirs ? address
+    : upstream ? address.replace("{name}", encodeURIComponent(upstream)) : "settings");
+  const places = !address ? [] : isTheirs ? parts : parts.slice(0, 1);
   return h("div", { class: "cure" },
     h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ",
       withCode(cures.join(" "))),
-    address ? h("a", { class: "button little", href: `#/${to}`,
-      "data-key": `cure ${code} ${upstream}` }, t(
+    places.map(({ upstream, key_outside: isOutside }) => h("a", { class: "button little",
+      href: `#/${addressFor(upstream)}`, "data-key": `cure ${code} ${upstream}` }, t(
       does !== "key" ? `problems.do.${does}` : isOutside ? "settings.key.from-where"
-        : "settings.key.replace")) : null);
+        : "settings.key.replace"), places.length > 1 && upstream ? `: ${upstream}` : "")));
 }
 
 function detailsOf({ code, causes = [], models, examples }) {

@@ -552,7 +552,7 @@ export const TEXTS = {
   "problems.cured": "Cured by byok",
   "problems.by-weight": "Most serious first",
   "problems.by-count": "Most frequent first",
-  "problems.requests": "{count} in {period}",
+  "problems.requests": "{requests} requests of {count} kinds in {period}",
   "problems.times": "{count}×",
   "problems.all": "Show {count} more",
   "problems.since": "since {time}",

@@ -534,7 +534,7 @@ export const TEXTS = {
   "problems.cured": "byok 已处理",
   "problems.by-weight": "按轻重排序",
   "problems.by-count": "按次数排序",
-  "problems.requests": "{period}内 {count} 次",
+  "problems.requests": "{period}内 {count} 类，{requests} 个请求",
   "problems.times": "{count} 次",
   "problems.all": "再显示 {count} 个",
   "problems.since": "始于 {time}",
