@@ -164,15 +164,12 @@ def _calls(nodes: Sequence[dict[str, Any]]) -> dict[int, ToolCall]:
         if call_id in seen or not (begun or _is(node, ResponseNode.TOOL_USE)):
             continue
         if name := text(use, "tool_name"):
-            arguments = _arguments(text(use, "input_json"))
+            arguments = text(use, "input_json")
+            if not is_object(arguments):
+                arguments = "{}"
             calls[place] = ToolCall(call_id, name, arguments)
             seen |= {call_id} - {""}
     return calls
-
-
-def _arguments(raw: str) -> str:
-    """Return the client's own string if it is a JSON object, else `{}`."""
-    return raw if is_object(raw) else "{}"
 
 
 def _is(node: Json, kind: ResponseNode) -> bool:

@@ -81,14 +81,8 @@ def until_error(*pieces: bytes) -> tuple[list[StreamEvent], UpstreamError]:
     stage = drain(chain(SSEDecoder(), AnthropicAnswer({}, HERE)), pieces)
     events: list[StreamEvent] = []
     with pytest.raises(UpstreamError) as caught:
-        events.extend(_each(stage, events))
+        events.extend(stage)
     return events, caught.value
-
-
-def _each(source: Iterable[StreamEvent], into: list[StreamEvent]) -> list[StreamEvent]:
-    for item in source:
-        into.append(item)
-    return []
 
 
 EXPECTED = [

@@ -47,14 +47,8 @@ def until_error(*pieces: bytes) -> tuple[list[StreamEvent], UpstreamError]:
     stage = chain(SSEDecoder(), OpenAIAnswer({}))
     events: list[StreamEvent] = []
     with pytest.raises(UpstreamError) as caught:
-        events.extend(_each(drain(stage, pieces), events))
+        events.extend(drain(stage, pieces))
     return events, caught.value
-
-
-def _each(source: Iterable[StreamEvent], into: list[StreamEvent]) -> list[StreamEvent]:
-    for item in source:
-        into.append(item)
-    return []
 
 
 def text(events: Iterable[StreamEvent]) -> str:

@@ -82,9 +82,9 @@ def code(label: str, text: str, language: str = "") -> str:
     return f"[{label}]\n{fence_code(text, language)}"
 
 
-def as_json(label: str, found: Any, limit: int = 8000) -> str:
+def as_json(label: str, found: Any) -> str:
     """Render a value of unknown shape as JSON; "" for nothing."""
     if not found:
         return ""
     shown = write_json(found).decode("utf-8", "replace")
-    return f"[{label}]\n{truncate_middle(shown, limit)}"
+    return f"[{label}]\n{truncate_middle(shown, 8000)}"
