@@ -135,17 +135,19 @@ def list_keys(
 ) -> dict[str, Any]:
     """Look up the keys of these upstreams, and of hosted presets that have one.
 
-    Returns `{"keys": [{"upstream", "source", "fingerprint", "error"}], "unread":
-    [str]}`. The source of a key that is missing or cannot be used is "none", and
-    `error` says what is wrong with it, "" if nothing. An upstream with several keys has
-    a row for each, called `UPSTREAM/NAME`. `unread` are stores that could not be read.
-    May block for seconds, because a keyring may ask the user.
+    Returns `{"keys": [{"upstream", "source", "fingerprint", "error", "local"}],
+    "unread": [str]}`; what is `local`, on this machine, rarely needs a key. The source
+    of a key that is missing or cannot be used is "none", and `error` says what is wrong
+    with it, "" if nothing. An upstream with several keys has a row for each, called
+    `UPSTREAM/NAME`. `unread` are stores that could not be read. May block for seconds,
+    because a keyring may ask the user.
     """
-    rows: list[dict[str, str]] = []
+    rows: list[dict[str, str | bool]] = []
     unread: dict[str, None] = {}  # each once, in order
     for wanted in all_wanted(settings, upstreams):
+        row: dict[str, str | bool]
         row = {"upstream": wanted.title, "source": "none", "fingerprint": ""}
-        row["error"] = ""
+        row |= {"error": "", "local": is_loopback(wanted.base_url)}
         try:
             found = ladder.find(wanted)
             row |= {"source": found.source, "fingerprint": fingerprint(found.value)}

@@ -34,7 +34,7 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
     assert fingerprint(KEY) in done.out
     listed = cli("keys", "list", "--json")
     row = {"upstream": "openai", "source": "vault", "fingerprint": fingerprint(KEY)}
-    assert json.loads(listed.out) == [{**row, "error": ""}]
+    assert json.loads(listed.out) == [{**row, "error": "", "local": False}]
     table = cli("keys", "list").out.splitlines()
     assert table[1].split() == ["openai", "vault", fingerprint(KEY)]
     removed = cli("keys", "remove", "openai", "--store", "vault")
@@ -125,7 +125,7 @@ async def test_the_running_daemon_is_asked_for_its_keys(
         return listed.out, tried.out, tried.err
 
     listed, tried, err = await asyncio.to_thread(both)
-    row = {"upstream": "fake", "source": "BYOK_KEY_FAKE", "error": ""}
+    row = {"upstream": "fake", "source": "BYOK_KEY_FAKE", "error": "", "local": True}
     assert json.loads(listed) == [{**row, "fingerprint": fingerprint(KEY)}]
     assert re.match(r"fake \(http://127.0.0.1:\d+\) listed 1 model", tried)
     assert "any key" in err

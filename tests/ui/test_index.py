@@ -6,6 +6,7 @@ from playwright.async_api import Page, expect
 
 from tests.fakes.engines import written
 from tests.fakes.pages import Watch, open_panel
+from tests.fakes.pages import field as field_of
 
 HOSTILE = "<img src=x>\u202egol.log"
 FILES = {
@@ -50,11 +51,16 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
         ("a.py", "exists"),
         ("many/001.log", "*.log in .gitignore, line 1"),
         ("e.bin", "not a text file"),
+        ("id_rsa", "To index it"),
     ):
         await field.fill(path)
         await field.press("Enter")
         told = page.get_by_role("status").filter(has_text=path)
         await expect(told).to_contain_text(answer)
+    await told.get_by_role("link", name="context.allow_secret").click()
+    setting = field_of(page, "context.allow_secret")
+    await expect(setting.get_by_role("button")).to_be_focused()
+    await open_panel(page, "index")
     heading = page.get_by_role("heading", name=str(root))
     ask = page.get_by_role("button", name="Remove from the index …")
     await ask.click()

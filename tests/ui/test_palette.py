@@ -1,6 +1,9 @@
 """What keys do anywhere on the page, the palette among it."""
 
-from playwright.async_api import Page, expect
+from functools import partial
+from typing import Any
+
+from playwright.async_api import Page, Route, expect
 
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import axe, control, field, open_panel
@@ -36,6 +39,10 @@ async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) 
     await page.keyboard.press("Escape")
     await expect(chosen).to_be_focused()
     await expect(row).to_contain_text("byok:fake:fake-model")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("settings capture")
+    await found.click()
+    await expect(page.get_by_role("button", name="Start capture")).to_be_focused()
     await open_panel(page, "overview")
     await page.get_by_role("link", name="Change").click()
     await expect(found).to_contain_text("in use")
@@ -55,6 +62,23 @@ async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) 
     await page.keyboard.type("folder_names")  # it is not among the common ones
     await page.keyboard.press("Enter")
     await expect(control(page, "journal.folder_names")).to_be_visible()
+
+
+async def test_who_chooses_without_a_look_keeps_the_model_in_use(
+    page: Page, editor: Editor
+) -> None:
+    nothing: dict[str, Any] = {"facts": {}, "sources": {}}
+    models: list[dict[str, Any]] = [
+        {"id": f"byok:fake:{name}", "upstream": "fake", "model": name, **nothing}
+        for name in ("other", "fake-model")
+    ]
+    told = {"models": models, "default": models[1]["id"], "jobs": {}, "fails": []}
+    await page.route("**/ui/api/catalog", partial(Route.fulfill, json=told))
+    await open_panel(page, "settings/choose/routing.default")
+    await expect(page.locator("#found [role=option]")).to_have_count(2)
+    await expect(page.locator("dialog .tips")).to_contain_text("Enter choose")
+    await page.keyboard.press("Enter")
+    await expect(control(page, "routing.default")).to_have_value("byok:fake:fake-model")
 
 
 async def test_a_row_opens_by_a_click_anywhere_in_it(

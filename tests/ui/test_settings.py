@@ -74,6 +74,7 @@ async def test_an_error_is_shown_at_its_setting_and_the_change_is_kept(
     await control(page, "routing.default").fill("byok:nobody:x")
     fault = field(page, "routing.default").locator(".fault")
     await expect(fault).to_contain_text("names an upstream that is not configured")
+    await expect(page.locator(".changes")).to_contain_text("Completions change, too")
     await expect(save_button(page)).to_be_disabled()
     assert await axe(page) == ""
     await open_panel(page, "overview")

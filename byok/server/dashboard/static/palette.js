@@ -21,7 +21,7 @@ export function openPalette(panels, looks) {
 
 // Let one of `entries` be chosen; `other(words)` is offered where none has the words.
 export const openChoice = (title, entries, other) =>
-  new Palette(title, entries, MOST_ALIKE, other);
+  new Palette(title, entries, MOST_ALIKE, other, "choose");
 
 // An entry: {group, text, picture, run, note}; `run` is an address, whose words find it in any
 // language, or a function.
@@ -41,7 +41,6 @@ const actionsOf = ({ setTheme, changeLanguage }) => [
   ["palette.key", "settings", "#/settings/find/key"],
   ["settings.restart.do", "settings", "#/settings/restart"],
   ["editors.title", "overview", "#/overview/editors"],
-  ["palette.capture", "settings", "#/settings/set/capture"],
   ...["auto", "light", "dark"].map((name) => ["palette.theme", "settings", () => setTheme(name),
     t(`theme.${name}`)]),
   ...LANGUAGES.map(([name, title]) => ["palette.language", "settings", () => changeLanguage(name),
@@ -62,7 +61,8 @@ async function models(options) {
 
 async function settings() {
   const { COMMON } = await import("./panels/settings/common.js");
-  return COMMON.map((name) => entry(t("settings.title"), t(`setting.${name}`), "settings",
+  const names = [...COMMON.map((name) => [name, `setting.${name}`]), ["capture", "feature.capture"]];
+  return names.map(([name, title]) => entry(t("settings.title"), t(title), "settings",
     `#/settings/set/${name}`));
 }
 
@@ -71,7 +71,7 @@ const inSettings = (words, text) => entry(t("settings.title"), text, "settings",
   `#/settings/find/${encodeURIComponent(words)}`);
 
 class Palette {
-  constructor(title, entries, most, other) {
+  constructor(title, entries, most, other, does = "open") {
     Object.assign(this, { entries, most, other });
     this.hits = [];
     this.at = 0;
@@ -81,8 +81,8 @@ class Palette {
       on: { input: () => { this.at = 0; this.show(); }, keydown: (event) => this.press(event) } });
     this.dialog = h("dialog", { class: "palette", "aria-label": title },
       this.input, this.list, h("div", { class: "tips" },
-        [["↑↓", "choose"], ["Enter", "open"], ["Esc", "close"]].map(([key, does]) =>
-          h("span", {}, h("kbd", {}, key), " ", t(`palette.${does}`)))));
+        [["↑↓", "move"], ["Enter", does], ["Esc", "close"]].map(([key, name]) =>
+          h("span", {}, h("kbd", {}, key), " ", t(`palette.${name}`)))));
     this.left = new AbortController();
     this.dialog.addEventListener("close", () => { this.left.abort(); this.dialog.remove(); });
     addEventListener("hashchange", () => this.dialog.close(),

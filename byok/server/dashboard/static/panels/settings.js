@@ -329,6 +329,9 @@ function messages({ file, exists, blocked, error }) {
 const hiddenNote = (form) => h("section", { class: "card", "data-part": "file" },
   h("h2", {}, t("settings.hidden")),
   h("p", {}, t("settings.hidden.about")),
+  h("div", { class: "field", "data-name": "context.allow_secret" },
+    h("div", { class: "row" }, h("code", {}, "context.allow_secret"),
+      copyButton(form.file, t("settings.file"))), t("settings.allow-secret")),
   form.hidden.length ? h("p", {}, t("settings.hidden.set"), " ",
     form.hidden.map((path) => [h("code", {}, path.join(".")), " "])) : null,
   h("pre", {}, "byok config path\nbyok config example"));

@@ -4,6 +4,8 @@ import { call } from "../api.js";
 import { attempt, badge, button, h, replace, section } from "../dom.js";
 import { t, textOr } from "../texts.js";
 
+const SETTING = /(context\.(?:allow_secret|extensions))/u; // that an advice may name
+
 // Return the section that explains a path: a whole one, or one below any folder.
 export function whySection(signal) {
   const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
@@ -30,6 +32,7 @@ function whyText({ path, what, reason, explanation, exists, rule, advice }) {
     what === "not there" ? null : h("p", { class: "note" }, exists
       ? [badge(tone, textOr(`index.what.${what}`, what)), words ? `: ${words}` : ""]
       : reason ? t("index.would-skip", { why: words }) : t("index.still")),
-    h("p", { class: "note" }, advice),
+    h("p", { class: "note" }, advice.split(SETTING).map((part, place) => (place % 2
+      ? h("a", { href: `#/settings/set/${part}` }, part) : part))),
   ];
 }

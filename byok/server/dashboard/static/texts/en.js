@@ -20,8 +20,8 @@ export const TEXTS = {
   "palette.do": "Do",
   "palette.model": "Change the model",
   "palette.key": "Add or replace a key",
-  "palette.capture": "Start or stop capture",
   "palette.none": "Nothing here: search all settings for it",
+  "palette.move": "move",
   "palette.choose": "choose",
   "palette.open": "open",
   "palette.close": "close",
@@ -881,6 +881,7 @@ export const TEXTS = {
   "settings.saved.unused": "Saved, but byok cannot use it; see above.",
   "settings.kept": "Your unsaved changes are kept until you close this page.",
   "settings.restart": "needs a restart",
+  "settings.completions-too": "Completions change, too: “{name}” is not set.",
   "settings.conflict": "The file has changed in the meantime",
   "settings.conflict.about":
     "An editor or another page saved it. Your changes are still here: discard those that you "
@@ -901,6 +902,7 @@ export const TEXTS = {
   "settings.key.asking": "looking …",
   "settings.key.needless": "none needed",
   "settings.key.missing": "not set",
+  "settings.key.local": "A server on this machine rarely needs one.",
   "settings.key.there": "set",
   "settings.key.failed": "cannot be read",
   "settings.key.from": "from: {source}",
@@ -933,5 +935,8 @@ export const TEXTS = {
     "Not shown or changed here: key commands, headers, query parameters, extra body fields, "
     + "proxies, certificate files, permission for plain http, and exceptions for secret "
     + "files.",
+  "settings.allow-secret":
+    "Exceptions for files that look like secrets, which are not read otherwise. Change it in the "
+    + "file.",
   "settings.hidden.set": "Your file sets:",
 };

@@ -20,8 +20,8 @@ export const TEXTS = {
   "palette.do": "操作",
   "palette.model": "更换模型",
   "palette.key": "添加或更换密钥",
-  "palette.capture": "开始或停止抓包",
   "palette.none": "这里没有：在所有设置中查找",
+  "palette.move": "移动",
   "palette.choose": "选择",
   "palette.open": "打开",
   "palette.close": "关闭",
@@ -846,6 +846,7 @@ export const TEXTS = {
   "settings.saved.unused": "已保存，但 byok 无法使用，见上方说明。",
   "settings.kept": "未保存的更改会保留到关闭本页面为止。",
   "settings.restart": "需要重启",
+  "settings.completions-too": "补全也会随之改变：“{name}”未设置。",
   "settings.conflict": "文件在此期间已被更改",
   "settings.conflict.about": "编辑器或其他页面保存了该文件。你的更改仍在此处：放弃不需要的，然后重新保存。",
   "settings.conflict.none": "此处显示的设置没有差异。",
@@ -864,6 +865,7 @@ export const TEXTS = {
   "settings.key.asking": "正在查找……",
   "settings.key.needless": "无需密钥",
   "settings.key.missing": "未设置",
+  "settings.key.local": "本机的服务器很少需要密钥。",
   "settings.key.there": "已设置",
   "settings.key.failed": "无法读取",
   "settings.key.from": "来源：{source}",
@@ -890,6 +892,7 @@ export const TEXTS = {
   "settings.key.moves": "已保存的密钥只属于 {before}，保存后请为新地址重新设置。",
   "settings.hidden": "只能在文件中修改",
   "settings.hidden.about": "以下内容不在此显示或修改：密钥命令、请求头、查询参数、附加的请求体字段、代理、证书文件、明文 http 许可以及机密文件的例外。",
+  "settings.allow-secret": "看似含有密钥的文件不会读取，这里列出例外。请在文件中修改。",
   "settings.hidden.set": "你的文件设置了：",
 
   // What settings do, by their names; the daemon tells it in English.

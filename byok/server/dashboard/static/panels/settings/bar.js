@@ -19,10 +19,10 @@ export class ChangesBar {
     this.folded = h("details", { hidden: true }, h("summary", {}, t("settings.lines")),
       this.lines);
     this.faults = h("div");
-    this.restart = h("span", { class: "quiet" });
+    this.notes = h("span", { class: "quiet" });
     this.saving = button("", "primary", save);
     this.element = h("div", { class: "changes card" }, this.faults,
-      h("div", { class: "row" }, h("div", { class: "grow" }, this.count, this.restart, this.folded),
+      h("div", { class: "row" }, h("div", { class: "grow" }, this.count, this.notes, this.folded),
         button(t("settings.discard"), "", discard), this.saving));
     signal.addEventListener("abort", () => clearTimeout(this.timer));
     // Who comes back may have mended the file meanwhile.
@@ -49,8 +49,10 @@ export class ChangesBar {
     const text = t(draft.size === 1 ? "settings.change" : "settings.changes",
       { count: draft.size });
     if (this.count.textContent !== text) replace(this.count, text);
-    replace(this.restart, draft.restarts ? [" · ", t(draft.form.in_place
-      ? "settings.restart.after" : "settings.restart.after-ends")] : null);
+    replace(this.notes, draft.restarts ? [" · ", t(draft.form.in_place
+      ? "settings.restart.after" : "settings.restart.after-ends")] : null,
+    changesCompletions(draft) ? [" · ", t("settings.completions-too",
+      { name: t("setting.routing.models.completion") })] : null);
     replace(this.saving, t(draft.restarts ? "settings.save-restart" : "settings.save"));
     this.saving.disabled = !draft.size || draft.invalid.size > 0 || draft.faults.size > 0;
     markFields();
@@ -75,6 +77,12 @@ export class ChangesBar {
     more ? t("settings.lines.more", { count: more }) : null);
     this.folded.hidden = !lines.length;
   }
+}
+
+// Completions without a model of their own get one of the upstream that chats use.
+function changesCompletions(draft) {
+  const own = draft.field(["routing", "models", "completion"]);
+  return draft.isChanged(["routing", "default"]) && !own.value && draft.shown(own) === undefined;
 }
 
 // Put each fault at its setting.

@@ -79,9 +79,12 @@ function chooser(field, control) {
     control.dispatchEvent(new Event("input", { bubbles: true }));
     control.focus();
   };
-  const notes = (one) => dots((control.value || usualModel(field)) === one.name
-    && t("settings.in-use"), priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
-  const open = () => openChoice(t("models.filter"), modelsFor(field).map((one) => ({
+  const isUsed = ({ name }) => [name, name.replace(/^byok:/, "")]
+    .includes(control.value || usualModel(field));
+  // The one in use comes first, so that Enter alone changes nothing.
+  const models = () => modelsFor(field).sort((one, other) => isUsed(other) - isUsed(one));
+  const notes = (one) => dots(isUsed(one) && t("settings.in-use"), priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
+  const open = () => openChoice(t("models.filter"), models().map((one) => ({
     group: [one.upstream, ...catalog.fails.includes(one.upstream) ? [t("overview.fails")] : []]
       .join(": "), text: one.model, picture: "models", run: () => choose(one.name),
     note: notes(one) })),
