@@ -39,8 +39,8 @@ def words_beside(
     known = STOP_WORDS | TASK_WORDS | query.terms.keys()
     new = [
         term
-        for term in said.keys() - known
-        if len(term) >= _SHORTEST and term[0] != COMPOUND
+        for term in said  # of equals the first ones, not those of a set's order
+        if term not in known and len(term) >= _SHORTEST and term[0] != COMPOUND
     ]
     worth = {
         term: said[term] * -math.log(share)

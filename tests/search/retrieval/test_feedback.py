@@ -25,6 +25,13 @@ def test_rare_words_of_the_best_pieces_weigh_a_tenth_of_those_of_the_question() 
     assert found["purg"] == pytest.approx(0.1)
 
 
+def test_of_words_that_say_as_much_the_first_are_taken() -> None:
+    words = [f"{one}{two}zz" for one in "abcdef" for two in "abcdef"]
+    found = words_beside(parse_query("lion"), [(2.0, words)], lambda _: 0.001)
+    assert len(found) < len(words)
+    assert list(found) == words[: len(found)]
+
+
 @pytest.mark.parametrize("lines", [(), ("",), ("return lion unseen",)])
 def test_nothing_is_beside_where_no_rare_word_is(lines: tuple[str, ...]) -> None:
     assert beside("the old lion", *lines) == {}
