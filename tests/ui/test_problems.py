@@ -45,15 +45,15 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await open_panel(page, "problems")
     headings = page.locator(".weight h2")
     assert [" ".join(text.split()) for text in await headings.all_inner_texts()] == [
-        "To fix 2 requests of 1 kinds in 7 days",
-        "Worth a look 5 requests of 1 kinds in 7 days",
-        "Cured by byok 1 requests of 1 kinds in 7 days",
+        "To fix requests: 2, kinds: 1, in 7 days",
+        "Worth a look requests: 5, kinds: 1, in 7 days",
+        "Cured by byok requests: 1, kinds: 1, in 7 days",
     ]
     count = page.locator("#nav a[href='#/problems'] .count")
     await expect(count).to_have_text("1 to fix")
     errors = page.locator("article")
     both = await errors.nth(1).inner_text()
-    for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "by hour"):
+    for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "24 hours"):
         assert words in both
     assert "Requests were cancelled" in await errors.nth(2).inner_text()
     first = errors.first
