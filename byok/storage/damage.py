@@ -77,12 +77,11 @@ def remove_set_aside(path: Path, *, most: int = 9) -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Tell whether there is a file, and no link.
-
-    Raises:
-        OSError: its folder cannot be read.
-    """
-    return os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)
+    """Tell whether there is a file, and no link, that can be seen."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _asides(path: Path, most: int) -> Iterator[Path]:

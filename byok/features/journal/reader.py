@@ -7,6 +7,8 @@ weeks of it should not be out of sight for one bit.
 import logging
 import os
 import sqlite3
+import stat
+import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -16,12 +18,13 @@ from typing import TypeVar
 from byok.core.errors import CannotStart
 from byok.features.journal.rows import whole_row
 from byok.features.journal.schema import JOURNAL, show_requests
-from byok.storage.damage import is_plain
+from byok.storage.damage import is_damage
 from byok.storage.database import open_unchanged, version_of
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_TRIES = 5  # to read what its writer opens or closes in this moment
+# To read what its writer opens, closes or begins anew in this moment.
+_TRIES, _PAUSE = 5, 0.02
 # How requests are read, until damage is no longer met: all; only those that are whole;
 # these without the indexes, which takes long where there are many.
 _ALL, _WHOLE, _UNINDEXED = ("", "1"), ("", whole_row()), ("NOT INDEXED", whole_row())
@@ -37,9 +40,11 @@ def read_journal(path: Path, read: Callable[[sqlite3.Connection], T], nothing: T
     Raises:
         CannotStart: `corrupt_data` or `newer_data`, it cannot be read.
     """
-    if not os.path.lexists(path):
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
         return nothing
-    if not is_plain(path):  # nor does the daemon write there
+    if not stat.S_ISREG(mode):  # nor does the daemon write there
         raise CannotStart(
             f"The journal {path} is a link or no file.",
             code="corrupt_data",
@@ -48,6 +53,8 @@ def read_journal(path: Path, read: Callable[[sqlite3.Connection], T], nothing: T
     try:
         return _read_what_is_whole(path, read, nothing)
     except sqlite3.DatabaseError as error:
+        if not os.path.lexists(path):  # it was moved away meanwhile
+            return nothing
         raise CannotStart(
             f"The journal {path} cannot be read: {error}.",
             code="corrupt_data",
@@ -119,19 +126,23 @@ def _open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
     Raises:
         sqlite3.DatabaseError: it cannot be read.
     """
-    for left in range(_TRIES - 1, -1, -1):
-        db = open_unchanged(path)
-        db.text_factory = _read_text
+    for _ in range(_TRIES - 1):
         try:
-            return db, version_of(db, path, JOURNAL)
-        except sqlite3.DatabaseError:
-            db.close()
-            if not left:
-                raise
-        except CannotStart:
-            db.close()
-            raise
-    raise AssertionError("the last try returns or raises")
+            return _open(path)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                time.sleep(_PAUSE)
+    return _open(path)
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, int]:
+    db = open_unchanged(path)
+    db.text_factory = _read_text
+    try:
+        return db, version_of(db, path, JOURNAL)
+    except BaseException:
+        db.close()
+        raise
 
 
 def _read_text(stored: bytes) -> str:

@@ -15,6 +15,7 @@ from msgspec import to_builtins
 from byok.core.errors import CannotStart
 from byok.core.wire.json_lines import encode_line
 from byok.features.cost import no_price
+from byok.features.journal import reader
 from byok.features.journal.conversations import (
     ConversationQuery,
     ConversationReader,
@@ -42,6 +43,7 @@ from byok.features.journal.usage import (
     sum_usage,
 )
 from byok.features.journal.weights import weigh_errors
+from byok.storage.database import open_unchanged
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
 
 CHAT = "c0ffee-1"
@@ -255,6 +257,25 @@ def test_what_is_no_file_is_not_read(tmp_path: Path, kind: str) -> None:
     for read in READERS.values():
         with pytest.raises(CannotStart, match="is a link or no file"):
             read(path)
+
+
+@pytest.mark.parametrize("is_begun_anew", [False, True])
+def test_a_journal_may_be_moved_away_while_it_is_read(
+    path: Path, is_begun_anew: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = 0
+
+    def open_moved(path: Path) -> sqlite3.Connection:
+        nonlocal opened
+        opened += 1
+        if opened == 1:
+            path.rename(path.with_name("moved.db"))
+        elif opened == 3 and is_begun_anew:
+            write_journal(path, ENTRIES[:2])
+        return open_unchanged(path)
+
+    monkeypatch.setattr(reader, "open_unchanged", open_moved)
+    assert len(last_entries(path, 50)) == (2 if is_begun_anew else 0)
 
 
 def test_a_schema_that_cannot_even_be_quoted_is_damage(path: Path) -> None:
