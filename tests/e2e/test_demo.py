@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.patience import PATIENCE
+
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_the_demo_shows_its_requests_and_removes_itself(
@@ -25,7 +27,7 @@ def test_the_demo_shows_its_requests_and_removes_itself(
         assert demo.stdout is not None
         address = re.search(r"http://127\.0\.0\.1:\d+/", demo.stdout.readline())
         assert address is not None
-        with urllib.request.urlopen(address[0] + "health", timeout=10) as answer:
+        with urllib.request.urlopen(address[0] + "health", timeout=PATIENCE) as answer:
             assert json.load(answer) == {"status": "ok"}
         demo.stdout.readline()  # the code
         demo.stdout.readline()  # all is shown

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from byok.core.routing import EndpointGroup
+from tests.fakes.clients import until_indexed
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,
@@ -72,6 +73,7 @@ async def test_while_it_is_down_everything_works_here(
         unary = await editor.post("/chat", raw=BODY)
         edit = await editor.post("/edit", raw=BODY)
         sent = await editor.post("/batch-upload", {"blobs": blobs})
+        await until_indexed(editor, ["n"])
         missing = await editor.post("/find-missing", {"mem_object_names": ["n", "o"]})
         question = {"information_request": "bake", "blobs": {"added_blobs": ["n"]}}
         found = await editor.post("/agents/codebase-retrieval", question)

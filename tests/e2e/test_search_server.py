@@ -4,8 +4,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from byok.search.remote.remote_search import RemoteSearch
+from byok.wiring import remote_search
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
+from tests.fakes.patience import PATIENCE
 from tests.fakes.zoekt_server import ZoektServer, found
 
 TOKEN = "token-of-the-search-server"
@@ -21,8 +26,10 @@ async def is_indexed(editor: Editor) -> bool:
 
 
 async def test_an_agent_finds_code_of_a_server_that_needs_token_and_headers(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    patient = partial(RemoteSearch, seconds=PATIENCE)
+    monkeypatch.setattr(remote_search, "RemoteSearch", patient)
     root = written(tmp_path / "zoo", {"lion.py": "def feed_lion(): ...\n"})
     server = ZoektServer(found("git.example/food/kitchen", "src/noodles.py", NOODLES))
     server.token, server.headers = f"token {TOKEN}", {"X-Org": "animals"}

@@ -251,7 +251,7 @@ async def profile_of(
         reduced_motion="reduce",
     )
     context.set_default_timeout(SECONDS)
-    expect.set_options()
+    expect.set_options(timeout=SECONDS)
     await context.add_init_script(_INIT % (language, theme))
     try:
         yield context

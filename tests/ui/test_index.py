@@ -25,8 +25,8 @@ async def add(page: Page, root: Path) -> None:
     await page.get_by_label("Folder to index").fill(str(root))
     await page.get_by_role("button", name="Add").click()
     await expect(page.get_by_role("heading", name=str(root))).to_be_visible()
-    await expect(page.get_by_text("4 files", exact=True)).to_be_visible(timeout=30_000)
-    await expect(page.get_by_text("complete")).to_be_visible(timeout=30_000)
+    await expect(page.get_by_text("4 files", exact=True)).to_be_visible()
+    await expect(page.get_by_text("complete")).to_be_visible()
 
 
 async def test_a_folder_is_explained_and_removed_after_a_second_click(

@@ -133,11 +133,6 @@ def find_installation() -> Installation:
     return Installation(Installer.PIP, source, prefix)
 
 
-@cache
-def _program() -> str:
-    return find_installation().program()
-
-
 def list_extras() -> list[str]:
     """Return the names of byok's optional parts."""
     from importlib import metadata  # not for every command
@@ -155,13 +150,13 @@ def make_pasteable(text: str, program: str | None = None) -> str:
     """
     if "byok " not in text:
         return text
-    starts = program or _program()
+    starts = program or find_installation().program()
     return text if starts == "byok" else _COMMAND.sub(lambda _: starts, text)
 
 
 def make_plain(text: str, program: str | None = None) -> str:
     """Undo `make_pasteable`, such as in what the daemon wrote."""
-    return text.replace(f"{program or _program()} ", "byok ")
+    return text.replace(f"{program or find_installation().program()} ", "byok ")
 
 
 def quote(word: object) -> str:
