@@ -1,12 +1,64 @@
-"""byok serve: run the daemon."""
+"""byok serve: find out whether the daemon may run, and run it.
 
+The services, and whatever they need, are loaded once the port is open, so that a client
+need not wait for them.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Annotated
+from socket import socket
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from byok.cli.command_context import ConfigOption, UpstreamOption
+from byok.cli.code_client import folders
+from byok.cli.command_context import (
+    ConfigOption,
+    UpstreamOption,
+    load,
+    tell_foreign_variables,
+)
 from byok.cli.completion import complete_model, complete_workspace
+from byok.cli.control import start_service
+from byok.cli.daemon_client import ask_daemon, find_daemon
+from byok.cli.terminal import say, tell
+from byok.core.chat import Json
+from byok.core.daemon.instance import (
+    Instance,
+    Predecessor,
+    only_instance,
+    take_predecessor,
+    write_record,
+)
+from byok.core.daemon.logs import set_up_logging
+from byok.core.daemon.sockets import take_activation
+from byok.core.platform.paths import Paths
+from byok.core.platform.process import give_back_large_memory, keep_secrets_in_memory
+from byok.core.redact import Redactor
+from byok.core.routing import Service
+from byok.dialects.presets import DEMO
+from byok.search.index.files.roots import OwnFolders, check_root
+from byok.server.control import Source
+from byok.server.run import Daemon, DaemonParts, Serving, listening
+from byok.settings import Settings, check_settings, upstream_named
+
+if TYPE_CHECKING:
+    from byok.wiring.services import Services
+
+
+class RequestedOptions(NamedTuple):
+    """The options of `byok serve`; an empty value means not given."""
+
+    upstream: str = ""
+    model: str = ""
+    port: str = ""
+    workspaces: tuple[Path, ...] = ()
+    config: Path | None = None
 
 
 def serve(
@@ -41,7 +93,195 @@ def serve(
     Without --upstream and without settings it uses the first local server that
     responds, else an upstream whose key it finds, else the built-in demo.
     """
-    from byok.cli.daemon_main import RequestedOptions, run  # they load the daemon
-
     options = RequestedOptions(upstream, model, port, tuple(workspace or ()), config)
     run(options, ensure=ensure)
+
+
+def run(options: RequestedOptions, *, ensure: bool) -> None:
+    """Run the daemon until it is stopped; with `ensure` not if one runs already."""
+    os.umask(0o077)
+    keep_secrets_in_memory()
+    give_back_large_memory()
+    overrides = {"server": {"port": options.port}} if options.port else None
+    settings, paths = load(options.config, overrides)
+    before = take_predecessor()
+    if ensure and before is None and _runs(paths, options, settings):
+        return
+    tell_foreign_variables()
+    activation = take_activation()
+    file = (options.config or paths.config).absolute()
+
+    def check(settings: Settings) -> None:
+        _check(settings, paths, options)
+
+    source = Source(
+        file,
+        lambda: load(options.config, overrides)[0],
+        check,
+        overrides or {},
+        {
+            **({"server.port": "--port"} if options.port else {}),
+            **({"routing.default": "--model"} if options.model else {}),
+        },
+    )
+    if before is not None:
+        check(settings)
+        _wait_for_turn(before, settings)
+    with only_instance(paths) as release_lock:
+        check(settings)
+        serving = Serving(activation, before, release_lock=release_lock)
+        running = _serve(serving, settings, paths, options, source)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(running)
+    if serving.successor is not None and not activation.notify:
+        serving.successor.stand_in(is_first=before is None)
+    if serving.again:
+        command = [sys.executable, *sys.orig_argv[1:]]
+        os.execv(sys.executable, command)  # noqa: S606 - as it was started
+
+
+def _wait_for_turn(before: Predecessor, settings: Settings) -> None:
+    """Load what serving needs, then wait until the daemon of now has let go.
+
+    Raises:
+        CannotStart: the settings name another port, and that is taken.
+    """
+    import byok.server.compose
+    import byok.wiring.services  # noqa: F401 - these two load nearly everything
+    from byok.core.daemon.sockets import listen
+
+    own = before.sockets[0].getsockname()[1]
+    if settings.server.port not in (0, own) and not before.has_fixed_port:
+        before.sockets = listen(settings.server.port)
+    before.wait_for_turn()
+
+
+def _check(settings: Settings, paths: Paths, options: RequestedOptions) -> None:
+    """Find errors in settings and options before the port is opened."""
+    check_settings(settings, options.upstream, options.model)
+    own = OwnFolders(paths.folders)
+    for root in options.workspaces:
+        check_root(root, own)
+
+
+def _runs(paths: Paths, options: RequestedOptions, settings: Settings) -> bool:
+    """Print where this user's daemon listens; False if none is running.
+
+    An installed service is started: two daemons would want the same port.
+    """
+    daemon = find_daemon(paths) or start_service(paths)
+    if daemon is None:
+        return False
+    if others := unfulfilled_options(daemon, options, settings):
+        tell(f"byok is already running, without these options: {' '.join(others)}")
+        tell("  To use them: byok stop, then start it again with them.")
+    say(f"byok is listening on http://127.0.0.1:{daemon.port}")
+    return True
+
+
+async def _serve(
+    serving: Serving,
+    settings: Settings,
+    paths: Paths,
+    options: RequestedOptions,
+    source: Source,
+) -> None:
+    redactor = Redactor()
+    set_up_logging(settings.log.level, paths.log, redactor)
+
+    def services() -> AbstractAsyncContextManager["Services"]:
+        from byok.wiring.services import open_services
+
+        return open_services(
+            settings,
+            paths,
+            upstream=options.upstream,
+            model=options.model,
+            redactor=redactor,
+            roots=options.workspaces,
+        )
+
+    def ready(daemon: Daemon) -> None:
+        try:
+            write_record(paths, daemon.port, daemon.instance)
+        except OSError as error:  # such as a full disk: clients are served all the same
+            why = error.strerror or error
+            tell(f"Cannot write {paths.daemon} ({why}): commands will not find byok.")
+        _announce(daemon.url)
+        with contextlib.suppress(OSError):  # nobody reads stderr
+            _introduce(daemon.services, options)
+
+    def serve(passed: Sequence[socket]) -> AbstractAsyncContextManager[Daemon]:
+        parts = DaemonParts(settings, paths, redactor, services)
+        return listening(parts, source=source, passed=passed)
+
+    await serving.run(serve, ready)
+
+
+def _introduce(services: "Services", options: RequestedOptions) -> None:
+    """Print on stderr the default model, why it was chosen, and the next steps."""
+    from byok.upstream.router import PLACEHOLDER  # loaded with the services
+
+    default = services.router.default()
+    tell(f"upstream: {default.upstream} ({services.selection.reason})")
+    by_list = default.model == PLACEHOLDER
+    tell(f"model:    {'from its list (byok models)' if by_list else default.model}")
+    if default.upstream == DEMO and not options.upstream:
+        tell("next:     byok init finds models and keys, and writes the settings")
+    tell("connect:  byok connect vscode | jetbrains | cli | sdk")
+    tell("token:    byok token")
+    tell("watch:    byok dashboard")
+
+
+def _announce(url: str) -> None:
+    """Print the ready line on stdout, which scripts wait for."""
+    try:
+        say(f"byok is listening on {url}")
+        sys.stdout.flush()
+    except OSError:  # stdout is closed; the daemon runs all the same
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.Loop
+
+
+def unfulfilled_options(
+    daemon: Instance, options: RequestedOptions, settings: Settings
+) -> list[str]:
+    """Return the options that the running daemon does not have, as typed."""
+    if options == RequestedOptions():
+        return []
+    answer = ask_daemon(Service.DAEMON) or {}
+    found = []
+    if options.upstream and not _answers(answer, options.upstream, settings):
+        found.append(f"--upstream {options.upstream}")
+    model = f":{options.model}"
+    if options.model and not f":{answer['model']}".endswith(model):
+        found.append(f"--model {options.model}")
+    if options.port not in ("", "0", str(daemon.port)):
+        found.append(f"--port {options.port}")
+    if options.config and str(options.config.absolute()) != answer["settings"]["file"]:
+        found.append(f"--config {options.config}")
+    if options.workspaces:
+        index = ask_daemon(Service.INDEX_STATUS) or {}
+        known = {space["root"] for space in index["workspaces"]}
+        found += [
+            f"--workspace {given}"
+            for given, real in zip(
+                options.workspaces, folders(options.workspaces), strict=True
+            )
+            if str(real) not in known
+        ]
+    return found
+
+
+def _answers(answer: Json, upstream: str, settings: Settings) -> bool:
+    from byok.wiring.apis import base_url_of  # it loads the HTTP client
+
+    name, section = upstream_named(upstream, settings)
+    return (name, base_url_of(section)) == (answer["upstream"], answer["base_url"])

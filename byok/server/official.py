@@ -30,7 +30,7 @@ from byok.server.http.stream import LINES, OpenStream
 from byok.server.model_answer import LateAnswer
 from byok.settings.sections import OfficialSettings
 from byok.upstream.base import ForwardedResponse
-from byok.upstream.http_call import MAX_WHOLE, read_to_end
+from byok.upstream.http_body import MAX_WHOLE, read_to_end
 from byok.upstream.official import OfficialService, too_late
 
 # Failures of the official service: logged once, and again only after it recovered.

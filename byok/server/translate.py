@@ -40,7 +40,7 @@ from byok.server.model_answer import (
 )
 from byok.server.openai_api import Ask, ClientApi, CountTokens, Forward, client_api
 from byok.upstream.base import Destination, ForwardedResponse
-from byok.upstream.http_call import read_to_end
+from byok.upstream.http_body import read_to_end
 from byok.upstream.moments import BY_CLIENT, BY_DEFAULT, ChatFacts, Moments, facts_of
 from byok.upstream.router import Router
 from byok.upstream.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools

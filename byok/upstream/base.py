@@ -21,7 +21,7 @@ from byok.core.routing import ListedModel
 from byok.dialects.base import Codec
 from byok.dialects.fim_templates import FimMode
 from byok.upstream.fitting import Fitted
-from byok.upstream.http_call import RequestKey
+from byok.upstream.http_sender import RequestKey
 from byok.upstream.remedies import RequestRemedies, WrittenRequest
 from byok.upstream.retry import Patience
 

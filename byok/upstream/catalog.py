@@ -36,7 +36,7 @@ from byok.dialects.model_facts import (
 )
 from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
 from byok.upstream.base import Upstream
-from byok.upstream.http_call import hang_up, read_limited
+from byok.upstream.http_body import hang_up, read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.model_table import known_table

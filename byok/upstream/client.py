@@ -10,34 +10,28 @@ from collections.abc import (
     Awaitable,
     Callable,
     Iterable,
+    Iterator,
     Mapping,
 )
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from itertools import groupby
 
 import httpx
-from msgspec import Struct, field
-from msgspec.structs import replace
 
-from byok.core.bounded import BoundedMap
 from byok.core.chat import ChatRequest, ToolDefinition
 from byok.core.errors import (
     BadRequest,
-    ByokError,
-    RefusalKind,
     UpstreamError,
     UpstreamGarbled,
-    UpstreamRefused,
+    UpstreamNotJson,
     UpstreamUnreachable,
 )
-from byok.core.events import Finish, Notice, StreamEvent
+from byok.core.events import Finish, StreamEvent, TextDelta, ToolCallDelta
 from byok.core.record import current_record
 from byok.core.stage import Stage
 from byok.core.wire.inflate import with_inflate
-from byok.dialects.base import Codec, UpstreamRequest
+from byok.dialects.base import UpstreamRequest
 from byok.dialects.chat_changes import PICTURES
-from byok.dialects.fim_codecs import NextEditCodec, modes_for
-from byok.dialects.fim_templates import FimMode
-from byok.dialects.next_edit_formats import format_of, named_format
 from byok.upstream.base import (
     NO_HEADERS,
     Destination,
@@ -48,135 +42,16 @@ from byok.upstream.base import (
 )
 from byok.upstream.catalog import fetch_models
 from byok.upstream.failures import missing_path_hint, translate_errors
-from byok.upstream.http_call import (
-    Timeouts,
-    UpstreamKeys,
-    Watch,
-    at_end,
-    describing_headers,
-    drain,
-    feed_read,
-    hang_up,
-    pass_on,
-)
-from byok.upstream.http_sender import Sender
+from byok.upstream.http_body import describing_headers, drain, hang_up, pass_on
+from byok.upstream.http_sender import Sender, UpstreamKeys
 from byok.upstream.model_facts import KnownModels, Profiles, fact_sources
-from byok.upstream.reasons import another_key_notice
+from byok.upstream.recoveries import AnotherFimMode, AnotherKey, AnotherRemedy, Wait
 from byok.upstream.remedies import Remedies, RequestRemedies
-from byok.upstream.retry import Patience, patience_of, rest_of_key
+from byok.upstream.retry import Patience
 from byok.upstream.spec import UpstreamSpec
+from byok.upstream.timeouts import Timeouts, Watch
 from byok.upstream.toolcalls.printed_calls import PrintedCallReader
 from byok.upstream.transport import Transports, body_of
-
-# What is tried at one upstream over HTTP: a remedy, another key, to wait.
-
-
-class AnotherRemedy(Recovery, Struct, eq=False):
-    """Writes a refused request otherwise, and remembers what helped.
-
-    `loads_window`: a request says with which window the server loads the model, so it
-    is asked first what it knows of it.
-    """
-
-    remedies: Remedies
-    known: KnownModels
-    loads_window: bool
-
-    async def prepare(self, plan: Plan) -> Plan:
-        """Encode the request with the remedies that the model is known to need."""
-        if plan.written is not None:
-            return plan
-        if (remedies := plan.remedies) is None:
-            if self.loads_window:
-                await self.known.ask(plan.model)
-            remedies = self.remedies.begin(self.known.facts(plan.model), plan.codec)
-        elif plan.shortenings:  # the refusal may have told the window
-            remedies = replace(remedies, facts=self.known.facts(plan.model))
-        return plan.having(remedies=remedies, written=remedies.write(plan.outgoing))
-
-    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Learn from a refusal, and add the remedy for it, if there is another one."""
-        if not isinstance(failure, UpstreamError):
-            return failure
-        self.known.learn_from(failure, plan.model)
-        if plan.remedies is None or plan.written is None:
-            return failure
-        remedies = plan.remedies.find(failure, plan.outgoing, plan.written.head)
-        if remedies is None:
-            return failure
-        return plan.having(remedies=remedies, written=None)
-
-    def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Return what had to be left out of the request."""
-        return map(Notice, plan.written.head.notices if plan.written else ())
-
-    def note_begin(self, plan: Plan) -> None:
-        """Use these remedies from now on."""
-        if plan.remedies and (plan.remedies.made or plan.remedies.before):
-            plan.remedies.remember()
-            self.known.learn(plan.remedies.learned_facts())
-
-
-class AnotherKey(Recovery):
-    """Uses another one of the user's keys where one is refused or at its limit."""
-
-    def __init__(self, keys: UpstreamKeys) -> None:
-        self._keys = keys
-
-    async def prepare(self, plan: Plan) -> Plan:
-        """Choose the key of the conversation."""
-        if plan.key is not None:
-            return plan
-        return plan.having(key=self._keys.begin(plan.request.conversation))
-
-    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Let the key rest if the failure is its own, and take the next one."""
-        if plan.key is None or not isinstance(failure, UpstreamError):
-            return failure
-        rest = rest_of_key(failure)
-        if rest is None or not plan.key.replace(rest):
-            return failure
-        return plan.having(refused_key=failure)
-
-    def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Tell that another key is used."""
-        if plan.refused_key is None:
-            return ()
-        return (another_key_notice(plan.name, plan.refused_key),)
-
-
-class Wait(Recovery, Struct, eq=False):
-    """Sends the same request later, as long as somebody waits for its answer.
-
-    People wait `seconds`; `clock` gives seconds, `luck` random numbers from 0 to 1.
-    """
-
-    seconds: float
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    clock: Callable[[], float] = time.monotonic
-    luck: Callable[[], float] = random.random
-
-    async def prepare(self, plan: Plan) -> Plan:
-        """Wait as long as it was planned."""
-        if plan.patience is None:
-            seconds = patience_of(plan.request, self.seconds)
-            return plan.having(patience=Patience(seconds, plan.has_others))
-        if not plan.patience.pause:
-            return plan
-        await self.sleep(plan.patience.pause)
-        return plan.having(patience=replace(plan.patience, pause=0.0))
-
-    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Plan a wait, if the failure passes and there is patience left for it."""
-        if plan.patience is None or not isinstance(failure, UpstreamError):
-            return failure
-        now = self.clock()
-        planned = plan.patience.plan_wait(failure, now, self.luck())
-        if planned is None:
-            return plan.patience.explain(failure, now)
-        planned, notice = planned.write_notice(plan.name, failure, now)
-        return plan.having(patience=planned, urgent=(notice,) if notice else ())
-
 
 _log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
@@ -385,103 +260,54 @@ def _make_reader(
     return PrintedCallReader(first, schemas, head.tool_names)
 
 
-# FIM: ask for code between a prefix and a suffix, in the best mode of a model.
+def feed_read(
+    stage: Stage[bytes, StreamEvent], data: bytes
+) -> tuple[list[StreamEvent], UpstreamError | None]:
+    """Feed one read (b"" at the end); return its events, and the error after them.
 
-
-_MAX_MODELS = 1000
-# Another mode helps only where the upstream does not have this one.
-_NOT_SERVED = frozenset({400, 404, 405, 422, 501})
-_NOT_KNOWN = frozenset(
-    {
-        RefusalKind.UNKNOWN,
-        RefusalKind.NOT_FOUND,
-        RefusalKind.BAD_PARAMETER,
-        RefusalKind.WRONG_API,
-    }
-)
-
-
-class AnotherFimMode(Recovery, Struct, eq=False):
-    """Tries FIM modes in order, and keeps to the one that a model accepted.
-
-    `codecs` are the upstream's, by mode, and `next_edit` those for next edits, which a
-    model is asked for in its own format first; None stands for a chat.
+    The text of one read is joined to one delta, as are the arguments of a call.
     """
+    batch: list[StreamEvent] = []
+    failure: UpstreamError | None = None
+    try:
+        batch += stage.feed(data) if data else stage.flush()
+    except UpstreamError as error:  # what came before it is in the batch
+        failure = error
+    return (batch if len(batch) < 2 else list(_join_deltas(batch))), failure
 
-    upstream: str
-    codecs: Mapping[FimMode, Codec | None]
-    next_edit: Mapping[FimMode, Codec]
-    # by model, and whether a gap is filled: the mode it took last
-    _used: BoundedMap[tuple[str, bool], FimMode] = field(
-        default_factory=lambda: BoundedMap(_MAX_MODELS)
-    )
-    _logged: set[FimMode] = field(default_factory=set)
 
-    async def prepare(self, plan: Plan) -> Plan:
-        """Choose the mode of a request that fills a gap, or changes a file."""
-        request = plan.request
-        if plan.mode is not None or (request.fim or request.next_edit) is None:
-            return plan
-        codecs, known = self._codecs_for(plan), self._used.get(_question_of(plan))
-        return self._use(plan, known if known in codecs else next(iter(codecs)))
+def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
+    for kind, events in groupby(batch, type):
+        if kind is TextDelta:
+            yield TextDelta("".join(e.text for e in events if isinstance(e, TextDelta)))
+        elif kind is ToolCallDelta:
+            yield from _join_arguments(
+                e for e in events if isinstance(e, ToolCallDelta)
+            )
+        else:
+            yield from events
 
-    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Use the mode after one that is not served here."""
-        if plan.mode is None or not _refuses_mode(failure):
-            return failure
-        self._used.pop(_question_of(plan))
-        modes = [*self._codecs_for(plan)]
-        following = modes[modes.index(plan.mode) + 1 :]
-        if not following:
-            return failure
-        if plan.mode not in self._logged:
-            self._logged.add(plan.mode)
-            _log.info("%s does not serve FIM by %s", self.upstream, plan.mode)
-        return self._use(plan, following[0])
 
-    def note_begin(self, plan: Plan) -> None:
-        """Begin with this mode from now on."""
-        if plan.mode is not None:
-            self._used[_question_of(plan)] = plan.mode
-        if plan.codec is not None:
-            current_record().prompt = ""  # only a chat is told one
+def _join_arguments(deltas: Iterable[ToolCallDelta]) -> Iterator[ToolCallDelta]:
+    for index, run in groupby(deltas, _continued_index):
+        if index is None:
+            yield from run
+        else:
+            yield ToolCallDelta(index, arguments="".join(d.arguments for d in run))
 
-    def _use(self, plan: Plan, mode: FimMode) -> Plan:
-        """Return the plan in a mode; what was found out about another one is void."""
-        return plan.having(
-            mode=mode,
-            codec=self._codecs_for(plan)[mode],
-            patience=None,
-            remedies=None,
-            written=None,
+
+def _continued_index(delta: ToolCallDelta) -> int | None:
+    """Return the index of a call of which a delta has more arguments, and no more."""
+    has_more = delta.id or delta.name or delta.provider_data or delta.is_printed
+    return None if has_more else delta.index
+
+
+def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
+    """Return the error of an incomplete answer; `lost` is that of its connection."""
+    if lost:
+        return lost
+    if isinstance(failure, UpstreamNotJson):
+        return UpstreamGarbled(
+            "its answer broke off before the end.", code="upstream_cut", retryable=True
         )
-
-    def _codecs_for(self, plan: Plan) -> dict[FimMode, Codec | None]:
-        """Return the codecs for a request, in the order in which they are tried."""
-        if plan.request.next_edit is not None:
-            name = format_of(plan.model, self.next_edit)
-            mode = named_format(name).mode if name else FimMode.CHAT
-            codec = NextEditCodec(name, self.next_edit[mode]) if name else None
-            return {mode: codec, FimMode.CHAT: None}
-        try:
-            modes = modes_for(self.codecs, plan.model)
-        except UpstreamError as error:
-            error.upstream = self.upstream
-            raise
-        return {mode: self.codecs[mode] for mode in modes}
-
-
-def _question_of(plan: Plan) -> tuple[str, bool]:
-    return plan.model, plan.request.next_edit is None
-
-
-def _refuses_mode(failure: ByokError) -> bool:
-    """Tell whether the mode is refused, and not this request.
-
-    A refusal inside a stream, which has no status, never is one of the mode.
-    """
-    return (
-        isinstance(failure, UpstreamRefused)
-        and failure.upstream_status in _NOT_SERVED
-        and failure.kind in _NOT_KNOWN
-    )
+    return failure

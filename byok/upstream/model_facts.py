@@ -36,7 +36,7 @@ from byok.dialects.model_facts import (
 )
 from byok.dialects.presets import PRESETS
 from byok.dialects.remedies import Remedy
-from byok.upstream.http_call import read_limited
+from byok.upstream.http_body import read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_table import known_table
 from byok.upstream.spec import Api, UpstreamSpec

@@ -34,13 +34,9 @@ from byok.dialects.known_models import (
     read_table,
     write_table,
 )
-from byok.upstream.http_call import (
-    Callee,
-    Caller,
-    hang_up,
-    read_limited,
-    redirect_error,
-)
+from byok.upstream.http_body import hang_up, read_limited
+from byok.upstream.http_sender import Caller, redirect_error
+from byok.upstream.spec import Callee
 from byok.upstream.transport import Route, Transports
 
 _log = logging.getLogger(__name__)

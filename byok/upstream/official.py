@@ -22,16 +22,10 @@ from byok.core.record import current_record
 from byok.core.redact import Redactor
 from byok.core.routing import OFFICIAL
 from byok.upstream.base import ForwardedResponse
-from byok.upstream.http_call import (
-    REMOTE,
-    Callee,
-    Caller,
-    KeySource,
-    describing_headers,
-    hang_up,
-    pass_on,
-    redirect_error,
-)
+from byok.upstream.http_body import describing_headers, hang_up, pass_on
+from byok.upstream.http_sender import Caller, KeySource, redirect_error
+from byok.upstream.spec import Callee
+from byok.upstream.timeouts import REMOTE
 from byok.upstream.transport import Route, Transports
 
 _PASSED = (

@@ -9,9 +9,19 @@ from byok.core.urls import is_loopback
 from byok.dialects.base import Codec, Dialect
 from byok.dialects.fim_templates import FimMode
 from byok.dialects.model_facts import ModelFacts
-from byok.upstream.http_call import REASONING, REMOTE, Callee, Timeouts
 from byok.upstream.retry import PATIENCE
+from byok.upstream.timeouts import REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
+
+
+class Callee(Struct, frozen=True):
+    """One HTTP server: its name for users, where it is and how it is reached."""
+
+    name: str
+    base_url: str
+    timeouts: Timeouts = REMOTE
+    breaker_pause: float = 30.0
+    route: Route = field(default_factory=Route)
 
 
 class Api(Struct, frozen=True):

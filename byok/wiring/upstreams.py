@@ -44,7 +44,6 @@ from byok.upstream.context_window import ShorterConversation, WindowSource
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.fallback import Fallbacks
-from byok.upstream.http_call import LOCAL, REASONING, REMOTE
 from byok.upstream.model_facts import KnownModels, Profiles
 from byok.upstream.official import OfficialService
 from byok.upstream.own_questions import Summarise, Summariser
@@ -53,6 +52,7 @@ from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
 from byok.upstream.router import Router
 from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.timeouts import LOCAL, REASONING, REMOTE
 from byok.upstream.transport import Route, Transports
 from byok.wiring.apis import apis_of
 from byok.wiring.key_sources import key_wanted, keys_wanted, make_key

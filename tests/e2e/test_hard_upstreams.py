@@ -19,8 +19,8 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
-from byok.upstream.http_call import Timeouts
 from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.cases import case_param

@@ -118,7 +118,7 @@ LATER = (
     "mcp",
 )
 IMPORTS = """
-import sys, byok.cli.daemon_main
+import sys, byok.cli.serve
 print(*sys.modules)
 import byok.server.compose, byok.server.run
 print(*sys.modules)

@@ -11,8 +11,8 @@ from byok.core.errors import KeyMissing, UpstreamError
 from byok.core.events import TextDelta
 from byok.dialects.model_facts import ModelFacts
 from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
-from byok.upstream.http_call import Timeouts
 from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import HI, Asker, Key
 from tests.fakes.patience import PATIENCE

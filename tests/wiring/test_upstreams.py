@@ -14,10 +14,10 @@ from byok.settings import Settings
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.ladder import UpstreamKey
 from byok.upstream.base import Destination
-from byok.upstream.http_call import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.model_facts import Profiles
 from byok.upstream.own_questions import Summariser
 from byok.upstream.provider_data_store import ProviderDataStore
+from byok.upstream.timeouts import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
 from byok.wiring.upstreams import (

@@ -214,7 +214,7 @@ async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
 
 
 def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
-    code = "import sys, byok.cli.daemon_main, byok.wiring.services; print(*sys.modules)"
+    code = "import sys, byok.cli.serve, byok.wiring.services; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

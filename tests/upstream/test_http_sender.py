@@ -12,21 +12,15 @@ from byok import __version__
 from byok.core.errors import NotReady, UpstreamUnreachable
 from byok.dialects.base import Dialect
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.http_call import (
-    FAILURES,
-    REMOTE,
-    Callee,
-    Caller,
-    CircuitBreaker,
-    Timeouts,
-    Watch,
-    hang_up,
-)
-from byok.upstream.http_sender import Sender
-from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.breaker import FAILURES, CircuitBreaker
+from byok.upstream.http_body import hang_up
+from byok.upstream.http_sender import Caller, Sender
+from byok.upstream.spec import Api, Callee, UpstreamSpec
+from byok.upstream.timeouts import REMOTE, Timeouts, Watch
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
 
 
@@ -43,10 +37,9 @@ class Line:
         url: str,
         key: Key | None = None,
         route: Route | None = None,
+        timeouts: Timeouts = REMOTE,
     ) -> None:
-        callee = Callee(
-            "fake", url, timeouts=Timeouts(first_byte=0.2), route=route or Route()
-        )
+        callee = Callee("fake", url, timeouts=timeouts, route=route or Route())
         self.clock = Clock()
         self.caller = Caller(
             callee,
@@ -70,16 +63,17 @@ class Line:
 
 
 @pytest.mark.case("F05")
-async def test_http_call_times_out_without_a_response_head(
+async def test_http_times_out_without_a_response_head(
     fake: FakeUpstream, transports: Transports
 ) -> None:
-    fake.models_delay = 5.0
+    fake.models_delay = PATIENCE
+    hasty = Timeouts(first_byte=0.2)
     with pytest.raises(UpstreamUnreachable, match="begin to answer") as caught:
-        await Line(transports, fake.url).call("models", None)
+        await Line(transports, fake.url, timeouts=hasty).call("models", None)
     assert caught.value.code == "upstream_timeout"
 
 
-async def test_http_call_circuit_breaker_opens_and_lets_a_probe_through(
+async def test_http_circuit_breaker_opens_and_lets_a_probe_through(
     transports: Transports,
 ) -> None:
     route = Route(proxy=dead_url().removesuffix("/v1"))
@@ -94,7 +88,7 @@ async def test_http_call_circuit_breaker_opens_and_lets_a_probe_through(
         await line.call()
 
 
-async def test_http_call_circuit_breaker_spares_a_local_server_that_is_down(
+async def test_http_circuit_breaker_spares_a_local_server_that_is_down(
     transports: Transports,
 ) -> None:
     line = Line(transports, dead_url())
@@ -112,7 +106,7 @@ class Changing(Key):
         self.key = "sk-2"
 
 
-async def test_http_call_tries_a_changed_api_key_at_once(
+async def test_http_tries_a_changed_api_key_at_once(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.play(Script([b"{}"], status=401), Script([b"{}"]))

@@ -1,0 +1,99 @@
+"""Reads the body of an upstream's response: whole, within a limit, or passed on."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+import aiohttp
+import httpx
+
+from byok.core.errors import UpstreamGarbled, UpstreamUnreachable
+from byok.core.record import current_record
+from byok.core.wire.inflate import Inflate
+from byok.upstream.failures import translate_errors
+from byok.upstream.timeouts import Timeouts, Watch
+from byok.upstream.transport import body_of
+
+_DRAIN_SECONDS = 0.02
+MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
+
+
+async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
+    """Read a finished answer to its end, so that the connection can be reused."""
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while await read():
+                pass
+    except (TimeoutError, aiohttp.ClientError):
+        return  # it stays open, or broke: the answer is whole all the same
+
+
+async def hang_up(response: httpx.Response) -> None:
+    """Close a response; its connection is reused if it was read to the end."""
+    try:
+        await response.aclose()
+    except httpx.HTTPError:
+        return  # the connection broke; that is as good as closed
+
+
+async def read_limited(
+    response: httpx.Response, limit: int, *, cut: bool = False
+) -> bytes:
+    """Read a whole body of at most `limit` bytes; `cut` truncates a larger one.
+
+    Raises:
+        UpstreamGarbled: it is larger, without `cut`.
+    """
+    raw = bytearray()
+    inflate = Inflate(response.headers.get("content-encoding", ""))
+    async for data in response.aiter_raw():
+        for plain in inflate.feed(data):
+            raw += plain
+        if len(raw) > limit:
+            if cut:
+                break
+            raise UpstreamGarbled("its answer is too large.")
+    return bytes(raw[:limit])
+
+
+def describing_headers(response: httpx.Response) -> dict[str, str]:
+    """Return the headers of a response that a client needs to read its body."""
+    names = ("content-type", "content-encoding")
+    return {n: response.headers[n] for n in names if n in response.headers}
+
+
+async def pass_on(
+    response: httpx.Response, name: str, url: str, timeouts: Timeouts
+) -> AsyncGenerator[bytes, None]:
+    """Yield the reads of a response as they come; `name` and `url` are for errors.
+
+    Raises:
+        UpstreamUnreachable: the connection broke, or a timeout was exceeded.
+    """
+    body = body_of(response)
+    read = current_record().tap_reads(body.read)
+    with Watch(timeouts, body.abort) as watch:
+        try:
+            with translate_errors(url):
+                while data := await read():
+                    watch.note_bytes(has_event=True)
+                    yield data
+        except UpstreamUnreachable as error:
+            failure = watch.failure or error
+            failure.upstream = name
+            raise failure from error
+
+
+async def read_to_end(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
+    """Return all the reads of a response in one piece.
+
+    Raises:
+        UpstreamGarbled: they are larger than `limit` bytes.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    async for data in reads:
+        size += len(data)
+        if size > limit:
+            raise UpstreamGarbled("its answer is too large.")
+        pieces.append(data)
+    return b"".join(pieces)
