@@ -58,7 +58,7 @@ from byok.search.index.types import (
 # read the environment of a process.
 
 
-_END_SECONDS = 2.0
+_END_SECONDS = 10.0  # for a process that was killed, on a busy machine
 _LONGEST_LINE = 300
 _START = (
     "import sys; handle, beat, *path = sys.argv[1:]; "
