@@ -1,4 +1,4 @@
-"""byok demo: everything at once, without a key and without a trace.
+"""byok demo: a sample project and conversations, without a key or a trace.
 
 A daemon of its own serves a small project that the command wrote, an agent's
 conversations pass through it, and its page opens. All of it is in one temporary folder,

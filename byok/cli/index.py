@@ -1,4 +1,4 @@
-"""byok index: add, remove and rebuild what is indexed, and wait until it is."""
+"""byok index: add, remove, rebuild, wait; and why a path is left out, in words."""
 
 import asyncio
 import time

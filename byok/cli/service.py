@@ -1,4 +1,4 @@
-"""byok service: install, remove and control the daemon as a service of the system."""
+"""byok service: install, remove, control the system's service, and show its log."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The texts of one language, found by the fixed parts of the English ones."""
+"""One language's catalogue: takes a message apart, and translates each part."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Entry point of every request: access checks, /health, its record, the access log.
+"""Entry point of every request: access checks, /health, record, access log's lines.
 
 The endpoints are loaded while the port is open already: a request that comes before
 waits for them, and /health does not.

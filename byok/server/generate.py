@@ -1,4 +1,4 @@
-"""Endpoints that a model answers: a client's body becomes a question for the model.
+"""Endpoints that a model answers: which bodies become a question, and of what.
 
 The second phase is a `StreamedAnswer` or a `WholeAnswer`.
 """

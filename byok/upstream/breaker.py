@@ -1,4 +1,4 @@
-"""Circuit breaker: an upstream that cannot be connected to is not asked for a while."""
+"""Circuit breaker: an upstream that cannot be reached rests, then one request tries."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Reads the body of an upstream's response: whole, within a limit, or passed on."""
+"""Whole bodies of upstreams' responses, within a limit; or passed on, read by read."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable

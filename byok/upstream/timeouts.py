@@ -1,4 +1,4 @@
-"""Timeouts of an upstream: connecting, the first byte, idle time, the whole answer."""
+"""Timeouts of an upstream: to connect, begin, go on, send more than comments, end."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""HTTP transports, one for each route (proxy and certificates).
+"""HTTP transports by route (proxy, certificates), and reads of all that has come.
 
 httpx is the interface, aiohttp the transport: it needs a third of the CPU per chunk.
 httpx's client is not used: its proxy variables would break loopback, its redirects

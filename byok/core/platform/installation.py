@@ -1,4 +1,4 @@
-"""How this byok was installed, and how its commands are run here.
+"""How this byok was installed, and how messages write its commands to be pasted.
 
 Messages name commands as `byok NAME`. Where that word would not start this byok in the
 user's shell, `make_pasteable` writes the program's path instead. What depends on the

@@ -1,4 +1,4 @@
-"""Read the journal: requests and repairs.
+"""Queries of the journal: requests and repairs.
 
 All functions raise CannotStart if the journal cannot be read.
 """

@@ -1,4 +1,4 @@
-"""Uploads of clients: batch upload, find-missing, checkpoints, sets of blobs."""
+"""Uploads of clients, kept and queued for the index; checkpoints, sets of blobs."""
 
 import asyncio
 import contextlib

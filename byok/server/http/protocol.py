@@ -1,4 +1,4 @@
-"""aiohttp's server with byok's limits and error responses for malformed requests."""
+"""Clients' connections: limits, malformed requests, and which end at a restart."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""One collection of a team: what is asked of the server about it, in bounded pieces.
+"""A team's collection on a server of either kind: what is asked, and checked.
 
 A point is one text: its id comes from the text's key (`to_uuid`), its payload lists
 the hashed repositories that contain the text, and nothing else. Points are inserted,

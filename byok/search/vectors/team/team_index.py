@@ -1,4 +1,4 @@
-"""What a member does with the team's index: fetch, offer, ask for the nearest.
+"""What a member does with a team's collection: fetch, offer, ask for the nearest.
 
 A collection is used after its probe was compared: it holds the vector of a text that
 every member embeds too, so that a model replaced behind its name is noticed, and a

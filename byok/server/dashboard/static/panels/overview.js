@@ -1,5 +1,6 @@
-// Is all well, and what happens now? A sentence and what to do, today's sums, what runs, then
-// the parts. Each block loads by itself, so that a slow one holds up nothing else.
+// The first panel: is all well, and what happens now? A sentence and what to do, tiles with
+// today's sums, what runs, then the parts. Each block loads by itself, so that a slow one holds up
+// nothing else.
 
 import { call, onEnd } from "../api.js";
 import {

@@ -1,5 +1,5 @@
 // The settings: upstreams, those that people change first, in words, then all others of the
-// file. What is changed is saved into the file and used at once.
+// file, found by a word. What is changed is saved into the file and used at once.
 
 import { call } from "../api.js";
 import {
