@@ -1,4 +1,4 @@
-"""The table of known models: what a public list says about the models of vendors.
+"""The table of known models: windows, prices and more, from public lists, by vendor.
 
 `scripts/known_models` writes `known_models.json`, and `byok models update` a
 newer table; model_lists.py explains the format. A window, a price or a cap belongs to
