@@ -122,7 +122,7 @@ def run(root: Path, *arguments: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=4 * PATIENCE,
+        timeout=12 * PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:]

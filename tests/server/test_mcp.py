@@ -14,8 +14,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 from multidict import CIMultiDict
 
+from byok.server.mcp import tools
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until
+from tests.fakes.patience import PATIENCE
 from tests.fakes.project import FILES, Repository, make_project
 
 CALLS = {
@@ -57,7 +59,7 @@ async def connected(
     editor: Editor, mode: Literal["auto", "legacy"] = "auto"
 ) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {editor.token}"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
         address = f"{editor.daemon.url}/mcp"
         transport = streamable_http_client(address, http_client=http)
         async with Client(transport, mode=mode) as client:
@@ -114,8 +116,9 @@ async def test_an_agent_names_its_workspace_if_there_are_several(
 
 
 async def test_progress_of_an_index_that_is_built_is_told_to_who_asks_for_it(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tools, "BUILD_SECONDS", PATIENCE)
     files = {f"f{n}.py": f"def heat_{n}(): pass\n" for n in range(60)}
     project = make_project(tmp_path / "big", files)
     reports: list[float] = []

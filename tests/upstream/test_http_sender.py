@@ -19,7 +19,7 @@ from byok.upstream.spec import Api, Callee, UpstreamSpec
 from byok.upstream.timeouts import REMOTE, Timeouts, Watch
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
-from tests.fakes.clock import Clock
+from tests.fakes.clock import Clock, run_at_once
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
 
@@ -358,20 +358,23 @@ async def watched(
     ],
 )
 @pytest.mark.case("F06")
-@pytest.mark.slow
-async def test_a_timeout_error_names_the_limit(
+def test_a_timeout_error_names_the_limit(
     timeouts: Timeouts, told: bool | None, why: str
 ) -> None:
-    failure = await watched(timeouts, told=told)
+    failure = run_at_once(watched(timeouts, told=told))
     assert why in failure
     assert bool(failure) is bool(why)
 
 
-async def test_no_timeout_fires_after_the_end() -> None:
+def test_no_timeout_fires_after_the_end() -> None:
     aborted: list[None] = []
-    with Watch(Timeouts(idle=0.02), lambda: aborted.append(None)):
-        pass
-    await asyncio.sleep(0.05)
+
+    async def watch() -> None:
+        with Watch(Timeouts(idle=0.02), lambda: aborted.append(None)):
+            pass
+        await asyncio.sleep(LONG)
+
+    run_at_once(watch())
     assert aborted == []
 
 

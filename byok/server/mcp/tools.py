@@ -290,7 +290,7 @@ def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[content], is_error=is_error)
 
 
-_BUILD_SECONDS, _LOOK_SECONDS = 10.0, 0.25
+BUILD_SECONDS, _LOOK_SECONDS = 10.0, 0.25
 _BUILDING = ("scanning", "indexing")
 
 
@@ -303,7 +303,7 @@ async def _wait_until_built(
     is reported grows each time, as the protocol asks for.
     """
     clock = asyncio.get_running_loop().time
-    until, last = clock() + _BUILD_SECONDS, -1.0
+    until, last = clock() + BUILD_SECONDS, -1.0
     while clock() < until:
         spaces = (await source.ask(Service.INDEX_STATUS, {}))["workspaces"]
         building = [
