@@ -265,7 +265,7 @@ class Dying(InlineWorkers):
 
     def __init__(self) -> None:
         super().__init__()
-        self.spared: set[tuple[str, str]] = set()
+        self.spared: set[tuple[str, bytes]] = set()
 
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for told in super().prepare(jobs):
