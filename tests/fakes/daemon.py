@@ -36,6 +36,7 @@ from byok.settings.keys.keyring_store import KeyringStore
 from byok.upstream.base import Upstream
 from byok.upstream.router import Router
 from byok.wiring.services import Services, open_services
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
 
 
@@ -52,7 +53,15 @@ def token_for(path: str, daemon: Daemon) -> str:
 
 
 PORT = {"server": {"port": 0}}
-QUICK = Timing(beat=20, head_after=5, grace=0.3, last_words=0.4)
+# It ends quickly, and has patience with clients that a busy machine holds up.
+QUICK = Timing(
+    grace=0.3,
+    last_words=0.4,
+    head=PATIENCE,
+    body_gap=PATIENCE,
+    challenge=PATIENCE,
+    patience=PATIENCE,
+)
 
 
 class Watcher:
