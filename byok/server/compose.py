@@ -57,9 +57,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     settings, gate, timing = services.settings, frame.gate, frame.timing
     official = settings.routing.official
     models = ModelLists(services.catalog, services.router, settings)
-    relay = Relay(
-        services.official, official, gate, timing.official, patience=timing.patience
-    )
+    relay = Relay(services.official, official, gate, timing.official)
     grounding = Grounding(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
@@ -112,7 +110,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         ),
         Translator(
             services.router,
-            Forwarder(services.redactor, gate, patience=timing.patience),
+            Forwarder(services.redactor, gate),
             tools,
             admission,
             _stream_opener(timing, EVENTS),
@@ -122,7 +120,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         models,
         local,
         services.chat_places,
-        ToolEndpoint(DaemonCode(local, frame.features), timing.patience),
+        ToolEndpoint(DaemonCode(local, frame.features)),
     )
     gap = timing.body_gap
     endpoints = Endpoints(frame.guard, official, handlers, models, relay, body_gap=gap)
@@ -146,5 +144,4 @@ def _stream_opener(
         beat=timing.beat,
         head_after=timing.head_after,
         late_head_after=timing.late_head_after,
-        patience=timing.patience,
     )

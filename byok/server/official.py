@@ -133,14 +133,11 @@ class Relay:
         settings: OfficialSettings,
         gate: Gate,
         timing: OfficialTiming | None = None,
-        *,
-        patience: float = 30.0,
     ) -> None:
         self._service = service
         self._settings = settings
         self._gate = gate
         self._timing = timing or OfficialTiming()
-        self._patience = patience
         self._health = OfficialHealth(self._timing.pause)
         if groups := settings.groups:
             url = settings.base_url
@@ -247,24 +244,17 @@ class Relay:
     async def _stream(
         self, exchange: HttpExchange, answer: ForwardedResponse
     ) -> StreamResponse:
-        async with OpenStream(
-            exchange,
-            _headers(LINES, answer),
-            status=answer.status,
-            patience=self._patience,
-        ) as stream:
-            try:
-                async with self._gate.raise_on_stop():
-                    async for data in answer.reads:
-                        await stream.write(data)
-            except ByokError as error:
-                exchange.record.note_error(error)
-                _log.warning(
-                    "a stream of the official service broke: %s", error.log_text
-                )
-                await stream.break_off(b"")
-            else:
-                await stream.finish()
+        stream = OpenStream(exchange, _headers(LINES, answer), status=answer.status)
+        try:
+            async with self._gate.raise_on_stop():
+                async for data in answer.reads:
+                    await stream.write(data)
+        except ByokError as error:
+            exchange.record.note_error(error)
+            _log.warning("a stream of the official service broke: %s", error.log_text)
+            await stream.break_off(b"")
+        else:
+            await stream.finish()
         return stream.response
 
 

@@ -257,7 +257,7 @@ def _make_front(
         body_gap=timing.body_gap,
         challenge_seconds=timing.challenge,
     )
-    server = HttpServer(app, connections, timing.head)
+    server = HttpServer(app, connections, timing.head, timing.patience)
     return _Front(
         site, features, timing, app, guard, gate, dashboard, server, sockets, port,
         instance,

@@ -61,7 +61,6 @@ class Forwarder(Struct, frozen=True):
 
     redactor: Redactor
     gate: Gate
-    patience: float = 30.0
 
     async def forward(
         self,
@@ -98,16 +97,16 @@ class Forwarder(Struct, frozen=True):
         answer: ForwardedResponse,
     ) -> StreamResponse:
         end = b""
-        async with OpenStream(exchange, headers, patience=self.patience) as stream:
-            try:
-                async with self.gate.raise_on_stop():
-                    async for data in answer.reads:
-                        end = (end + data)[-_END:]
-                        await stream.write(data)
-                exchange.record.usage = _count_tokens(path, end)
-            except ByokError as error:
-                await stream.write(self._last_words(error, exchange))
-            await stream.finish()
+        stream = OpenStream(exchange, headers)
+        try:
+            async with self.gate.raise_on_stop():
+                async for data in answer.reads:
+                    end = (end + data)[-_END:]
+                    await stream.write(data)
+            exchange.record.usage = _count_tokens(path, end)
+        except ByokError as error:
+            await stream.write(self._last_words(error, exchange))
+        await stream.finish()
         return stream.response
 
     def _last_words(self, error: ByokError, exchange: HttpExchange) -> bytes:

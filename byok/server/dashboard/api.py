@@ -333,7 +333,6 @@ def _with_other_ways(error: ConfigError, wanted: KeyWanted) -> ConfigError:
 
 
 _BEAT = 15.0  # seconds of silence before a line without changes
-_PATIENCE = 30.0  # seconds with a page that does not read
 _LAST_WORDS = 0.3  # seconds for the last line, for one that does not read
 _HEADERS = {**LINES, "Cache-Control": "no-store", **PAGE_HEADERS}
 
@@ -345,9 +344,8 @@ def make_feed_handlers(feeds: Mapping[str, Feed]) -> Mapping[str, PageHandler]:
 
 async def _stream(feed: Feed, asked: PageRequest) -> StreamResponse:
     with feed.open_reader() as reader:
-        opened = OpenStream(asked.exchange, _HEADERS, patience=_PATIENCE)
-        async with opened:
-            await _send(asked, feed, reader, opened)
+        opened = OpenStream(asked.exchange, _HEADERS)
+        await _send(asked, feed, reader, opened)
         return opened.response
 
 

@@ -47,12 +47,27 @@ class _Connection(RequestHandler):
         super().connection_made(transport)
         if not transport.is_closing():
             self._server.strangers[self] = None
-            loop = asyncio.get_running_loop()
-            self._deadline = loop.call_later(self._server.head_seconds, self.give_up)
+            self._set_deadline(self._server.head_seconds)
 
     def head_arrived(self) -> None:
         """Lift the deadline: the idle limit counts from here on."""
         self.is_used = True
+        self._lift_deadline()
+
+    def pause_writing(self) -> None:
+        """Give a client whose window is full a deadline to read on."""
+        super().pause_writing()
+        self._set_deadline(self._server.patience)
+
+    def resume_writing(self) -> None:
+        """Lift the deadline: the client reads."""
+        super().resume_writing()
+        self._lift_deadline()
+
+    def _set_deadline(self, seconds: float) -> None:
+        self._deadline = self._loop.call_later(seconds, self.give_up)
+
+    def _lift_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
 
@@ -87,12 +102,12 @@ class _Connection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection and its deadline."""
-        self.head_arrived()
+        self._lift_deadline()
         self.token_shown()
         super().connection_lost(exc)
 
     def give_up(self) -> None:
-        """Close a connection that nobody with the token uses, whatever it waits for."""
+        """Abort the connection: a pending write fails, and its upstream is released."""
         self._server.strangers.pop(self, None)
         if self.transport is not None:
             self.transport.abort()
@@ -146,11 +161,13 @@ class HttpServer(Server):
         handler: Callable[[BaseRequest], Awaitable[StreamResponse]],
         max_connections: int,
         head_seconds: float = 10.0,
+        patience: float = 30.0,
     ) -> None:
         super().__init__(
             handler, request_factory=_make_request, handler_cancellation=True
         )
         self.head_seconds = head_seconds
+        self.patience = patience  # seconds with a client that does not read
         self.strangers: dict[_Connection, None] = {}  # showed no token, oldest first
         self._max_connections = max_connections
         self._told_until = float("-inf")

@@ -11,10 +11,7 @@ which adds nothing for any known client. The heartbeat task is started by a time
 that a quick answer has no task at all.
 
 Clients that do not read. A write waits when the client's window is full, and the
-upstream waits with it. One timer a stream looks whether a write has waited for
-`patience` seconds and then aborts the connection, which makes the write fail and frees
-the upstream. A timeout around each write would do the same, but it would arm a timer
-for every chunk.
+upstream waits with it, until the connection is given up (`http/protocol.py`).
 
 Packets. The head is held back by `_send_headers_immediately` and leaves with the first
 bytes; the last bytes leave with the end. Sent apart, small packets wait for each other
@@ -32,7 +29,6 @@ last chunk of HTTP: a partial file edit that looks complete would delete code.
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Self
 
 from aiohttp.web import StreamResponse
@@ -78,7 +74,7 @@ async def static_stream(exchange: HttpExchange, *lines: Json) -> StreamResponse:
 
 
 class OpenStream:
-    """An open response; the connection of a client that does not read is closed."""
+    """An open response, whose bytes are sent as they come."""
 
     _first = b""
 
@@ -87,35 +83,19 @@ class OpenStream:
         exchange: HttpExchange,
         headers: Mapping[str, str],
         *,
-        patience: float,
         status: int = 200,
     ) -> None:
-        loop = asyncio.get_running_loop()
         self._request = exchange.request
         self._tap = exchange.record.tap
         self._response = _response(exchange, headers, status)
-        self._patience = patience
-        self._clock: Callable[[], float] = loop.time
+        self._clock: Callable[[], float] = asyncio.get_running_loop().time
         self._last = self._clock()
-        self._stuck_since: float | None = None  # in a write that waits for the client
         self._lock = asyncio.Lock()
-        self._watch = loop.call_later(patience, self._look)
 
     @property
     def response(self) -> StreamResponse:
         """What the handler returns."""
         return self._response
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._watch.cancel()
 
     def begin_with(self, data: bytes) -> None:
         """Send something else first, as long as nothing was sent."""
@@ -127,9 +107,8 @@ class OpenStream:
             data = await self._prepare(data)
         if self._tap is not None:
             self._tap(Hop.TO_CLIENT, data)
-        self._last = self._stuck_since = self._clock()
+        self._last = self._clock()
         await self._response.write(data)
-        self._stuck_since = None
 
     async def finish(self, data: bytes = b"") -> None:
         """End the answer; its last bytes and the end leave in one packet."""
@@ -137,7 +116,6 @@ class OpenStream:
             data = await self._prepare(data)
         if self._tap is not None:
             self._tap(Hop.TO_CLIENT, data)
-        self._stuck_since = self._clock()
         await self._response.write_eof(data)
 
     async def break_off(self, data: bytes) -> None:
@@ -153,16 +131,6 @@ class OpenStream:
                 await self._response.prepare(self._request)
                 data = self._first + data
         return data
-
-    def _look(self) -> None:
-        """Hang up on a client that does not read, else look again later."""
-        now = self._clock()
-        since = now if self._stuck_since is None else self._stuck_since
-        if now - since >= self._patience:
-            self.hang_up()
-            return
-        loop = asyncio.get_running_loop()
-        self._watch = loop.call_at(since + self._patience, self._look)
 
     def hang_up(self) -> None:
         """Abort the connection: the pending write fails, the upstream is released."""
@@ -190,28 +158,24 @@ class LineStream(OpenStream):
         beat: float = 20.0,
         head_after: float = 5.0,
         late_head_after: float = 45.0,
-        patience: float = 30.0,
     ) -> None:
-        super().__init__(exchange, headers, patience=patience)
+        super().__init__(exchange, headers)
         self._beat = beat
         self._head_after = head_after
         self._late_head_after = late_head_after
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None  # of an answer that takes long
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
                 await self._task
-        await super().__aexit__(kind, error, trace)
 
     def beat_with(self, data: bytes) -> None:
         """Send another heartbeat, or none."""
@@ -233,7 +197,7 @@ class LineStream(OpenStream):
     async def _keep_alive(self) -> None:
         while True:
             silence = self._clock() - self._last
-            stuck = self._stuck_since is not None
+            stuck = self._request.protocol.writing_paused
             if not self._response.prepared:
                 await self.write(b"")
             elif not self._heartbeat:

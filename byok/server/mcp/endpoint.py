@@ -58,10 +58,8 @@ class DaemonCode(Struct, eq=False):
 class ToolEndpoint:
     """Answers MCP messages, each by itself: there are no sessions."""
 
-    def __init__(self, source: DaemonCode, patience: float) -> None:
-        """Take what answers, and how many seconds a client may not read."""
+    def __init__(self, source: DaemonCode) -> None:
         self._source = source
-        self._patience = patience
         self._server: MessageServer | None = None
 
     async def answer(self, exchange: HttpExchange, body: Json) -> StreamResponse:
@@ -69,5 +67,5 @@ class ToolEndpoint:
         if self._server is None:
             place = "byok.server.mcp.transport"
             module = await asyncio.to_thread(import_module, place)
-            self._server = module.MessageServer(self._source, self._patience)
+            self._server = module.MessageServer(self._source)
         return await self._server.answer(exchange, body)

@@ -48,10 +48,8 @@ _JSON, _EVENTS = "application/json", "text/event-stream"
 class MessageServer:
     """Answers one message after another with the SDK's server."""
 
-    def __init__(self, source: CodeSource, patience: float) -> None:
-        """Take what answers, and how many seconds a client may not read."""
+    def __init__(self, source: CodeSource) -> None:
         self._server = make_server(source)
-        self._patience = patience
 
     async def answer(self, exchange: HttpExchange, body: Json) -> StreamResponse:
         """Answer a message as the client accepts it."""
@@ -71,12 +69,12 @@ class MessageServer:
         connection = _connect(version, is_old, headers, body)
         if isinstance(connection, InboundLadderRejection):
             return _refuse(connection, message.id)
-        async with OpenStream(exchange, EVENTS, patience=self._patience) as stream:
-            context = _Call(message, headers, stream if _EVENTS in accepted else None)
-            reply = await self._serve(message, context, connection)
-            if stream.response.prepared or _JSON not in accepted:
-                await stream.finish(_event(reply))
-                return stream.response
+        stream = OpenStream(exchange, EVENTS)
+        context = _Call(message, headers, stream if _EVENTS in accepted else None)
+        reply = await self._serve(message, context, connection)
+        if stream.response.prepared or _JSON not in accepted:
+            await stream.finish(_event(reply))
+            return stream.response
         status = 200
         if isinstance(reply, JSONRPCError) and not is_old:
             status = ERROR_CODE_HTTP_STATUS.get(reply.error.code, 200)
