@@ -8,12 +8,14 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from msgspec import Struct, field
 
 from byok.core.daemon import challenge
+from byok.core.daemon.logs import LogLines
 from byok.core.errors import BadRequest, ByokError, NotAllowed
 from byok.core.observer import Observers
 from byok.core.platform.process import give_back_free_memory
@@ -259,10 +261,10 @@ class AccessLog:
     def write(self) -> None:
         """Write the lines of the requests that have ended."""
         ended, self._ended = self._ended, []
-        for record in ended:
-            level = logging.INFO if record.is_of_client else logging.DEBUG
+        for is_of_client, records in groupby(ended, lambda r: r.is_of_client):
+            level = logging.INFO if is_of_client else logging.DEBUG
             if _access.isEnabledFor(level):
-                _access.log(level, "%s", access_line(record))
+                _access.log(level, LogLines(map(access_line, records)))
 
 
 def access_line(record: RequestRecord) -> str:

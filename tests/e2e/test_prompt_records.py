@@ -17,7 +17,8 @@ VERSION = shipped_prompts().version
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the prompt in each line of the access log, "" for none."""
-    lines = [r.getMessage() for r in caplog.records if r.name == "byok.access"]
+    written = [r.getMessage() for r in caplog.records if r.name == "byok.access"]
+    lines = "\n".join(written).splitlines()
     return [m[1] if (m := re.search(r" prompt=(\S+)", line)) else "" for line in lines]
 
 

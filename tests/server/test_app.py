@@ -40,7 +40,8 @@ def bare_get(path: str) -> bytes:
 
 
 def accesses(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.name == "byok.access"]
+    written = [r.getMessage() for r in caplog.records if r.name == "byok.access"]
+    return "\n".join(written).splitlines()
 
 
 @pytest.mark.parametrize("path", ["/health", "/healthz"])

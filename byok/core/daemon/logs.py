@@ -18,6 +18,13 @@ _FILE_BYTES, _FILES = 10 * 2**20, 5
 _QUIET = ("httpx", "httpcore", "asyncio", "aiohttp", "keyring")
 
 
+class LogLines(list[str]):
+    """A message of several lines, which are written as if each were a message."""
+
+    def __str__(self) -> str:
+        return "\n".join(self)
+
+
 class RedactingFormatter(logging.Formatter):
     """Removes secrets from the finished text, traceback included."""
 
@@ -34,12 +41,20 @@ class RedactingFormatter(logging.Formatter):
             text = self._redactor(super().format(record))
             if record.levelno >= logging.WARNING:  # which may name a command
                 text = make_pasteable(text)
-            if not text.isprintable():
+            if not text.replace("\n", "").isprintable():
                 text = "".join(
                     c if c.isprintable() or c in "\n\t" else "?" for c in text
                 )
             last = self._last = (record, text)
         return last[1]
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Format a record without its traceback."""
+        text = super().formatMessage(record)
+        if isinstance(record.msg, LogLines):
+            head = text.removesuffix(record.message)
+            text = "\n".join(f"{head}{line}" for line in record.msg)
+        return text
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         """Format the time; records of the same second share most of it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.daemon import logs
-from byok.core.daemon.logs import RedactingFormatter, set_up_logging
+from byok.core.daemon.logs import LogLines, RedactingFormatter, set_up_logging
 from byok.core.platform.installation import make_pasteable
 from byok.core.redact import Redactor
 
@@ -47,6 +47,19 @@ def written(
     facts = sys.exc_info() if failed else None
     record = logging.LogRecord("x", level, "f", 1, message, args, facts)
     return RedactingFormatter(redactor).format(record)
+
+
+def test_logs_write_lines_together_as_if_each_were_written_alone(
+    redactor: Redactor, capfd: pytest.CaptureFixture[str], root: logging.Logger,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    file = tmp_path / "log" / "byok.log"
+    set_up_logging("info", file, redactor)
+    logging.getLogger("a").info(LogLines(["one", f"two {KEY}"]))
+    told = [line.partition(" INFO ") for line in capfd.readouterr().err.splitlines()]
+    assert [rest for _, _, rest in told] == ["a: one", "a: two [redacted]"]
+    assert told[0][0] == told[1][0] != ""
+    assert file.read_text().count(" INFO a: ") == 2
 
 
 def test_logs_hide_a_key_in_messages_arguments_and_tracebacks(
