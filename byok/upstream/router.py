@@ -43,6 +43,7 @@ class Router:
         self._catalog = catalog
         self._aliases = aliases
         self._default = self.resolve(default)
+        self._named = self._find(self._default)
         self._local = local
         self.substitutes: dict[str, str] = {}
 
@@ -59,7 +60,7 @@ class Router:
         placeholder for the first model that this upstream lists.
         """
         if self._default:
-            return self._find(self._default) or self._upstream_listing(self._default)
+            return self._named or self._upstream_listing(self._default)
         name = next(iter(self._upstreams))
         return ListedModel(name, self._catalog.default_of(name) or PLACEHOLDER)
 
@@ -72,7 +73,7 @@ class Router:
         if found is None:
             await self._look_up_default()
             default = self.default()
-            found = default if model_id == default.model else self._closest(model_id)
+            found = self._closest(model_id, default)
             instead_of = "" if model_id == found.model else model_id[:MAX_ID_LENGTH]
         if self._is_placeholder(found):
             name = found.upstream
@@ -134,7 +135,7 @@ class Router:
 
     async def _look_up_default(self) -> None:
         """Wait for the lists if only they tell which upstream has the default model."""
-        known = not self._default or self._find(self._default)
+        known = not self._default or self._named
         if known or any(m.model == self._default for m in self._catalog.list_models()):
             return
         self._catalog.refresh()
@@ -171,13 +172,12 @@ class Router:
         known = self._catalog.models_of(found.upstream)
         return found.model == PLACEHOLDER and PLACEHOLDER not in known
 
-    def _closest(self, name: str) -> ListedModel:
+    def _closest(self, name: str, default: ListedModel) -> ListedModel:
         """Return the model that comes closest to an unknown name, else the default.
 
         Code of who has chosen a model on this machine stays on it.
         """
-        default = self.default()
-        if not name or len(name) > MAX_ID_LENGTH:
+        if name in ("", default.model) or len(name) > MAX_ID_LENGTH:
             return default
         models = [
             model
