@@ -123,8 +123,7 @@ class HttpUpstream:
             )
             del plan, remedies, written  # the answer may take minutes
             try:
-                encoding = response.headers.get("content-encoding", "")
-                stage = with_inflate(encoding, stage)
+                stage = with_inflate(body_of(response).coding, stage)
                 async with aclosing(self._batches(response, stage, timeouts)) as reads:
                     async for batch in reads:
                         yield batch

@@ -136,11 +136,11 @@ class Caller:
                     request = httpx.Request(
                         "GET" if content is None else "POST",
                         url,
-                        headers=headers,
                         # A stream spares httpx the headers that aiohttp adds anyway.
                         stream=httpx.ByteStream(content or b""),
                         extensions={"timeout": {"connect": timeouts.connect}},
                     )
+                    request.headers = headers  # a copy would be decoded anew
                     request.read()
                     if tap := current_record().head_tap:
                         line = f"{request.method} {url}"

@@ -82,6 +82,11 @@ class Body(AiohttpResponseStream):
         return data
 
     @property
+    def coding(self) -> str:
+        """How it is compressed; httpx would decode all headers to look for that."""
+        return self._aiohttp_response.headers.get("Content-Encoding", "")
+
+    @property
     def is_at_end(self) -> bool:
         """Whether the body was read completely."""
         return self._aiohttp_response.content.at_eof()

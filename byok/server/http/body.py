@@ -28,7 +28,7 @@ async def read_body(
     pieces: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(in_all):
+        async with asyncio.timeout(in_all) if in_all else nullcontext():
             while piece := await _next(request, gap):
                 size += len(piece)
                 if size > limit:

@@ -362,6 +362,8 @@ class UpstreamKey:
         Raises:
             KeyMissing: the upstream needs one and none was found.
         """
+        if self._found is not None:  # as nearly always
+            return self._found.value
         async with self._lock:
             while self._found is None:
                 self._is_outdated = False
