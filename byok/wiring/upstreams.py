@@ -456,6 +456,9 @@ async def choose_model(
 # What the settings say of every request to a model of an endpoint.
 
 
+_NO_SECTION = UpstreamSettings()
+
+
 class RequestDefaults(Struct, frozen=True):
     """Finds the defaults of requests; `sections` are the upstreams by their names."""
 
@@ -475,7 +478,7 @@ class RequestDefaults(Struct, frozen=True):
         """
         chat = self.settings.chat
         upstream = destination.upstream.name
-        own = self.sections.get(upstream) or UpstreamSettings()
+        own = self.sections.get(upstream) or _NO_SECTION
         sampling = Sampling(
             chat.temperature if own.temperature is None else own.temperature,
             chat.top_p if own.top_p is None else own.top_p,

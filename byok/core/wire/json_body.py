@@ -56,7 +56,7 @@ class SurrogateBuffer:
     def flush(self) -> str:
         """Return what was held: a high surrogate alone becomes U+FFFD."""
         held, self._held = self._held, ""
-        return join_surrogates(held)
+        return held and join_surrogates(held)
 
 
 MAX_DEPTH = 128

@@ -85,7 +85,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             if data.endswith(b"\n[DONE]"):
                 self._end()
             return
-        if (delta := only_delta(chunk)) is None or not self._spoke:
+        if not self._spoke or (delta := only_delta(chunk)) is None:
             self._chunk(chunk)
         elif self._plain and (text := only_text(delta)):
             if text := self._text.feed(text):  # nearly all of them are just that
