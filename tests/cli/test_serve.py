@@ -15,6 +15,7 @@ from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import daemon_thread
 from tests.fakes.patience import PATIENCE
+from tests.fakes.ports import free_port
 from tests.fakes.program import serving_sync
 from tests.fakes.project import make_project
 
@@ -68,10 +69,7 @@ def test_ensure_believes_only_the_daemon_itself(cli: Cli, squatter_file: str) ->
 @pytest.fixture
 def squatter_file() -> str:
     """What stands where a daemon writes down its port: nobody listens there."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    facts = {"pid": 1, "port": port, "instance": "a", "started": 0.0}
+    facts = {"pid": 1, "port": free_port(), "instance": "a", "started": 0.0}
     return json.dumps(facts)
 
 

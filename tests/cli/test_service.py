@@ -1,7 +1,6 @@
 """byok service, with a systemd that runs units and nothing else."""
 
 import json
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +15,7 @@ from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import daemon_thread, write_settings
+from tests.fakes.ports import free_port
 from tests.fakes.service_manager import FakeSystemd
 
 
@@ -34,8 +34,7 @@ def systemd(
 @pytest.fixture
 def port() -> int:
     """A free port, in the settings."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        number: int = server.getsockname()[1]
+    number = free_port()
     write_settings(f"[server]\nport = {number}\n")
     return number
 

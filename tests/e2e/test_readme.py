@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.ports import free_port
 from tests.fakes.program import ROOT, build_wheel, install_wheel
 from tests.fakes.project import make_project
 
@@ -419,10 +419,7 @@ def make_place(clone: Path, home: Path) -> Place:
     project = make_project(home / "src" / "project")
     (project / "src").mkdir()
     (project / "src" / "x.py").write_text("def repair_arguments(): ...\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return Place(clone, home, project, port)
+    return Place(clone, home, project, free_port())
 
 
 def test_every_command_of_the_readme_is_run_or_has_a_reason_not_to_be() -> None:

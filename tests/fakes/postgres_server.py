@@ -5,7 +5,6 @@ Its programs refuse to run as root, so root starts them as the user nobody.
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.patience import PATIENCE
+from tests.fakes.ports import free_port
 
 PASSWORD = "a-password-of-the-database"
 _NOBODY = 65534
@@ -56,9 +56,7 @@ def postgres() -> Iterator[str]:
 
 
 def _serve(programs: Path, folder: Path, user: int | None) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     options = ["-h", "127.0.0.1", "-p", str(port), "-k", "", "-F"]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(

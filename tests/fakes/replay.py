@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,14 +12,13 @@ from typing import Any
 import aiohttp
 
 from tests.fakes.patience import PATIENCE
+from tests.fakes.ports import free_port
 
 
 @contextmanager
 def replaying(shared: Path) -> Iterator[str]:
     """Start the replay server on a free port; give its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     script = shared / "streams" / "replay.py"
     process = subprocess.Popen(
         [sys.executable, str(script), "--port", str(port)],

@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Self
 
 from tests.fakes.patience import PATIENCE
+from tests.fakes.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,7 +78,7 @@ def passing(count: int | str, more: Mapping[str, str] | None = None) -> dict[str
 def loopback_sockets(*families: socket.AddressFamily) -> Iterator[list[socket.socket]]:
     """Give listening sockets on one free port of loopback, one a family."""
     hosts = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
-    port = 0
+    port = free_port()
     with ExitStack() as stack:
         sockets = []
         for family in families:
@@ -92,7 +93,6 @@ def loopback_sockets(*families: socket.AddressFamily) -> Iterator[list[socket.so
 
                 pytest.skip("this machine has no ::1")
             sock.listen()
-            port = sock.getsockname()[1]
             sockets.append(sock)
         yield sockets
 

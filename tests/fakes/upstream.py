@@ -7,6 +7,7 @@ import ssl
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Self
 
 from aiohttp import web
@@ -206,8 +207,11 @@ def refusal(
     )
 
 
+@cache
 def dead_url() -> str:
-    """An address where nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
+    """An address where nobody listens, the same for a whole run."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    port = sock.getsockname()[1]
+    sock.detach()  # it stays bound: nobody else gets the port
+    return f"http://127.0.0.1:{port}/v1"

@@ -1,7 +1,6 @@
 """The daemon's life: both addresses, an orderly end."""
 
 import asyncio
-import contextlib
 import socket
 import subprocess
 import sys
@@ -10,13 +9,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from byok.core.daemon.sockets import listen
 from byok.core.errors import CannotStart, ConfigError
 from byok.server.http.deadlines import Timing
 from byok.server.run import listening
 from byok.wiring.services import Services
 from tests.fakes.daemon import Editor, parts_of, running, settings_for
 from tests.fakes.patience import PATIENCE
+from tests.fakes.ports import free_port
 from tests.fakes.program import ROOT
 from tests.fakes.raw import ask, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, delta
@@ -138,10 +137,7 @@ class Opening:
     """A daemon whose services are not opened before the test says so."""
 
     def __init__(self) -> None:
-        with contextlib.ExitStack() as closed:
-            for sock in listen(0):
-                closed.enter_context(sock)
-            self.port: int = sock.getsockname()[1]
+        self.port = free_port()
         self.begun = asyncio.Event()
         self.go_on: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.stop = asyncio.Event()

@@ -1,7 +1,6 @@
 """What the overview asks for: it asks no upstream by itself, and shows no key."""
 
 import asyncio
-import socket
 import time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +19,7 @@ from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.patience import PATIENCE
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import FakeUpstream, dead_url
 
 if TYPE_CHECKING:
     from byok.server.http.reply import HttpExchange
@@ -108,9 +107,7 @@ async def test_an_upstream_tells_why_it_fails_without_its_key(
 
 
 async def test_an_upstream_that_is_left_alone_says_for_how_long() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]  # of nobody, from here on
-    proxy = f"http://127.0.0.1:{port}"
+    proxy = dead_url().removesuffix("/v1")
     settings = settings_for("https://models.invalid/v1", proxy=proxy)
     async with running(settings, environ={"BYOK_KEY_FAKE": KEY}) as editor:
         page = await signed_in(editor)
