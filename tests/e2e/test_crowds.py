@@ -87,7 +87,8 @@ async def test_a_thousand_requests_on_one_connection_are_answered_in_order() -> 
 async def test_requests_that_wait_behind_a_slow_one_are_not_begun(
     fake: FakeUpstream, editor: Editor
 ) -> None:
-    fake.play(Script([0.3, *answer("First.")]), answer("Later."))
+    go_on = asyncio.Event()
+    fake.play(Script([go_on, *answer("First.")]), answer("Later."))
     port = editor.daemon.port
     one = filled(request(body=b'{"message": "x"}'), port, editor.token)
     async with connected(port) as connection:
@@ -95,6 +96,7 @@ async def test_requests_that_wait_behind_a_slow_one_are_not_begun(
         await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         await asyncio.sleep(0.1)
         assert len(fake.requests) == 1
+        go_on.set()
         texts = [(await connection.answer()).json["text"] for _ in range(50)]
     assert texts == ["First."] + ["Later."] * 49
 
@@ -159,6 +161,8 @@ async def test_clients_that_do_not_read_stop_the_upstream_and_not_the_daemon(
             for client in clients:
                 await client.send(program.filled(CHAT))
             async with asyncio.timeout(PATIENCE):
+                while fake.open < size:
+                    await asyncio.sleep(0.02)
                 await flood.stuck()
             assert flood.taken < size * 500
             assert program.rss - before < size * 20 * MIB
@@ -175,13 +179,19 @@ async def test_more_connections_than_files_are_turned_away_quietly(
 ) -> None:
     home = tmp_path / "home"
     configure(home, fake.url)
+    room = asyncio.Semaphore(8)  # all speak before the time for a head has passed
+
+    async def is_served(program: Program, client: RawConnection) -> bool:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            async with room:
+                await client.send(program.filled(request(body=b'{"message":"x"}')))
+                return (await client.answer()).status == 200
+        return False
+
     async with serving(home, limits="RLIMIT_NOFILE=160") as program:
         async with crowd(program.port, 400) as clients:
-            served = 0
-            for client in clients:
-                with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                    await client.send(program.filled(request(body=b'{"message":"x"}')))
-                    served += (await client.answer()).status == 200
+            asking = (is_served(program, client) for client in clients)
+            served = sum(await asyncio.gather(*asking))
             assert 40 <= served <= 80  # the other half is for upstreams
         assert len(program.err.splitlines()) < served * 4 + 50
         assert b"accept" not in program.err
@@ -216,6 +226,7 @@ async def test_without_a_file_left_the_upstream_is_said_to_be_away(
     fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(*[Script([delta(content="One")], end="hang")] * 3, answer("Hi."))
+    await editor.services.catalog.settle(PATIENCE)  # its file is closed again
     held = [asyncio.ensure_future(editor.chat()) for _ in range(3)]
     async with asyncio.timeout(PATIENCE):
         while fake.open < len(held):  # so that no connection is left over
@@ -249,6 +260,7 @@ async def test_large_bodies_in_little_memory_do_not_end_the_daemon(
 ) -> None:
     large = request(body=b'{"message": "x", "z": "%b"}' % (b"y" * 40 * MIB))
     async with serving(tmp_path / "home", "--upstream", "demo") as program:
+        await program.check_well()  # whose threads have their memory now
         pid = program.process.pid
         status = Path(f"/proc/{pid}/status").read_text()
         found = re.search(r"^VmSize:\s+(\d+) kB$", status, re.MULTILINE)

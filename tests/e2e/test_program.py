@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.commands import Cli
 from tests.fakes.engines import until
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import (
     HELD,
     KEY,
@@ -51,10 +51,14 @@ def last(reply: RawAnswer) -> dict[str, object]:
 @pytest.mark.case("F39")
 async def test_sigterm_lets_streams_end(tmp_path: Path, fake: FakeUpstream) -> None:
     configure(tmp_path / "home", fake.url)
-    fake.play(Script([delta(content="One"), 1.0, delta("stop", content=" two.")]))
+    go_on = asyncio.Event()
+    fake.play(Script([delta(content="One"), go_on, delta("stop", content=" two.")]))
     async with serving(tmp_path / "home") as program:
         tasks = await streams(program, fake)
-        code, _, _ = await program.ended(signal.SIGTERM)
+        program.process.send_signal(signal.SIGTERM)
+        await written(program, b"stopping")
+        go_on.set()
+        code, _, _ = await program.ended()
         replies = await asyncio.gather(*tasks)
         program.check_log()
     assert code == 0
@@ -74,9 +78,10 @@ async def test_sigterm_twice_ends_streams_at_once_with_a_last_line(
         tasks = await streams(program, fake)
         program.process.send_signal(signal.SIGTERM)
         await written(program, b"stopping")
+        program.process.send_signal(signal.SIGTERM)
         # Less than the time that one signal would leave them.
-        code, _, _ = await asyncio.wait_for(program.ended(signal.SIGTERM), 8)
-        replies = await asyncio.gather(*tasks)
+        replies = await asyncio.wait_for(asyncio.gather(*tasks), 8)
+        code, _, _ = await program.ended()
         program.check_log()
     assert code == 0
     errors = [last(reply)["error"] for reply in replies]
@@ -134,14 +139,14 @@ async def test_sigstop_and_sigcont_keep_the_streams(
 ) -> None:
     configure(tmp_path / "home", fake.url)
     texts = [f"{n} " for n in range(20)]
-    pieces: list[bytes | float] = []
-    for text in texts:
-        pieces += [delta(content=text), 0.05]
-    fake.play(Script([*pieces, delta("stop")]))
+    go_on = asyncio.Event()
+    first, *rest = [delta(content=text) for text in texts]
+    fake.play(Script([first, go_on, *rest, delta("stop")]))
     async with serving(tmp_path / "home") as program:
         tasks = await streams(program, fake, 8)
         program.process.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(1.5)  # longer than the upstream talks
+        go_on.set()
+        await until(lambda: not fake.open)  # it has said everything
         program.process.send_signal(signal.SIGCONT)
         for reply in await asyncio.gather(*tasks):
             assert "error" not in last(reply)
@@ -247,7 +252,7 @@ async def test_start_without_stdout_and_stderr(
         serve, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL
     )
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(START):
             while not facts.exists():
                 assert process.returncode is None
                 await asyncio.sleep(0.02)

@@ -12,7 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
+from tests.fakes.ports import free_port
 from tests.fakes.program import Program, configure, run_byok, serving
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.second_user import besieging
@@ -26,12 +27,11 @@ WORDS = [f"word{number} " for number in range(40)]
 CHAT = request(target=b"/chat-stream", body=b'{"message": "Count."}')
 
 
-def slow_answer(pause: float = 0.1) -> Script:
-    """Script an answer that takes some seconds."""
-    pieces: list[bytes | float] = []
-    for word in WORDS:
-        pieces += [delta(content=word), pause]
-    return Script([*pieces, delta(finish="stop"), DONE])
+def answer_until(go_on: asyncio.Event) -> Script:
+    """Script an answer whose second half waits for an event."""
+    words = [delta(content=word) for word in WORDS]
+    half = len(words) // 2
+    return Script([*words[:half], go_on, *words[half:], delta(finish="stop"), DONE])
 
 
 def record(home: Path) -> dict[str, Any]:
@@ -90,7 +90,8 @@ async def test_a_restart_loses_no_answer_and_refuses_no_connection(
 ) -> None:
     home = tmp_path / "home"
     configure(home, fake.url, "[caps]\nrequests_per_day = 100\n")
-    fake.play(slow_answer())
+    go_on = asyncio.Event()
+    fake.play(answer_until(go_on))
     async with serving(home) as program:
         before, over = record(home), asyncio.Event()
         knocking = asyncio.ensure_future(knock(program, over))
@@ -106,6 +107,7 @@ async def test_a_restart_loses_no_answer_and_refuses_no_connection(
         after = record(home)
         assert after["instance"] != before["instance"]
         assert after["port"] == before["port"] == program.port
+        go_on.set()
         later = await stream(program)
         for answer in [*await asyncio.gather(*answers), later]:
             check_whole(answer)
@@ -174,16 +176,15 @@ async def test_a_stop_ends_byok_although_a_restart_has_begun(
 async def test_a_restart_that_fails_changes_nothing(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
-    home = tmp_path / "home"
-    fake.play(slow_answer(0.02))
+    home, go_on = tmp_path / "home", asyncio.Event()
+    fake.play(answer_until(go_on))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         home.mkdir(mode=0o700)
         configure(home, fake.url)
         (home / "config.toml").chmod(0o600)
         command = [sys.executable, "-m", "byok", "serve"]
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            own = free.getsockname()[1]
+        own = free_port()
         settings = (home / "config.toml").read_text()
         (home / "config.toml").write_text(f"{settings}[server]\nport = {own}\n")
         process = await asyncio.create_subprocess_exec(
@@ -194,7 +195,7 @@ async def test_a_restart_that_fails_changes_nothing(
         )
         try:
             assert process.stdout is not None
-            assert await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+            assert await asyncio.wait_for(process.stdout.readline(), START)
             program = Program(process, home, own, b"")
             before = record(home)
             answer = asyncio.ensure_future(stream(program))
@@ -202,6 +203,7 @@ async def test_a_restart_that_fails_changes_nothing(
             (home / "config.toml").write_text(f"{settings}[server]\nport = {port}\n")
             code, told = await byok(home, "restart")
             assert (code, "goes on" in told) == (69, True)
+            go_on.set()
             check_whole(await answer)
             assert record(home) == before
             await program.ask(CHAT, PATIENCE)
@@ -216,14 +218,17 @@ async def test_settings_that_need_a_restart_get_one_that_nobody_notices(
 ) -> None:
     home = tmp_path / "home"
     configure(home, fake.url)
-    fake.play(slow_answer())
-    async with serving(home) as program, aiohttp.ClientSession() as http:
+    go_on = asyncio.Event()
+    fake.play(answer_until(go_on))
+    async with serving(home) as program:
         before = record(home)
 
         async def ask_page(name: str, token: str, **body: object) -> tuple[int, Any]:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             url = f"http://127.0.0.1:{program.port}/ui/api/{name}"
-            async with http.post(url, json=body, headers=headers) as told:
+            # On a connection of its own: the former process closes those it had.
+            asking = aiohttp.request("POST", url, json=body, headers=headers)
+            async with asking as told:
                 return told.status, await told.json()
 
         made = await program.ask(request(target=b"/byok/dashboard-code"))
@@ -234,6 +239,7 @@ async def test_settings_that_need_a_restart_get_one_that_nobody_notices(
         async with asyncio.timeout(PATIENCE):
             while record(home)["instance"] in ("", before["instance"]):
                 await asyncio.sleep(0.05)
+        go_on.set()
         check_whole(await answer)
         status, settings = await ask_page("settings", opened["token"])
         assert (status, settings["restart"]) == (200, [])

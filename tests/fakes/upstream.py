@@ -45,11 +45,13 @@ def tool_answer(name: str, arguments: str, call_id: str = "call_1") -> list[byte
 class Script:
     """One answer: raw bytes with pauses, and how the connection ends.
 
-    A float among the pieces is a pause in seconds. `end` is "eof", "reset" (RST),
-    or "hang" (stay open until the client leaves).
+    A float among the pieces is a pause in seconds, an event is waited for. `end` is
+    "eof", "reset" (RST), or "hang" (stay open until the client leaves).
     """
 
-    pieces: Iterable[bytes | float] = field(default_factory=lambda: answer("Hi."))
+    pieces: Iterable[bytes | float | asyncio.Event] = field(
+        default_factory=lambda: answer("Hi.")
+    )
     status: int = 200
     headers: dict[str, str] = field(
         default_factory=lambda: {"Content-Type": "text/event-stream"}
@@ -179,6 +181,8 @@ async def play(request: web.BaseRequest, script: Script) -> web.StreamResponse:
     for piece in script.pieces:
         if isinstance(piece, bytes):
             await out.write(piece)
+        elif isinstance(piece, asyncio.Event):
+            await piece.wait()
         else:
             await asyncio.sleep(piece)
     if script.end == "reset":

@@ -26,7 +26,8 @@ async def complete(editor: Editor, prompt: str = "", **body: Any) -> Answer:
 
 
 def settings(fake: FakeUpstream, **completion: Any) -> dict[str, Any]:
-    return {**settings_for(fake.url, timeout=60), "completion": completion}
+    own = {"timeout_ms": 60_000, **completion}
+    return {**settings_for(fake.url, timeout=60), "completion": own}
 
 
 def asked_at(editor: Editor, fake: FakeUpstream, **body: Any) -> asyncio.Task[Answer]:
@@ -38,7 +39,7 @@ async def test_completion_leaves_the_upstream_when_enough_came(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="return 1\n\n\ndef g():\n    ")], end="hang"))
-    async with running(settings(fake, timeout_ms=60_000)) as editor:
+    async with running(settings(fake)) as editor:
         reply = await asyncio.wait_for(complete(editor), PATIENCE)
         await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
     assert reply.json["text"] == "return 1"
@@ -46,7 +47,7 @@ async def test_completion_leaves_the_upstream_when_enough_came(
 
 async def test_completion_deadline_gives_whole_lines(fake: FakeUpstream) -> None:
     fake.play(ENDLESS, Script([delta(content="a(")], end="hang"))
-    async with running(settings(fake, timeout_ms=200)) as editor:
+    async with running(settings(fake, timeout_ms=2000)) as editor:
         whole = await complete(editor)
         await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
         none = await complete(editor, path="b.py")
@@ -58,7 +59,7 @@ async def test_completion_is_superseded_by_a_newer_one_of_the_same_file(
     fake: FakeUpstream,
 ) -> None:
     fake.play(ENDLESS, answer("b()"))
-    async with running(settings(fake, timeout_ms=60_000)) as editor:
+    async with running(settings(fake)) as editor:
         older = asked_at(editor, fake)
         await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         newer = await complete(editor, "x = ")
@@ -79,7 +80,8 @@ async def test_completion_is_superseded_by_a_newer_one_of_the_same_file(
 async def test_completion_of_another_editor_or_file_goes_on(
     fake: FakeUpstream, other: dict[str, Any]
 ) -> None:
-    slow = Script([delta(content="a()\n"), 0.3, *answer("    b()")])
+    go_on = asyncio.Event()
+    slow = Script([delta(content="a()\n"), go_on, *answer("    b()")])
     fake.play(slow, answer("c()"))
     async with running(settings(fake)) as editor:
         first = asked_at(
@@ -87,6 +89,7 @@ async def test_completion_of_another_editor_or_file_goes_on(
         )
         await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         second = await complete(editor, "x = ", **other)
+        go_on.set()
         assert (await first).json["text"] == "a()\n    b()"
     assert second.json["text"] == "c()"
 

@@ -59,18 +59,21 @@ async def looking(page: Page) -> AsyncIterator[Stream]:
 async def test_a_request_is_told_as_it_streams_and_when_it_ends(
     fake: FakeUpstream,
 ) -> None:
-    pieces = [piece for text in "abc" for piece in (delta(content=text), 0.5)]
-    fake.play(Script([*pieces, delta("stop")]))
+    more, end = asyncio.Event(), asyncio.Event()
+    first, second = delta(content="a"), delta(content="b")
+    fake.play(Script([first, more, second, end, delta("stop")]))
     async with running(settings_for(fake.url, model="fake-model")) as editor:
         page = await signed_in(editor)
         async with looking(page) as stream:
             asking = asyncio.ensure_future(editor.chat(conversation_id="talk"))
             told = await stream.until(lambda row: row.get("outcome") == "open")
             assert (told["endpoint"], told["conversation"]) == ("/chat-stream", "talk")
+            more.set()
             grown = await stream.until(lambda row: "outcome" not in row)
             assert grown["request_id"] == told["request_id"]
             assert grown["sent"] > 0
             assert grown["received"] > 0
+            end.set()
             ended = await stream.until(lambda row: row.get("outcome") == "ok")
             answer = await asking
             assert ended["sent"] == len(answer.raw)

@@ -1,6 +1,7 @@
 """Models on the page: what each can do, a probe of one, and newer facts."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from byok.upstream.model_facts import Profiles
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.probed import ProbedModel
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import FakeUpstream, Script
 
 M = "byok:fake:m"
 HOSTILE = "<img src=x>\u202e" + "n" * 300
@@ -41,7 +42,13 @@ async def test_models_tell_what_they_can_do_and_whence_that_is_known(
 async def test_a_probe_tells_its_price_first_and_what_it_found(
     fake: FakeUpstream,
 ) -> None:
-    ProbedModel().serve(fake)
+    model, go_on = ProbedModel(), asyncio.Event()
+
+    def hold(body: dict[str, Any]) -> Script:
+        script = model.reply(body)
+        return replace(script, pieces=[go_on, *script.pieces])
+
+    fake.reply = hold
     async with running(settings(fake)) as editor:
         page = await signed_in(editor)
         asked = len(fake.requests)
@@ -56,6 +63,7 @@ async def test_a_probe_tells_its_price_first_and_what_it_found(
         while (await page.call("models"))["probing"] is None:
             await asyncio.sleep(0.01)
         second = await page.refused("model-probe", {"model": M, "write": True})
+        go_on.set()
         found = await probing
         [row, *_] = (await page.call("models"))["models"]
     assert second[1] == "not_ready"
