@@ -10,6 +10,7 @@ import pytest
 from byok.core.record import Hop
 from byok.features.capture.capture import Capture, CaptureFolder
 from tests.fakes.daemon import Editor
+from tests.fakes.engines import until
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import HELD, KEY, Program, configure, serving
 from tests.fakes.raw import RawAnswer, connected, request
@@ -88,9 +89,9 @@ async def test_capture_of_a_tool_turn_holds_all_hops_and_no_secret(
             answer = await ask(program, f"/chat-stream?token={QUERY}", body)
             assert KEY.encode() in answer.body  # the client got what the model said
         await switch(program)
+        await until(lambda: len(captures(home)) == len(STEPS))
         token = program.token
     kept = captures(home)
-    assert len(kept) == len(STEPS)
     for capture in kept:
         assert capture.facts["model"] == "m"
         assert "My own key is" in capture.text(Hop.FROM_CLIENT)
@@ -114,7 +115,7 @@ async def test_capture_of_a_refusal_holds_what_the_upstream_said(
     async with serving(home) as program:
         await switch(program, switch="on")
         await ask(program, "/chat-stream", {"message": "Hello."})
-        await switch(program)
+        await until(lambda: len(captures(home)) == 1)
     capture = captures(home)[0]
     assert "No: [redacted]" in capture.text(Hop.FROM_UPSTREAM, 1)
     head = capture.head(Hop.FROM_UPSTREAM, 1)
@@ -130,7 +131,7 @@ async def test_capture_survives_a_kill(tmp_path: Path, fake: FakeUpstream) -> No
     async with serving(home) as program:
         await switch(program, switch="on")
         await ask(program, "/chat-stream", {"message": "One."})
-        await switch(program)
+        await until(lambda: len(captures(home)) == 1)
         fake.play(HELD)
         async with connected(program.port) as connection:
             sent = request(target=b"/chat-stream", body=b'{"message": "Two."}')
@@ -145,9 +146,8 @@ async def test_capture_survives_a_kill(tmp_path: Path, fake: FakeUpstream) -> No
     half.write_bytes(b'{"byok_capture":1,"id')
     async with serving(home) as program:
         await ask(program, "/chat-stream", {"message": "Three."})
-        await switch(program)
+        await until(lambda: not half.exists())
     assert len(captures(home)) == 1
-    assert not half.exists()
 
 
 @pytest.mark.parametrize(

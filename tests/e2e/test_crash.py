@@ -28,7 +28,7 @@ async def test_crash_with_open_streams_leaves_a_clean_next_start(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home = tmp_path / "home"
-    configure(home, fake.url)
+    configure(home, fake.url, "[journal]\nkeep_days = 0\n")  # written a moment later
     fake.play(HELD)
     async with serving(home) as program:
         tasks = await streams(program, fake)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
@@ -166,8 +167,11 @@ def test_planted_code_is_not_run_by_a_daemon_started_in_the_repository(
         out = run(command, "search", QUESTION, "-w", ".", root=planted.root)
         assert "def preheat(degrees)" in out
         assert "is listening" in run(command, "restart", root=planted.root)
-        told = json.loads(run(command, "index", "status", "--json", root=planted.root))
-        assert told["workspaces"][0]["files_tracked"] > 100
+        deadline, tracked = time.monotonic() + START, 0
+        while tracked <= 100:  # it may still be scanning
+            assert time.monotonic() < deadline
+            shown = run(command, "index", "status", "--json", root=planted.root)
+            tracked = json.loads(shown)["workspaces"][0]["files_tracked"]
     planted.check()
 
 

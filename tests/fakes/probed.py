@@ -34,6 +34,7 @@ class ProbedModel:
     caches: bool = True
     counts: bool = True
     window: int = 100_000  # characters of a body
+    pause: float = 0.02  # seconds between the pieces of an answer
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
     def serve(self, fake: FakeUpstream) -> None:
@@ -85,7 +86,7 @@ class ProbedModel:
 
     def _say(self, text: str) -> Script:
         thought = [delta(reasoning_content="Hm.")] if self.reasons else []
-        pieces: list[bytes | float] = [*thought, delta(content=text[:1]), 0.02]
+        pieces: list[bytes | float] = [*thought, delta(content=text[:1]), self.pause]
         pieces += [delta(content=text[1:]), delta(finish="stop")]
         return Script([*pieces, *self._count(self.bodies[-1]), DONE])
 

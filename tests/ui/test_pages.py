@@ -4,6 +4,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.fakes.daemon import Editor
+from tests.fakes.engines import until
 from tests.fakes.pages import axe, sign_in, visiting
 from tests.fakes.upstream import FakeUpstream
 
@@ -32,10 +33,13 @@ async def test_what_goes_wrong_fails_a_test_unless_it_is_allowed(
         del watch.wrong[:]
         for script in WRONGS.values():
             await page.evaluate(f"() => {{ {script} }}")
-        await page.wait_for_timeout(300)
+
+        def is_seen(finding: str) -> bool:
+            return any(finding in one for one in watch.wrong)
+
+        await until(lambda: all(map(is_seen, WRONGS)))
         await page.goto(f"{fake.url}/models")
-    for finding in (*WRONGS, f"another host: {fake.url}/models"):
-        assert [one for one in watch.wrong if finding in one], finding
+    assert is_seen(f"another host: {fake.url}/models")
     with pytest.raises(AssertionError, match="404 /ui/nowhere"):
         watch.check()
     watch.allow(":", "404 /ui/nowhere")

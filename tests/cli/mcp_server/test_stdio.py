@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -68,10 +69,12 @@ async def connected() -> AsyncIterator[tuple[Client, Incoming, Outgoing]]:
             streams(client.own, client.end) as (incoming, outgoing),
         ):
             yield client, incoming, outgoing
-            if client.write_end in client._open:
-                client.shut(client.write_end)  # lets the reading thread end
     finally:
-        await asyncio.sleep(0.05)
+        if client.write_end in client._open:
+            client.shut(client.write_end)  # lets the reading thread end
+        for thread in threading.enumerate():
+            if thread.name == "stdin":
+                await asyncio.to_thread(thread.join, PATIENCE)
         client.close()
 
 

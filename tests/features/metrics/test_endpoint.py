@@ -40,6 +40,7 @@ def values(answer: RawAnswer) -> Mapping[str, float]:
 
 async def test_a_chat_is_counted_with_its_tokens(fake: FakeUpstream) -> None:
     async with running({**settings_for(fake.url), **ON}) as editor:
+        await editor.post("/byok/index/status")  # it is open when the page asks it
         before = values(await scrape(editor))
         await editor.chat("Hello.")
         answer = await scrape(editor)

@@ -17,6 +17,7 @@ from byok.settings import mask_settings
 from tests.fakes.clock import Clock
 from tests.fakes.collector import FakeCollector, values_of
 from tests.fakes.daemon import running, settings_for
+from tests.fakes.engines import until
 from tests.fakes.upstream import FakeUpstream
 
 
@@ -27,13 +28,12 @@ def sending_to(collector: FakeCollector, fake: FakeUpstream) -> dict[str, Any]:
 
 
 async def test_a_chat_is_one_span_without_content(fake: FakeUpstream) -> None:
-    async with (
-        FakeCollector() as collector,
-        running(sending_to(collector, fake)) as editor,
-    ):
-        await editor.post("/find-missing", {"mem_object_names": []})
-        await editor.chat("The secret question.", conversation_id="c0ffee")
-        shown = mask_settings(editor.services.settings)
+    async with FakeCollector() as collector:
+        async with running(sending_to(collector, fake)) as editor:
+            await editor.post("/find-missing", {"mem_object_names": []})
+            await editor.chat("The secret question.", conversation_id="c0ffee")
+            shown = mask_settings(editor.services.settings)
+        await until(lambda: bool(collector.spans))  # the last come behind the end
     [span] = collector.spans
     found = values_of(span)
     assert span.name == f"chat {found['gen_ai.request.model']}"
@@ -47,12 +47,11 @@ async def test_a_chat_is_one_span_without_content(fake: FakeUpstream) -> None:
 
 
 async def test_a_broken_collector_changes_no_answer(fake: FakeUpstream) -> None:
-    async with (
-        FakeCollector(500) as collector,
-        running(sending_to(collector, fake)) as editor,
-    ):
-        reply = await editor.chat("Hello.")
-        assert reply.text == "Hi."
+    async with FakeCollector(500) as collector:
+        async with running(sending_to(collector, fake)) as editor:
+            reply = await editor.chat("Hello.")
+            assert reply.text == "Hi."
+        await until(lambda: bool(collector.spans))
     assert len(collector.spans) == 1
 
 
@@ -97,6 +96,7 @@ async def test_the_provider_is_that_of_the_preset(fake: FakeUpstream) -> None:
         environ = {"BYOK_KEY_MINE": "k" * 20, "MISTRAL_API_KEY": "k" * 20}
         async with running(settings, environ=environ) as editor:
             await editor.chat("Hello.")
+        await until(lambda: bool(collector.spans))
     [span] = collector.spans
     found = values_of(span)
     assert found["gen_ai.provider.name"] == "mistral_ai"
