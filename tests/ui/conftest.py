@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,18 @@ def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
     return settings_for(fake.url, model="fake-model")
 
 
+@pytest.fixture
+def clock() -> Callable[[], float]:
+    """What tells the daemon the time; a module may give another."""
+    return time.time
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def editor(
-    clean_environment: Path, daemon_settings: dict[str, Any]
+    clean_environment: Path, daemon_settings: dict[str, Any], clock: Callable[[], float]
 ) -> AsyncIterator[Editor]:
     """A daemon in the test, and a client that asks it."""
-    async with running(daemon_settings) as started:
+    async with running(daemon_settings, clock=clock) as started:
         yield started
 
 

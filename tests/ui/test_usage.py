@@ -10,12 +10,15 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from byok.core.error_table import error_rows
 from byok.core.platform.paths import find_paths
+from tests.fakes.clock import Clock
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.pages import axe, open_panel, signed_in
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e</table>"
 CHARTS = 6
+# No test may meet a midnight by chance.
+NOON = time.mktime((*time.localtime()[:3], 12, 0, 0, 0, 0, -1))
 # How many points of a drawing have exactly this colour of the theme.
 _COUNT = """(canvas, name) => {
   const style = getComputedStyle(document.documentElement);
@@ -32,9 +35,15 @@ _COUNT = """(canvas, name) => {
 
 
 @pytest.fixture
+def clock() -> Clock:
+    """The time of the daemon."""
+    return Clock(NOON)
+
+
+@pytest.fixture
 def journal(clean_environment: Path) -> Path:
     """A journal with two models, one of unknown price, over 20 days."""
-    now = time.time()
+    now = NOON
     entries = []
     for age in range(20):
         at = now - age * 86_400 - 60
@@ -120,7 +129,7 @@ async def test_charts_are_drawn_and_said_and_follow_the_theme(page: Page) -> Non
 async def test_what_is_unknown_is_no_zero_and_what_is_zero_is_said(
     page: Page, journal: Path
 ) -> None:
-    local = entry(started=time.time(), model="local", cache_read_tokens=None)
+    local = entry(started=NOON, model="local", cache_read_tokens=None)
     write_journal(journal, [local])
     await open_panel(page, "usage/month/model")
     row = page.locator("tr").filter(has_text="byok:one:local")
@@ -186,8 +195,8 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     journal.rename(journal.with_name("aside.db"))
     failed = {"outcome": "failed", "error": "upstream_timeout", "seconds": 9.0}
     why = error_rows("en")["upstream_timeout"].what
-    now = time.time()
-    write_journal(journal, [entry(started=now - 60), entry(started=now - 60, **failed)])
+    now = NOON - 60
+    write_journal(journal, [entry(started=now), entry(started=now, **failed)])
     await open_panel(page, "usage")
     period = page.get_by_role("group", name="Period").get_by_role("button")
     await expect(period).to_have_text(["24 hours"])
@@ -203,7 +212,7 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     await expect(slowest).to_be_in_viewport()
     link = slowest.get_by_role("link").first
     assert (await link.get_attribute("href") or "").endswith("/1")
-    write_journal(journal, [entry(started=time.time() - 2 * 86_400, cost=0.5)])
+    write_journal(journal, [entry(started=NOON - 2 * 86_400, cost=0.5)])
     await open_panel(page, "live")
     await open_panel(page, "usage")
     await expect(period).to_have_text(["24 hours", "7 days"])
