@@ -25,6 +25,7 @@ from byok.dialects.presets import OPENAI_CHAT, PRESETS, Preset
 from byok.settings import Settings, UpstreamSettings, load_settings
 from byok.settings.keys import KeyLadder
 from tests.fakes.ollama_server import OllamaModel, OllamaServer
+from tests.fakes.patience import PATIENCE
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream, dead_url
 
@@ -62,7 +63,7 @@ async def test_local_servers_are_found_with_their_models(
     async with OllamaServer() as server:
         server.models = {"coder:7b": OllamaModel("tools"), "b": OllamaModel()}
         local_at(ollama=server.url, vllm=fake.url)
-        found = await survey(settings(), ladder())
+        found = await survey(settings(), ladder(), seconds=PATIENCE)
     assert [(one.name, one.found_by, one.detail) for one in found] == [
         ("ollama", FoundBy.SERVER, "2 models"),
         ("vllm", FoundBy.SERVER, "1 model"),
@@ -79,7 +80,7 @@ async def test_a_local_server_is_shown_no_key(
     ring = FakeRing()
     ring.kept["byok", f"vllm@{fake.url.removesuffix('/v1')}"] = KEY
     keys = KeyLadder(environ={"BYOK_KEY_VLLM": KEY}, keyring=store_of(ring))
-    (found,) = await survey(settings(), keys)
+    (found,) = await survey(settings(), keys, seconds=PATIENCE)
     assert found.trouble == "it wants a key"
     assert fake.list_headers
     assert not [headers for headers in fake.list_headers if KEY in str(headers)]
@@ -90,7 +91,7 @@ async def test_names_that_no_client_could_send_back_are_left_out(
 ) -> None:
     fake.models = ["good", "\x1b]0;mine\x07", "a\nb", "x" * 600, "", "\u202egood"]
     local_at(vllm=fake.url)
-    (found,) = await survey(settings(), ladder())
+    (found,) = await survey(settings(), ladder(), seconds=PATIENCE)
     assert [model.id for model in found.models] == ["good"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.clients import MISSING, blob, until_indexed, upload
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import configure, serving
 from tests.fakes.raw import check_error, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
@@ -339,7 +339,7 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
             told = await program.ask(request(target=b"/byok/index/status"))
             return bool(told.json["state"] == "indexed")
 
-        await until(is_indexed, 60)
+        await until(is_indexed, START)
         second = await program.ask(
             request(target=b"/agents/codebase-retrieval", body=ask)
         )

@@ -11,7 +11,7 @@ from tests.fakes.raw import connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 QUICK = Timing(
-    head_after=0.2, grace=0.3, last_words=0.4, head=0.3, body_gap=0.3, patience=0.4
+    head_after=0.2, grace=0.3, last_words=0.4, head=1.0, body_gap=1.0, patience=0.4
 )
 
 

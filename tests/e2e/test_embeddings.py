@@ -61,6 +61,7 @@ async def following(
 
 
 async def ask(editor: Editor, query: str) -> str:
+    await editor.services.embeddings.begin(query)  # its vector is kept
     body = {"information_request": query}
     answer = await editor.post("/agents/codebase-retrieval", body)
     text = answer.json["formatted_retrieval"]

@@ -36,7 +36,7 @@ async def models_of(
     official: FakeOfficial, fake: FakeUpstream, **groups: str
 ) -> dict[str, Any]:
     async with between(official, fake, {"models": "official", **groups}) as editor:
-        await editor.services.catalog.settle(5)
+        await editor.services.catalog.settle(PATIENCE)
         got = await editor.post("/get-models")
     assert got.status == 200
     merged: dict[str, Any] = got.json
@@ -112,7 +112,7 @@ async def test_official_model_list_that_fails_leaves_byoks_own(
     official.expect("/get-models", b"{}", script)
     groups = {"models": "official", "chat": "official"}
     async with between(official, fake, groups, timing=HASTY) as editor:
-        await editor.services.catalog.settle(5)
+        await editor.services.catalog.settle(PATIENCE)
         got = await asyncio.wait_for(editor.post("/get-models"), PATIENCE)
         own = await editor.post("/byok/catalog")
     assert {m["name"] for m in got.json["models"]} == {

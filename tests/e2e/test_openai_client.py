@@ -330,7 +330,7 @@ async def test_openai_client_broken_stream_is_an_error_after_its_text(
     fake: FakeUpstream, end: str
 ) -> None:
     fake.play(Script([delta(content="Half")], end=end))
-    settings = settings_for(fake.url, timeout=1)
+    settings = settings_for(fake.url, timeout=3)
     async with running(settings) as editor, client_of(editor) as client:
         heard: list[str] = []
 

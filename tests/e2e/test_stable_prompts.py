@@ -13,6 +13,7 @@ from aiohttp import web
 
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.occasions import TOOLS, definitions
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
 
 TURNS = 10
@@ -113,7 +114,7 @@ async def converse(
         if turn == 1:  # only now the upstream tells how small its window is
             fake.known = True
             editor.services.catalog.refresh(anew=True)
-            await editor.services.catalog.settle(5)
+            await editor.services.catalog.settle(PATIENCE)
             await asyncio.sleep(0)
     return [*fake.requests]
 

@@ -78,6 +78,7 @@ def texts_of(model: EmbeddingServer) -> list[str]:
 
 async def ask(editor: Editor) -> str:
     body = {"information_request": "where is the oven"}
+    await editor.services.embeddings.begin(body["information_request"])  # is kept
     told = await editor.post("/agents/codebase-retrieval", body)
     return str(told.json["formatted_retrieval"])
 

@@ -8,6 +8,7 @@ import pytest
 from byok.dialects.base import DIALECTS
 from byok.dialects.presets import PRESETS, Preset
 from tests.fakes.daemon import running
+from tests.fakes.patience import PATIENCE
 from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.trial_server import TrialServer
 
@@ -103,7 +104,7 @@ async def test_trial_dialect_sends_its_own_headers_with_and_without_a_key(
 
 async def test_trial_dialect_lists_all_pages_of_models(server: TrialServer) -> None:
     async with running(box()) as editor:
-        await editor.services.catalog.settle(5.0)
+        await editor.services.catalog.settle(PATIENCE)
         listed = [m.model for m in editor.services.catalog.list_models()]
     assert listed == ["small", "large", "larger"]
     assert server.pages == ["/trial/catalog", "/trial/catalog?from=2"]
@@ -113,7 +114,7 @@ async def test_trial_dialect_has_nested_parameters_and_nested_remedies(
     server: TrialServer,
 ) -> None:
     async with running(box(temperature=0.5, max_tokens=900)) as editor:
-        await editor.services.catalog.settle(5.0)
+        await editor.services.catalog.settle(PATIENCE)
         for _ in range(2):
             assert (await editor.chat()).text == "Hi."
     known = {"window": 4096}  # by the list of models

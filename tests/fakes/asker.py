@@ -22,10 +22,11 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
+from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import events_of
 from tests.fakes.upstream import Script, answer
 
-PATIENT = Timeouts(first_byte=5.0, idle=5.0)
+PATIENT = Timeouts(first_byte=PATIENCE, idle=PATIENCE)
 
 CHAT = ChatRequest(
     (Message(Role.USER, (TextPart("Hi?"),)),),

@@ -58,7 +58,7 @@ def as_backend(ring: object) -> "KeyringBackend":
 
 def store_of(
     ring: object,
-    seconds: float = 5,
+    seconds: float = PATIENCE,
     clock: Callable[[], float] = time.monotonic,
 ) -> KeyringStore:
     """Give a store whose backend is the ring."""

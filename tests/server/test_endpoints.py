@@ -28,7 +28,7 @@ async def test_get_models_lists_configured_models_before_discovered_ones(
 ) -> None:
     fake.models = ["found", "by-hand"]
     async with running(settings_for(fake.url, models=["by-hand"])) as editor:
-        await editor.services.catalog.settle(5)
+        await editor.services.catalog.settle(PATIENCE)
         reply = await editor.post("/get-models")
     names = [model["name"] for model in reply.json["models"]]
     assert names == ["byok:fake:by-hand", "byok:fake:found"]
@@ -73,7 +73,7 @@ async def test_next_edits_are_on_where_a_model_on_this_machine_is_made_for_them(
     fake.models = listed.split()
     given = settings_for(fake.url, type="llamacpp") | settings
     async with running(given) as editor:
-        await editor.services.catalog.settle(5)
+        await editor.services.catalog.settle(PATIENCE)
         flags = (await editor.post("/get-models")).json["feature_flags"]
     assert flags["vscode_next_edit_min_version"] == ("0.0.0" if on else "")
 
@@ -86,7 +86,7 @@ async def test_a_next_edit_comes_from_the_model_made_for_it(
     fake.play([event({"choices": [choice]}), DONE])
     body = {"prefix": "total = 1\r\n", "suffix": "print(x)\r\n", "path": "a.py"}
     async with running(settings_for(fake.url, type="llamacpp")) as editor:
-        await editor.services.catalog.settle(5)
+        await editor.services.catalog.settle(PATIENCE)
         reply = await editor.post("/next-edit-stream", body)
     assert fake.paths == ["completions"]
     assert fake.requests[0]["model"] == "zeta-2.gguf"

@@ -10,6 +10,7 @@ from byok.core.chat import Origin, ProviderData
 from byok.core.wire.encrypted_content import write_encrypted
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 CHAT = "/v1/chat/completions"
@@ -67,6 +68,7 @@ async def test_openai_forward_lists_models(
     fake: FakeUpstream, query: str, of_codex: list[object] | None
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
+        await editor.services.catalog.settle(PATIENCE)
         headers = {"Authorization": f"Bearer {editor.token}"}
         async with editor.http.get(
             f"{editor.daemon.url}/v1/models{query}", headers=headers

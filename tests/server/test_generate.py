@@ -24,6 +24,7 @@ from byok.server.generate import Grounding, ModelChooser
 from byok.settings.sections import ChatSettings
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.jobs import PLAIN, STATE
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream
 
@@ -173,7 +174,7 @@ async def test_where_nobody_chose_a_model_small_jobs_get_a_small_one(
     upstreams = {"fake": {"type": "openai", "base_url": fake.url}}
     async with running({"upstreams": upstreams}) as editor:
         editor.services.catalog.refresh()
-        await editor.services.catalog.settle(5)
+        await editor.services.catalog.settle(PATIENCE)
         found = await chooser(editor).choose(purpose, body)
     assert found.model == model
 
@@ -188,7 +189,7 @@ async def test_a_default_of_the_settings_does_the_small_jobs_too(
     }
     async with running(given) as editor:
         editor.services.catalog.refresh()
-        await editor.services.catalog.settle(5)
+        await editor.services.catalog.settle(PATIENCE)
         found = await chooser(editor).choose(Purpose.COMMIT, {})
         other = await chooser(editor).choose(Purpose.COMMIT, {"model": "byok:none:m"})
     assert (found.model, other.model) == ("gpt-5.5", "m")

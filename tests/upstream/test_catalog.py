@@ -19,6 +19,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
+from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Canned, FakeTransports, Lister
 from tests.fakes.upstream import FakeUpstream, dead_url
 
@@ -39,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 async def refreshed(catalog: Catalog) -> None:
     catalog.refresh()
-    await catalog.settle(5)
+    await catalog.settle(PATIENCE)
 
 
 async def test_catalog_refreshes_in_the_background_and_reading_never_waits(
@@ -52,7 +53,7 @@ async def test_catalog_refreshes_in_the_background_and_reading_never_waits(
     assert catalog.models_of("a") == []
     await catalog.settle(0)
     lister.open.set()
-    await catalog.settle(5)
+    await catalog.settle(PATIENCE)
     assert catalog.models_of("a") == ["m1", "m2"]
     assert catalog.state_of("a").failure == ""
 
@@ -257,7 +258,10 @@ async def test_discover_names_servers_that_answer_in_order(fake: FakeUpstream) -
     async with FakeUpstream() as other:
         urls = {"b": other.url, "dead": dead_url(), "a": fake.url}
         candidates = {name: api(url) for name, url in urls.items()}
-        assert await find_answering(transports, candidates, seconds=5) == ["b", "a"]
+        assert await find_answering(transports, candidates, seconds=PATIENCE) == [
+            "b",
+            "a",
+        ]
         await transports.close()
 
 

@@ -18,7 +18,7 @@ from byok.upstream.http_sender import Caller, Sender
 from byok.upstream.spec import Api, Callee, UpstreamSpec
 from byok.upstream.timeouts import REMOTE, Timeouts, Watch
 from byok.upstream.transport import Route, Transports
-from tests.fakes.asker import Key
+from tests.fakes.asker import PATIENT, Key
 from tests.fakes.clock import Clock, run_at_once
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
@@ -239,7 +239,6 @@ async def test_circuit_breaker_reports_a_long_pause_at_once(
 
 
 # One exchange with an upstream: headers, deadlines, the breaker
-HASTY = Timeouts(first_byte=0.2, idle=0.2)
 
 
 class Asked:
@@ -269,7 +268,7 @@ def sender(
         "fake",
         (Api(dialect, url),),
         breaker_pause=pause,
-        **{"headers": {"X-Own": "1"}, "timeouts": HASTY, **fields},
+        **{"headers": {"X-Own": "1"}, "timeouts": PATIENT, **fields},
     )
     return Asked(spec, transports, key)
 
@@ -328,7 +327,7 @@ LONG = 60.0
 
 
 async def watched(
-    timeouts: Timeouts, *, told: bool | None = None, seconds: float = 0.8
+    timeouts: Timeouts, *, told: bool | None = None, seconds: float = 1.6
 ) -> str:
     """Watch an answer that has a read every 10 ms; return why it was aborted."""
     aborted = asyncio.Event()
@@ -349,11 +348,11 @@ async def watched(
 @pytest.mark.parametrize(
     ("timeouts", "told", "why"),
     [
-        pytest.param(Timeouts(first_byte=0.3), None, "did not begin", id="silence"),
-        pytest.param(Timeouts(first_byte=0.3), False, "", id="signs of life"),
-        pytest.param(Timeouts(idle=0.3), True, "", id="text"),
-        (Timeouts(idle=0.3, comments_only=0.3), False, "signs of life"),  # only signs
-        pytest.param(Timeouts(idle=0.3, comments_only=0.3), True, "", id="more text"),
+        pytest.param(Timeouts(first_byte=1.0), None, "did not begin", id="silence"),
+        pytest.param(Timeouts(first_byte=1.0), False, "", id="signs of life"),
+        pytest.param(Timeouts(idle=1.0), True, "", id="text"),
+        (Timeouts(idle=1.0, comments_only=1.0), False, "signs of life"),  # only signs
+        pytest.param(Timeouts(idle=1.0, comments_only=1.0), True, "", id="more text"),
         pytest.param(Timeouts(idle=LONG, total=0.1), True, "too long", id="all"),
     ],
 )

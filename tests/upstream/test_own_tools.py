@@ -39,6 +39,7 @@ from byok.core.record import RequestRecord, begin_record
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.own_tools import MOST_ROUNDS, OwnResult, OwnTools
+from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, said
 
 GREP = ToolDefinition("grep", "", {"type": "object"})
@@ -322,7 +323,7 @@ async def test_a_client_that_leaves_ends_the_run() -> None:
     turns = Turns(calling(call(1), call(2)))
     turns.tool.pause = asyncio.Event()
     asking = asyncio.create_task(turns.ask())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while turns.tool.open < 2:
             await asyncio.sleep(0)
         asking.cancel()

@@ -1,17 +1,20 @@
 """The models that add to code search are those of the settings in force."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from byok.core.platform.paths import find_paths
+from byok.search.retrieval import rerank
 from byok.search.retrieval.rerank import ModelRerank
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
 from byok.wiring.services import Services, open_services
 from tests.fakes.engines import project, until
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer
 
 RERANK = {"rerank": "model"}
@@ -53,8 +56,9 @@ def zoo(root: Path) -> Path:
 
 
 async def test_rerank_follows_the_settings_in_force(
-    tmp_path: Path, fake: FakeUpstream
+    tmp_path: Path, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rerank, "ModelRerank", partial(ModelRerank, seconds=PATIENCE))
     root = zoo(tmp_path / "zoo")
     off = settings_of(fake)
     on = settings_of(fake, retrieval=RERANK)

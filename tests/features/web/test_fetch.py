@@ -12,6 +12,7 @@ from byok.features.web.calls import WebFailure
 from byok.features.web.fetch import MOST_BYTES, fetch_page
 from byok.features.web.page import MOST_SHOWN, write_page
 from byok.upstream.transport import Route
+from tests.fakes.patience import PATIENCE
 from tests.fakes.web import HTML, FakeWeb, Served, page, redirect
 
 DOCS = "http://docs.example/a"
@@ -49,11 +50,11 @@ class Names(AbstractResolver):
 PUBLIC = ("93.184.216.34",)
 
 
-async def shown(fake: FakeWeb, url: str = DOCS, seconds: float = 10) -> str:
+async def shown(fake: FakeWeb, url: str = DOCS, seconds: float = PATIENCE) -> str:
     """What a model is shown of a page that a proxy gives."""
     route = Route(proxy=fake.url)
     found = await fetch_page(url, route, resolver=Names(PUBLIC), seconds=seconds)
-    return await write_page(found)
+    return await write_page(found, PATIENCE)
 
 
 # What must not be reached: addresses, which names may mean too, and spellings of them.
@@ -224,7 +225,7 @@ async def test_a_page_of_100_mb_is_cut_and_fits_its_room() -> None:
     words = b"<p>" + b"many words " * 93 + b"</p>"
     async with FakeWeb(pages={DOCS: Served(b"", HTML, more=endless(words))}) as fake:
         route = Route(proxy=fake.url)
-        found = await fetch_page(DOCS, route, resolver=Names(PUBLIC))
+        found = await fetch_page(DOCS, route, resolver=Names(PUBLIC), seconds=PATIENCE)
         assert (len(found.content), found.is_cut) == (MOST_BYTES, True)
         text = await write_page(found)
     assert MOST_SHOWN - 1000 < len(text.encode()) <= MOST_SHOWN
@@ -247,7 +248,7 @@ async def test_a_page_that_does_not_end_is_given_up() -> None:
         fake.pause = asyncio.Event()
         with pytest.raises(WebFailure):
             await shown(fake, seconds=0.2)
-        await asyncio.wait_for(fake.hung_up.wait(), 10)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 @pytest.mark.case("B138")

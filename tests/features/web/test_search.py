@@ -12,6 +12,7 @@ from byok.features.web.providers import MOST_RESULTS
 from byok.features.web.search import ask_provider, write_hits
 from byok.features.web.settings import WebSettings
 from byok.settings.sections import NetworkSettings
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import dead_url
 from tests.fakes.web import FakeWeb, Served, hit, redirect
 
@@ -37,7 +38,8 @@ class Key:
 
 async def search(fake: FakeWeb, who: str = "searxng", key: Any = None) -> Any:
     settings = WebSettings.model_validate({"search": who, "url": fake.url})
-    return await ask_provider("lion food", settings, key, NetworkSettings(), seconds=5)
+    near = NetworkSettings()
+    return await ask_provider("lion food", settings, key, near, seconds=PATIENCE)
 
 
 FOUND = [("https://a.example/1", "One", "food for lions")]

@@ -33,6 +33,7 @@ from tests.fakes.engines import (
     note_parsing,
     project,
 )
+from tests.fakes.patience import PATIENCE
 
 LION = "def feed_lion():\n    return 'meat'\n"
 BEAR = "def feed_bear():\n    return 'honey'\n"
@@ -57,7 +58,7 @@ async def find(
     mode: SearchMode = SearchMode.AUTO,
     ranker: Ranker | None = None,
 ) -> CodeContextBlock:
-    finder = PassageFinder(made, ranker or Ranker(made), mode)
+    finder = PassageFinder(made, ranker or Ranker(made), mode, seconds=PATIENCE)
     return await finder.find(
         CodeQuestion(question, BlobNames("", names), guided), length
     )
@@ -233,7 +234,7 @@ async def test_passages_use_the_clients_names(tmp_path: Path) -> None:
         assert [c.blob_name for c in found.chunks] == [other.hex(), "mine"]
         checkpoint = await made.uploads.checkpoint("", [alias], [])
         assert checkpoint
-        finder = PassageFinder(made, Ranker(made))
+        finder = PassageFinder(made, Ranker(made), seconds=PATIENCE)
         found = await finder.find(CodeQuestion("lion", BlobNames(checkpoint)), 20_000)
         assert [c.blob_name for c in found.chunks] == ["mine"]
 

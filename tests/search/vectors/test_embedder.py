@@ -224,7 +224,7 @@ async def test_faults_are_told_and_questions_are_not_sent_into_them(
 async def test_a_slow_model_gets_fewer_texts_and_three_tries(
     transports: Transports, server: EmbeddingServer
 ) -> None:
-    bench = Bench(transports, server.url, seconds=0.4)
+    bench = Bench(transports, server.url, seconds=1.0)
     await bench.embedder.probe()
     server.requests.clear()
     server.always = "hang"

@@ -21,6 +21,7 @@ from byok.search.index.parse.worker_pool import (
     WorkersUnavailable,
 )
 from byok.search.index.types import ParseJob, ParseOutcome, SkipReason
+from tests.fakes.patience import PATIENCE
 
 pytestmark = pytest.mark.slow  # it starts programs, or works for seconds
 
@@ -56,7 +57,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never happened"

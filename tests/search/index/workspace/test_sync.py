@@ -15,6 +15,7 @@ from byok.search.index.files.reading import Unreadable
 from byok.search.index.indexer import Indexer
 from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, IndexOptions, Phase
+from byok.search.index.workspace import sync
 from byok.search.index.workspace.sync import Difference, Disk, Synchroniser
 from byok.search.index.workspace.watch import Watcher, watches_of
 from byok.search.index.workspace.workspace import TooManyFiles, Workspace
@@ -26,6 +27,7 @@ from tests.fakes.engines import (
     until,
     written,
 )
+from tests.fakes.patience import PATIENCE
 from tests.fakes.project import Repository
 
 
@@ -290,8 +292,9 @@ async def test_sync_without_events_polls_and_says_so(root: Path) -> None:
 
 
 async def test_sync_compares_everything_before_a_question_after_a_while(
-    root: Path,
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sync, "_PATIENCE", PATIENCE)
     async with opened(root, watches=PlayedWatches()) as bench, running(bench):
         await bench.sync.look()  # nothing is known yet, and nothing waited for
         await bench.idle()
