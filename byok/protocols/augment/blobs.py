@@ -98,7 +98,8 @@ def upload_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, An
 
 def blob_names(body: Json) -> BlobNames:
     """Return the set of blobs that the `blobs` object of a request describes."""
-    blobs = mapping(body, "blobs")
+    if not (blobs := mapping(body, "blobs")):
+        return BlobNames()
     return BlobNames(
         text(blobs, "checkpoint_id"),
         tuple(map(to_bytes, strings(blobs, "added_blobs"))),

@@ -16,14 +16,10 @@ T = TypeVar("T")
 _OBJECTS = 1500  # bytes of the objects that are read of one
 
 
-def value(body: Json, *names: str) -> Any:
-    """Return the first of the fields that is present and not null."""
-    for name in names:
-        for spelling in _spellings(name):
-            found = body.get(spelling)
-            if found is not None:
-                return found
-    return None
+def value(body: Json, name: str) -> Any:
+    """Return a field in either spelling; None if it is not present, or null."""
+    found = body.get(name)
+    return body.get(_camel(name)) if found is None else found
 
 
 def text(body: Json, *names: str) -> str:
@@ -101,10 +97,9 @@ def strings(body: Json, *names: str) -> list[str]:
 
 
 @cache  # the names are those in byok's own code
-def _spellings(name: str) -> tuple[str, ...]:
+def _camel(name: str) -> str:
     head, *rest = name.split("_")
-    camel = head + "".join(word.capitalize() for word in rest)
-    return (name, camel) if rest else (name,)
+    return head + "".join(word.capitalize() for word in rest)
 
 
 class KeptReadings(Generic[T]):
