@@ -30,6 +30,32 @@ from byok.core.wire.encrypted_content import write_encrypted
 from byok.protocols.augment.history import NOTICE
 from byok.protocols.augment.nodes import ResponseNode
 
+
+class StopReason(IntEnum):
+    """The stop reasons of the client's protocol."""
+
+    UNSPECIFIED = 0
+    END_TURN = 1
+    MAX_TOKENS = 2
+    TOOL_USE = 3
+    SAFETY = 4
+
+
+def chunk(
+    text: str = "", *nodes: Json, stop: StopReason | None = None
+) -> dict[str, Any]:
+    """Return a chunk with all seven keys that the hosted service sends."""
+    return {
+        "text": text,
+        "nodes": list(nodes),
+        "stop_reason": stop,
+        "unknown_blob_names": [],
+        "checkpoint_not_found": False,
+        "workspace_file_chunks": [],
+        "incorporated_external_sources": [],
+    }
+
+
 # Number the nodes of an answer, and keep them in the order of its blocks.
 
 
@@ -42,7 +68,7 @@ class NodeDraft(Struct, frozen=True):
 
 
 class NodeWriter:
-    """Writes nodes at once, or holds them if an earlier call is not complete yet.
+    """Writes nodes, a chunk each, or holds them until an earlier call is complete.
 
     Clients store the nodes of an answer in their order, so the nodes after a call wait
     for it. The text deltas do not wait: they are not nodes.
@@ -58,39 +84,34 @@ class NodeWriter:
         """Whether no node was written and none is held."""
         return not self._written and not any(self._held)
 
-    def write(self, *drafts: NodeDraft) -> Iterable[Json]:
+    def write(self, *drafts: NodeDraft) -> list[dict[str, Any]]:
         """Write nodes, or hold them if an earlier call is open."""
         if self._held:
             self._held.append(list(drafts))
-            return ()
+            return []
         return [self._number(draft) for draft in drafts]
 
     def reserve(self, call_id: str) -> None:
         """Reserve the place of a call; all later nodes are held."""
         self._held.append(self._places.setdefault(call_id, []))
 
-    def write_call(self, call_id: str, *drafts: NodeDraft) -> Iterable[Json]:
+    def write_call(self, call_id: str, *drafts: NodeDraft) -> list[dict[str, Any]]:
         """Write the nodes of a call, in its reserved place if it has one."""
         place = self._places.pop(call_id, None)
         if place is None:
             return self.write(*drafts)
         place += drafts
-        return ()
+        return []
 
-    def release(self) -> Iterator[Json]:
+    def release(self) -> list[dict[str, Any]]:
         """Write everything that is held; no more calls will come."""
         held, self._held = self._held, []
-        for drafts in held:
-            yield from map(self._number, drafts)
+        return [self._number(draft) for drafts in held for draft in drafts]
 
     def _number(self, draft: NodeDraft) -> dict[str, Any]:
         self._written += 1
-        return {
-            "id": self._written,
-            "type": draft.kind,
-            "content": draft.content,
-            **draft.payload,
-        }
+        node = {"id": self._written, "type": draft.kind, "content": draft.content}
+        return chunk("", {**node, **draft.payload})
 
 
 # The list of sources under an answer, as lines of byok's own.
@@ -116,16 +137,6 @@ def source_lines(sources: Mapping[str, str]) -> Iterator[str]:
         yield f"and {len(found) - _MOST} more."
 
 
-class StopReason(IntEnum):
-    """The stop reasons of the client's protocol."""
-
-    UNSPECIFIED = 0
-    END_TURN = 1
-    MAX_TOKENS = 2
-    TOOL_USE = 3
-    SAFETY = 4
-
-
 STOP_REASONS = {
     FinishReason.STOP: StopReason.END_TURN,
     FinishReason.TOOL_CALLS: StopReason.END_TURN,  # used if no call followed
@@ -137,21 +148,6 @@ STOP_REASONS = {
 _NOTHING = Notice(
     "The model gave an empty answer. Try again, or use another model.", "upstream_empty"
 )
-
-
-def chunk(
-    text: str = "", *nodes: Json, stop: StopReason | None = None
-) -> dict[str, Any]:
-    """Return a chunk with all seven keys that the hosted service sends."""
-    return {
-        "text": text,
-        "nodes": list(nodes),
-        "stop_reason": stop,
-        "unknown_blob_names": [],
-        "checkpoint_not_found": False,
-        "workspace_file_chunks": [],
-        "incorporated_external_sources": [],
-    }
 
 
 class ChatReply:
@@ -206,9 +202,9 @@ class ChatReply:
         """Write the chunks of one event."""
         match event:
             case TextDelta(text=text):
-                before = (*self._flush_thinking(),) if self._thinking else ()
+                before = self._flush_thinking() if self._thinking else []
                 self._text += text.encode("utf-8", "surrogatepass")
-                return (*before, chunk(text)) if before else (chunk(text),)
+                return [*before, chunk(text)]
             case ThinkingDelta(text=text):
                 if self._text or event.provider_data:
                     return self._think(event)
@@ -243,7 +239,7 @@ class ChatReply:
             case _:
                 assert_never(event)
 
-    def flush(self) -> Iterator[Json]:
+    def flush(self) -> Iterable[Json]:
         """Write the end of a complete turn."""
         stop = STOP_REASONS[self._finish or FinishReason.STOP]
         if self._calls and stop is StopReason.END_TURN:
@@ -252,22 +248,20 @@ class ChatReply:
             self._notices.append(_NOTHING)
         failed = (notice for notice in self._notices if notice.code)
         error = next(((notice.code, notice.text) for notice in failed), None)
-        yield from self._end(stop, error)
+        return self._end(stop, error)
 
-    def fail(self, error: ByokError) -> Iterator[Json]:
+    def fail(self, error: ByokError) -> Iterable[Json]:
         """Write the end of a turn that failed; the text so far is kept."""
         self._notices.append(Notice(error.sentence, error.code))
         broke = isinstance(error, UpstreamError) or error.status >= 500
         stop = StopReason.UNSPECIFIED if broke else StopReason.END_TURN
-        yield from self._end(stop, (error.code, error.sentence))
+        return self._end(stop, (error.code, error.sentence))
 
-    def _end(self, stop: StopReason, error: tuple[str, str] | None) -> Iterator[Json]:
-        yield from self._flush_thinking()
-        yield from self._flush_text()
-        yield from _chunks(self._nodes.release())
+    def _end(self, stop: StopReason, error: tuple[str, str] | None) -> list[Json]:
+        out = [*self._flush_thinking(), *self._flush_text(), *self._nodes.release()]
         notices = [" ".join(notice.text.split()) for notice in self._notices]
         for line in (*source_lines(self._sources), *notices):
-            yield chunk(f"\n{NOTICE}{line}")
+            out.append(chunk(f"\n{NOTICE}{line}"))
         if usage := self._usage:
             counts = {
                 "input_tokens": usage.input_tokens,
@@ -276,9 +270,9 @@ class ChatReply:
                 "cache_creation_input_tokens": usage.cache_creation_tokens,
             }
             draft = NodeDraft(ResponseNode.TOKEN_USAGE, "", {"token_usage": counts})
-            yield from _chunks(self._nodes.write(draft))
-        draft = NodeDraft(ResponseNode.MAIN_TEXT_FINISHED)
-        last = chunk("", *self._nodes.write(draft), stop=stop)
+            out += self._nodes.write(draft)
+        [last] = self._nodes.write(NodeDraft(ResponseNode.MAIN_TEXT_FINISHED))
+        last["stop_reason"] = stop
         if error:
             code, message = error
             last["error"] = {
@@ -286,7 +280,7 @@ class ChatReply:
                 "message": message,
                 "request_id": self._request_id,
             }
-        yield last
+        return [*out, last]
 
     def _note(self, notice: Notice) -> None:
         """Keep a notice once; an earlier answer of the turn may have brought it."""
@@ -303,31 +297,28 @@ class ChatReply:
             out += self._flush_thinking(event.provider_data)
         return out
 
-    def _reserve(self, call_id: str) -> Iterator[Json]:
+    def _reserve(self, call_id: str) -> list[Json]:
         """Reserve the place of a call that is not complete yet."""
-        yield from self._flush_thinking()
-        yield from self._flush_text()
+        before = [*self._flush_thinking(), *self._flush_text()]
         self._nodes.reserve(call_id)
+        return before
 
-    def _flush_thinking(
-        self, provider_data: ProviderData | None = None
-    ) -> Iterator[Json]:
+    def _flush_thinking(self, provider_data: ProviderData | None = None) -> list[Json]:
         thought, self._thinking = "".join(self._thinking), []
         if self._silent or not (thought.strip() or provider_data):
-            return
+            return []
         thinking = {"summary": thought, "content": None}
         if provider_data:
             thinking["encrypted_content"] = write_encrypted(provider_data)
         draft = NodeDraft(ResponseNode.THINKING, "", {"thinking": thinking})
-        yield from _chunks(self._nodes.write(draft))
+        return [*self._nodes.write(draft)]
 
-    def _flush_text(self) -> Iterator[Json]:
+    def _flush_text(self) -> list[Json]:
         text = self._text_so_far
         self._text.clear()
         self._has_said = self._has_said or bool(text.strip())
-        if text:
-            draft = NodeDraft(ResponseNode.RAW_RESPONSE, text)
-            yield from _chunks(self._nodes.write(draft))
+        draft = NodeDraft(ResponseNode.RAW_RESPONSE, text)
+        return [*self._nodes.write(draft)] if text else []
 
     def _take_call(self, call: ToolCall) -> Iterable[Json]:
         if self._calls and not self._parallel_tools:
@@ -335,9 +326,8 @@ class ChatReply:
             return ()
         return self._call(call)
 
-    def _call(self, call: ToolCall) -> Iterator[Json]:
-        yield from self._flush_thinking()
-        yield from self._flush_text()
+    def _call(self, call: ToolCall) -> list[Json]:
+        before = [*self._flush_thinking(), *self._flush_text()]
         self._calls += 1
         use: dict[str, Any] = {
             "tool_use_id": call.id,
@@ -354,11 +344,7 @@ class ChatReply:
             start = {**use, "is_partial": True}  # clients act on the node after it
             begun = NodeDraft(ResponseNode.TOOL_USE_START, "", {"tool_use": start})
             drafts.insert(0, begun)
-        yield from _chunks(self._nodes.write_call(call.id, *drafts))
-
-
-def _chunks(nodes: Iterable[Json]) -> Iterator[Json]:
-    return (chunk("", node) for node in nodes)
+        return [*before, *self._nodes.write_call(call.id, *drafts)]
 
 
 def collect(chunks: Iterable[Json]) -> dict[str, Any]:
