@@ -109,7 +109,8 @@ class _Question:
         self._plan = Plan(destination, request)
         self._turn = turn
         self._own = own
-        self._outer = (*destination.recoveries, AnotherToolCall(turn, corrections))
+        self._calling = AnotherToolCall(turn, corrections)
+        self._outer = (*destination.recoveries, self._calling)
         self._recoveries: Sequence[Recovery] = self._outer
         self.is_over = False
         self.failure: ByokError | None = None
@@ -144,15 +145,12 @@ class _Question:
 
     def _begin(self, batch: list[StreamEvent]) -> list[StreamEvent]:
         """Return the first events of an answer, after what the user is told with it."""
-        held = self._turn.hold(batch)
-        if not held:
+        shown = self._turn.hold(batch)
+        if shown is ShownPart.NOTHING:
             return []
         told: list[Notice] = []
-        if is_thinking(held):
-            shown = ShownPart.THINKING
-        else:
-            shown = ShownPart.ANSWER
-            told += _check_words(self._plan, held)
+        if shown is ShownPart.ANSWER:
+            told += _check_words(self._plan, self._turn.held)
             for recovery in self._recoveries:
                 recovery.note_begin(self._plan)
         for recovery in self._recoveries:
@@ -202,7 +200,7 @@ class _Question:
         """
         shown, plan = self._turn.shown, self._plan
         is_open = shown is not ShownPart.ANSWER
-        able = [one for one in self._recoveries if is_open or one.follows_answer(plan)]
+        able = self._recoveries if is_open else (self._calling,)
         outcome = await plan_again(able, plan, failure)
         if not isinstance(outcome, Plan) or shown is not ShownPart.THINKING:
             return outcome
@@ -213,9 +211,7 @@ class _Question:
 
     def _release(self) -> None:
         """Let go of the messages, as soon as no recovery could send them again."""
-        is_needed = self._own is not None or any(
-            one.follows_answer(self._plan) for one in self._recoveries
-        )
+        is_needed = self._own is not None or self._calling.may_ask(self._plan)
         if not is_needed:
             self._turn.keep_no_text()
         self._plan = self._plan.release(keeps_request=is_needed)

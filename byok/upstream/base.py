@@ -232,13 +232,6 @@ class Recovery:
         """
         return failure
 
-    def follows_answer(self, plan: Plan) -> bool:
-        """Tell whether it may still act when the client has a part of the answer.
-
-        Thoughts are no such part: all may act after them.
-        """
-        return False
-
     def notices(self, plan: Plan) -> Iterable[Notice]:
         """Return what the user is told with the answer to a plan."""
         return ()

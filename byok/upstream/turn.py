@@ -65,6 +65,7 @@ class TurnAnswer:
 
     Attributes:
         shown: what of the present attempt the client was given.
+        held: the events of this attempt that it was not given yet.
         broken_calls: the calls of a whole answer, if all of them are unusable.
         own_calls: a whole answer whose calls byok runs, or keeps with those before it.
     """
@@ -91,7 +92,7 @@ class TurnAnswer:
         self._end_own: list[StreamEvent] = []  # of an answer that may have such calls
         self._block_ends: list[ThinkingDelta] = []  # that the client does not have yet
         self._is_whole = request.whole
-        self._held: list[StreamEvent] = []
+        self.held: list[StreamEvent] = []
         self._ends_thought = False  # what is held back ends a block of thoughts
         self._is_introduced = False  # by the notices of this attempt
         self._assembler = self._assembling(request)
@@ -108,32 +109,33 @@ class TurnAnswer:
 
     def continues_thought(self, batch: Sequence[StreamEvent]) -> bool:
         """Tell whether a network read only continues thoughts that are shown."""
-        if self.shown is ShownPart.NOTHING or len(batch) > 1 or self._held:
+        if self.shown is ShownPart.NOTHING or len(batch) > 1 or self.held:
             return False
         event = batch[0]
         return type(event) is ThinkingDelta and event.provider_data is None
 
-    def hold(self, batch: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
-        """Hold the events of a network read back; return all that may pass by now.
+    def hold(self, batch: Sequence[StreamEvent]) -> ShownPart:
+        """Hold the events of a network read back; return as what all may pass by now.
 
         What ends a block of thoughts may not pass before an answer: the client would
         send it back. Of an answer that must be whole nothing passes before its end.
         """
-        self._held += batch
+        self.held += batch
         if not begins_answer(batch):
-            return ()
+            return ShownPart.NOTHING
         if self._is_whole:
             current_record().note_first_byte()
-            return self._held if isinstance(batch[-1], Finish) else ()
-        if is_thinking(batch):
-            self._ends_thought = self._ends_thought or any(map(_ends_block, batch))
-            return () if self._ends_thought else self._held
-        return self._held
+            is_over = isinstance(batch[-1], Finish)
+            return ShownPart.ANSWER if is_over else ShownPart.NOTHING
+        if not is_thinking(batch):
+            return ShownPart.ANSWER
+        self._ends_thought = self._ends_thought or any(map(_ends_block, batch))
+        return ShownPart.NOTHING if self._ends_thought else ShownPart.THINKING
 
     def begin(self, shown: ShownPart, notices: Iterable[Notice]) -> list[StreamEvent]:
         """Return what was held back, after the notices that the client has not yet."""
         self.shown = shown
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         if self._is_introduced:
             return held
         self._is_introduced = True
@@ -168,15 +170,15 @@ class TurnAnswer:
 
     def abandon(self) -> None:
         """Forget what is held back of an attempt that failed; its tokens count."""
-        for event in self._held:
+        for event in self.held:
             if isinstance(event, Usage):
                 self._spent = event.plus(self._spent)
-        self._held = []
+        self.held = []
 
     def give_up(self) -> list[StreamEvent]:
         """Return what is passed on at last, of an attempt that failed."""
-        is_useless = self._is_whole or any(isinstance(e, Finish) for e in self._held)
-        kept = () if is_useless else self._held
+        is_useless = self._is_whole or any(isinstance(e, Finish) for e in self.held)
+        kept = () if is_useless else self.held
         rest = [event for event in kept if not isinstance(event, Usage)]
         self.abandon()
         return [*rest, *self._take_usage(), *(self._end if self.stands else ())]
@@ -303,13 +305,13 @@ class AnotherToolCall(Recovery):
         self._turn = turn
         self._times = times
 
-    def follows_answer(self, plan: Plan) -> bool:
+    def may_ask(self, plan: Plan) -> bool:
         """Tell whether the model may be asked again."""
         return bool(plan.request.tools) and plan.corrections < self._times
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
         """Return a plan that asks for the broken or lost calls again."""
-        if not self.follows_answer(plan):
+        if not self.may_ask(plan):
             return failure
         if isinstance(failure, BrokenCalls):
             request = correction_request(plan.request, failure.said, failure.calls)
