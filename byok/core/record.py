@@ -16,9 +16,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
 
 from byok.core.errors import ByokError
 from byok.core.events import StreamEvent, Usage
@@ -73,8 +74,7 @@ class RequestOutcome(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(slots=True)
-class RequestRecord:
+class RequestRecord(Struct, eq=False):
     """The facts of one request and its answer, for observers; never any content.
 
     `endpoint` is the path of a known endpoint, never the path that was sent. `client`
@@ -115,10 +115,10 @@ class RequestRecord:
     first_byte: float | None = None
     usage: Usage | None = None
     own_usage: dict[tuple[str, str], Usage] | None = None
-    uncounted: list[tuple[str, str]] = field(default_factory=list)
+    uncounted: list[tuple[str, str]] = []
     repairs: int = 0
     dropped_calls: int = 0
-    tool_calls: list[str] = field(default_factory=list)
+    tool_calls: list[str] = []
     notices: int = 0
     loop: str = ""
     prompt: str = ""
@@ -133,8 +133,8 @@ class RequestRecord:
     tap: Tap | None = None
     head_tap: HeadTap | None = None
     clock: Callable[[], float] = time.monotonic
-    started: float = field(init=False)
-    ended: float | None = field(init=False, default=None)
+    started: float = 0.0
+    ended: float | None = None
 
     def __post_init__(self) -> None:
         self.started = self.clock()
