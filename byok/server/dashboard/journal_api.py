@@ -103,7 +103,6 @@ _TURNS = 200  # of a conversation at once
 _LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
 _LONGEST_WORDS = 500
 _ERROR_DAYS = 7
-_DAY = 86_400
 _MOST_DAYS = 3650
 _MOST_USAGE_DAYS = 366
 _MOST_ROWS = 100
@@ -111,19 +110,26 @@ _NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
 class _Range(NamedTuple):
-    """Today and so many days before it, or the last hours; in such steps."""
+    """So many days, as `_begin_of` counts them, in such steps."""
 
     days: int
     step: Step
 
 
 RANGES = {
-    "day": _Range(0, Step.HOUR),
-    "week": _Range(6, Step.SIX_HOURS),
-    "month": _Range(29, Step.DAY),
-    "quarter": _Range(89, Step.WEEK),
+    "day": _Range(1, Step.HOUR),
+    "week": _Range(7, Step.SIX_HOURS),
+    "month": _Range(30, Step.DAY),
+    "quarter": _Range(90, Step.WEEK),
 }
-_HOURS = 23  # before this one
+
+
+def _begin_of(days: int, now: float) -> float:
+    """Return when the last so many days begin, today among them: at midnight.
+
+    A single one is the last 24 hours of the clock, that of `now` among them.
+    """
+    return days_before(now, days - 1) if days > 1 else hours_before(now, 23)
 
 
 class JournalApi:
@@ -234,7 +240,7 @@ class JournalApi:
         total = add_rows([hour.total for hour in hours])
         caps = await self._features.status_of("caps")
         upstreams = self._services.selection.upstreams
-        since = now - _DAY * _ERROR_DAYS
+        since = _begin_of(_ERROR_DAYS, now)
         needs = await self._read(partial(count_needs, since=since, upstreams=upstreams))
         return {
             "now": now,
@@ -383,9 +389,10 @@ class JournalApi:
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
-        since = now - _DAY * days
+        since = _begin_of(days, now)
         upstreams = self._services.selection.upstreams
-        weigh = partial(weigh_errors, since=since, now=now, upstreams=upstreams)
+        hour_end = hours_before(now, -1)
+        weigh = partial(weigh_errors, since=since, now=hour_end, upstreams=upstreams)
         groups = await self._read(weigh)
         mended = await self._read(partial(find_mended, since=since))
         known = _explain({group.code for group in groups})
@@ -444,8 +451,7 @@ class JournalApi:
     def _read_series(self, wanted: str, by: str) -> Json:
         days, step = RANGES[wanted]
         now = self.clock()
-        since = days_before(now, days) if days else hours_before(now, _HOURS)
-        series = self._series_reader.read(since, now, step, by)
+        series = self._series_reader.read(_begin_of(days, now), now, step, by)
         total = add_rows([bucket.total for bucket in series.buckets])
         return {
             "range": wanted,

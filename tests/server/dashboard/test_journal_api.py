@@ -284,6 +284,20 @@ async def test_a_range_is_in_steps_up_to_now(
     assert [*RANGES] == ["day", "week", "month", "quarter"]
 
 
+async def test_a_period_is_the_same_on_every_panel() -> None:
+    """Whoever looks up a failure of Cost among the errors finds it."""
+    now = time.mktime((2026, 1, 14, 2, 30, 0, 0, 0, -1))  # by the local clock
+    entries = [entry(started=now - age * 1800, **FAILED) for age in range(1500)]
+    write_journal(find_paths().journal, entries)
+    async with running(upstream="demo", clock=lambda: now) as editor:
+        page = await signed_in(editor)
+        for wanted, days in (("day", 1), ("week", 7), ("month", 30)):
+            total = (await page.call("series", {"range": wanted}))["total"]
+            [group] = (await page.call("problems", {"days": days}))["groups"]
+            assert total["requests"] == group["requests"], wanted
+            assert sum(group["hours"]) == 48 - 1  # the half hour to come is none
+
+
 async def test_a_bucket_has_all_sums_its_parts_and_percentiles() -> None:
     fill(0, client=HOSTILE, cost=None)
     told = await ask_now("series", {"range": "day", "by": "client"})
