@@ -110,15 +110,14 @@ async def test_charts_are_drawn_and_said_and_follow_the_theme(page: Page) -> Non
         "Tokens": "37.2K tokens in 30 days.",
         "Input read from the cache": "83.3% of the input in 30 days came from the "
         "cache.",
-        "Cost breakdown": "Cost in 30 days: $10.00. 20 requests of unknown price are "
-        "not included.",
+        "Cost breakdown": "Cost in 30 days: $10.00 + 20 of unknown price.",
     }.items():
         await expect(chart(page, title).locator("p")).to_have_text(told)
     found = await figures(page)
     assert found["Requests"] == "40"
-    assert found["Cost"] == "$10.00\n+ 20 requests of unknown price"
+    assert found["Cost"] == "$10.00\n+ 20 of unknown price"
     assert found["Failed"] == "20\n50%"
-    await expect(page.locator(".say")).to_contain_text("$0.50 today + 1 request")
+    await expect(page.locator(".say")).to_have_text("Today: $0.50 + 1 of unknown price")
     await expect(page.locator(".meters")).to_contain_text("of 100")
     requests = chart(page, "Requests")
     await page.locator("#theme").select_option("dark")
@@ -152,13 +151,13 @@ async def test_what_is_unknown_is_no_zero_and_what_is_zero_is_said(
     )
     assert (await figures(page))["Input from the cache"] == "unknown"
     legend = chart(page, "Tokens").locator(".legend")
-    await expect(legend).to_contain_text("Read from the cache –")
+    await expect(legend).to_contain_text("Read from the cache unknown")
     journal.rename(journal.with_name("aside.db"))
     await open_panel(page, "usage/quarter/client")
     await expect(
         page.get_by_text("No requests to models in this period.")
     ).to_be_visible()
-    await expect(page.locator(".say")).to_have_text("No cost today")
+    await expect(page.locator(".say")).to_have_text("Today: no cost")
     await expect(chart(page, "Tokens")).to_be_hidden()
 
 
@@ -207,7 +206,9 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     await page.locator("a.tile", has_text="Speed").click()
     slowest = page.get_by_role("table", name="Slowest requests today")
     await expect(slowest.locator(".bar")).to_have_count(1)
-    await expect(slowest).to_contain_text("Waited 400 ms, answered for 2.1 s.")
+    await expect(slowest).to_contain_text(
+        "Waited 400 ms, answered for 2.1 s (14 tokens/s)."
+    )
     await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
     await expect(slowest).to_be_in_viewport()
     link = slowest.get_by_role("link").first

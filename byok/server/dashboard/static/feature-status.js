@@ -57,5 +57,5 @@ function meterBar(meter) {
 function amountsOf({ name, used, most, in_dollars: inDollars, unpriced }) {
   const write = inDollars ? dollars : number;
   return { title: textOr(`meter.${name}`, name), most: write(most),
-    used: inDollars ? costText({ cost: used, unpriced }) : write(used) };
+    used: inDollars ? costText({ cost: used, unpriced }, dollars) : write(used) };
 }

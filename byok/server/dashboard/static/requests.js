@@ -1,8 +1,10 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
 import { badge, h, measured } from "./dom.js";
-import { clock, dollars, duration, number, short, spent, time, visible } from "./format.js";
+import { clock, duration, number, short, spent, time, visible } from "./format.js";
 import { t } from "./texts.js";
+
+const SHORTEST = 0.1; // seconds of writing that tell a speed
 
 // Return what a request was for: chat, completion, or its path.
 export const kindOf = (request) => request.purpose || request.endpoint;
@@ -11,13 +13,11 @@ export const kindOf = (request) => request.purpose || request.endpoint;
 export const modelOf = (request) =>
   [request.upstream, request.model].filter(Boolean).join(":");
 
-// Return US dollars per million tokens, in and out, "" if nobody knows. What runs on this machine
-// has none, unless the user names one.
-export function priceOf({ facts: { price }, sources }) {
-  if (sources.price === "this machine") return t("local");
-  if (!price) return "";
+// Return US dollars per million tokens, in and out.
+export function priceOf({ facts: { price } }) {
+  if (!price) return t("unknown-price");
   const both = [price.input, price.output];
-  return both.every((one) => one === 0) ? t("free")
+  return both.every((one) => one === 0) ? t("no-cost")
     : both.map((one) => (one === undefined ? "?" : number(one, 4))).join(" / ");
 }
 
@@ -28,38 +28,52 @@ export function askedOther(request) {
 }
 
 // Return the tokens in and out; those that nobody told are not 0.
-export const tokensOf = ({ input_tokens: input, output_tokens: output }) =>
-  (input || output ? `${short(input)} / ${short(output)}` : "–");
+export const tokensOf = (one) => (one.input_tokens || one.output_tokens
+  ? `${short(one.input_tokens)} / ${short(one.output_tokens)}` : untold(one));
+
+// Return what stands for a fact that is missing: it is unknown, unless there is nothing to tell.
+export const untold = (one) => (one.outcome !== "open" && (one.input_tokens || costOf(one) === null)
+  ? t("unknown") : "–");
 
 // Return the cost of a sum, or null if nothing is known to have cost anything.
 export const costOf = ({ cost, unpriced }) => (unpriced && !cost ? null : cost);
 
-// Return the cost of a sum in words, with the requests that have no part in it.
-export function costText({ cost, unpriced, requests }) {
-  if (!unpriced) return requests ? spent(cost) : dollars(cost);
-  const unknown = t("request.cost.unknown", { count: number(unpriced) });
-  return cost ? `${dollars(cost)} + ${unknown}` : unknown;
-}
+// Return the requests that have no part in the cost of a sum, "" if none or all have not.
+export const unpricedText = ({ cost, unpriced }) =>
+  (cost && unpriced ? t("request.unpriced", { count: number(unpriced) }) : "");
+
+// Return the cost of a sum in words.
+export const costText = (sums, write = spent) =>
+  `${write(costOf(sums))} ${unpricedText(sums)}`.trimEnd();
 
 // Return the cost of a sum for a table, with a bar beside that of the largest one.
-export const costCell = (sums, most) => measured(sums.cost / most, spent(costOf(sums)),
-  sums.unpriced && sums.cost ? h("span", { class: "sub" },
-    t("request.unpriced", { count: number(sums.unpriced) })) : null);
+export const costCell = (sums, most) => h("span", {},
+  measured(sums.cost / most, spent(costOf(sums))),
+  h("span", { class: "sub" }, unpricedText(sums)));
+
+// Return what a request cost, if it came to a model and has ended.
+export const paid = ({ model, outcome, cost }) => (model && outcome !== "open" ? spent(cost) : "–");
 
 // Return how long a request waited for the first word of the model.
 export const waitOf = ({ seconds, first_byte: first }) => Math.min(first ?? seconds, seconds);
 
-// Return in words where the time of a request went; `before` is the turn before it, whose tools
-// the client ran meanwhile.
+// Return so many tokens per second in words.
+export const speedText = (speed) => `${number(speed)} ${t("tile.speed.unit")}`;
+
+// Return in words where the time of a request went, and how fast it was answered; `before` is the
+// turn before it, whose tools the client ran meanwhile.
 export function timesOf(request, before = null) {
   const wait = waitOf(request);
   const tries = request.attempts > 1
     ? ` (${t("live.note.attempts", { count: request.attempts })})` : "";
+  const writing = request.seconds - wait;
+  const speed = request.output_tokens && writing >= SHORTEST
+    ? ` (${speedText(request.output_tokens / writing)})` : "";
   const gap = before?.tool_calls ? request.started - before.started - before.seconds : 0;
   return [
     gap > 0 ? t("request.tool-pause", { time: duration(gap) }) : "",
     t(request.first_byte === null ? "request.unanswered" : "request.times",
-      { wait: duration(wait) + tries, answer: duration(request.seconds - wait) }),
+      { wait: duration(wait) + tries, answer: duration(writing) + speed }),
   ].filter(Boolean).join(" ");
 }
 

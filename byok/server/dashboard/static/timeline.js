@@ -9,8 +9,8 @@ import { clock, dollars, duration, number, pause, percent, spent } from "./forma
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
-  askedOther, clientOf, costOf, endBadge, firstAid, headOf, kindOf, mendList, modelOf,
-  problemOf, promptChange, timesOf, tokensOf, toolTags, waitOf,
+  askedOther, clientOf, costOf, endBadge, firstAid, headOf, kindOf, mendList, modelOf, paid,
+  problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, waitOf,
 } from "./requests.js";
 import { t, textOr } from "./texts.js";
 
@@ -131,13 +131,13 @@ function tilesOf(told, turns) {
   const cost = costOf(sums);
   return [
     tile(null, t("request.cost"), spent(cost), "",
-      sums.unpriced ? t("request.cost.unknown", { count: number(sums.unpriced) })
-        : uncached > cost ? t("timeline.without-cache", { cost: dollars(uncached) }) : "",
+      unpricedText(sums)
+        || (uncached > cost ? t("timeline.without-cache", { cost: dollars(uncached) }) : ""),
       sparkOf((turn) => turn.cost)),
     tile(null, t("timeline.worked"), duration(sums.seconds), "",
       t("timeline.within", { time: duration(sums.last - sums.first) }),
       sparkOf(({ seconds }) => seconds)),
-    tile(null, t("request.cached"), sums.cached === null ? t("unknown") : percent(sums.cached), "",
+    tile(null, t("request.cached"), sums.cached === null ? untold(sums) : percent(sums.cached), "",
       sums.cached === null ? "" : t("timeline.cached-of", {
         count: number(sums.cache_read_tokens), all: number(sums.cache_input_tokens) }),
       sparkOf(({ cached }) => cached)),
@@ -204,7 +204,7 @@ function turnRow(turn, before, gap, { sums, errors }) {
       h("div", { class: "small quiet" }, dots(...factsOf(turn, gap, sums))),
       h("div", { class: "small quiet" }, timesOf(turn, gap > PAUSE ? null : before))),
     h("div", { class: "took" }, took(turn), h("span", { class: "small" }, duration(turn.seconds))),
-    h("span", { class: "price" }, turn.model ? spent(turn.cost) : "–"),
+    h("span", { class: "price" }, paid(turn)),
     moreOf(turn, failed ? errors[turn.error] : null));
 }
 

@@ -10,7 +10,7 @@ import { dollars, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
 import {
-  beginOf, clientOf, conversationLink, costCell, costText, cut, tokensOf,
+  beginOf, clientOf, conversationLink, costCell, costText, cut, tokensOf, untold,
 } from "../requests.js";
 import { t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
@@ -192,13 +192,12 @@ class List {
 // What is large, late or many comes first; names go from A to Z.
 const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
 
-function cacheCell({ cached, expired }) {
-  if (!expired) return percent(cached);
-  const { times, extra_cost: extra } = expired;
-  const count = number(times);
-  return h("span", { class: "row tight",
-    title: t("conversations.lost.why", { count, cost: dollars(extra) }) }, percent(cached),
-  badge("warn", t("conversations.lost", { count })));
+function cacheCell(one) {
+  if (!one.expired) return one.cached === null ? untold(one) : percent(one.cached);
+  const { times, extra_cost: extra } = one.expired;
+  return h("span", { class: "row tight" }, percent(one.cached),
+    badge("warn", t("conversations.lost", { count: number(times) })),
+    h("span", { class: "sub" }, t("conversations.lost.cost", { cost: dollars(extra) })));
 }
 
 function troubles(one) {

@@ -2,8 +2,8 @@
 // then those that ended, the newest first.
 
 import { badge, bar, breakable, h, replace } from "../dom.js";
-import { duration, number, spent, time, visible } from "../format.js";
-import { cut, kindOf, modelOf, tokensOf } from "../requests.js";
+import { duration, number, time, visible } from "../format.js";
+import { cut, kindOf, modelOf, paid, tokensOf } from "../requests.js";
 import { t } from "../texts.js";
 
 const MOST = 200; // rows, whatever is asked for
@@ -25,7 +25,7 @@ const COLUMNS = {
   sent: { title: "live.sent", text: sent, numeric: true },
   tokens: { title: "request.tokens", text: tokensOf, numeric: true },
   cost: { title: "request.cost", numeric: true,
-    text: (row) => (row.outcome === "open" ? "–" : spent(row.cost)) },
+    text: paid },
   time: { title: "request.time", text: (row) => time(row.started), numeric: true },
 };
 const TICKING = ["duration", "sent"]; // what changes while nothing is told

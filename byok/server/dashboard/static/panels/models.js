@@ -162,8 +162,8 @@ const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
 const isKnown = ({ facts }, name) => facts[name] !== undefined && facts[name] !== 0;
 
 function valueOf(model, name, show = FACTS[name]) {
-  if (name === "price") return priceOf(model) || "–";
-  return isKnown(model, name) ? show(model.facts[name]) : "–";
+  if (name === "price") return priceOf(model);
+  return isKnown(model, name) ? show(model.facts[name]) : t("unknown");
 }
 
 // Say who answers instead of a model that a client named and nobody knows.

@@ -13,8 +13,8 @@ import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  beginOf, clientOf, conversationLink, costCell, costOf, costText, kindOf, modelOf, problemOf,
-  withCode,
+  beginOf, clientOf, conversationLink, costCell, costOf, kindOf, modelOf, problemOf, speedText,
+  unpricedText, withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
 import { editorsSection } from "./editors.js";
@@ -155,10 +155,8 @@ function tilesOf(today) {
     tile("#/live", t("tile.requests"), number(today.requests), "",
       today.requests ? t("tile.yesterday", { count: number(today.yesterday) })
         : t("tile.requests.none"), spark(wholeDay(hours.requests))),
-    tile("#/usage/costliest", t("tile.cost"), dollars(costOf(today)),
-      money ? t("tile.cap", { cap: dollars(money.most) }) : "",
-      today.unpriced ? t("request.cost.unknown", { count: number(today.unpriced) })
-        : today.cost ? "" : t("tile.cost.none"),
+    tile("#/usage/costliest", t("tile.cost"), money ? dollars(today.cost) : spent(costOf(today)),
+      money ? t("tile.cap", { cap: dollars(money.most) }) : "", unpricedText(today),
       [money ? bar([["", 0, Math.min(1, partOf(money))]]) : null,
         spark(wholeDay(hours.cost))]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
@@ -340,10 +338,9 @@ function upstreamRow(one, first) {
       one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
     h("div", { class: "small quiet" }, dots(state,
       t("overview.model-count", { count: number(one.models) }),
-      speed === null ? null : `${number(speed)} ${t("tile.speed.unit")}`,
+      speed === null ? null : speedText(speed),
       one.base_url || t("overview.inside")))),
-  requests ? h("span", { class: "numeric small", title: costText(one.today) },
-    spent(costOf(one.today))) : null);
+  requests ? h("span", { class: "numeric small" }, costCell(one.today, Infinity)) : null);
 }
 
 // Return the name of an upstream, which leads to its settings and its key.

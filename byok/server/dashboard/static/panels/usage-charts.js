@@ -2,7 +2,7 @@
 // `series`. A cost that is unknown is never counted as 0; how many there are is said.
 
 import { duration, number, percent, short, shortDollars, spent } from "../format.js";
-import { costOf } from "../requests.js";
+import { costOf, costText } from "../requests.js";
 import { language, t } from "../texts.js";
 
 // Return a bucket's time. `local` is what the clock of the daemon shows, so it is read
@@ -76,15 +76,12 @@ export function tokens(answer) {
       row(answer, t("usage.read"), ifTold("cache_read_tokens")),
       row(answer, t("usage.out"), (one) => one.output_tokens),
     ],
-    write: number, axis: short,
+    write: (value) => (value === null ? t("unknown") : number(value)), axis: short,
   });
 }
 
 const uncounted = (total) =>
   (total.uncounted ? ` ${t("usage.uncounted", { count: number(total.uncounted) })}` : "");
-
-const unpriced = (total) =>
-  (total.unpriced ? ` ${t("usage.unpriced", { count: number(total.unpriced) })}` : "");
 
 // Return the names that the answer is split by, the rest among them.
 export function names(answer) {
@@ -124,10 +121,10 @@ export function tokensBy(answer) {
 
 export function cost(answer) {
   const { total } = answer;
-  const values = { period: period(answer), cost: spent(costOf(total)) };
+  const values = { period: period(answer), cost: costText(total) };
   const missing = { ...row(answer, t("usage.no-price"), (one) => one.unpriced), write: number };
   return content(answer, {
-    sentence: [t("usage.cost.sentence", values), unpriced(total)],
+    sentence: t("usage.cost.sentence", values),
     series: split(answer, costOf), notes: total.unpriced ? [missing] : [],
     write: spent, axis: shortDollars,
   });

@@ -7,10 +7,10 @@ import {
   section, segments, table,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
-import { dollars, duration, number, percent, short, spent } from "../format.js";
+import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  costCell, costOf, endBadge, problemOf, requestColumns, timesOf, withCode,
+  costCell, costOf, costText, endBadge, problemOf, requestColumns, timesOf, unpricedText, withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -128,17 +128,12 @@ async function refresh(state, signal, background) {
 }
 
 function showToday({ now, largest }, today) {
-  const cost = costOf(today);
-  const say = cost === null ? t("usage.now.unknown") : cost === 0 ? t("usage.now.free")
-    : t("usage.now", { cost: dollars(cost) });
-  const unknown = today.unpriced
-    ? ` + ${t("request.cost.unknown", { count: number(today.unpriced) })}` : "";
   const act = largest.map((part) => button(part.firstChild.textContent, "", () => {
     part.open = true;
     part.scrollIntoView();
   }, { "data-key": part.dataset.name }));
   renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
-    say: [say, unknown], act, next: t("usage.now.requests", { count: number(today.requests),
+    say: t("usage.now", { cost: costText(today) }), act, next: t("usage.now.requests", { count: number(today.requests),
       before: number(today.yesterday) }) })));
 }
 
@@ -163,10 +158,8 @@ function showFigures(part, series) {
   const figure = (name, value, note = "") => h("div", {}, h("dt", {}, t(`usage.figure.${name}`)),
     h("dd", {}, h("span", { class: "figure" }, value),
       note ? h("span", { class: "quiet small" }, note) : null));
-  const cost = costOf(total);
   replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
-    figure("cost", spent(cost), total.unpriced
-      ? `+ ${t("request.cost.unknown", { count: number(total.unpriced) })}` : ""),
+    figure("cost", spent(costOf(total)), unpricedText(total)),
     figure("requests", number(total.requests)),
     figure("in", short(total.input_tokens)),
     figure("out", short(total.output_tokens)),
