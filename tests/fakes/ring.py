@@ -26,7 +26,7 @@ class FakeRing:
     ) -> None:
         self.kept: dict[tuple[str, str], str] = {}
         self.calls = 0
-        self._error = error
+        self.error = error
         self._forgets = forgets
         self._wait_for = wait_for
 
@@ -47,8 +47,8 @@ class FakeRing:
         self.calls += 1
         if self._wait_for is not None:
             assert self._wait_for.wait(PATIENCE)
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
 
 def as_backend(ring: object) -> "KeyringBackend":

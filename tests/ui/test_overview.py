@@ -99,10 +99,10 @@ async def test_keys_are_looked_for_once_and_again_on_demand(
 ) -> None:
     keys = section(page, "Keys")
     await expect(keys.locator("li").first).to_contain_text("not set")
-    told = {"keys": [{"upstream": "fake", "source": "vault", "fingerprint": "1a2b"}]}
+    row = {"upstream": "fake", "source": "vault", "from": "", "fingerprint": "1a2b"}
     await page.evaluate(
         "(detail) => dispatchEvent(new CustomEvent('byok-keys', { detail }))",
-        {**told, "unread": []},
+        {"keys": [row], "unread": []},
     )
     await open_panel(page, "search")
     await open_panel(page, "overview")

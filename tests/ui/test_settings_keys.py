@@ -84,8 +84,9 @@ async def test_no_key_is_taken_for_another_address_or_in_vain(
     await expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
     await expect(page.get_by_label("New key")).to_have_value(KEY)
     assert ring.kept == {}
-    row = {"upstream": "fake", "source": "FAKE_KEY", "fingerprint": "1a2b"}
-    told = partial(Route.fulfill, json={"keys": [row], "unread": []})
+    row = {"upstream": "fake", "source": "FAKE_KEY", "from": "FAKE_KEY"}
+    keys = [{**row, "fingerprint": "1a2b"}]
+    told = partial(Route.fulfill, json={"keys": keys, "unread": [], "keyring": ""})
     await page.route("**/ui/api/keys", told)
     await page.keyboard.press("Escape")
     await open_panel(page, "search")

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from byok.core.chat import Json
+from byok.core.language import translate
 from byok.core.record import Hop, RequestRecord
 from byok.features.base import Feature, Feed, FeedEnd, FeedReader, Site, Supplies
 from byok.features.cost import PriceOf, no_price
@@ -168,8 +169,12 @@ def _changeable(record: RequestRecord) -> tuple[object, ...]:
 def _facts(
     entry: JournalEntry, message: str, redactor: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return an entry with the names of its fields; texts without secrets."""
-    told: dict[str, Any] = {**entry._asdict(), "message": message[:_LONGEST]}
+    """Return an entry with the names of its fields; texts without secrets.
+
+    The message is in the language of whoever reads it.
+    """
+    message = translate(message[:_LONGEST])
+    told: dict[str, Any] = {**entry._asdict(), "message": message}
     for name, value in told.items():
         if value and isinstance(value, str):
             told[name] = redactor(value.encode("utf-8", "replace").decode())

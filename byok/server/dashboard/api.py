@@ -47,6 +47,7 @@ from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINES, OpenStream
 from byok.settings import UpstreamSettings
 from byok.settings.keys import KeyWanted, clean_key, fingerprint
+from byok.settings.keys.keyring_store import KeyringStore
 from byok.upstream.base import Upstream
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_named
@@ -67,12 +68,13 @@ def make_overview_handlers(
     journal: JournalApi,
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name of the overview."""
+    look = _one_at_a_time(local[Service.KEYS])
 
     async def state(asked: PageRequest) -> Json:
         daemon = await local[Service.DAEMON]({})
         return {
-            **daemon,
-            "reason": translate(daemon["reason"]),
+            **in_words(daemon, "reason"),
+            "settings": in_words(daemon["settings"], "error"),
             "pid": os.getpid(),
             "since": control.since,
             "seconds": max(0.0, time.time() - control.since),
@@ -90,6 +92,18 @@ def make_overview_handlers(
         ]
         return {"upstreams": rows}
 
+    async def keys(asked: PageRequest) -> Json:
+        """Return keys, each with where it is `from`; `keyring` is that one's fault."""
+        told = await look(asked)
+        rows = [{**row, "from": row["source"]} for row in told["keys"]]
+        unread = told["unread"]
+        fault = next((one for one in unread if one.startswith(KeyringStore.label)), "")
+        return {
+            "keys": [in_words(row, "error", "from") for row in rows],
+            "unread": [*map(translate, unread)],
+            "keyring": translate(fault),
+        }
+
     async def catalog(asked: PageRequest) -> Json:
         known = await journal.describe_upstreams()
         fails = [name for name, one in known.items() if one["state"] == "fails"]
@@ -99,8 +113,13 @@ def make_overview_handlers(
         "state": state,
         "upstreams": upstreams,
         "catalog": catalog,
-        "keys": _one_at_a_time(local[Service.KEYS]),
+        "keys": keys,
     }
+
+
+def in_words(told: Json, *names: str) -> Json:
+    """Return an answer with these texts in the language of whoever asked."""
+    return {**told, **{name: translate(told[name]) for name in names if told.get(name)}}
 
 
 def _describe(
@@ -156,7 +175,19 @@ def make_index_handlers(
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name of these panels."""
     answers = _IndexApi(context, local[Service.INDEX_WHY])
+
+    async def status(asked: PageRequest) -> Json:
+        told = await local[Service.INDEX_STATUS](asked.body)
+        folders = [in_words(folder, "note") for folder in told["workspaces"]]
+        return {**in_words(told, "error"), "workspaces": folders}
+
+    async def vectors(asked: PageRequest) -> Json:
+        told = await local[Service.EMBED_STATUS](asked.body)
+        return in_words(told, "error", "note")
+
     return {
+        "index": status,
+        "index-vectors": vectors,
         "index-why": answers.explain_path,
         "index-skipped": answers.list_skipped,
         "search": answers.search,
@@ -185,7 +216,7 @@ class _IndexApi:
             places += [root.parent / path for root in named]
         answers = [await self._why({"path": str(one)}) for one in places or [path]]
         best = next((one for one in answers if one["exists"]), answers[-1])
-        return {**best, **{name: translate(best[name]) for name in ("rule", "advice")}}
+        return in_words(best, "rule", "advice")
 
     async def list_skipped(self, asked: PageRequest) -> Json:
         """Return how many files are left out for each reason, and some of them."""
@@ -375,11 +406,9 @@ async def _send(
 _SHARED = {
     "daemon": Service.DAEMON,
     "key-test": Service.KEY_TEST,
-    "index": Service.INDEX_STATUS,
     "index-add": Service.INDEX_ADD,
     "index-remove": Service.INDEX_REMOVE,
     "index-rebuild": Service.INDEX_REBUILD,
-    "index-vectors": Service.EMBED_STATUS,
 }
 
 

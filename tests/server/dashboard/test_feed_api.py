@@ -16,7 +16,7 @@ from byok.server.http.stream import OpenStream
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.patience import PATIENCE
-from tests.fakes.upstream import FakeUpstream, Script, delta
+from tests.fakes.upstream import FakeUpstream, Script, delta, refusal
 
 
 @dataclass
@@ -54,6 +54,23 @@ async def looking(page: Page) -> AsyncIterator[Stream]:
         first = await stream.line()
         assert first["whole"] is True
         yield stream
+
+
+async def test_a_failure_is_told_in_the_language_of_the_page(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(refusal(400, "no such thing"))
+    async with running(settings_for(fake.url, model="fake-model")) as editor:
+        await editor.chat()
+        page = await signed_in(editor)
+        told = {}
+        for page.language in ("en", "zh-CN"):
+            async with page.opened("live", background=True) as response:
+                [row] = (await Stream(response).line())["rows"]
+                told[page.language] = row["message"]
+    assert told["en"].isascii()
+    assert not told["zh-CN"].isascii()
+    assert "no such thing" in told["zh-CN"]  # the upstream's own words
 
 
 async def test_a_request_is_told_as_it_streams_and_when_it_ends(

@@ -138,6 +138,24 @@ async def test_a_keyring_that_fails_is_told_with_other_ways(
     assert KEY.encode() not in answer.raw
 
 
+async def test_keys_are_told_in_the_language_of_the_page(fake: FakeUpstream) -> None:
+    write(fake)
+    ring = FakeRing()
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        page = await signed_in(editor)
+        await page.call("key-set", entry("fake", fake.url))
+        page.language = "zh-CN"
+        [row] = [one for one in (await page.call("keys"))["keys"] if one["fingerprint"]]
+        assert row["source"].isascii()  # by which the page knows what it can replace
+        assert not row["from"].isascii()
+        ring.error = type("NoKeyringError", (Exception,), {})()
+        told = await page.call("keys")
+        assert told["keyring"] in told["unread"]
+        assert not any(one.isascii() for one in told["unread"])
+        page.language = "en"
+        assert "no OS keyring" in (await page.call("keys"))["keyring"]
+
+
 async def test_a_keyring_that_hangs_is_given_up(fake: FakeUpstream) -> None:
     write(fake)
     end = threading.Event()

@@ -55,7 +55,7 @@ export class Keys {
     try {
       const told = await call("keys", {}, { signal: this.signal, background: !name });
       this.rows = told.keys;
-      this.unread = told.unread.find((store) => store.startsWith(KEYRING)) ?? "";
+      this.unread = told.keyring;
       dispatchEvent(new CustomEvent("byok-keys", { detail: told })); // the overview has them too
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -78,10 +78,10 @@ export class Keys {
   storage(name, about, ...controls) {
     const place = h("div", { id: `${ENTRY}-storage` });
     const show = () => {
-      const source = this.rows?.find((one) => one.upstream === name())?.source ?? "none";
+      const { source = "none", from } = this.rows?.find((one) => one.upstream === name()) ?? {};
       const note = !LAST.includes(source)
-        ? t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source }) : this.unread
-        && [h("span", { class: "warn" }, this.unread), ". ", t("settings.key.no-keyring"),
+        ? t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source: from }) : this.unread
+        && [h("p", { class: "warn" }, this.unread), t("settings.key.no-keyring"),
           command(`byok keys set ${name()} --store vault`)];
       for (const one of controls) one.hidden = Boolean(note);
       replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
@@ -155,7 +155,7 @@ export function keyState(row) {
         row.local ? h("span", { class: "quiet small" }, " ", t("settings.key.local")) : null];
   }
   return [badge("good", t("settings.key.there")), " ", h("span", { class: "quiet small" }, dots(
-    t("settings.key.from", { source: row.source }),
+    t("settings.key.from", { source: row.from }),
     h("code", { title: t("settings.key.fingerprint") }, row.fingerprint)))];
 }
 
