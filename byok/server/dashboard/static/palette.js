@@ -6,7 +6,7 @@ import { h, replace } from "./dom.js";
 import { spent } from "./format.js";
 import { icon } from "./icons.js";
 import { addressOf, costOf, nameOf } from "./requests.js";
-import { LANGUAGES, t } from "./texts.js";
+import { keysLike, LANGUAGES, t } from "./texts.js";
 
 const MOST = 12; // results, where there are many kinds
 const MOST_ALIKE = 200;
@@ -14,9 +14,10 @@ const MOST_ALIKE = 200;
 // Open the palette; `panels` are their names, and `looks` change how the page looks.
 export function openPalette(panels, looks) {
   if (document.querySelector("dialog")) return;
-  const palette = new Palette(t("palette.title"), [...placesOf(panels), ...actionsOf(looks)], MOST,
+  const palette = new Palette(t("palette.title"), [...placesOf(panels), ...actionsOf(looks), ...settings()],
+    MOST,
     (words) => inSettings(words, t("palette.none")));
-  for (const ask of [conversations, models, settings]) palette.add(ask);
+  for (const ask of [conversations, models]) palette.add(ask);
 }
 
 // Let one of `entries` be chosen; `other(words)` is offered where none has the words.
@@ -59,12 +60,9 @@ async function models(options) {
     entry(t("models.title"), id, "models", `#/models/${encodeURIComponent(id)}`));
 }
 
-async function settings() {
-  const { COMMON } = await import("./panels/settings/common.js");
-  const names = [...COMMON.map((name) => [name, `setting.${name}`]), ["capture", "feature.capture"]];
-  return names.map(([name, title]) => entry(t("settings.title"), t(title), "settings",
-    `#/settings/set/${name}`));
-}
+// The settings that have a name in words.
+const settings = () => keysLike(/^setting\..*(?<!\.about)$|^feature\.capture$/u).map((key) =>
+  entry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace(/^\w+\./u, "")}`));
 
 // Return what searches all settings for `words`.
 const inSettings = (words, text) => entry(t("settings.title"), text, "settings",

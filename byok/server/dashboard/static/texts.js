@@ -30,6 +30,9 @@ async function load() {
 // Return the text of a key, or what stands for it where there is none.
 export const textOr = (key, other, values) => (key in ENGLISH ? t(key, values) : other);
 
+// Return the keys that fit a pattern, in their order.
+export const keysLike = (pattern) => Object.keys(ENGLISH).filter((key) => pattern.test(key));
+
 // Return what a setting does, in the page's language if that is known.
 export const aboutSetting = (name, english) => own[`about.${name}`] ?? english;
 

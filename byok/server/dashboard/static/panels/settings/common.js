@@ -14,7 +14,7 @@ const GROUPS = {
 };
 const UNITS = { "caps.usd_per_day": "settings.dollars", "caps.usd_per_conversation":
   "settings.dollars", "journal.keep_days": "settings.days" };
-export const COMMON = Object.values(GROUPS).flat();
+const COMMON = Object.values(GROUPS).flat();
 let withNames = false; // also the names that the file has
 
 export const isCommon = (field) => COMMON.includes(field.path.join("."));
