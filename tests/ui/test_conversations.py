@@ -4,16 +4,25 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 
 from byok.core.platform.paths import find_paths
 from byok.features.journal.entry import JournalEntry
-from tests.fakes.daemon import Editor
+from tests.fakes.daemon import Editor, settings_for
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.pages import Watch, axe, open_panel, settle
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 START = time.time() - 3600
+
+
+@pytest.fixture
+def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
+    """A model whose cache spares $9 in a thousand tokens."""
+    prices = {"price_input": 10_000, "price_cache_read": 1_000}
+    facts = {"fake-model": prices}
+    return settings_for(fake.url, model="fake-model", facts=facts)
 
 
 def turn(place: int, **fields: Any) -> JournalEntry:
@@ -40,7 +49,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     await open_panel(page, "conversations")
     rows = page.locator("tbody tr")
     assert await rows.locator("a").all_inner_texts() == ["shop", "CLI"]
-    await expect(rows.first).to_contain_text("cache lost ×1extra cost: unknown price")
+    await expect(rows.first).to_contain_text("cache lost ×1")
     assert await axe(page) == ""
     await rows.first.get_by_role("link").click()
     turns = page.locator("ol.turns > .turn")
@@ -79,6 +88,16 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     await page.go_back()
     await page.get_by_role("link", name="All conversations").click()
     await expect(page.locator("tbody tr")).to_have_count(2)
+
+
+async def test_what_a_lost_cache_cost_is_in_the_row(page: Page) -> None:
+    """Neither touch nor keys reach what only a tooltip says."""
+    write(
+        turn(0, upstream="fake", model="fake-model"),
+        turn(90, upstream="fake", model="fake-model", cache_read_tokens=0),
+    )
+    await open_panel(page, "conversations")
+    await expect(page.locator("tbody tr")).to_contain_text("cache lost ×1: +$9.00")
 
 
 async def test_a_long_conversation_comes_in_pages_and_goes_on(page: Page) -> None:
@@ -150,7 +169,7 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     links = page.locator("td.lead a")
     count = page.locator("#tools [role=status]")
     await expect(count).to_have_text(
-        "3 conversations · last 90 days · $2.90 + 1 of unknown price, "
+        "Conversations: 3 · last 90 days · $2.90 + 1 of unknown price, "
         "without requests outside conversations"
     )
 

@@ -88,6 +88,8 @@ async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
             box = await row.bounding_box()
             assert box is not None
             assert box["height"] < most, width
+            scrolls = "(one) => one.scrollWidth - one.clientWidth"
+            assert await page.locator(".scroll").evaluate(scrolls) == 0, width
 
 
 async def test_a_panel_asks_only_while_it_is_seen(

@@ -58,7 +58,7 @@ export const paid = ({ model, outcome, cost }) => (model && outcome !== "open" ?
 export const waitOf = ({ seconds, first_byte: first }) => Math.min(first ?? seconds, seconds);
 
 // Return so many tokens per second in words.
-export const speedText = (speed) => `${number(speed)} ${t("tile.speed.unit")}`;
+export const speedText = (speed) => `${number(speed)}\u00a0${t("tile.speed.unit")}`;
 
 // Return in words where the time of a request went, and how fast it was answered; `before` is the
 // turn before it, whose tools the client ran meanwhile.

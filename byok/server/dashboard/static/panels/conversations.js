@@ -195,9 +195,8 @@ const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
 function cacheCell(one) {
   if (!one.expired) return one.cached === null ? untold(one) : percent(one.cached);
   const { times, extra_cost: extra } = one.expired;
-  return h("span", { class: "row tight" }, percent(one.cached),
-    badge("warn", t("conversations.lost", { count: number(times) })),
-    h("span", { class: "sub" }, t("conversations.lost.cost", { cost: dollars(extra) })));
+  return h("span", { class: "row tight" }, percent(one.cached), badge("warn", [
+    t("conversations.lost", { count: number(times) }), extra > 0 ? `: +${dollars(extra)}` : null]));
 }
 
 function troubles(one) {

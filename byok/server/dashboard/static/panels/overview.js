@@ -281,12 +281,12 @@ function stateBlock(body, signal, tools, health) {
         h("a", { href: "#/settings/set/capture" }, t("feature.capture"))] : null,
       badge("quiet", t("overview.version-is", { version: state.version }))));
     renderAgain(body, () => replace(body, facts([
-      [t("editors.address"), h("code", {}, location.origin)],
+      [t("editors.address"), h("code", {}, breakable(location.origin))],
       [t("overview.since"), t("overview.since-value",
         { time: clock(state.since), uptime: duration(Math.round(state.seconds)) })],
       [t("overview.process"), String(state.pid)],
       [t("overview.reason"), state.reason],
-      [t("overview.settings"), h("code", {}, state.settings.file)],
+      [t("overview.settings"), h("code", {}, breakable(state.settings.file))],
       [t("settings.group.official"), officialText(state.official)],
       ...statusFacts(state.features),
     ])));
@@ -334,7 +334,7 @@ function upstreamRow(one, first) {
     "aria-hidden": "true" })),
   h("div", { class: "grow" },
     h("div", { class: "row tight" }, settingsLink(one.name),
-      h("span", { class: "tag" }, one.type),
+      one.type === one.name ? null : h("span", { class: "tag" }, one.type),
       one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
     h("div", { class: "small quiet" }, dots(state,
       t("overview.model-count", { count: number(one.models) }),

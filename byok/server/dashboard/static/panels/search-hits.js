@@ -34,7 +34,7 @@ function hitCard(hit, names, most) {
   const sum = scoreSum(hit.reasons);
   return h("li", { class: "card flush" },
     h("div", { class: "head" },
-      h("h3", {}, icon("file"), h("code", { class: "path" }, hit.path), copyButton(hit.path)),
+      h("h2", {}, icon("file"), h("code", { class: "path" }, hit.path), copyButton(hit.path)),
       h("span", { class: "row" }, folder ? h("span", { class: "tag path" }, folder) : null,
         h("span", { class: "tag" }, textOr(`kind.${hit.kind}`, hit.kind)),
         hit.moved_from

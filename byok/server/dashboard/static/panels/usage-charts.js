@@ -14,6 +14,8 @@ const DAY = { month: "short", day: "numeric" };
 const LONG = { weekday: "short", ...DAY };
 const HOUR = { hour: "numeric" };
 
+export const dayName = (day) => write(`${day}T00:00`, LONG);
+
 function nameTimes({ buckets, step }) {
   const exact = step === "hour" || step === "six_hours";
   const times = buckets.map(({ local }, place) => {

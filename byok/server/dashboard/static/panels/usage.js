@@ -149,7 +149,7 @@ function show({ parts, drawn, chosen }, series, byDay) {
   for (const { make, chart } of drawn) chart.update(make(series));
   fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series),
     t(`usage.by.${chosen.by}`));
-  const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: row.key })).reverse();
+  const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: charts.dayName(row.key) })).reverse();
   if (byDay) fill(parts.days, t("usage.table.day"), rows, t("usage.day"));
 }
 
