@@ -24,6 +24,8 @@ HOSTILE = (
     "\x1b]8;;http://example.org\x07\x1b[31mred\x1b[0m",
     "photo\u202egpj.exe",
     "W" * 10_000,
+    "שלום־עולם" * 55,  # from right to left, and nothing that breaks it
+    "नमस्ते👩‍👩‍👧Z̸̢̛a̷l̶g̵o̴" * 20,
     "{name} ${name} `",
 )
 # The fields of an entry that somebody else's text may reach.
@@ -35,6 +37,10 @@ _FIELDS = (
 _OPEN = """() => {
   for (const closed of document.querySelectorAll("main details")) closed.open = true;
 }"""
+# What of a dialog is wider than it.
+_CUT = """() => [...document.querySelectorAll("dialog, dialog > *")]
+  .filter((found) => found.scrollWidth > found.clientWidth + 1)
+  .map((found) => found.outerHTML.slice(0, 200))"""
 _ELEMENTS = (
     "main :is(img, script, iframe, object, embed, base, form[action], "
     "a:not([href^='#/']), [onerror], [srcdoc], [style*='url'])"
@@ -61,11 +67,12 @@ def hostile_journal(path: Path, now: float) -> None:
 
 def hostile_project(root: Path) -> Path:
     """Write a workspace with such names; it cannot be made on Windows."""
-    folder = root / HOSTILE[0]
+    folder = root / HOSTILE[0] / HOSTILE[-3][:110]
     (folder / ".git").mkdir(parents=True)
     for text in HOSTILE:
-        name = text.replace("/", "~")[:120]
-        (folder / f"{name}.py").write_text(f"def oven():\n    return {text[:99]!r}\n")
+        name = text.replace("/", "~")[:60]
+        code = f"def oven():\n    return {text[:99]!r}\n"
+        (folder / f"{name}.py").write_text(code, "utf-8")
         (folder / f"{name}.bin").write_bytes(bytes(99))
         (folder / f"{name}.pem").write_text("key")
     return folder
@@ -78,12 +85,13 @@ async def editor(tmp_path: Path, fake: FakeUpstream) -> AsyncIterator[Editor]:
     furnish(paths, urls, NOW, hostile_project(tmp_path / "place"))
     paths.journal.unlink()
     hostile_journal(paths.journal, NOW)
-    fake.models = [text for text in HOSTILE if len(text) < 200]
+    fake.models = [text[:500] for text in HOSTILE]
     async with running(clock=lambda: NOW, environ=ENVIRON) as started:
         for text in HOSTILE:
             fake.play(tool_answer(text, '{"path": "x"}'), refusal(400, text))
             agent = "".join(letter for letter in text if letter.isprintable())
-            body = {"message": text, "conversation_id": text[:500]}
+            cut = text[:500]
+            body = {"message": text, "conversation_id": cut, "model": cut}
             for _ in range(2):
                 await started.post("/chat-stream", body, headers={"User-Agent": agent})
         fake.play(Script([delta(content=HOSTILE[0])], end="hang"))
@@ -134,6 +142,10 @@ async def test_text_of_strangers_stays_text(browser: Browser, editor: Editor) ->
             await page.evaluate(_OPEN)
             await settle(page)
             shown += await check(page, panel)
+            for name in await page.locator("td.lead button.link").all():
+                await name.click()
+                assert await page.evaluate(_CUT) == [], (panel, await name.inner_text())
+                await page.keyboard.press("Escape")
             assert "<img src=x" in shown or panel not in _SHOWS_THEM, panel
             for text in (HOSTILE[0], HOSTILE[3], HOSTILE[5]):
                 to = f"#/{panel}/{text}/{text}"

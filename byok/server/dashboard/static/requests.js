@@ -110,8 +110,9 @@ export const conversationLink = (sums) => h("a", { href: addressOf(sums.conversa
   class: "clamp", dir: "auto", "data-key": sums.conversation, "aria-label": visible(nameOf(sums)) },
 headOf(sums));
 
-export const cut = (text, longest) =>
-  (text.length > longest ? `${text.slice(0, longest)}…` : text);
+// Return a text, or as much of it as there is room for; its own view has all.
+export const cut = (text, longest = 60) =>
+  (text.length > longest ? `${text.slice(0, longest).replace(/\p{Cs}$/u, "")}…` : text);
 
 // Return the columns of a table of requests; `key` tells their links from those of another.
 export const requestColumns = (key) => ({

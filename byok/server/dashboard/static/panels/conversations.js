@@ -16,7 +16,6 @@ import { t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
 
 const COUNT = 50; // of a page
-const LONGEST = 60; // characters of a model's name; its conversation has all
 const PAUSE = 250; // ms after a key before words are looked for
 const COUNTING = 1500; // ms before it is asked whether all are counted
 const AMOUNTS = [0.1, 0.5, 1, 5]; // US dollars
@@ -209,7 +208,7 @@ function troubles(one) {
 function models(one) {
   const [first = "", ...others] = one.models;
   if (!first) return "–";
-  return [h("span", { class: "names" }, breakable(cut(first, LONGEST))),
+  return [h("span", { class: "names" }, breakable(cut(first))),
   others.length ? h("span", { class: "sub" },
     t("conversations.models", { count: number(others.length) })) : null];
 }

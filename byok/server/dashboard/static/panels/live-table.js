@@ -8,7 +8,6 @@ import { t } from "../texts.js";
 
 const MOST = 200; // rows, whatever is asked for
 const FEW = 50; // a table of so many is painted in a few milliseconds
-const LONGEST = 60; // characters of a name or of notes; the details have all
 const STALE = 1500; // milliseconds after which what was told says nothing of the rate
 const WHOLE = 30; // seconds that a bar has room for
 const TONES = { ok: "good", failed: "bad", cancelled: "warn", open: "info" };
@@ -16,10 +15,10 @@ const TONES = { ok: "good", failed: "bad", cancelled: "warn", open: "info" };
 // Columns: what they are called, the key of their title, what they show of a row, and how.
 const COLUMNS = {
   kind: { title: "request.kind", lead: true,
-    text: (row) => [kindOf(row), row.client, cut(notes(row), LONGEST)].join("\n") },
+    text: (row) => [kindOf(row), row.client, cut(notes(row))].join("\n") },
   state: { title: "request.state", text: (row) => t(`live.state.${stateOf(row)}`), aside: true },
   model: { title: "request.model",
-    text: (row) => cut(modelOf(row) || row.model_asked || "–", LONGEST) },
+    text: (row) => cut(modelOf(row) || row.model_asked || "–") },
   duration: { title: "request.duration", text: (row) => duration(elapsed(row)), wide: true },
   first: { title: "live.first-byte", text: (row) => duration(row.first_byte), numeric: true },
   sent: { title: "live.sent", text: sent, numeric: true },
@@ -198,7 +197,7 @@ function showKind({ button, cells }, row) {
   replace(button, kindOf(row), h("span", { class: "hidden" },
     ` ${t("live.details", { id: row.request_id })}`));
   cells.kind.lastElementChild.textContent = visible(
-    [row.client, cut(notes(row), LONGEST)].filter(Boolean).join(" · "));
+    [row.client, cut(notes(row))].filter(Boolean).join(" · "));
 }
 
 // A time, and a bar of how much of it was waiting; they are made once and changed in place.

@@ -168,7 +168,7 @@ function valueOf(model, name, show = FACTS[name]) {
 
 // Say who answers instead of a model that a client named and nobody knows.
 function substitute({ asked, model, alias }) {
-  return h("p", {}, badge("warn", asked), " ", t("models.substitute"), " ", h("code", {}, model),
+  return h("p", {}, badge("warn", t("unknown")), " ", h("code", {}, asked), " ", t("models.substitute"), " ", h("code", {}, model),
     alias ? [" ", t("models.alias"), " ", h("code", {}, alias)] : null);
 }
 

@@ -13,7 +13,7 @@ import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  beginOf, clientOf, conversationLink, costCell, costOf, kindOf, modelOf, problemOf, speedText,
+  beginOf, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, speedText,
   unpricedText, withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
@@ -225,7 +225,7 @@ const conversationRow = (sums) => h("li", {},
   h("div", { class: "grow" },
     conversationLink(sums),
     h("div", { class: "quiet small" }, dots(...beginOf(sums),
-      t("overview.turns", { count: number(sums.requests) }), sums.models[0]))),
+      t("overview.turns", { count: number(sums.requests) }), cut(sums.models[0] ?? "")))),
   h("div", { class: "numeric small" }, h("div", {}, costCell(sums, Infinity)),
     h("div", { class: "quiet" }, ago(sums.last))));
 

@@ -2,7 +2,7 @@
 // `series`. A cost that is unknown is never counted as 0; how many there are is said.
 
 import { duration, number, percent, short, shortDollars, spent } from "../format.js";
-import { costOf, costText } from "../requests.js";
+import { costOf, costText, cut } from "../requests.js";
 import { language, t } from "../texts.js";
 
 // Return a bucket's time. `local` is what the clock of the daemon shows, so it is read
@@ -107,13 +107,13 @@ export function groups(answer) {
 
 function split(answer, read) {
   const sums = groups(answer);
-  return sums.map((group, place) => ({ label: group.name, total: read(group),
+  return sums.map((group, place) => ({ label: cut(group.name), total: read(group),
     values: answer.buckets.map(({ parts }) => read(parts[place])) }));
 }
 
 export function tokensBy(answer) {
   const [first] = groups(answer);
-  const values = first && { name: first.name,
+  const values = first && { name: cut(first.name),
     share: percent(share(used(first), used(answer.total))) };
   return content(answer, {
     sentence: first ? t("usage.largest", values) : t("none"),
