@@ -358,7 +358,7 @@ function upstreamState({ asking, failure, rest, state, since, code, why: what })
   if (state === "fails") {
     const why = code ? h("a", { href: problemOf(code) }, withCode(what || code))
       : failure;
-    return { tone: "bad", state: [h("span", { class: "bad" }, t("overview.fails"), ": ", why), " ",
+    return { tone: "bad", state: [h("span", { class: "bad" }, t("live.state.failed"), ": ", why), " ",
       when] };
   }
   return state === "answers" ? { tone: "good", state: [t("overview.answers"), " ", when] }

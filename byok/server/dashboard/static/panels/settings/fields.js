@@ -85,7 +85,7 @@ function chooser(field, control) {
   const models = () => modelsFor(field).sort((one, other) => isUsed(other) - isUsed(one));
   const notes = (one) => dots(isUsed(one) && t("settings.in-use"), priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
   const open = () => openChoice(t("models.filter"), models().map((one) => ({
-    group: [one.upstream, ...catalog.fails.includes(one.upstream) ? [t("overview.fails")] : []]
+    group: [one.upstream, ...catalog.fails.includes(one.upstream) ? [t("live.state.failed")] : []]
       .join(": "), text: one.model, picture: "models", run: () => choose(one.name),
     note: notes(one) })),
   (words) => ({ text: words ? `${t("settings.choose")}: ${words}` : t("none"), picture: "models",

@@ -151,7 +151,7 @@ export function keyState(row) {
   if (!row) return badge("quiet", t("settings.key.needless"));
   if (!row.fingerprint) {
     return row.error ? [badge("bad", t("settings.key.failed")), " ", row.error]
-      : [badge("quiet", t("settings.key.missing")),
+      : [badge("quiet", t("settings.unset")),
         row.local ? h("span", { class: "quiet small" }, " ", t("settings.key.local")) : null];
   }
   return [badge("good", t("settings.key.there")), " ", h("span", { class: "quiet small" }, dots(
