@@ -6,9 +6,12 @@ a small workspace, and requests under way. Look at them before you commit them.
 
 import argparse
 import asyncio
+import base64
 import os
+import struct
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -80,6 +83,17 @@ _MASK = """(pairs) => {
     const changed = change(field.value);
     if (changed !== field.value) field.value = changed;
   }
+}"""
+# Return the colours of a picture's points.
+_POINTS = """async (shot) => {
+  const read = await fetch(`data:image/png;base64,${shot}`);
+  const image = await createImageBitmap(await read.blob());
+  const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  canvas.drawImage(image, 0, 0);
+  const { data } = canvas.getImageData(0, 0, image.width, image.height);
+  let text = "";
+  for (const byte of data) text += String.fromCharCode(byte);
+  return btoa(text);
 }"""
 
 
@@ -175,9 +189,31 @@ async def _take(
         await sign_in(page, url)
         await open_panel(page, picture.address)
         await _use(page, picture.address)
+        await page.evaluate("document.activeElement.blur()")
         await page.evaluate(_MASK, [list(pair) for pair in mask])
+        shot = base64.b64encode(await page.screenshot(animations="disabled"))
+        await page.goto("about:blank")
+        points = bytearray(
+            base64.b64decode(await page.evaluate(_POINTS, shot.decode()))
+        )
         path = folder / f"{picture.name}.png"
-        await page.screenshot(path=path, animations="disabled")
+        path.write_bytes(_pack(points, picture.width, HEIGHT))
+
+
+def _pack(points: bytearray, width: int, height: int) -> bytes:
+    """Return a PNG of red, green, blue and alpha of each point, without the latter.
+
+    Rows are not filtered as browsers do it: that is a fifth larger where most is flat.
+    """
+    del points[3::4]
+    rows = (points[at : at + 3 * width] for at in range(0, len(points), 3 * width))
+    content = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = [b"\x89PNG\r\n\x1a\n"]
+    for name, part in ((b"IHDR", head), (b"IDAT", content), (b"IEND", b"")):
+        size, checked = struct.pack(">I", len(part)), name + part
+        parts += [size, checked, struct.pack(">I", zlib.crc32(checked))]
+    return b"".join(parts)
 
 
 async def _use(page: Page, panel: str) -> None:
@@ -185,7 +221,7 @@ async def _use(page: Page, panel: str) -> None:
     if panel == "search":
         await page.locator("#search-query").fill("Where is the oven heated?")
         await page.locator("#search-query").press("Enter")
-        await settle(page)
+        await page.locator(".hits").wait_for()
     if panel == "index":
         await page.locator("main summary").first.click()
         await page.locator("main details[open] button").first.click()

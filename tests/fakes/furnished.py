@@ -23,21 +23,25 @@ class _Model(NamedTuple):
 
     upstream: str
     name: str
-    prices: tuple[float, float, float] | None
+    prices: tuple[float, float, float]
     speed: float  # tokens of the answer a second
     cached: float  # how much of a prompt its cache knows; 0 where nobody tells
+    window: int
 
 
+_FREE = (0.0, 0.0, 0.0)
 _CHAT = (
-    _Model("openrouter", "anthropic/claude-sonnet-4.5", (3.0, 15.0, 0.3), 70, 0.85),
-    _Model("deepseek", "deepseek-chat", (0.28, 0.42, 0.028), 45, 0.6),
-    _Model("ollama", "qwen3-coder:30b", None, 35, 0.0),
+    _Model(
+        "openrouter", "anthropic/claude-sonnet-4.5", (3.0, 15.0, 0.3), 70, 0.85, 200_000
+    ),
+    _Model("deepseek", "deepseek-chat", (0.28, 0.42, 0.028), 45, 0.6, 131_072),
+    _Model("ollama", "qwen3-coder:30b", _FREE, 35, 0.0, 65_536),
 )
 UPSTREAMS = {model.upstream: model.name for model in _CHAT}
 # Where keys are looked for.
 ENVIRON = {"BYOK_KEY_OPENROUTER": "sk-or-made-up", "BYOK_KEY_DEEPSEEK": "sk-made-up"}
 _FORGOTTEN = 7  # a turn before which the cache forgets the prompt
-_COMPLETION = _Model("ollama", "qwen2.5-coder:7b", None, 80, 0.0)
+_COMPLETION = _Model("ollama", "qwen2.5-coder:7b", _FREE, 80, 0.0, 32_768)
 _FOLDERS = ("bakery", "till", "recipes")
 _CLIENTS = ("vscode/0.600.1", "vscode/0.600.1", "intellij/0.300.2", "auggie/0.9.0")
 _ERRORS = (
@@ -71,7 +75,8 @@ def _refuse(started: float) -> JournalEntry:
         outcome="failed",
         error="upstream_quota",
         error_class="UpstreamRefused",
-        **dict.fromkeys(("first_byte", "input_tokens", "output_tokens", "cost")),
+        cost=0.0,
+        **dict.fromkeys(("first_byte", "input_tokens", "output_tokens")),
         cache_read_tokens=None,
         seconds=0.4,
     )
@@ -107,7 +112,7 @@ def _turns(
     size, time = source.randint(4_000, 12_000), begun
     for number in range(source.randint(3, 12)):
         turn = _request(source, time, model, client, conversation, size)
-        if number == _FORGOTTEN and model.prices and turn.outcome == "ok":
+        if number == _FORGOTTEN and any(model.prices) and turn.outcome == "ok":
             cost = _cost(model, size, turn.output_tokens or 0, 0)
             turn = turn._replace(cache_read_tokens=0, cost=cost)
         yield turn
@@ -152,9 +157,7 @@ def _request(
     return _spoil(source, made) if source.random() < 0.04 else made
 
 
-def _cost(model: _Model, new: int, answer: int, cached: int) -> float | None:
-    if model.prices is None:
-        return None
+def _cost(model: _Model, new: int, answer: int, cached: int) -> float:
     paid = zip((new, answer, cached), model.prices, strict=True)
     return sum(tokens * price for tokens, price in paid) / 1e6
 
@@ -168,7 +171,7 @@ def _spoil(source: Random, made: JournalEntry) -> JournalEntry:
         attempts=3,
         output_tokens=0,
         tool_calls="",
-        cost=None,
+        cost=None if made.cost and kind != "UpstreamRefused" else 0.0,
     )
 
 
@@ -202,6 +205,11 @@ def _write_settings(path: Path, urls: Mapping[str, str], *roots: Path) -> None:
     for model in _CHAT:
         lines += ["", f"[upstreams.{model.upstream}]", 'dialect = "openai_chat"']
         lines += [f'base_url = "{urls[model.upstream]}"', f'model = "{model.name}"']
+        lines += [f'[upstreams.{model.upstream}.facts."{model.name}"]']
+        lines += [f"window = {model.window}"]
+        names = ("price_input", "price_output", "price_cache_read")
+        pairs = zip(names, model.prices, strict=True)
+        lines += [f"{name} = {price}" for name, price in pairs]
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.write_text("\n".join(lines) + "\n", "utf-8")
     path.chmod(0o600)
