@@ -286,6 +286,7 @@ class UpstreamPool:
 # Select the upstreams: those of the settings, a local server, or one with a key.
 
 
+_BY_OPTION = "chosen by --upstream"
 _LAST_RESORT = "no local server answers and no key was found; choose with --upstream"
 _KEPT = "as before: the settings name none; choose with --upstream"
 
@@ -332,13 +333,17 @@ def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> 
     """Return the id of the default model, "" where the first upstream decides.
 
     `model` is that of `--model`: a whole id, an alias, or a name for the first
-    upstream.
+    upstream. Who names an upstream by `--upstream` wants no model of another one.
     """
+    first, aliases = next(iter(selection.upstreams)), settings.routing.aliases
     if not model:
-        return settings.routing.default
-    if model.removeprefix("byok:") in settings.routing.aliases:
+        default = settings.routing.default
+        meant = aliases.get(default.removeprefix("byok:"), default)
+        owner = meant.removeprefix("byok:").partition(":")[0]
+        is_elsewhere = owner != first and owner in selection.upstreams
+        return "" if is_elsewhere and selection.reason == _BY_OPTION else default
+    if model.removeprefix("byok:") in aliases:
         return model
-    first = next(iter(selection.upstreams))
     return model if model.startswith("byok:") else f"byok:{first}:{model}"
 
 
@@ -359,7 +364,7 @@ async def select_upstreams(
     if wanted:
         name, chosen = upstream_named(wanted, settings)
         others = {n: u for n, u in settings.upstreams.items() if n != name}
-        return UpstreamSelection({name: chosen, **others}, "chosen by --upstream")
+        return UpstreamSelection({name: chosen, **others}, _BY_OPTION)
     if settings.upstreams:
         return UpstreamSelection(settings.upstreams, "first of the settings")
     if before is not None and before.reason != _LAST_RESORT:

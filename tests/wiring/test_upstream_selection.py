@@ -158,6 +158,20 @@ def test_the_default_model_may_be_an_alias(model: str, default: str) -> None:
     assert default_id(chosen, settings, model) == default
 
 
+@pytest.mark.parametrize("default", ["byok:box:n", "box:n", "fast"])
+@pytest.mark.parametrize(
+    ("wanted", "counts"), [("", True), ("box", True), ("https://other/v1", False)]
+)
+async def test_an_upstream_that_is_named_answers_whatever_the_default_is(
+    wanted: str, counts: bool, default: str
+) -> None:
+    box = {"base_url": "https://h/v1"}
+    routing = {"default": default, "aliases": {"fast": "byok:box:n"}}
+    settings = Settings.model_validate({"upstreams": {"box": box}, "routing": routing})
+    chosen = await select_upstreams(settings, wanted, answering(), keys())
+    assert default_id(chosen, settings, "") == (default if counts else "")
+
+
 @pytest.mark.parametrize("variable", ["HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"])
 async def test_a_token_with_other_uses_sends_no_code_by_itself(variable: str) -> None:
     found = await select_upstreams(
