@@ -73,7 +73,8 @@ def only_instance(paths: Paths) -> Iterator[Callable[[], None]]:
         raise CannotStart(
             f"byok is already running{where}.",
             code="already_running",
-            hint="byok status shows where it is.",
+            hint="byok status shows where it is. To start another in its place: byok "
+            "stop, then this command again.",
         ) from None
     for written_here_only in (paths.daemon, paths.models):
         sweep(written_here_only)

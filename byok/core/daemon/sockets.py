@@ -36,7 +36,7 @@ def listen(port: int, passed: Sequence[socket.socket] = ()) -> list[socket.socke
     of `port`. A machine without IPv6 gets a warning and the IPv4 socket alone.
 
     Raises:
-        CannotStart: another program has the port.
+        CannotStart: another program has the port, or there is no 127.0.0.1.
     """
     given: dict[int, socket.socket] = {sock.family: sock for sock in passed}
     if given:
@@ -104,6 +104,12 @@ def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
                 f"Port {port} on {host} may not be used: the system reserves it.",
                 code=_CODE,
                 hint="Choose another: byok serve --port N.",
+            ) from error
+        if error.errno == errno.EADDRNOTAVAIL and family is socket.AF_INET:
+            raise CannotStart(
+                f"This machine has no {host}, where clients ask byok.",
+                code=_CODE,
+                hint=f"As root: ip addr add {host}/8 dev lo",
             ) from error
         raise
     sock.setblocking(False)

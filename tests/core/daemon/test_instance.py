@@ -59,6 +59,7 @@ def test_instance_lock_error_describes_the_running_daemon(
         pass
     assert f"pid {holder.pid}, port 4711" in str(caught.value)
     assert caught.value.code == "already_running"
+    assert "byok stop" in caught.value.hint
     assert find_instance(paths) == found
 
 

@@ -108,3 +108,16 @@ def test_socket_without_ipv6_is_ipv4_alone_with_a_warning(
     with only:
         assert only.getsockname()[0] == "127.0.0.1"
     assert "no IPv6" in caplog.text
+
+
+def test_machine_without_ipv4_loopback_is_told_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Without(socket.socket):
+        def bind(self, address: object) -> None:
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    monkeypatch.setattr(socket, "socket", Without)
+    with pytest.raises(CannotStart) as caught:
+        listen(0)
+    assert "127.0.0.1/8" in caught.value.hint
