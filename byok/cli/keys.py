@@ -1,6 +1,7 @@
 """byok keys: store, list, test and remove API keys, and choose where one is stored."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,8 +85,8 @@ def choose_store(
     if vault.open():
         return vault
     cure = (
-        f"Run: byok keys set {wanted.title} --store key-file (or --store vault, with a "
-        f"passphrase), or set {wanted.own_env}, or the systemd credential "
+        f"Run: byok keys set {wanted.command_name} --store key-file (or --store vault, "
+        f"with a passphrase), or set {wanted.own_env}, or the systemd credential "
         f"{wanted.credential}."
     )
     refusal = KeyMissing(
@@ -166,6 +167,7 @@ def set_key(
         raw = sys.stdin.readline()
     key = clean_key(raw)
     place.set(wanted.entry, key)
+    _let_daemon_read()
     say(
         f"Stored the key of {wanted.title} for {wanted.origin} "
         f"(fingerprint {fingerprint(key)}) in the {place.label}."
@@ -199,11 +201,18 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
         say("No keys were found, but not all could be read.")
     else:
         say("No keys were found. Store one: byok keys set NAME")
+    _tell_problems(rows, answer["unread"])
+
+
+def _tell_problems(rows: Sequence[Json], unread: Iterable[str]) -> None:
+    """Say which keys cannot be used or are missing, and where they could be."""
     for row in rows:
         if row["error"]:
             tell(f"byok: the key of {row['upstream']} cannot be used: {row['error']}")
+        elif row["source"] == "none" and "cure" in row:  # not of an older daemon
+            tell(f"If {row['upstream']} needs a key: {row['cure']}")
     if not rows or any(row["source"] == "none" for row in rows):
-        for reason in answer["unread"]:  # a missing key may be there
+        for reason in unread:  # a missing key may be there
             tell(f"byok: cannot read keys from the {reason}")
 
 
@@ -286,6 +295,7 @@ def remove_key(
         except ByokError as error:
             unread[place] = error
     if is_removed:
+        _let_daemon_read()
         return
     if unread:
         why = "; ".join(str(error).rstrip(".") for error in unread.values())
@@ -299,13 +309,23 @@ def remove_key(
         raise typer.Exit(1)
 
 
+def _let_daemon_read() -> None:
+    """Let a running daemon forget the keys that it has, and read them again."""
+    try:
+        ask_daemon(Service.RELOAD)
+    except ByokError as error:
+        tell(f"{error} {error.hint}".rstrip())
+
+
 def _choose(
     store: KeyStore | None, wanted: KeyWanted, paths: "Paths"
 ) -> "KeyringStore | Vault":
     """Return the store for a new key, which can be written before the key is typed."""
     vault = open_vault(paths)
     if store is None:
-        asker = find_asker(f"byok keys set {wanted.title} --store key-file", yes=False)
+        asker = find_asker(
+            f"byok keys set {wanted.command_name} --store key-file", yes=False
+        )
         return choose_store(wanted, KeyringStore(), vault, asker)
     if store is KeyStore.KEYRING:
         return KeyringStore()

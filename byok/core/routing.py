@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 OFFICIAL = "official"  # the name of the vendor's service, beside those of upstreams
+CUSTOM = "custom"  # the name of a server that `--upstream` named by its URL
 
 
 class Service(StrEnum):

@@ -19,6 +19,7 @@ from pydantic_settings import SettingsError
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 from byok.core.redact import PATTERNS
+from byok.core.routing import CUSTOM, split_id
 from byok.core.suggest import did_you_mean
 from byok.dialects.presets import DEMO, PRESETS
 from byok.settings.section import SettingsClash, fault_message, fault_rows
@@ -244,7 +245,6 @@ def _keys_of_section(place: list[str]) -> list[str]:
 # Resolve `--upstream`: a name from the settings, a preset, or a URL.
 
 
-CUSTOM = "custom"
 _ADDRESS = re.compile(r"[\w.-]+:\d{1,5}(/[\w./-]*)?", re.ASCII)  # without http://
 
 
@@ -274,6 +274,11 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         )
     known = upstream_names(settings.upstreams)
     guess = did_you_mean(wanted, known)
+    if wanted == CUSTOM:
+        raise ConfigError(
+            f"{CUSTOM} is what byok calls a server that is named by its URL.",
+            hint="Use that URL instead.",
+        )
     hint = f"Use one of {', '.join(known)}, or a URL."
     if guess:
         hint = f"{guess} Else name another preset (docs/models.md), or a URL."
@@ -368,8 +373,6 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
                     "<model>.",
                 ) from SettingsClash(wanted, _path_of(what))
             continue
-        from byok.core.routing import split_id
-
         name, _ = split_id(wanted) or ("", "")
         if name not in upstreams:
             guess = did_you_mean(name, upstreams)

@@ -135,8 +135,9 @@ def list_keys(
 ) -> dict[str, Any]:
     """Look up the keys of these upstreams, and of hosted presets that have one.
 
-    Returns `{"keys": [{"upstream", "source", "fingerprint", "error", "local"}],
-    "unread": [str]}`; what is `local`, on this machine, rarely needs a key. The source
+    Returns `{"keys": [{"upstream", "source", "fingerprint", "error", "local", "cure"}],
+    "unread": [str]}`; what is `local`, on this machine, rarely needs a key. The command
+    `cure` stores one. The source
     of a key that is missing or cannot be used is "none", and `error` says what is wrong
     with it, "" if nothing. An upstream with several keys has a row for each, called
     `UPSTREAM/NAME`. `unread` are stores that could not be read. May block for seconds,
@@ -148,6 +149,7 @@ def list_keys(
         row: dict[str, str | bool]
         row = {"upstream": wanted.title, "source": "none", "fingerprint": ""}
         row |= {"error": "", "local": is_loopback(wanted.base_url)}
+        row["cure"] = f"byok keys set {wanted.command_name}"
         try:
             found = ladder.find(wanted)
             row |= {"source": found.source, "fingerprint": fingerprint(found.value)}

@@ -12,7 +12,7 @@ from byok.settings.keys import fingerprint
 from byok.settings.keys import vault as vault_module
 from byok.wiring.key_sources import make_ladder
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread, write_settings
+from tests.fakes.daemon import ask_chat, daemon_thread, write_settings
 from tests.fakes.official import TOKEN, FakeOfficial, whole
 from tests.fakes.upstream import FakeUpstream
 
@@ -34,7 +34,8 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
     assert fingerprint(KEY) in done.out
     listed = cli("keys", "list", "--json")
     row = {"upstream": "openai", "source": "vault", "fingerprint": fingerprint(KEY)}
-    assert json.loads(listed.out) == [{**row, "error": "", "local": False}]
+    row |= {"error": "", "cure": "byok keys set openai"}
+    assert json.loads(listed.out) == [{**row, "local": False}]
     table = cli("keys", "list").out.splitlines()
     assert table[1].split() == ["openai", "vault", fingerprint(KEY)]
     removed = cli("keys", "remove", "openai", "--store", "vault")
@@ -126,10 +127,52 @@ async def test_the_running_daemon_is_asked_for_its_keys(
 
     listed, tried, err = await asyncio.to_thread(both)
     row = {"upstream": "fake", "source": "BYOK_KEY_FAKE", "error": "", "local": True}
-    assert json.loads(listed) == [{**row, "fingerprint": fingerprint(KEY)}]
+    row |= {"fingerprint": fingerprint(KEY), "cure": "byok keys set fake"}
+    assert json.loads(listed) == [row]
     assert re.match(r"fake \(http://127.0.0.1:\d+\) listed 1 model", tried)
     assert "any key" in err
     assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.usefixtures("vault")
+async def test_the_running_daemon_uses_no_key_that_a_command_replaced_or_removed(
+    cli: Cli, fake: FakeUpstream
+) -> None:
+    write_settings(f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n')
+    where = ("fake", "--store", "vault")
+    keys = {"BYOK_KEY_FAKE": KEY}
+
+    def steps() -> None:
+        with daemon_thread(upstream="", environ=keys) as daemon:
+            ask_chat(daemon, "Hello!")
+            keys["BYOK_KEY_FAKE"] = f"{KEY}-2"
+            cli("keys", "set", *where, stdin=f"{KEY}\n")
+            ask_chat(daemon, "Hello!")
+            keys["BYOK_KEY_FAKE"] = f"{KEY}-3"
+            cli("keys", "remove", *where)
+            ask_chat(daemon, "Hello!")
+
+    await asyncio.to_thread(steps)
+    used = [headers["Authorization"] for headers in fake.headers]
+    assert used == [f"Bearer {KEY}{number}" for number in ("", "-2", "-3")]
+
+
+async def test_a_missing_key_of_a_server_without_a_name_is_told_by_its_address(
+    cli: Cli, fake: FakeUpstream, vault: None
+) -> None:
+    origin = fake.url.removesuffix("/v1")
+
+    def steps() -> tuple[str, str, str]:
+        with daemon_thread(upstream=fake.url):
+            named = cli("keys", "set", "custom", "--store", "vault", stdin=f"{KEY}\n")
+            listed = cli("keys", "list")
+            stored = cli("keys", "set", origin, "--store", "vault", stdin=f"{KEY}\n")
+        return named.err, listed.err, stored.out
+
+    named, listed, stored = await asyncio.to_thread(steps)
+    assert "URL" in named
+    assert f"byok keys set {origin}\n" in listed
+    assert f"for {origin}" in stored
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ async def check_key(around: Surroundings, title: str) -> CheckResult:
     except KeyMissing as error:
         return await _no_key(around, wanted, error)
     except ConfigError as error:
-        return wrong(str(error), error.hint or f"byok keys set {title}")
+        return wrong(str(error), error.hint or f"byok keys set {wanted.command_name}")
     if not value and is_loopback(wanted.base_url):  # as the daemon does
         return good("it is asked without one, or with a stored one if it refuses")
     if not value:
@@ -262,7 +262,8 @@ async def check_key(around: Surroundings, title: str) -> CheckResult:
     if not await _daemon_has_it(around, wanted, key.source):
         return wrong(
             f"from {key.source} here, and the running daemon does not have it",
-            f"byok restart in this shell, or store it: byok keys set {title}",
+            "byok restart in this shell, or store it: byok keys set "
+            f"{wanted.command_name}",
         )
     return good(f"from {key.source}")
 

@@ -46,6 +46,7 @@ from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, ConfigError, KeyMissing
 from byok.core.platform.programs import run_program, safe_path_entries
 from byok.core.redact import Redactor
+from byok.core.routing import CUSTOM
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 
@@ -144,6 +145,11 @@ class KeyWanted(Struct, frozen=True):
         """The systemd credential, `byok.NAME` or `byok.NAME.LABEL`."""
         return f"byok.{self.title.replace('/', '.')}"
 
+    @property
+    def command_name(self) -> str:
+        """What `byok keys set` takes; a server without a name is its address."""
+        return self.origin if self.title == CUSTOM else self.title
+
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
@@ -180,7 +186,7 @@ class KeyLadder:
             if value.strip():
                 return FoundKey(_clean(value, source), source)
             tried.append(source)
-        cure = f"Run: byok keys set {wanted.title}"
+        cure = f"Run: byok keys set {wanted.command_name}"
         if self.vault is not None and self.vault.label in failed:
             cure = failed[self.vault.label].hint or cure  # the key may be in there
         if wanted.named_env:

@@ -277,6 +277,9 @@ def test_key_missing_names_the_sources_tried_and_a_hint(tmp_path: Path) -> None:
         "credential, BYOK_KEY_OPENAI, OPENAI_API_KEY, OS keyring, vault."
     )
     assert caught.value.hint == "Run: byok keys set openai"
+    with pytest.raises(KeyMissing) as nameless:  # --upstream https://h.example/v1
+        keys.find(KeyWanted("custom", "https://h.example/v1"))
+    assert nameless.value.hint == "Run: byok keys set https://h.example"
     assert (caught.value.status, caught.value.code) == (422, "key_missing")
 
 
