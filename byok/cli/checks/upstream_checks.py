@@ -25,7 +25,7 @@ from byok.core.routing import Service, split_id
 from byok.core.suggest import did_you_mean
 from byok.core.urls import is_loopback
 from byok.dialects.model_facts import FactSource
-from byok.dialects.presets import DEMO
+from byok.dialects.presets import DEMO, OLLAMA, SUGGESTED_MODEL
 from byok.dialects.refusals import window_cure
 from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
 from byok.settings.keys import KeyWanted
@@ -233,6 +233,8 @@ async def check_models(around: Surroundings, name: str) -> CheckResult:
         return good(f"it has none; {len(own)} of the settings")
     if not listed:
         cure = f"Name one: model under [upstreams.{name}]"
+        if (await open_upstream(around, name)).spec.vendor == OLLAMA:
+            cure = f"To get a model for Ollama: ollama pull {SUGGESTED_MODEL}"
         return doubtful("it has none, and the settings name no model", cure)
     return good(f"{len(listed)} listed, such as {listed[0]}")
 
@@ -349,10 +351,10 @@ async def check_model(around: Surroundings, use: str) -> CheckResult:
     key = "routing.default" if use == _DEFAULT else f"{use} under [routing]"
     if use == _DEFAULT and section.model == model:
         key = f"model under [upstreams.{name}]"
-    return wrong(
-        f"{name} has no model {model}",
-        f"byok models shows all; correct {key} in the settings. {guess}".rstrip(),
-    )
+    cure = f"byok models shows all; correct {key} in the settings."
+    if key == "routing.default" and not (await around.settings()).routing.default:
+        cure = "byok models shows all; start byok with another --model."
+    return wrong(f"{name} has no model {model}", f"{cure} {guess}".rstrip())
 
 
 def _is_there(model: str, listed: Sequence[str]) -> bool:

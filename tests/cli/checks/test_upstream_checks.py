@@ -134,6 +134,16 @@ async def test_a_server_without_a_list_may_answer_chats(
     assert said in result.found
 
 
+async def test_an_ollama_without_models_is_told_to_get_one() -> None:
+    async with OllamaServer() as server:
+        server.models = {}
+        write_settings("[upstreams.ollama]", f'base_url = "{server.url}"')
+        async with surroundings() as around:
+            result = await check_models(around, "ollama")
+    assert result.state is CheckState.WARNING
+    assert "ollama pull " in result.cure
+
+
 async def test_that_no_model_is_named_is_a_warning() -> None:
     write_settings("[upstreams.try]", 'type = "demo"')
     async with surroundings() as around:
