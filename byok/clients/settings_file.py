@@ -73,11 +73,13 @@ def replace_settings_file(file: SettingsFile, content: bytes) -> None:
     try:
         replace_foreign(file.path, content, partial(_prepare, file))
     except OSError as error:
-        where = error.filename or file.path
-        cure = "Close the program that has it open, and try again."
+        where, cure = error.filename or file.path, of_system(error).hint
+        if hasattr(error, "winerror"):
+            cure = "Close the program that has it open, and try again."
+        elif isinstance(error, PermissionError):  # a new file takes its place
+            where, cure = file.path.parent, f"Make it writable for you. {BY_HAND}"
         raise ConfigError(
-            f"{where}: {error.strerror}. Nothing was changed.",
-            hint=cure if hasattr(error, "winerror") else of_system(error).hint,
+            f"{where}: {error.strerror}. Nothing was changed.", hint=cure
         ) from None
 
 

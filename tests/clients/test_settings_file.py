@@ -1,5 +1,6 @@
 """Settings files of other programs: read, replaced, and their backups."""
 
+import errno
 import json
 import os
 import stat
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from byok.clients import settings_file
 from byok.clients.locations import ClientKind
 from byok.clients.settings_file import (
     Backup,
@@ -124,6 +126,20 @@ def test_settings_file_that_is_read_only_is_refused_with_its_cure(
 ) -> None:
     file.chmod(0o444)
     assert "chmod u+w" in refuse(file, home, "read-only")
+
+
+def test_settings_file_in_a_folder_that_is_read_only_is_told_by_the_folder(
+    home: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse_new_file(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{file}.temporary")
+
+    monkeypatch.setattr(settings_file, "replace_foreign", refuse_new_file)
+    with pytest.raises(ConfigError) as caught:
+        replace_settings_file(read_settings_file(file, home), b"new")
+    assert str(caught.value).startswith(f"{file.parent}: ")
+    assert "writable" in caught.value.hint
+    assert "BYOK_HOME" not in caught.value.hint
 
 
 @pytest.mark.case("B140")

@@ -180,8 +180,22 @@ KEPT |= {
     "{} must be an absolute path.",
     "workspace must be an absolute path.",
 }
-# Texts of typer that it puts together, and of pydantic.
+# Texts of typer that it puts together, of pydantic, of tomllib and of the system.
 JOINED = {
+    "Cannot declare {} twice (at {})",
+    "Cannot overwrite a value (at {})",
+    "Expected newline or end of document after a statement (at {})",
+    "Expected {} after a key in a key/value pair (at {})",
+    "Expected {} at the end of a table declaration (at {})",
+    "Illegal character {} (at {})",
+    "Invalid statement (at {})",
+    "Invalid value (at {})",
+    "Unclosed array (at {})",
+    "Unterminated string (at {})",
+    "line {}, column {}",
+    "end of document",
+    "Permission denied",
+    "Read-only file system",
     "Input should be a valid boolean, unable to interpret input",
     "Input should be a valid integer, unable to parse string as an integer",
     "Input should be a valid number, unable to parse string as a number",

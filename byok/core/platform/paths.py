@@ -343,7 +343,11 @@ def make_private(folder: Path) -> None:
     """
     for place in [*reversed(folder.parents), folder]:
         if not place.is_dir():
-            place.mkdir(mode=0o700, exist_ok=True)
+            try:
+                place.mkdir(mode=0o700, exist_ok=True)
+            except PermissionError as error:  # the folder to make writable is above
+                error.filename = str(place.parent)
+                raise
             sync_folder(place.parent)
 
 

@@ -1,5 +1,6 @@
 """Where files are, and that private ones are private from their first byte on."""
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from byok.core.errors import ConfigError
 from byok.core.platform.paths import (
     check_private,
     find_paths,
+    make_private,
     replace_foreign,
     write_private,
 )
@@ -41,6 +43,18 @@ def test_private_file_and_its_folder_are_the_owners_only(tmp_path: Path) -> None
 
 
 @needs_modes
+def test_folder_that_cannot_be_made_is_told_by_the_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(PermissionError) as caught:
+        make_private(tmp_path / "state" / "byok")
+    assert caught.value.filename == str(tmp_path)
+
+
 def test_private_write_replaces_a_file_that_was_open_to_others(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("old and long")
