@@ -207,7 +207,8 @@ def _source(
     environ: Mapping[str, str],
 ) -> str:
     """Return where a setting came from: the command line, a variable or the file."""
-    if place and place[0] in (overrides or {}):
+    section, key = (*place, "", "")[:2]
+    if key in (overrides or {}).get(str(section), {}):
         return "the command line"
     return variable_of(place, environ) or str(path)
 
@@ -273,12 +274,12 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
             "what was typed in its history: better replace this key.",
         )
     known = upstream_names(settings.upstreams)
-    guess = did_you_mean(wanted, known)
     if wanted == CUSTOM:
         raise ConfigError(
             f"{CUSTOM} is what byok calls a server that is named by its URL.",
             hint="Use that URL instead.",
         )
+    guess = did_you_mean(wanted, known)
     hint = f"Use one of {', '.join(known)}, or a URL."
     if guess:
         hint = f"{guess} Else name another preset (docs/models.md), or a URL."

@@ -309,6 +309,14 @@ def test_config_error_in_a_flag_blames_the_command_line(
     assert str(error).startswith("the command line: server.port: ")
 
 
+def test_config_error_beside_a_flag_does_not_blame_the_command_line(
+    write: Write,
+) -> None:
+    path = write("[server]\nprot = 9000\n")
+    error = failure(path, {"server": {"port": 9001}})
+    assert str(error).startswith(f"{path}: ")
+
+
 PIECES = [*fuzzing.TARGET.words, *fuzzing.TARGET.seeds, b"[x]", b"[[chat]]"]
 
 
