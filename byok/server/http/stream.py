@@ -18,9 +18,9 @@ bytes; the last bytes leave with the end. Sent apart, small packets wait for eac
 (Nagle's algorithm and delayed acknowledgements), which can cost 40 ms. For the same
 reason callers join all lines of one network read into one `write`.
 
-Two writers. The heartbeat task and the answer may both begin the response, hence the
-lock; it is taken only while the head is not out. Later writes need none: a heartbeat is
-only sent while no other write is under way, and each write is a whole line.
+Two writers. The heartbeat task and the answer may both begin the response, and do not
+disturb each other: to prepare it waits for nothing, and the first one does it. Later a
+heartbeat is only sent while no other write is under way; each write is a whole line.
 
 An answer that must not be taken for a complete one is ended by `break_off`, without the
 last chunk of HTTP: a partial file edit that looks complete would delete code.
@@ -90,7 +90,6 @@ class OpenStream:
         self._response = _response(exchange, headers, status)
         self._clock: Callable[[], float] = asyncio.get_running_loop().time
         self._last = self._clock()
-        self._lock = asyncio.Lock()
 
     @property
     def response(self) -> StreamResponse:
@@ -126,11 +125,8 @@ class OpenStream:
 
     async def _prepare(self, data: bytes) -> bytes:
         """Prepare the head; return what goes out with it."""
-        async with self._lock:
-            if not self._response.prepared:
-                await self._response.prepare(self._request)
-                data = self._first + data
-        return data
+        await self._response.prepare(self._request)
+        return self._first + data
 
     def hang_up(self) -> None:
         """Abort the connection: the pending write fails, the upstream is released."""
