@@ -199,9 +199,9 @@ def read_usage(usage: Any) -> Usage | None:
         return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     places = (usage, details) if isinstance(details, dict) else (usage,)
-    read, written = _most(places, _READ), _most(places, _WRITTEN)
-    told = any(place.get(name) is not None for place in places for name in _READ)
-    return Usage(prompt, completion, read, written, _reasoning(usage), cache_told=told)
+    read, written = _most(places, _READ), _most(places, _WRITTEN) or 0
+    told, thought = read is not None, _reasoning(usage)
+    return Usage(prompt, completion, read or 0, written, thought, cache_told=told)
 
 
 def _reasoning(usage: Json) -> int:
@@ -209,17 +209,13 @@ def _reasoning(usage: Json) -> int:
     details = usage.get("completion_tokens_details")
     details = details or usage.get("output_tokens_details")
     places = (details, usage) if isinstance(details, dict) else (usage,)
-    return _most(places, ("reasoning_tokens",))
+    return _most(places, ("reasoning_tokens",)) or 0
 
 
-def _most(places: Iterable[Json], names: Iterable[str]) -> int:
-    counts = [
-        read_positive(place[name])
-        for place in places
-        for name in names
-        if name in place
-    ]
-    return max(counts, default=0)
+def _most(places: Iterable[Json], names: Iterable[str]) -> int | None:
+    found = [place.get(name) for place in places for name in names]
+    counts = [read_positive(count) for count in found if count is not None]
+    return max(counts, default=None)
 
 
 def usage_near_end(answer: bytes) -> Usage | None:

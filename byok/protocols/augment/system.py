@@ -53,8 +53,8 @@ def system_text(
 
 def _join(*parts: str) -> str:
     """Put blank lines between the parts; each counts once."""
-    kept = dict.fromkeys(part.strip() for part in parts if part.strip())
-    return "\n\n".join(kept)
+    kept = dict.fromkeys(map(str.strip, parts))
+    return "\n\n".join(filter(None, kept))
 
 
 def mode_prompt(

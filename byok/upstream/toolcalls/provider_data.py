@@ -132,7 +132,7 @@ class CallDataCollector:
 
 def has_calls(chat: ChatRequest) -> bool:
     """Tell whether the conversation has tool calls."""
-    return any(map(_calls, chat.messages))
+    return any(isinstance(p, ToolCall) for m in chat.messages for p in m.parts)
 
 
 def keys_of(chat: ChatRequest, origin: Origin) -> list[bytes]:

@@ -415,10 +415,9 @@ def memory_supply(user_text: str) -> Supply:
 
     It fills missing required text fields with `user_text`, the user's last message.
     """
-    said = " ".join(user_text.split())
 
     def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
-        required = schema.get("required")
+        required, said = schema.get("required"), " ".join(user_text.split())
         names = required if said and isinstance(required, list) else []
         return {
             name: derived

@@ -32,6 +32,8 @@ def weigh(message: Message) -> int:
 
     Reasoning counts only beside tool calls; no upstream gets it anywhere else.
     """
+    if len(message.parts) == 1:
+        return weigh_said(message)
     thoughts, has_calls = 0, False
     for part in message.parts:
         if isinstance(part, ThinkingPart):
