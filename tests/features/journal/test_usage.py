@@ -1,6 +1,6 @@
 """Sums tell what is known, and of how many requests something is not."""
 
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,17 +60,12 @@ def test_sums_say_how_much_input_a_cache_was_told_of(tmp_path: Path) -> None:
 
 
 def test_days_are_those_of_the_calendar_here_and_in_order(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, set_zone: Callable[[str], None]
 ) -> None:
-    if not hasattr(time, "tzset"):
-        pytest.skip("the time zone cannot be set here")
     days: list[list[str]] = []
     for zone in ("UTC", "Pacific/Kiritimati"):  # noon there is early, 14 hours on
-        monkeypatch.setenv("TZ", zone)
-        time.tzset()
+        set_zone(zone)
         days.append([row.key for row in sum_usage(path, "day", 0)])
-    monkeypatch.undo()
-    time.tzset()
     assert days == [["2025-12-31", "2026-01-01"], ["2026-01-01", "2026-01-02"]]
 
 
