@@ -219,7 +219,7 @@ async def test_a_model_is_switched_on_and_off_while_the_daemon_runs(
         assert "src/limits.py" in await ask(editor, QUESTION)
         asked = len(server.requests)
         await editor.daemon.use(loaded(server))  # nothing changed
-        assert await state(editor) is EmbeddingState.COMPLETE
+        await filled(editor)
         await editor.daemon.use(loaded(None))
         assert await ask(editor, QUESTION) == plain
         assert len(server.requests) == asked

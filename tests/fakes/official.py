@@ -23,7 +23,7 @@ KEYS = {**ENVIRON, "K": KEY}
 CHAT = {"chat": "official"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
 JSON = {"Content-Type": "application/json"}
-HASTY = Timing(grace=0.3, last_words=0.4, official=OfficialTiming(0.4, 0.3, 0.5))
+HASTY = Timing(grace=0.3, last_words=0.4, official=OfficialTiming(1.0, 1.0, 1.0))
 # Whatever else comes along is refused: what is not needed must not leave the machine.
 HEADERS = {
     *("host", "authorization", "accept", "accept-encoding", "user-agent"),

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -134,9 +134,6 @@ class FakeSystemd:
         (self.folder / "fails").write_text(call)
 
 
-_SECONDS = 30.0
-
-
 def main(state: str, argv: list[str]) -> None:
     """Note the call and answer it."""
     folder, name = Path(state), Path(argv[0]).name
@@ -172,7 +169,7 @@ def _start(folder: Path, unit: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         address = f"\0byok-test-{os.getpid()}"
         told.bind(address)
-        told.settimeout(_SECONDS)
+        told.settimeout(START)
         environ = dict(pair.split("=", 1) for pair in map(_word, units["Environment"]))
         environ |= {"NOTIFY_SOCKET": f"@{address[1:]}", "LISTEN_FDS": "2"}
         handles = [_listen(place) for place in units["ListenStream"]]
@@ -210,7 +207,7 @@ def _listen(place: str) -> int:
 def _stop(folder: Path, unit: str) -> None:
     if pid := _pid(folder):
         os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + START
         while _pid(folder) and time.monotonic() < deadline:
             time.sleep(0.05)
 
