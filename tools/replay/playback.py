@@ -83,13 +83,18 @@ class _Player(httpx.AsyncBaseTransport):
         self._answers.remove(chosen)
         if not chosen.status:
             raise httpx.ConnectError("there was no answer", request=request)
-        body = _PlayedBody(chosen.reads, is_broken=chosen.is_broken)
-        return httpx.Response(chosen.status, headers=list(chosen.headers), stream=body)
+        headers = httpx.Headers(list(chosen.headers))
+        coding = headers.get("Content-Encoding", "")
+        body = _PlayedBody(chosen.reads, coding, is_broken=chosen.is_broken)
+        return httpx.Response(chosen.status, headers=headers, stream=body)
 
 
 class _PlayedBody(Body):
-    def __init__(self, reads: Sequence[bytes], *, is_broken: bool = False) -> None:
+    def __init__(
+        self, reads: Sequence[bytes], coding: str = "", *, is_broken: bool = False
+    ) -> None:
         self._reads = list(reads)
+        self._coding = coding
         self._is_broken = is_broken
 
     async def read(self) -> bytes:
@@ -102,6 +107,11 @@ class _PlayedBody(Body):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while data := await self.read():
             yield data
+
+    @property
+    def coding(self) -> str:
+        """How it is compressed."""
+        return self._coding
 
     @property
     def is_at_end(self) -> bool:
