@@ -256,7 +256,7 @@ async def daemon_with(
 def write_settings(text: str | bytes, path: Path | None = None) -> Path:
     """Write the settings file, for its owner alone."""
     path = path or find_paths().config
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     path.chmod(0o600)
     return path
