@@ -30,7 +30,7 @@ from byok.search.retrieval.ripgrep import (
     to_ranked,
 )
 from tests.fakes.engines import project
-from tests.fakes.patience import PATIENCE, START
+from tests.fakes.patience import START
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
@@ -223,8 +223,9 @@ async def test_ripgrep_has_a_deadline_whatever_it_does(
     tmp_path: Path, text: str, note: str | None, matched: bool
 ) -> None:
     hangs = note == "stopped after"
-    rg = fake(tmp_path, text, token_seconds=2.0 if hangs else PATIENCE)
-    async with asyncio.timeout(START):
+    seconds = 2.0 if hangs else START
+    rg = fake(tmp_path, text, token_seconds=seconds, total_seconds=START)
+    async with asyncio.timeout(2 * START):
         found = await rg.search(tmp_path, "zebra", everything)
     assert len(found.notes) == (note is not None)
     assert all(note and note in said for said in found.notes)
