@@ -753,7 +753,7 @@ class ModelSettings(SettingsSection):
 
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""
-        chosen: str = getattr(self, purpose.value)
+        chosen: str = getattr(self, purpose)
         if purpose is Purpose.NEXT_EDIT:
             return chosen or self.edit
         return chosen or (self.small if purpose.is_small else "")
@@ -791,7 +791,7 @@ class FallbackSettings(SettingsSection):
     def for_purpose(self, purpose: Purpose) -> list[str]:
         """Return the models for a purpose, in the order in which they are asked."""
         name = Purpose.EDIT if purpose is Purpose.NEXT_EDIT else purpose
-        named: list[str] = getattr(self, name.value)
+        named: list[str] = getattr(self, name)
         return named or (self.small if purpose.is_small else [])
 
 
@@ -852,7 +852,7 @@ class OfficialSettings(SettingsSection):
 
     def where(self, group: EndpointGroup) -> ServedBy:
         """Return who answers a group; local if the service has no address."""
-        wanted: ServedBy = getattr(self, group.value)
+        wanted: ServedBy = getattr(self, group)
         unknown = wanted is ServedBy.OFFICIAL and not self.base_url
         return ServedBy.LOCAL if unknown else wanted
 

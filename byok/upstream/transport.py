@@ -91,6 +91,10 @@ class Body(AiohttpResponseStream):
         """Whether the body was read completely."""
         return self._aiohttp_response.content.at_eof()
 
+    async def aclose(self) -> None:
+        """Give the connection back, or close it if the body was not read to its end."""
+        self._aiohttp_response.release()
+
     def abort(self) -> None:
         """Close the connection; a waiting read raises an error.
 

@@ -19,7 +19,7 @@ _OBJECTS = 1500  # bytes of the objects that are read of one
 def value(body: Json, name: str) -> Any:
     """Return a field in either spelling; None if it is not present, or null."""
     found = body.get(name)
-    return body.get(_camel(name)) if found is None else found
+    return body.get(_camel(name)) if found is None and "_" in name else found
 
 
 def text(body: Json, *names: str) -> str:

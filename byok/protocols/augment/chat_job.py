@@ -16,7 +16,6 @@ from byok.protocols.augment.chat_reply import ChatReply, StopReason, chunk, coll
 from byok.protocols.augment.chat_request import decode_chat
 from byok.protocols.augment.positions import Endings
 from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
-from byok.protocols.augment.system import is_agent
 from byok.protocols.augment.text_reply import WholeText
 
 # Code retrieval for chats: build the question, and insert the code that was found.
@@ -31,7 +30,7 @@ def code_question(body: Json, chat: ChatRequest) -> CodeQuestion | None:
     Agents search for themselves, and a turn with tool results continues with the code
     that was found before.
     """
-    if chat.silent or not chat.question or is_agent(body):
+    if chat.silent or not chat.question or chat.agent:
         return None
     if flag(body, "disable_retrieval"):
         return None

@@ -122,7 +122,7 @@ def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
     Of what stands before and after it, the nearest `around` characters are shown.
     """
     around = max(1, min(around, MAX_FILE_CHARS))
-    selected = truncate_middle(text(body, "selected_code"), LONGEST)
+    selected = text(body, "selected_code")
     prefix, suffix = text(body, "prefix")[-around:], text(body, "suffix")[:around]
     if not (selected or prefix or suffix):
         return ""
@@ -131,7 +131,7 @@ def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
     parts = [head]
     for label, code in (
         ("before the selection", prefix),
-        ("selected", selected),
+        ("selected", truncate_middle(selected, LONGEST)),
         ("after the selection", suffix),
     ):
         if code.strip():
