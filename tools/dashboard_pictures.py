@@ -74,6 +74,10 @@ _ENDED = [
 # Replace in texts and fields what differs each time.
 _MASK = """(pairs) => {
   const change = (text) => pairs.reduce((now, [a, b]) => now.replaceAll(a, b), text);
+  for (const broken of document.querySelectorAll(":has(> wbr)")) {
+    const changed = change(broken.textContent);
+    if (changed !== broken.textContent) broken.textContent = changed;
+  }
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const changed = change(walker.currentNode.data);
