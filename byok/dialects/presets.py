@@ -253,7 +253,8 @@ _OPEN = DefaultModels(
 # the model of the chat.
 LOCAL_MODELS = DefaultModels(
     (
-        r"(?:qwen-?3.*-coder|gpt-oss|devstral|glm-[4-9]|qwen-?3\.\d|qwen-?3[:-]|gemma-?4"
+        r"(?:qwen-?3.*-coder|devstral).*",
+        r"(?:gpt-oss|glm-[4-9]|qwen-?3\.\d|qwen-?3[:-]|gemma-?4"
         r"|kimi|minimax|deepseek-v|mistral-small|magistral|ministral|granite-?[4-9]).*",
         r"(?:qwen-?2\.5|llama-?3\.[1-9]|mistral|granite|gemma-?3|phi-?4).*",
     )

@@ -229,6 +229,7 @@ def facts(names: str) -> list[ModelFacts]:
             "accounts/fireworks/models/gpt-oss-20b",
         ),
         ("ollama", "nomic-embed-text:latest llama3.2:3b qwen3:8b", "qwen3:8b", ""),
+        ("ollama", "qwen3:8b gpt-oss:20b qwen3-coder:30b", "qwen3-coder:30b", ""),
         ("openai_compatible", "embed large small", "large", ""),
         ("openai", "", "", ""),
     ],
