@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import typer
@@ -211,9 +212,15 @@ class Program(CommandGroup):
             return super().make_context(*given, **more)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; `byok help COMMAND` is its page of --help."""
+        """Read the arguments; `byok help COMMAND` is its page of --help.
+
+        The language may stand behind the command, too.
+        """
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
+        if "--lang" in takewhile(lambda word: word != "--", args):
+            at = args.index("--lang")
+            args = [*args[at : at + 2], *args[:at], *args[at + 2 :]]
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -30,6 +30,26 @@ def test_an_option_chooses_the_language(cli: Cli) -> None:
     assert not CHINESE.search(cli("explain", "upstream_auth").out)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explain", "upstream_auth", "--lang", "zh"),
+        ("explain", "--lang", "zh", "upstream_auth"),
+        ("keys", "list", "--help", "--lang", "zh"),
+    ],
+)
+def test_the_language_may_stand_behind_the_command(
+    cli: Cli, words: tuple[str, ...]
+) -> None:
+    done = cli(*words)
+    assert done.code == 0
+    assert CHINESE.search(done.out)
+
+
+def test_what_is_no_option_chooses_no_language(cli: Cli) -> None:
+    assert not CHINESE.search(cli("explain", "--", "--lang", "zh").err)
+
+
 def test_the_environment_chooses_the_language(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
