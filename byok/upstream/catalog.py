@@ -21,6 +21,7 @@ from byok.core.errors import (
     UpstreamError,
     UpstreamGarbled,
     UpstreamTimeout,
+    UpstreamUnreachable,
 )
 from byok.core.platform.paths import write_private
 from byok.core.routing import ListedModel, Purpose
@@ -92,6 +93,7 @@ def _write_model(facts: ModelFacts) -> Any:
 
 
 _FRESH_SECONDS = 300.0
+_EMPTY_SECONDS = 2.0  # a server may be started, and get a model, at any moment
 _MAX_LISTED = 500
 
 
@@ -113,6 +115,7 @@ class CatalogEntry(Struct, eq=False):
     names: list[str] = field(default_factory=list)  # default, from the settings, found
     default: str = ""
     fetched: float = float("-inf")
+    fresh_for: float = _FRESH_SECONDS
     failure: str = ""
     fetching: asyncio.Task[None] | None = None
 
@@ -234,7 +237,7 @@ class Catalog:
     def refresh(self, *, anew: bool = False) -> None:
         """Start to fetch lists that are old, or all of them; returns at once."""
         for name, entry in self._entries.items():
-            old = anew or self._clock() - entry.fetched > _FRESH_SECONDS
+            old = anew or self._clock() - entry.fetched > entry.fresh_for
             if old and (entry.fetching is None or entry.fetching.done()):
                 entry.fetching = asyncio.ensure_future(self._fetch(name, entry))
 
@@ -259,6 +262,8 @@ class Catalog:
         except (UpstreamError, ConfigError, NotReady) as error:
             entry.failure = error.sentence
             entry.fetched = self._clock()
+            may_begin = isinstance(error, UpstreamUnreachable) and not entry.names
+            entry.fresh_for = _EMPTY_SECONDS if may_begin else _FRESH_SECONDS
             _log.warning("no list of models: %s", error.sentence)
             return
         known = entry.known.listed_facts() if entry.known else {}
@@ -266,6 +271,7 @@ class Catalog:
         entry.learn([known.get(name) or ModelFacts(name) for name in found])
         entry.failure = ""
         entry.fetched = self._clock()
+        entry.fresh_for = _FRESH_SECONDS if entry.names else _EMPTY_SECONDS
         if not entry.names:
             cure = f" Get one: ollama pull {SUGGESTED_MODEL}"
             _log.warning(

@@ -95,6 +95,29 @@ async def test_catalog_keeps_the_old_model_list_and_the_failure(
     assert catalog.state_of("a").failure == ""
 
 
+@pytest.mark.parametrize(
+    ("failure", "asked"),
+    [(None, 2), (UpstreamUnreachable("a: silent."), 2), (KeyMissing("a: no key."), 1)],
+    ids=["empty", "unreachable", "no key"],
+)
+async def test_catalog_soon_sees_that_a_server_was_started_or_has_a_model(
+    file: Path, failure: ByokError | None, asked: int
+) -> None:
+    lister, clock = Lister("a"), Clock(0.0)
+    lister.failure = failure
+    catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
+    await refreshed(catalog)
+    await refreshed(catalog)
+    assert lister.asked == 1
+    clock.now, lister.failure, lister.listed = 3.0, None, ["m1"]
+    await refreshed(catalog)
+    assert lister.asked == asked
+    assert catalog.models_of("a") == ["m1"][: asked - 1]
+    clock.now = 303.0
+    await refreshed(catalog)
+    assert catalog.models_of("a") == ["m1"]
+
+
 async def test_catalog_of_an_ollama_without_models_says_how_to_get_one(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
