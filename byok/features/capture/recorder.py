@@ -267,7 +267,7 @@ class CaptureWriter(Struct, eq=False):
     _waiting: deque[RawCapture] = field(default_factory=deque)
     _wake: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
-    _idle: threading.Event = field(default_factory=threading.Event)
+    _written: threading.Condition = field(default_factory=threading.Condition)
     _thread: threading.Thread | None = None
     __repr__ = object.__repr__  # it shows nothing of what it holds
 
@@ -285,14 +285,14 @@ class CaptureWriter(Struct, eq=False):
             self.refused += 1
             self.released += raw.size
             return
-        self._idle.clear()
         self._waiting.append(raw)
         self.start()
         self._wake.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait until all is written that was given; tell whether it is. Blocks."""
-        return not self._waiting or self._idle.wait(seconds)
+        with self._written:
+            return self._written.wait_for(lambda: not self._waiting, seconds)
 
     def close(self) -> None:
         """Write what is left, and stop. Blocks, but not for long."""
@@ -319,7 +319,8 @@ class CaptureWriter(Struct, eq=False):
             self._attempt(lambda raw=raw: self._write(raw))  # type: ignore[misc]
             self.released += raw.size
             self._waiting.popleft()
-        self._idle.set()
+        with self._written:
+            self._written.notify_all()
 
     def _write(self, raw: RawCapture) -> None:
         pieces = tuple(scrub(raw.pieces, self.redactor))
