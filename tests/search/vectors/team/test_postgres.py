@@ -19,8 +19,11 @@ from byok.core.errors import (
 from byok.search.vectors.team.postgres import PostgresCollection, PostgresServer
 from byok.upstream.transport import tls_context
 from tests.fakes.asker import Key
+from tests.fakes.patience import PATIENCE
 from tests.fakes.postgres_server import PASSWORD
 from tests.fakes.qdrant_members import Team, embed, key
+
+PatientServer = partial(PostgresServer, seconds=PATIENCE)
 
 pytest.importorskip("asyncpg", reason="asyncpg is not installed: scripts/setup test")
 
@@ -39,7 +42,7 @@ async def team(database: str) -> AsyncIterator[Team]:
 
 @pytest.fixture
 async def table(database: str, team: Team) -> AsyncIterator[PostgresCollection]:
-    server = PostgresServer(database, Key(PASSWORD), None, writes=True)
+    server = PatientServer(database, Key(PASSWORD), None, writes=True)
     made = server.collection(team.name, 8)
     await made.create()
     yield made
@@ -68,7 +71,7 @@ async def test_the_session_of_a_reader_changes_nothing(
     database: str, table: PostgresCollection
 ) -> None:
     await table.insert(NAMES[:1], embed("a"), ["r"])
-    server = PostgresServer(database, Key(PASSWORD), None, writes=False)
+    server = PatientServer(database, Key(PASSWORD), None, writes=False)
     reader = server.collection(table.name, 8)
     assert [*await reader.vectors(NAMES)] == NAMES[:1]
     with pytest.raises(UpstreamRefused):
@@ -100,7 +103,7 @@ async def test_planted_rows_change_nothing_but_the_order(
 async def test_the_server_sees_no_text_and_no_name(database: str, team: Team) -> None:
     writer = team.member(writes=True)
     await writer.offer(KEYS, embed(*TEXTS), repositories=["git.example/owner/zoo"])
-    server = PostgresServer(database, Key(PASSWORD), None, writes=False)
+    server = PatientServer(database, Key(PASSWORD), None, writes=False)
     name = writer.status.collection
     rows = await server.fetch(f'SELECT t::text FROM "{name}" t', ())
     assert len(rows) == 10
@@ -127,7 +130,7 @@ async def test_a_refused_password_is_looked_up_again_and_not_repeated(
 async def test_a_table_that_is_gone_is_made_again(database: str, team: Team) -> None:
     writer = team.member(writes=True)
     await writer.offer(KEYS[:3], embed(*TEXTS[:3]), repositories=["h/o/r"])
-    server = PostgresServer(database, Key(PASSWORD), None, writes=True)
+    server = PatientServer(database, Key(PASSWORD), None, writes=True)
     await server.fetch(f'DROP TABLE "{writer.status.collection}"', ())
     await server.close()
     assert await writer.fetch(KEYS) == {}
@@ -177,11 +180,11 @@ async def test_a_password_is_not_sent_without_tls_where_that_is_needed(
 
 
 async def test_rights_of_the_database_are_told(database: str) -> None:
-    server = PostgresServer(database, Key(PASSWORD), None, writes=True)
+    server = PatientServer(database, Key(PASSWORD), None, writes=True)
     await server.fetch("DROP ROLE IF EXISTS poor", ())
     await server.fetch(f"CREATE ROLE poor LOGIN PASSWORD '{PASSWORD}'", ())
     other = database.replace("byok@", "poor@")
-    poor = PostgresServer(other, Key(PASSWORD), None, writes=True)
+    poor = PatientServer(other, Key(PASSWORD), None, writes=True)
     with pytest.raises(UpstreamRefused) as raised:
         await poor.collection("poor_table", 8).create()
     assert raised.value.kind is RefusalKind.AUTH
