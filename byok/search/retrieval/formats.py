@@ -9,12 +9,19 @@ from functools import cache
 
 # What questions say, in lower case, and the paths that are meant.
 _FORMATS = (
-    (r"docker[ -]?files?|container ?files?", r"(?:docker|container)file[^/]*$"),
+    (
+        r"docker[ -]?files?|container ?files?|(?:docker|container|base) images?"
+        r"|images? (?:for|of) (?:the )?(?:docker|containers?)",
+        r"(?:docker|container)file[^/]*$",
+    ),
     (r"(?:docker[- ])?compose", r"compose[^/]*\.ya?ml$"),
     (
         r"(?:ci |actions )?workflows?|github actions?|(?:ci|build) pipelines?"
         r"|pipeline config"
         r"|(?:ci|continuous integration) (?:build|config\w*|jobs?|setup|settings)"
+        r"|nightly (?:builds?|checks?|jobs?|runs?|tests?)"
+        r"|(?:builds?|checks?|jobs?|runs?|tests?) (?:[\w-]+ ){0,5}"
+        r"(?:on|in|by) (?:github|ci)"
         r"|工作流|流水线|ワークフロー|arbeitsablauf|flujos? de trabajo"
         r"|flux de travail|воркфлоу",
         r"\.github/workflows/|(?:^|/)\.?(?:gitlab-ci|travis|appveyor"
@@ -45,9 +52,12 @@ _FORMATS = (
         r"\.(?:css|scss|sass|less)(?:\.(?:erb|hbs|j2|liquid|tmpl))?$",
     ),
     (
-        r"html|templates?|jinja2?|partials?|layouts?|模板|テンプレート|vorlagen?"
+        r"html|templates?|jinja2?|partials?|layouts?"
+        r"|(?:texts?|wording|body) of (?:(?:the|an?|our) )?(?:[\w-]+ )?(?:e-?)?mails?"
+        r"|模板|テンプレート|vorlagen?"
         r"|plantillas?|gabarits?|шаблон",
-        r"\.(?:html?|tmpl|tpl|jinja2?|j2|ejs|erb|hbs|mustache|twig|liquid|gohtml)$"
+        r"\.(?:html?|tmpl|tpl|jinja2?|j2|ejs|erb|hbs|haml|slim|mustache|twig|liquid|gohtml"
+        r"|heex|cshtml|jsp|ftl|blade\.php)$"
         r"|(?:^|/)layout[^/]*/[^/]*\.xml$",
     ),
     (r"xml", r"\.xml$"),
@@ -72,6 +82,35 @@ _FORMATS = (
         r"(?:example|sample)[^/]*\.(?:ya?ml|toml|json|ini|conf|cfg|env)$|\.env(?:\.\w+)?$",
     ),
     (r"ini", r"\.(?:ini|cfg)$"),
+    (r"man(?:ual)? pages?", r"(?:^|/)man\d?/|\.[1-8](?:\.(?:in|md|adoc|rst|gz))?$"),
+    (
+        r"(?:bug|issue|feature) (?:report )?(?:forms?|templates?)"
+        r"|(?:issue|pull request|pr|merge request) templates?"
+        r"|forms? (?:[\w']+ ){0,5}report",
+        r"(?:issue|pull_request|merge_request|bug_report|discussion)_?(?:template|report)",
+    ),
+    (
+        r"(?:dependency|dependencies|package|library) (?:updates?|bumps?|upgrades?)"
+        r"|dependabot|renovate",
+        r"(?:^|/)\.?(?:dependabot|renovate)[^/]*$",
+    ),
+    (
+        r"(?:snap|debian|deb|\.deb|rpm|\.rpm|flatpak|appimage|homebrew|chocolatey|nuget"
+        r"|windows|mac|linux|arch) (?:packages?|packaging|installers?)"
+        r"|snap(?:craft)?|flatpak"
+        r"|packag(?:e|ing) (?:recipes?|specs?|files?|manifests?|metadata)",
+        r"snapcraft[^/]*\.ya?ml$|flatpak|\.spec$|(?:^|/)debian/|\.nuspec$|pkgbuild$"
+        r"|\.(?:iss|wxs|nsi)$|(?:^|/)(?:packaging|packages?|installers?)/"
+        r"|\.github/workflows/[^/]*(?:deb|rpm|snap|package|release|flatpak)",
+    ),
+    (r"systemd|service units?", r"\.(?:service|socket|timer)(?:\.in)?$"),
+    (
+        r"permissions? (?:(?:that|which) )?(?:(?:does|do) )?(?:the |this |our |an )?"
+        r"(?:app|apps|extension|add-?on|plugin)s?|entitlements?",
+        r"(?:^|/)(?:androidmanifest\.xml|info\.plist|manifest\.json)$|\.entitlements$",
+    ),
+    (r"dev ?containers?|codespaces?", r"(?:^|/)\.devcontainer"),
+    (r"proguard|code shrinking", r"proguard[^/]*$"),
     (
         r"lint(?:ers?|ing)?(?: (?:rules?|config\w*|settings))?|static analysis"
         r"|checkstyle|eslint|rubocop|ruff|flake8|pylint|golangci|clippy|detekt|ktlint"

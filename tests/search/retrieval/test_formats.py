@@ -38,6 +38,18 @@ from tests.fakes.engines import indexed, project
         ("script for the health check", "docker/health.sh", "src/script.js"),
         ("example configuration of mail", "config.example.toml", "mail.toml"),
         ("sample settings", ".env.sample", "settings.py"),
+        ("base image of the worker", "docker/worker.dockerfile", "docker/worker.py"),
+        ("checks that run every night on GitHub", ".github/workflows/n.yml", "n.py"),
+        ("text of the welcome mail", "views/welcome/hello.text.erb", "welcome.rb"),
+        ("where is the man page", "doc/tool.1", "doc/tool.md"),
+        ("bug report form", ".github/ISSUE_TEMPLATE/bug.yml", "src/bug_form.ts"),
+        ("how often dependency updates come", ".github/dependabot.yml", "update.py"),
+        ("recipe of the snap", "snap/snapcraft.yaml", "snap/snap.py"),
+        ("how the Debian package is made", "debian/control", "src/debian.py"),
+        ("systemd hardening", "init/tool.service", "src/service.ts"),
+        ("what permissions does the app ask for", "app/AndroidManifest.xml", "App.kt"),
+        ("dev container with Ruby", ".devcontainer/devcontainer.json", "dev.json"),
+        ("proguard exceptions", "app/proguard-rules.pro", "app/rules.kt"),
         ("German translations", "src/locales/de.json", "src/german.ts"),
         ("Android translations", "res/values-de/strings.xml", "res/layout/a.xml"),
         ("查找Dockerfile的内容", "Dockerfile", "docker.py"),
@@ -60,7 +72,11 @@ def test_a_format_that_is_named_means_its_files(
 
 @pytest.mark.parametrize(
     "question",
-    ["", "where is the session signed?", "cssText", "contemplate", "use less memory"],
+    [
+        *("", "where is the session signed?", "cssText", "contemplate"),
+        *("use less memory", "form with a date", "permissions of a user"),
+        *("user service", "take a snapshot", "man in the middle"),
+    ],
 )
 def test_a_question_without_a_format_names_none(question: str) -> None:
     assert named_formats(question) is None
