@@ -12,7 +12,7 @@ from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
 
 _TABLE = resources.files("byok.search.retrieval") / "concepts.tsv"
 _ENTRIES = read_entries(_TABLE.read_text("utf-8"))
-_CODE = re.compile(r"[a-z][a-z0-9]{1,19}( [a-z][a-z0-9]{1,19}){0,5}")
+_CODE = re.compile(r"[a-z0-9]{2,20}( [a-z0-9]{2,20}){0,5}")
 
 
 @pytest.mark.parametrize(
