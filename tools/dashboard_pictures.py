@@ -160,7 +160,7 @@ async def _furnished(place: Path) -> AsyncIterator[tuple[Editor, Mask]]:
             asyncio.ensure_future(_ask(editor, number, question))
             for number, question in enumerate(_QUESTIONS)
         ]
-        while first.open < len(asking):
+        while first.open < len(asking) or not await _is_indexed(editor):
             await asyncio.sleep(0.02)
         mask = [(str(place), _SHOWN_PLACE), (editor.daemon.url, _SHOWN_URL)]
         mask += [(url, _SHOWN_URLS[name]) for name, url in urls.items()]
@@ -168,6 +168,11 @@ async def _furnished(place: Path) -> AsyncIterator[tuple[Editor, Mask]]:
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
+
+
+async def _is_indexed(editor: Editor) -> bool:
+    status = (await editor.post("/byok/index/status")).json
+    return all(space["phase"] == "complete" for space in status["workspaces"])
 
 
 async def _ask(editor: Editor, number: int, question: str) -> None:

@@ -363,7 +363,7 @@ def test_byok_home_that_cannot_be_made_is_a_message(
     monkeypatch.setenv("BYOK_HOME", place)
     done = cli("serve", "--upstream", "demo")
     assert (done.code in (1, 78), done.out) == (True, "")
-    assert place in done.err
+    assert str(Path(place).parent) in done.err
 
 
 @posix
