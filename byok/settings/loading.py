@@ -225,7 +225,8 @@ def _explain(path: str, row: ErrorDetails) -> str:
         if len(place) == 3 and place[-1] in _KEY_FIELDS:
             guess += f" A key does not belong here: byok keys set {place[1]}"
         return f"{path}: unknown key {key}. {guess}".rstrip()
-    return f"{path}: {key}: {message}." if key else f"{path}: {message}."
+    end = "" if message.endswith("?") else "."  # it may ask what was meant
+    return f"{path}: {key}: {message}{end}" if key else f"{path}: {message}{end}"
 
 
 def _keys_of_section(place: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from byok.core.code_query import DEFAULT_LENGTH, RerankMode, SearchMode
 from byok.core.prompts.prompt_set import FAMILIES
 from byok.core.routing import ChatMoment, EndpointGroup, Purpose, ServedBy
 from byok.core.urls import is_plain_http
-from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
+from byok.dialects.model_facts import EFFORTS, FIELDS, ModelFacts, Price, Replay
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.settings import values
 from byok.settings.section import LONG, MODEL, MODELS, FieldEntry, SettingsSection
@@ -118,7 +118,7 @@ class FactSettings(SettingsSection):
 
 DEFAULT_PORT = 8317
 _PORTS = FieldEntry(limits=(0, 65_535))
-_EFFORTS = FieldEntry(choices=lambda: ("", *values.EFFORTS))
+_EFFORTS = FieldEntry(choices=lambda: ("", *EFFORTS))
 _TYPES = FieldEntry(choices=values.upstream_types)
 _DIALECTS = FieldEntry(choices=lambda: ("", *values.dialect_names()))
 _WAYS = FieldEntry(choices=lambda: values.FIM_MODES)

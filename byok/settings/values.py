@@ -1,11 +1,14 @@
 """Validators of single values; errors say what is expected and never show the value."""
 
 import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from byok.core.routing import split_id
+from byok.core.suggest import did_you_mean
 from byok.core.urls import is_link_local, is_loopback
 from byok.dialects.fim_templates import FimMode
+from byok.dialects.model_facts import EFFORTS
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
@@ -15,14 +18,13 @@ _KEY_NAME = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,15}|env:[A-Za-z_][A-Za-z0-9_]*)
 AUTO = "auto"
 POSTGRES = "postgresql://"
 FIM_MODES = (AUTO, *(mode.value for mode in FimMode if mode is not FimMode.EDIT))
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def base_url(url: str) -> str:
-    """Check an upstream's base URL."""
+    """Check an upstream's base URL, which may be pasted with the path of its chats."""
     if "?" in url:
         raise ValueError("must not contain a query: use query = {…}")
-    return address(url)
+    return address(url).removesuffix("/chat/completions")
 
 
 def team_url(url: str) -> str:
@@ -75,9 +77,7 @@ def port(number: int) -> int:
 
 def effort(value: str) -> str:
     """Check how much to reason; "" leaves it to the model."""
-    if value and value not in EFFORTS:
-        raise ValueError(f"must be one of {', '.join(EFFORTS)}")
-    return value
+    return value and _known(value, EFFORTS)
 
 
 def is_alias(name: str) -> bool:
@@ -116,6 +116,14 @@ def key_labels(given: list[str]) -> list[str]:
     return given
 
 
+def _known(name: str, names: Sequence[str]) -> str:
+    if name not in names:
+        guess = did_you_mean(name, names)
+        message = f"must be one of: {', '.join(names)}"
+        raise ValueError(f"{message}. {guess}" if guess else message)
+    return name
+
+
 def upstream_types() -> tuple[str, ...]:
     """Return the values of an upstream's `type`."""
     return (OPENAI_COMPATIBLE, *PRESETS, DEMO)
@@ -123,20 +131,12 @@ def upstream_types() -> tuple[str, ...]:
 
 def upstream_type(name: str) -> str:
     """Check the type of an upstream."""
-    types = upstream_types()
-    if name not in types:
-        raise ValueError(f"must be one of: {', '.join(types)}")
-    return name
+    return _known(name, upstream_types())
 
 
 def dialect(name: str) -> str:
     """Check the name of a dialect."""
-    if not name:
-        return name
-    known = dialect_names()
-    if name not in known:
-        raise ValueError(f"must be one of: {', '.join(known)}")
-    return name
+    return name and _known(name, dialect_names())
 
 
 def dialect_names() -> tuple[str, ...]:
@@ -148,9 +148,7 @@ def dialect_names() -> tuple[str, ...]:
 
 def fim_mode(name: str) -> str:
     """Check the FIM mode."""
-    if name not in FIM_MODES:
-        raise ValueError(f"must be one of: {', '.join(FIM_MODES)}")
-    return name
+    return _known(name, FIM_MODES)
 
 
 def headers(given: dict[str, str]) -> dict[str, str]:

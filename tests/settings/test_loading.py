@@ -166,6 +166,7 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
             "Did you mean api_key_env?",
         ),
         (f'{SECTION}type = "{CANARY}"', "upstreams.box.type", "must be one of: "),
+        (f'{SECTION}type = "opnrouter"', "box.type", "Did you mean openrouter?"),
         (f'{SECTION}dialect = "{CANARY}"', "upstreams.box.dialect", "openai_chat"),
         (
             f'[upstreams.box]\nbase_url = "https://me:{CANARY}@host"',

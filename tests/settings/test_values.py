@@ -12,11 +12,12 @@ CANARY = "canary7f3a"
     [
         ("https://api.example.com", "https://api.example.com"),
         ("https://api.example.com/v1/", "https://api.example.com/v1"),
+        ("https://box.test/v1/chat/completions", "https://box.test/v1"),
         ("http://[::1]:8000", "http://[::1]:8000"),
         ("https://10.0.0.7:8443/openai", "https://10.0.0.7:8443/openai"),
     ],
 )
-def test_a_base_url_is_kept_but_for_slashes_at_its_end(given: str, kept: str) -> None:
+def test_a_base_url_is_kept_but_for_its_end(given: str, kept: str) -> None:
     assert values.base_url(given) == kept
 
 
