@@ -218,9 +218,11 @@ class Program(CommandGroup):
         """
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
-        if "--lang" in takewhile(lambda word: word != "--", args):
-            at = args.index("--lang")
-            args = [*args[at : at + 2], *args[:at], *args[at + 2 :]]
+        names = [word.partition("=")[0] for word in takewhile("--".__ne__, args)]
+        if "--lang" in names:
+            at = names.index("--lang")
+            end = at + 2 - ("=" in args[at])
+            args = [*args[at:end], *args[:at], *args[end:]]
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

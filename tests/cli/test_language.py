@@ -35,6 +35,7 @@ def test_an_option_chooses_the_language(cli: Cli) -> None:
     [
         ("explain", "upstream_auth", "--lang", "zh"),
         ("explain", "--lang", "zh", "upstream_auth"),
+        ("explain", "--lang=zh", "upstream_auth"),
         ("keys", "list", "--help", "--lang", "zh"),
     ],
 )
