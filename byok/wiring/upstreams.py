@@ -286,16 +286,16 @@ class UpstreamPool:
 # Select the upstreams: those of the settings, a local server, or one with a key.
 
 
-_BY_OPTION = "chosen by --upstream"
-_LAST_RESORT = "no local server answers and no key was found; choose with --upstream"
-_KEPT = "as before: the settings name none; choose with --upstream"
-
-
 class UpstreamSelection(Struct, frozen=True):
-    """The upstreams in order, of which the first is the default, and the reason."""
+    """The upstreams in order, of which the first is the default, and the reason.
+
+    The user chose the first `by_option`, or it `is_last_resort`: nothing was found.
+    """
 
     upstreams: Mapping[str, UpstreamSettings]
     reason: str
+    by_option: bool = False
+    is_last_resort: bool = False
 
 
 def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable[str]:
@@ -341,7 +341,7 @@ def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> 
         meant = aliases.get(default.removeprefix("byok:"), default)
         owner = meant.removeprefix("byok:").partition(":")[0]
         is_elsewhere = owner != first and owner in selection.upstreams
-        return "" if is_elsewhere and selection.reason == _BY_OPTION else default
+        return "" if is_elsewhere and selection.by_option else default
     if model.removeprefix("byok:") in aliases:
         return model
     return model if model.startswith("byok:") else f"byok:{first}:{model}"
@@ -364,11 +364,13 @@ async def select_upstreams(
     if wanted:
         name, chosen = upstream_named(wanted, settings)
         others = {n: u for n, u in settings.upstreams.items() if n != name}
-        return UpstreamSelection({name: chosen, **others}, _BY_OPTION)
+        reason = "chosen by --upstream"
+        return UpstreamSelection({name: chosen, **others}, reason, by_option=True)
     if settings.upstreams:
         return UpstreamSelection(settings.upstreams, "first of the settings")
-    if before is not None and before.reason != _LAST_RESORT:
-        return replace(before, reason=_KEPT)
+    if before is not None and not before.is_last_resort:
+        reason = "as before: the settings name none; choose with --upstream"
+        return replace(before, reason=reason)
     return await _find_any(transports, ladder)
 
 
@@ -379,7 +381,9 @@ async def _find_any(transports: Transports, ladder: KeyLadder) -> UpstreamSelect
     elif hit := await asyncio.to_thread(_first_key, ladder):
         name, reason = hit[0], f"its key is in {hit[1]}"
     else:
-        name, reason = DEMO, _LAST_RESORT
+        reason = "no local server answers and no key was found; choose with --upstream"
+        demo = {DEMO: UpstreamSettings(type=DEMO)}
+        return UpstreamSelection(demo, reason, is_last_resort=True)
     return UpstreamSelection({name: UpstreamSettings(type=name)}, reason)
 
 
