@@ -273,11 +273,9 @@ class _ServicesFactory:
         model: str,
         *,
         embeds: bool,
-        prompts: Path,
-        transports: Transports | None = None,
+        transports: Transports | None,
     ) -> None:
         self._paths = paths
-        self._prompts = prompts
         self._embeds = embeds
         self._consent = Consent(paths.embedding_consent)
         self.embeddings = EmbeddingService(paths.vectors, paths.database, self._consent)
@@ -308,7 +306,7 @@ class _ServicesFactory:
                 the user's cannot be used.
         """
         selection = await self._select(settings)
-        prompts = await asyncio.to_thread(load_prompts, self._prompts)
+        prompts = await asyncio.to_thread(load_prompts, self._paths.prompts)
         for value in values_to_hide(settings, selection):
             self._redactor.add(value)
         pooled = self._pool.build(
@@ -449,14 +447,12 @@ async def open_services(
     redactor: Redactor | None = None,
     roots: Iterable[Path] = (),
     embeds: bool = True,
-    prompts: Path | None = None,
     transports: Transports | None = None,
 ) -> AsyncIterator[Services]:
     """Open everything; no upstream need be reachable. `roots` are more workspaces.
 
-    Without `embeds` no vectors are made or used, whatever the settings say. `prompts`
-    is a folder to use instead of that with the user's own prompts, `transports` what
-    to use instead of connections.
+    Without `embeds` no vectors are made or used, whatever the settings say.
+    `transports` is what to use instead of connections.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
@@ -464,11 +460,9 @@ async def open_services(
     """
     check_settings(settings, upstream, model)
     redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)
-    folder = prompts or paths.prompts
     factory = _ServicesFactory(
-        paths, redactor, ladder, upstream, model,
-        embeds=embeds, prompts=folder, transports=transports,
-    )  # fmt: skip
+        paths, redactor, ladder, upstream, model, embeds=embeds, transports=transports
+    )
     vectors = factory.embeddings if embeds else None
     try:
         async with open_context(settings, paths, roots, vectors) as context:

@@ -92,13 +92,11 @@ async def test_services_reload_of_keys_opens_no_keyring_for_a_local_server() -> 
 
 async def test_services_can_use_prompts_of_another_folder(tmp_path: Path) -> None:
     (tmp_path / "agent.md").write_text("Only this.")
-    opening = open_services(
-        Settings(upstreams=two_upstreams()),
-        find_paths(),
-        ladder=KeyLadder(environ={}),
-        prompts=tmp_path,
-    )
-    async with opening as services:
+    paths = find_paths()
+    paths.prompts = tmp_path
+    async with open_services(
+        Settings(upstreams=two_upstreams()), paths, ladder=KeyLadder(environ={})
+    ) as services:
         renewed = await services.renew(Settings(upstreams=two_upstreams(model="n")))
         for one in (services, renewed):
             assert one.defaults.prompts.render("agent").text == "Only this."

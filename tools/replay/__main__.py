@@ -87,6 +87,7 @@ async def replay_recorded(
     with tempfile.TemporaryDirectory(prefix="byok-replay-") as folder:
         root = Path(folder)
         own = Paths(root / "config", root / "state", root / "data")
+        own.prompts = paths.prompts
         redactor = Redactor()
 
         def services() -> AbstractAsyncContextManager[Services]:
@@ -97,7 +98,6 @@ async def replay_recorded(
                 ladder=KeyLadder(environ={own_variable(name): _KEY}),
                 redactor=redactor,
                 embeds=False,
-                prompts=paths.prompts,
                 transports=PlaybackTransports(capture),
             )
 

@@ -187,6 +187,7 @@ async def open_trial(
     keeper = RecordKeeper()
     with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
         own = _own_paths(paths, Path(folder))
+        own.prompts = prompts or paths.prompts
 
         def services() -> AbstractAsyncContextManager[Services]:
             return open_services(
@@ -196,7 +197,6 @@ async def open_trial(
                 ladder=make_ladder(paths),
                 redactor=redactor,
                 embeds=False,
-                prompts=prompts or paths.prompts,
             )
 
         parts = DaemonParts(settings, own, redactor, services)
