@@ -10,7 +10,6 @@ import httpx
 import numpy as np
 
 from byok.search.vectors.recipe import is_embedded
-from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.collection import QdrantStore, TeamStore
 from byok.search.vectors.team.postgres import PostgresServer
@@ -110,7 +109,6 @@ class Machine:
         self.space = self.store.enter(TEXT_SPACE, probe())
         named = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
         self.store.list_chunks(self.space, named)
-        self.listed = ListedKeys(self.store.path, rows.path)
         self.goes_on: Iterator[bool] = iter(())  # told before each page; then True
 
     def embed(self, *texts: str) -> None:
@@ -142,6 +140,5 @@ class Machine:
             member,
             self.store,
             self.space,
-            self.listed,
             may_go_on=lambda: next(self.goes_on, True),
         )

@@ -137,15 +137,12 @@ class EmbeddingService:
 
         def make() -> "Session":
             from byok.search.vectors.session import Session
+            from byok.search.vectors.store.store import VectorStore
 
-            return Session(
-                *self._files,
-                engine,
-                embedder,
-                team,
-                plan.redact,
-                on_damage=lambda: loop.call_soon_threadsafe(self._open_again),
-            )
+            store = VectorStore(
+                *self._files, lambda: loop.call_soon_threadsafe(self._open_again)
+            )  # after a crash it blocks for a second per gigabyte
+            return Session(store, engine, embedder, team, plan.redact)
 
         return await asyncio.to_thread(make)
 

@@ -20,7 +20,6 @@ from byok.search.retrieval.model_aids import FindNear, NearChunks
 from byok.search.vectors.filling import Filling, TeamExchange
 from byok.search.vectors.recipe import texts_of
 from byok.search.vectors.store.database import remove_aside
-from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.team.transfer import Repositories, Transfer
@@ -140,25 +139,17 @@ class Session:
 
     def __init__(
         self,
-        vectors: Path,
-        index: Path,
+        store: VectorStore,
         engine: ContextEngine,
         embedder: Embedder,
         team: TeamIndex | None,
         redact: Callable[[str], str] = str,
-        *,
-        on_damage: Callable[[], object] = lambda: None,
     ) -> None:
-        """Open the stored vectors; blocks, after a crash for a second per gigabyte.
+        """Take an open store, which `close` closes.
 
-        `redact` removes the user's own keys from code before it is cut; `on_damage` is
-        called as VectorStore says.
-
-        Raises:
-            ByokError: they cannot be used.
+        `redact` removes the user's own keys from code before it is cut.
         """
-        self._store = store = VectorStore(vectors, index, on_damage)
-        self._index = index
+        self._store = store
         self._embedder = embedder
         self._team = team
         self._questions = QuestionVectors(embedder)
@@ -166,8 +157,9 @@ class Session:
         self._repositories = Repositories(engine)
         self._team_search: TeamSearch | None = None
         if team is not None and team.status.searches:
-            listed = ListedKeys(store.path, index)
-            self._team_search = TeamSearch(team, listed, self._repositories.of_blobs)
+            self._team_search = TeamSearch(
+                team, store.listed_keys, self._repositories.of_blobs
+            )
         exchange = (
             TeamExchange(store, team, self._repositories.of_blobs) if team else None
         )
@@ -280,12 +272,10 @@ class Session:
         if space is None:
             raise NotReady("The embedding model did not answer yet.")
         self._team.use(space.name, space.probe.ravel())
-        listed = ListedKeys(self._store.path, self._index)
         return Transfer(
             self._team,
             self._store,
             space,
-            listed,
             may_go_on=lambda: not self._is_closed,
         )
 

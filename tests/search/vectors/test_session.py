@@ -17,6 +17,7 @@ from byok.search.index.types import Phase
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import QuestionVectors, Session
+from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.engines import engine, indexed, project, until
 from tests.fakes.vectors import FakeEmbedder, vector
@@ -33,7 +34,7 @@ async def filled(
     root = project(tmp_path / "zoo", lion__py="def lion(): pass", cat__py="cat = 1")
     files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
     async with indexed(tmp_path / "e", root) as made:
-        session = Session(*files, made, model, None)
+        session = Session(VectorStore(*files), made, model, None)
         session.start(paused=False)
         await reaches(session, EmbeddingState.COMPLETE)
         try:
@@ -115,7 +116,7 @@ async def test_a_model_that_is_started_later_answers_while_filling_is_paused(
     model.failure = UpstreamUnreachable("nobody answers.", upstream="near")
     files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
     async with engine(tmp_path / "e", tmp_path / "zoo") as made:
-        session = Session(*files, made, model, None)
+        session = Session(VectorStore(*files), made, model, None)
         session.start(paused=True)
 
         async def is_told() -> bool:

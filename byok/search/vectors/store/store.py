@@ -168,6 +168,7 @@ class VectorStore:
             DiskFull, NotReady, IndexFailed: they cannot be used at the moment.
         """
         self.path = path
+        self.listed_keys = listings.ListedKeys(path, index)
         self._folder = path.with_suffix("")
         if self._folder.is_symlink():
             raise ConfigError(f"{self._folder} is a link.", hint="Move it away.")

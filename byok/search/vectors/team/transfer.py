@@ -19,7 +19,7 @@ from byok.search.index.engine import ContextEngine
 from byok.search.index.workspace.git_history import repository_name_of
 from byok.search.vectors.numeric import np
 from byok.search.vectors.store.database import Space
-from byok.search.vectors.store.listings import ListedKey, ListedKeys
+from byok.search.vectors.store.listings import ListedKey
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex
 from byok.search.vectors.types import Key
@@ -94,7 +94,6 @@ class Transfer(Struct, eq=False):
     team: TeamIndex
     store: VectorStore
     space: Space
-    listed: ListedKeys
     may_go_on: Callable[[], bool]
 
     async def push(self) -> int:
@@ -110,12 +109,12 @@ class Transfer(Struct, eq=False):
                 "This member of the team only reads.",
                 hint="Set write = true under [embeddings.team].",
             )
-        roots = await asyncio.to_thread(self.listed.roots)
+        roots = await asyncio.to_thread(self.store.listed_keys.roots)
         names = await asyncio.to_thread(
             lambda: {number: repository_name_of(root) for number, root in roots.items()}
         )
         stored, after = 0, 0
-        while page := await self._next(self.listed.with_vector, after):
+        while page := await self._next(self.store.listed_keys.with_vector, after):
             after = page[-1].number
             for keys, repositories in _by_repositories(page, names):
                 if repositories:
@@ -140,7 +139,7 @@ class Transfer(Struct, eq=False):
                 meanwhile; the message says why.
         """
         came, after = 0, 0
-        while page := await self._next(self.listed.without_vector, after):
+        while page := await self._next(self.store.listed_keys.without_vector, after):
             after = page[-1].number
             found = await self.team.fetch([listed.key for listed in page])
             if found:

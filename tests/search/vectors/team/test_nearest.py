@@ -14,7 +14,7 @@ from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import Session
-from byok.search.vectors.store.listings import ListedKeys
+from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.engines import indexed, project, until
@@ -42,7 +42,7 @@ async def at_work(
         git(root, "remote", "add", "origin", "git@git.example:owner/zoo.git")
     async with indexed(home / "e", root) as made:
         paths = home / "vectors.db", home / "e" / "data.db"
-        session = Session(*paths, made, model, member)
+        session = Session(VectorStore(*paths), made, model, member)
         session.start(paused=paused)
         try:
             yield session, made
@@ -172,7 +172,7 @@ class Asker:
         self.machine, self.member = machine, member
         self.view = View("v", frozenset(machine.ids), 0)
         member.use(SPACE, probe())
-        self.search = TeamSearch(member, machine.listed, lambda ids: HERE)
+        self.search = TeamSearch(member, machine.store.listed_keys, lambda ids: HERE)
 
     async def near(self, *asked: int, view: View | None = None) -> NearChunks:
         ids = [self.machine.ids[number] for number in asked]
@@ -233,8 +233,7 @@ async def test_outside_of_repositories_nobody_is_asked(
     machine: Machine, server: QdrantServer, team: Team
 ) -> None:
     member = team.member(space=SPACE)
-    listed = ListedKeys(machine.store.path, machine.rows.path)
-    search = TeamSearch(member, listed, lambda ids: [])
+    search = TeamSearch(member, machine.store.listed_keys, lambda ids: [])
     view = View("v", frozenset(machine.ids), 0)
     assert await search.near(machine.space, vector("q"), view, []) == NOTHING
     assert server.calls == []
