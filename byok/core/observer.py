@@ -32,7 +32,7 @@ class Observer(Protocol):
 class Observers:
     """Several observers as one. A failure of one is logged and changes no answer."""
 
-    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = list(observers)
 
     def start(self, record: RequestRecord) -> None:

@@ -132,12 +132,12 @@ class Relay:
         service: OfficialService,
         settings: OfficialSettings,
         gate: Gate,
-        timing: OfficialTiming | None = None,
+        timing: OfficialTiming,
     ) -> None:
         self._service = service
         self._settings = settings
         self._gate = gate
-        self._timing = timing or OfficialTiming()
+        self._timing = timing
         self._health = OfficialHealth(self._timing.pause)
         if groups := settings.groups:
             url = settings.base_url

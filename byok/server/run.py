@@ -310,10 +310,10 @@ class Serving:
 
     def __init__(
         self,
-        activation: Activation | None = None,
-        predecessor: Predecessor | None = None,
+        activation: Activation | None,
+        predecessor: Predecessor | None,
         *,
-        release_lock: Callable[[], None] = lambda: None,
+        release_lock: Callable[[], None],
     ) -> None:
         """Take what was passed; `release_lock` lets a successor be the daemon."""
         self._activation = activation or Activation()

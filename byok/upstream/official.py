@@ -54,7 +54,7 @@ class OfficialService:
         key: KeySource,
         redactor: Redactor,
         *,
-        route: Route | None = None,
+        route: Route | None,
     ) -> None:
         callee = Callee(OFFICIAL, base_url, REMOTE, route=route or Route())
         self._caller = Caller(callee, transports, key)

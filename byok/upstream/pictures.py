@@ -24,7 +24,7 @@ from byok.core.bounded import BoundedMap
 from byok.core.chat import ImagePart, Sampling
 from byok.core.errors import ByokError, RefusalKind, UpstreamRefused, UpstreamTimeout
 from byok.core.events import Notice
-from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
+from byok.core.prompts.prompt_set import PromptSet
 from byok.dialects.chat_changes import pictures_of, shows_picture, write_pictures_as
 from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.own_questions import PICTURE, answer_of
@@ -72,11 +72,11 @@ class PictureDescriber:
         self,
         find: Callable[[], Awaitable[Destination]],
         store: ProviderDataStore,
-        prompts: PromptSet | None = None,
+        prompts: PromptSet,
     ) -> None:
         self._find = find
         self._store = store
-        self._prompts = prompts or shipped_prompts()
+        self._prompts = prompts
         self._failed = BoundedMap[bytes, tuple[ByokError, float]](_MOST_FAILED)
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._locks = WeakValueDictionary[bytes, asyncio.Lock]()

@@ -73,7 +73,7 @@ class TurnAnswer:
     def __init__(
         self,
         assembling: Callable[[ChatRequest], ToolCallAssembler],
-        own: OwnTurn | None = None,
+        own: OwnTurn | None,
     ) -> None:
         self._assembling = assembling
         self._own = own

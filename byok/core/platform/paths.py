@@ -381,7 +381,7 @@ _SETTINGS = ("config.toml", "prompts", "settings_backups")
 _OTHERS = {"capture", "handover.json"}
 
 
-def list_own_files(paths: Paths, *, with_settings: bool = True) -> list[Path]:
+def list_own_files(paths: Paths, *, with_settings: bool) -> list[Path]:
     """Return byok's files and folders, one level below its root folders.
 
     Only known names count, in byok's own folders; nothing is followed through a link.

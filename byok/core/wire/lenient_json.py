@@ -46,7 +46,7 @@ _PART = re.compile(r"[-+.\w\\]*\Z")  # of a word, a number or an escape
 class BrokenJson(ValueError):
     """The text is not a value: wrong from the character `at` on, or `cut`."""
 
-    def __init__(self, message: str, at: int = 0, *, cut: bool = False) -> None:
+    def __init__(self, message: str, at: int, *, cut: bool) -> None:
         super().__init__(message)
         self.at = at
         self.cut = cut

@@ -7,7 +7,7 @@ answers. Tools that the API runs itself are not shown: what they find is in the 
 from collections.abc import Mapping
 from typing import Any
 
-from byok.core.chat import NO_ORIGIN, Origin, ProviderData
+from byok.core.chat import Origin, ProviderData
 from byok.core.errors import UpstreamNotJson
 from byok.core.events import (
     Citation,
@@ -130,9 +130,7 @@ _PAUSED = Notice("The model paused in the middle of its work: ask it to go on.")
 class AnthropicAnswer(AnswerReader[ServerSentEvent]):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
 
-    def __init__(
-        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
-    ) -> None:
+    def __init__(self, tool_names: Mapping[str, str], origin: Origin) -> None:
         super().__init__(tool_names, origin)
         self._usage = UsageCounter()
         self._index = 0  # of the last block

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from byok.core.chat import NO_ORIGIN, Json, Origin, ProviderData
+from byok.core.chat import Json, Origin, ProviderData
 from byok.core.errors import RefusalKind, UpstreamGarbled, UpstreamNotJson
 from byok.core.events import (
     Citation,
@@ -126,7 +126,7 @@ def filter_sentence(reason: str, *, said: str = "") -> str:
     )
 
 
-def blocked_sentence(reason: str, *, said: str = "") -> str:
+def blocked_sentence(reason: str, *, said: str) -> str:
     """Return the sentence for a prompt that was not answered at all."""
     what = _FILTERED.get(reason, "its filter")
     words = f"The model did not answer because of {what} ({reason}). {said} {_ELSE}"
@@ -324,9 +324,7 @@ _NO_MEDIA = "The model sent an image or a file, which cannot be shown here."
 class GeminiAnswer(AnswerReader[ServerSentEvent]):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
 
-    def __init__(
-        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
-    ) -> None:
+    def __init__(self, tool_names: Mapping[str, str], origin: Origin) -> None:
         super().__init__(tool_names, origin)
         self._thinking = SurrogateBuffer()
         self._calls = 0

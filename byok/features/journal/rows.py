@@ -34,7 +34,7 @@ def select_rows(
     db: sqlite3.Connection,
     kind: Callable[..., T],
     query: str,
-    values: Sequence[object] | Mapping[str, object] = (),
+    values: Sequence[object] | Mapping[str, object],
 ) -> Iterator[T]:
     """Give the rows that SQL finds, as `make_row` makes them.
 

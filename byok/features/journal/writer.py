@@ -97,7 +97,7 @@ class JournalWriter:
         self,
         path: Path,
         redactor: Callable[[str], str],
-        limits: WriterLimits | None = None,
+        limits: WriterLimits | None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:

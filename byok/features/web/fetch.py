@@ -82,7 +82,7 @@ class NotPublic(OSError):
 class PublicResolver(AbstractResolver):
     """Resolves names of which all addresses are public."""
 
-    def __init__(self, resolver: AbstractResolver | None = None) -> None:
+    def __init__(self, resolver: AbstractResolver | None) -> None:
         self._resolver = resolver or aiohttp.ThreadedResolver()
 
     async def resolve(

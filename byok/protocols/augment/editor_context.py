@@ -46,7 +46,7 @@ def _size(key: int, shown: dict[str, str]) -> int:
 
 
 def add_editor_context(
-    turns: Sequence[UserTurn], body: Json, shown: ShownContext, window: int = 0
+    turns: Sequence[UserTurn], body: Json, shown: ShownContext, window: int
 ) -> list[UserTurn]:
     """Return the turns of a conversation, of which the last is new, with the blocks.
 

@@ -433,7 +433,7 @@ class OnlyBlock:
     file, which must have some line in common with the old one.
     """
 
-    def __init__(self, old: str, holds: Holds, *, file: bool = False) -> None:
+    def __init__(self, old: str, holds: Holds, *, file: bool) -> None:
         self._known = significant_lines(old)
         self._fenced = any(map(_FENCE.match, old.splitlines()))
         self._title = next(filter(None, map(str.strip, old.splitlines())), "")

@@ -33,8 +33,8 @@ def system_text(
     defaults: Defaults,
     prompt: str,
     *,
-    persona: str = "",
-    guides: Sequence[str] = (),
+    persona: str,
+    guides: Sequence[str],
 ) -> str:
     """Join the parts of the system message of a chat in their fixed order.
 

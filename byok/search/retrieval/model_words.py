@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, UpstreamGarbled
-from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
+from byok.core.prompts.prompt_set import PromptSet
 from byok.search.index.parse.tokens import IDEOGRAPHS, words
 from byok.search.retrieval.concepts import LIKELIEST as LIKELIEST_CONCEPT
 from byok.search.retrieval.foreign.words import LIKELIEST, normalize, read_foreign
@@ -36,13 +36,13 @@ class ModelWords:
     def __init__(
         self,
         ask: AskModel,
-        prompts: PromptSet | None = None,
+        prompts: PromptSet,
         *,
         seconds: float = _SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = ask
-        self._instruction = (prompts or shipped_prompts()).render("translate").text
+        self._instruction = prompts.render("translate").text
         self._seconds = seconds
         self._rest = ModelRest("words of code come from the tables alone", clock)
         self._kept = BoundedMap[str, tuple[str, ...]](_MOST_KEPT)

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, UpstreamGarbled
 from byok.core.escapes import escape
-from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
+from byok.core.prompts.prompt_set import PromptSet
 from byok.search.index.parse.tokens import terms
 from byok.search.retrieval.masking import mask, mask_lines
 from byok.search.retrieval.model_aids import AskModel, ModelRest, ReadChunks
@@ -245,15 +245,14 @@ class ModelRerank:
     def __init__(
         self,
         ask: AskModel,
-        prompts: PromptSet | None = None,
+        prompts: PromptSet,
         *,
         seconds: float = _SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         values = {"most": str(MOST_NUMBERS)}
-        told = (prompts or shipped_prompts()).render("rerank", values=values)
         self._ask = ask
-        self._instruction = told.text
+        self._instruction = prompts.render("rerank", values=values).text
         self._seconds = seconds
         self._rest = ModelRest("files keep their order", clock)
         self._agreement = Agreement()

@@ -51,7 +51,7 @@ class Guard(Struct, eq=False):
         names = ("127.0.0.1", "localhost", "[::1]")
         self._hosts = frozenset(f"{name}:{port}" for name in names)
 
-    def check_origin(self, request: BaseRequest, *, own_page: bool = False) -> None:
+    def check_origin(self, request: BaseRequest, *, own_page: bool) -> None:
         """Check request line, Host, Origin and Sec-Fetch-Site.
 
         Of all pages only byok's `own_page` may send an Origin, which is byok's.

@@ -132,7 +132,7 @@ def show_picture() -> ChatRequest:
     return make_question(_user(words, ImagePart("image/png", _picture())))
 
 
-def share_prefix(number: int, window: int = 0) -> ChatRequest:
+def share_prefix(number: int, window: int) -> ChatRequest:
     """Ask something behind a long text that is the same each time.
 
     It fills less than half of a window of so many tokens; 0 is unknown.

@@ -33,7 +33,10 @@ class Asked:
         self.free.set()
         self.is_said = False
         self.words = ModelWords(
-            self._ask, prompts, seconds=seconds, clock=lambda: self.now
+            self._ask,
+            prompts or shipped_prompts(),
+            seconds=seconds,
+            clock=lambda: self.now,
         )
 
     async def _ask(

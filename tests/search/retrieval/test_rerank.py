@@ -15,7 +15,7 @@ from byok.core.errors import (
     UpstreamGarbled,
     UpstreamRefused,
 )
-from byok.core.prompts.prompt_set import PromptSet
+from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.search.index.types import Kind
 from byok.search.retrieval.model_aids import ModelRest
 from byok.search.retrieval.query import parse_query
@@ -67,7 +67,9 @@ class Asked:
         self.asked: list[tuple[str, str]] = []
         self.limits: set[tuple[float, int]] = set()
         self.now = 0.0
-        self.rerank = ModelRerank(self._ask, prompts, clock=lambda: self.now)
+        self.rerank = ModelRerank(
+            self._ask, prompts or shipped_prompts(), clock=lambda: self.now
+        )
 
     async def _ask(
         self, instruction: str, text: str, *, seconds: float, longest: int
