@@ -48,7 +48,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     )
     await open_panel(page, "conversations")
     rows = page.locator("tbody tr")
-    assert await rows.locator("a").all_inner_texts() == ["shop", "CLI"]
+    await expect(rows.locator("a")).to_have_text(["shop", "CLI"])
     await expect(rows.first).to_contain_text("cache lost ×1")
     assert await axe(page) == ""
     await rows.first.get_by_role("link").click()
@@ -80,7 +80,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     await reason.get_by_role("button", name="Show the turn").press("Enter")
     await expect(turns.nth(3)).to_be_focused()
     tiles = words(await page.locator(".tiles").inner_text())
-    for part in ("Cost $2.00 + 1 of unknown price", "17.5 s", "62.5%"):
+    for part in ("Cost $2.00 + 1 request of unknown price", "17.5 s", "62.5%"):
         assert part in tiles
     assert await axe(page) == ""
     await turns.nth(2).get_by_role("link").click()
@@ -90,14 +90,30 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     await expect(page.locator("tbody tr")).to_have_count(2)
 
 
-async def test_what_a_lost_cache_cost_is_in_the_row(page: Page) -> None:
+async def test_what_the_cache_saved_and_a_lost_one_cost_is_told(page: Page) -> None:
     """Neither touch nor keys reach what only a tooltip says."""
+    known = {"upstream": "fake", "model": "fake-model"}
     write(
-        turn(0, upstream="fake", model="fake-model"),
-        turn(90, upstream="fake", model="fake-model", cache_read_tokens=0),
+        turn(0, **known),
+        turn(1, **known),
+        turn(90, **known, cache_read_tokens=0),
+        turn(91, conversation="other"),  # its price is unknown
     )
     await open_panel(page, "conversations")
-    await expect(page.locator("tbody tr")).to_contain_text("cache lost ×1: +$9.00")
+    row = page.locator("tbody tr").nth(1)
+    await expect(row).to_contain_text("cache lost ×1: +$9.00")
+    await row.get_by_role("link").click()
+    tile = page.locator(".tile", has_text="From the cache")
+    await expect(tile).to_contain_text("Saved by the cache: $18.00")
+    await expect(tile).to_contain_text("Paid for lost caches: $9.00 (1K tokens)")
+    await open_panel(page, "usage/day/client")
+    figures = page.locator(".usage .facts > div")
+    saved = figures.filter(has_text="Saved by the cache")
+    await expect(saved).to_contain_text("$18.00")
+    await expect(saved).to_contain_text("3K tokens · 1K of them of unknown price")
+    lost = figures.filter(has_text="Paid for lost caches")
+    await expect(lost).to_contain_text("$9.00")
+    await expect(page.locator(".usage")).to_contain_text("full price − cached price")
 
 
 async def test_a_long_conversation_comes_in_pages_and_goes_on(page: Page) -> None:
@@ -169,7 +185,7 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     links = page.locator("td.lead a")
     count = page.locator("#tools [role=status]")
     await expect(count).to_have_text(
-        "Conversations: 3 · last 90 days · $2.90 + 1 of unknown price, "
+        "Conversations: 3 · last 90 days · $2.90 + 1 request of unknown price, "
         "without requests outside conversations"
     )
 

@@ -110,14 +110,16 @@ async def test_charts_are_drawn_and_said_and_follow_the_theme(page: Page) -> Non
         "Tokens": "37.2K tokens in 30 days.",
         "Input read from the cache": "83.3% of the input in 30 days came from the "
         "cache.",
-        "Cost breakdown": "Cost in 30 days: $10.00 + 20 of unknown price.",
+        "Cost breakdown": "Cost in 30 days: $10.00 + 20 requests of unknown price.",
     }.items():
         await expect(chart(page, title).locator("p")).to_have_text(told)
     found = await figures(page)
     assert found["Requests"] == "40"
-    assert found["Cost"] == "$10.00\n+ 20 of unknown price"
+    assert found["Cost"] == "$10.00\n+ 20 requests of unknown price"
     assert found["Failed"] == "20\n50%"
-    await expect(page.locator(".say")).to_have_text("Today: $0.50 + 1 of unknown price")
+    await expect(page.locator(".say")).to_have_text(
+        "Today: $0.50 + 1 request of unknown price"
+    )
     await expect(page.locator(".meters")).to_contain_text("of 100")
     requests = chart(page, "Requests")
     await page.locator("#theme").select_option("dark")

@@ -36,6 +36,12 @@ _SUMS = f"""SELECT conversation, {_TOTALS}
 _MODELS = f"""SELECT upstream || ':' || model, count(*) FROM request
     WHERE conversation <> '' AND conversation = ? AND model <> '' AND {ASKED}
     GROUP BY upstream, model ORDER BY 2 DESC, upstream, model LIMIT 10"""  # noqa: S608 - our own words
+_DEAREST = f"""SELECT id, cost, (SELECT count(*) FROM request AS other
+        WHERE other.conversation = request.conversation AND other.conversation <> ''
+        AND {ASKED}
+        AND (other.started, other.id) <= (request.started, request.id))
+    FROM request WHERE conversation <> '' AND conversation = ? AND cost > 0
+    ORDER BY cost DESC, id LIMIT 1"""  # noqa: S608 - our own words
 
 
 class ConversationSums(NamedTuple):
@@ -69,6 +75,14 @@ class ConversationSums(NamedTuple):
     models: tuple[str, ...] = ()
 
 
+class DearTurn(NamedTuple):
+    """The request that cost most, and which turn of its conversation it is, from 1."""
+
+    number: int
+    cost: float
+    turn: int
+
+
 class _Latest(NamedTuple):
     conversation: str
     last: Moment
@@ -93,6 +107,15 @@ def latest_conversations(path: Path, count: int) -> list[ConversationSums]:
 def sum_requests(path: Path, conversation: str) -> ConversationSums | None:
     """Return the sums of a conversation, None if it has no requests."""
     return read_journal(path, lambda db: _add_up(db, conversation), None)
+
+
+def find_dearest(path: Path, conversation: str) -> DearTurn | None:
+    """Return the dearest turn, None if all are free or of unknown price."""
+
+    def read(db: sqlite3.Connection) -> DearTurn | None:
+        return next(select_rows(db, DearTurn, _DEAREST, (conversation,)), None)
+
+    return read_journal(path, read, None)
 
 
 def _add_up(db: sqlite3.Connection, conversation: str) -> ConversationSums | None:

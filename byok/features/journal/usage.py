@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from byok.core.bounded import BoundedMap
 from byok.features.cost import FREE_FAILURES
+from byok.features.journal.cache import CacheUse, read_uses
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import make_row, read_number, select_rows
 from byok.storage.database import identity_of
@@ -263,7 +264,8 @@ SPLITS = {
 _MOST_GROUPS = 50  # of one bucket; the names of further ones are not kept
 _MOST_KNOWN = 256  # buckets
 _SAMPLE = 2000  # about so many requests of a bucket tell its percentiles
-_FROM = "FROM request WHERE started >= ? AND started < ?"
+_WITHIN = "started >= ? AND started < ?"
+_FROM = f"FROM request WHERE {_WITHIN}"
 _STATE = f"SELECT count(*), max(id) {_FROM}"
 _TIMES = f"""SELECT {{}}, first_byte, seconds, iif(outcome = 'ok', output_tokens, NULL)
     {_FROM} AND model <> '' AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
@@ -302,6 +304,7 @@ class Series(NamedTuple):
     """Buckets without a gap, the oldest first, and the names that they are split by.
 
     `names` are the largest groups by tokens; `others` tells whether there are more.
+    `caches` are what each model did in each bucket, in no order.
     `speed` is the median of the answers in tokens per second, as each bucket has one
     of its own; `speeds` are those of the names.
     """
@@ -311,6 +314,7 @@ class Series(NamedTuple):
     buckets: Sequence[Bucket]
     speed: float | None = None
     speeds: Sequence[float | None] = ()
+    caches: Sequence[CacheUse] = ()
 
 
 class Day(NamedTuple):
@@ -350,6 +354,7 @@ class _Sums(NamedTuple):
     seconds: Percentiles = Percentiles()
     medians: Mapping[str, float | None] = MappingProxyType({})
     speeds: Mapping[str, Sequence[float]] = MappingProxyType({})
+    caches: Sequence[CacheUse] = ()
 
 
 _NOTHING = _Sums()
@@ -442,7 +447,8 @@ def _add_up_steps(
     for time in times:
         if (speed := time.speed) is not None:
             speeds.setdefault(time.name, array("d")).append(speed)
-    return _Sums(state, groups, rest, first, seconds, medians, speeds)
+    caches = read_uses(db, _WITHIN, span)
+    return _Sums(state, groups, rest, first, seconds, medians, speeds, caches)
 
 
 def _percentiles(values: Iterable[float | None]) -> Percentiles:
@@ -481,7 +487,8 @@ def _arrange(
     ]
     speed = _median(known for sums in read for known in sums.speeds.values())
     speeds = [_median(sums.speeds.get(name, ()) for sums in read) for name in names]
-    return Series(names, others, buckets, speed, speeds)
+    caches = [use for sums in read for use in sums.caches]
+    return Series(names, others, buckets, speed, speeds, caches)
 
 
 def _median(parts: Iterable[Sequence[float]]) -> float | None:

@@ -18,12 +18,20 @@ from byok.core.chat import Json
 from byok.core.error_table import error_rows
 from byok.core.errors import CannotStart, NotReady
 from byok.core.language import language_in_force
+from byok.features.journal.cache import (
+    ExpiredCache,
+    find_expired,
+    sum_cache,
+    weigh_cache,
+)
 from byok.features.journal.conversations import (
     SORTS,
     ConversationPage,
     ConversationQuery,
     ConversationReader,
     ConversationSums,
+    DearTurn,
+    find_dearest,
     latest_conversations,
     sum_requests,
 )
@@ -37,13 +45,6 @@ from byok.features.journal.reading import (
 )
 from byok.features.journal.recent import RecentRequests
 from byok.features.journal.settings import JournalSettings
-from byok.features.journal.turns import (
-    ConversationCost,
-    ExpiredCache,
-    count_expired,
-    find_expired,
-    weigh_cost,
-)
 from byok.features.journal.usage import (
     GROUPS as USAGE_GROUPS,
 )
@@ -301,12 +302,14 @@ class JournalApi:
         rows = page.conversations[:count]
         names = [sums.conversation for sums in rows]
         price_of = self._services.price_of
-        counted = partial(count_expired, conversations=names, price_of=price_of)
-        losses = (await self._read(counted)).items()
-        expired = {name: lost._asdict() for name, lost in losses}
+        finding = partial(find_expired, conversations=names, price_of=price_of)
+        expired = await self._read(finding)
         return {
             "conversations": [
-                {**_conversation(sums), "expired": expired.get(sums.conversation)}
+                {
+                    **_conversation(sums),
+                    "expired": _sum_expired(expired.get(sums.conversation, {})),
+                }
                 for sums in rows
             ],
             "more": len(page.conversations) > count,
@@ -342,7 +345,8 @@ class JournalApi:
 
         `previous` is when the turn before them ended, in seconds since 1970. A `note`
         tells of a turn that was dear because the upstream's cache had expired. `window`
-        is that of the last model in tokens, 0 if it is not known.
+        is that of the last model in tokens, 0 if it is not known. `cache` is what the
+        upstreams' caches saved, and what lost ones cost.
         """
         name = read_text(body, "conversation", longest=_LONGEST_ID)
         if not name:  # one of spaces may be a client's
@@ -354,12 +358,13 @@ class JournalApi:
         )
         sums = await self._read(partial(sum_requests, conversation=name))
         price_of = self._services.price_of
-        weighed = partial(weigh_cost, conversation=name, price_of=price_of)
-        cost = await self._read(weighed)
+        dearest = await self._read(partial(find_dearest, conversation=name))
+        weighed = partial(weigh_cache, conversation=name, price_of=price_of)
+        cache = await self._read(weighed)
         earlier = found[_TURNS].entry if len(found) > _TURNS else None
         turns = found[::-1]
-        finding = partial(find_expired, conversation=name, price_of=price_of)
-        expired = await self._read(finding)
+        finding = partial(find_expired, conversations=[name], price_of=price_of)
+        expired = (await self._read(finding)).get(name, {})
         rows = [_turn(turn, expired.get(turn.number)) for turn in turns]
         return {
             "sums": sums and _conversation(sums),
@@ -367,8 +372,8 @@ class JournalApi:
             "more": earlier is not None,
             "previous": earlier and earlier.started + earlier.seconds,
             "errors": _explain({turn.entry.error for turn in turns[-_TURNS:]}),
-            "dearest": sums and _dearest(cost, sums),
-            "without_cache": cost.without_cache,
+            "dearest": sums and _dearest(dearest, sums),
+            "cache": cache._asdict(),
             "window": self._window_of(found),
         }
 
@@ -425,7 +430,7 @@ class JournalApi:
     async def _series(self, body: dict[str, Any]) -> Json:
         """Return sums for each stretch of a range, by names if it is asked `by` any.
 
-        A cost is without requests that are `unpriced`.
+        A cost is without requests that are `unpriced`. `cache` is as of a conversation.
         """
         wanted = read_choice(body, "range", RANGES)
         by = read_choice(body, "by", SPLITS, "")
@@ -460,6 +465,7 @@ class JournalApi:
             "names": series.names,
             "others": series.others,
             "total": _sums(total),
+            "cache": sum_cache(series.caches, self._services.price_of)._asdict(),
             "buckets": [_write_bucket(bucket) for bucket in series.buckets],
         }
 
@@ -497,11 +503,21 @@ def _turn(turn: StoredEntry, expired: ExpiredCache | None) -> Json:
     }
 
 
-def _dearest(cost: ConversationCost, sums: ConversationSums) -> Json | None:
-    """Return the turn that cost most, and its share of what all cost."""
-    if cost.dearest is None:
+def _sum_expired(expired: Mapping[int, ExpiredCache]) -> Json | None:
+    """Return how often a cache was lost, and what that cost if the prices are known."""
+    if not expired:
         return None
-    return {**cost.dearest._asdict(), "share": _share(cost.dearest.cost, sums.cost)}
+    costs = [one.extra_cost for one in expired.values()]
+    known = [cost for cost in costs if cost is not None]
+    total = sum(known) if len(known) == len(costs) else None
+    return {"times": len(costs), "extra_cost": total}
+
+
+def _dearest(dearest: DearTurn | None, sums: ConversationSums) -> Json | None:
+    """Return the turn that cost most, and its share of what all cost."""
+    if dearest is None:
+        return None
+    return {**dearest._asdict(), "share": _share(dearest.cost, sums.cost)}
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

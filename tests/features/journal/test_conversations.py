@@ -11,6 +11,7 @@ from byok.features.journal.conversations import (
     ConversationQuery,
     ConversationReader,
     FoundSums,
+    find_dearest,
     latest_conversations,
     sum_requests,
 )
@@ -188,3 +189,16 @@ def test_a_reader_is_behind_until_it_has_read_many_new_requests(path: Path) -> N
     assert reader.is_behind()
     reader.read(ConversationQuery(), 0, 1)
     assert not reader.is_behind()
+
+
+def test_the_dearest_turn_is_found(tmp_path: Path) -> None:
+    turns = [
+        entry(started=NOW + 1, cost=0.1),
+        entry(started=NOW, cost=None),
+        entry(started=NOW + 3, cost=0.9),
+        entry(started=NOW + 2, cost=0.5),
+        entry(started=NOW + 4, conversation="other", cost=7),
+    ]
+    path = write_journal(tmp_path / "journal.db", turns)
+    assert find_dearest(path, "c0ffee-1") == (3, 0.9, 4)
+    assert find_dearest(path, "nobody's") is None

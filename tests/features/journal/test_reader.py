@@ -16,9 +16,11 @@ from byok.core.errors import CannotStart
 from byok.core.wire.json_lines import encode_line
 from byok.features.cost import no_price
 from byok.features.journal import reader
+from byok.features.journal.cache import find_expired, weigh_cache
 from byok.features.journal.conversations import (
     ConversationQuery,
     ConversationReader,
+    find_dearest,
     latest_conversations,
     sum_requests,
 )
@@ -33,7 +35,6 @@ from byok.features.journal.reading import (
     last_entries,
 )
 from byok.features.journal.recent import RecentRequests
-from byok.features.journal.turns import find_expired, weigh_cost
 from byok.features.journal.usage import (
     GROUPS,
     SeriesReader,
@@ -81,8 +82,9 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "found": lambda path: ConversationReader(path).read(ConversationQuery(), 0, 9),
     "weighed": lambda path: to_builtins(weigh_errors(path, NOW, NOW + 9999, {"one"})),
     "upstreams": lambda path: RecentRequests(path).upstreams(NOW),
-    "cost": lambda path: weigh_cost(path, CHAT, no_price),
-    "expired": lambda path: find_expired(path, CHAT, no_price),
+    "dearest": lambda path: find_dearest(path, CHAT),
+    "cache": lambda path: weigh_cache(path, CHAT, no_price),
+    "expired": lambda path: find_expired(path, [CHAT], no_price),
     "clients seen": lambda path: RecentRequests(path).clients(NOW),
     "today": lambda path: SeriesReader(path).read_day(NOW + 9999),
     "conversation": lambda path: sum_requests(path, CHAT),

@@ -108,10 +108,17 @@ async def test_a_turn_whose_prompt_had_expired_has_a_note() -> None:
     turns = [entry(started=NOW), entry(started=NOW + 900, cache_read_tokens=0)]
     write_journal(find_paths().journal, turns)
     told = await ask("conversation", {"conversation": "c0ffee-1"})
-    note = {"kind": "cache_expired", "pause": 897.5, "extra_cost": None}
+    note = {
+        "kind": "cache_expired",
+        "pause": 897.5,
+        "tokens": 1000,
+        "extra_cost": None,
+    }
     assert [turn["note"] for turn in told["requests"]] == [None, note]
     [listed] = (await ask("conversations"))["conversations"]
     assert listed["expired"] == {"times": 1, "extra_cost": None}
+    sums = {"read": 1000, "unpriced": 1000, "losses": 1, "lost": 1000}
+    assert sums.items() <= told["cache"].items()
 
 
 async def test_errors_come_by_weight_with_the_words_of_byok_explain() -> None:

@@ -1,7 +1,7 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
-import { badge, h, measured } from "./dom.js";
-import { clock, duration, number, short, spent, time, visible } from "./format.js";
+import { badge, dots, h, measured } from "./dom.js";
+import { clock, dollars, duration, number, short, spent, time, visible } from "./format.js";
 import { t } from "./texts.js";
 
 const SHORTEST = 0.1; // seconds of writing that tell a speed
@@ -40,16 +40,31 @@ export const costOf = ({ cost, unpriced }) => (unpriced && !cost ? null : cost);
 
 // Return the requests that have no part in the cost of a sum, "" if none or all have not.
 export const unpricedText = ({ cost, unpriced }) =>
-  (cost && unpriced ? t("request.unpriced", { count: number(unpriced) }) : "");
+  (cost && unpriced ? `+ ${unpricedCount(unpriced)}` : "");
 
-// Return the cost of a sum in words.
-export const costText = (sums, write = spent) =>
-  `${write(costOf(sums))} ${unpricedText(sums)}`.trimEnd();
+const unpricedCount = (count) =>
+  t(count === 1 ? "request.unpriced" : "requests.unpriced", { count: number(count) });
+
+// Return the cost of a sum in words, those that the command line has.
+export const costText = (sums, write = spent) => (costOf(sums) === null
+  ? unpricedCount(sums.unpriced) : `${write(sums.cost)} ${unpricedText(sums)}`.trimEnd());
 
 // Return the cost of a sum for a table, with a bar beside that of the largest one.
 export const costCell = (sums, most) => h("span", {},
   measured(sums.cost / most, spent(costOf(sums))),
   h("span", { class: "sub" }, unpricedText(sums)));
+
+// Return what caches saved and what lost ones cost, each as [name, figure, note] if there is any;
+// dollars are those of the tokens whose prices are known.
+export const cacheFigures = (cache) => [
+  ["saved", cache.read, cache.saved, cache.unpriced, 0],
+  ["lost", cache.lost, cache.lost_cost, cache.lost_unpriced, cache.losses],
+].filter(([, tokens]) => tokens).map(([name, tokens, cost, unpriced, times]) => [name,
+  dollars(unpriced === tokens ? null : cost),
+  dots(t("request.cache-tokens", { tokens: short(tokens) }),
+    times > 1 ? t("request.cache-times", { count: number(times) }) : null,
+    unpriced && unpriced < tokens
+      ? t("request.cache-unpriced", { tokens: short(unpriced) }) : null)]);
 
 // Return what a request cost, if it came to a model and has ended.
 export const paid = ({ model, outcome, cost }) => (model && outcome !== "open" ? spent(cost) : "–");

@@ -9,7 +9,7 @@ import { clock, dollars, duration, number, pause, percent, spent } from "./forma
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
-  askedOther, clientOf, costOf, cut, endBadge, firstAid, headOf, kindOf, mendList, modelOf, paid,
+  askedOther, cacheFigures, clientOf, costOf, cut, endBadge, firstAid, headOf, kindOf, mendList, modelOf, paid,
   problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, waitOf,
 } from "./requests.js";
 import { t, textOr } from "./texts.js";
@@ -125,21 +125,24 @@ class Turns {
 }
 
 function tilesOf(told, turns) {
-  const { sums, without_cache: uncached, window } = told;
+  const { sums, cache, window } = told;
   const sparkOf = (value) => (turns.length > 1 ? spark(turns.map((turn) => value(turn) ?? 0)) : null);
   const last = turns.findLast((turn) => turn.input_tokens);
   const cost = costOf(sums);
   return [
     tile(null, t("request.cost"), spent(cost), "",
       unpricedText(sums)
-        || (uncached > cost ? t("timeline.without-cache", { cost: dollars(uncached) }) : ""),
+        || (cache.saved > 0 && !cache.unpriced
+          ? t("timeline.without-cache", { cost: dollars(cost + cache.saved) }) : ""),
       sparkOf((turn) => turn.cost)),
     tile(null, t("timeline.worked"), duration(sums.seconds), "",
       t("timeline.within", { time: duration(sums.last - sums.first) }),
       sparkOf(({ seconds }) => seconds)),
     tile(null, t("request.cached"), sums.cached === null ? untold(sums) : percent(sums.cached), "",
-      sums.cached === null ? "" : t("timeline.cached-of", {
+      sums.cached === null ? "" : [t("timeline.cached-of", {
         count: number(sums.cache_read_tokens), all: number(sums.cache_input_tokens) }),
+      cacheFigures(cache).map(([name, figure, note]) => h("span", { class: "sub" },
+        t(`usage.figure.${name}`), ": ", figure, name === "lost" ? [" (", note, ")"] : null))],
       sparkOf(({ cached }) => cached)),
     window && last
       ? tile(null, t("timeline.window"), percent(last.input_tokens / window), "",

@@ -10,7 +10,8 @@ import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  costCell, costOf, costText, endBadge, problemOf, requestColumns, timesOf, unpricedText, withCode,
+  cacheFigures, costCell, costOf, costText, endBadge, problemOf, requestColumns, timesOf,
+  unpricedText, withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -154,7 +155,7 @@ function show({ parts, drawn, chosen }, series, byDay) {
 }
 
 function showFigures(part, series) {
-  const { total } = series;
+  const { total, cache } = series;
   const figure = (name, value, note = "") => h("div", {}, h("dt", {}, t(`usage.figure.${name}`)),
     h("dd", {}, h("span", { class: "figure" }, value),
       note ? h("span", { class: "quiet small" }, note) : null));
@@ -164,8 +165,10 @@ function showFigures(part, series) {
     figure("in", short(total.input_tokens)),
     figure("out", short(total.output_tokens)),
     figure("cache", charts.cacheText(total), charts.untoldText(total)),
+    cacheFigures(cache).map(([name, ...told]) => figure(name, ...told)),
     figure("failed", number(total.failed), percent(total.failed / total.requests)))
     : nothing("usage", t("usage.empty"), t("usage.empty.about")),
+  cacheFigures(cache).length ? h("p", { class: "quiet small" }, t("usage.cache.how")) : null,
   series.keeps ? null : h("p", {}, t("usage.off")));
 }
 

@@ -81,7 +81,11 @@ export const TEXTS = {
   "request.tokens": "Tokens in / out",
   "request.cached": "From the cache",
   "request.cost": "Cost",
-  "request.unpriced": "+ {count} of unknown price",
+  "request.cache-tokens": "{tokens} tokens",
+  "request.cache-times": "{count} times",
+  "request.cache-unpriced": "{tokens} of them of unknown price",
+  "request.unpriced": "{count} request of unknown price",
+  "requests.unpriced": "{count} requests of unknown price",
   "request.times": "Waited {wait}, answered for {answer}.",
   "request.unanswered": "Waited {wait}; no answer came.",
   "request.tool-pause": "Pause for tools: {time}.",
@@ -410,6 +414,8 @@ export const TEXTS = {
   "usage.figure.in": "Tokens in",
   "usage.figure.out": "Tokens out",
   "usage.figure.cache": "Input from the cache",
+  "usage.figure.saved": "Saved by the cache",
+  "usage.figure.lost": "Paid for lost caches",
   "usage.figure.cost": "Cost",
   "usage.figure.failed": "Failed",
   "usage.no-price": "Unknown price",
@@ -437,6 +443,10 @@ export const TEXTS = {
   "usage.cache.sentence": "{share} of the input in {period} came from the cache.",
   "usage.cache.unknown": "No upstream told what came from its cache in {period}.",
   "usage.cache.untold": "Not included: {tokens} input tokens whose upstreams do not tell.",
+  "usage.cache.how":
+    "Saved: tokens from the cache × (full price − cached price), less the surcharge for writing to "
+    + "it. Lost: after a pause, tokens that the turn before had in the cache were paid in full; "
+    + "shown is what that cost more. Both at the prices of now.",
   "usage.cache.series": "Share of the input",
   "usage.requests.title": "Requests",
   "usage.requests.sentence": "Requests in {period}: {requests}; failed: {failed} ({share}).",

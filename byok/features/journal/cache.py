@@ -1,0 +1,188 @@
+"""What upstreams' caches saved, and what lost ones cost, in tokens and in dollars.
+
+Prices are those of now. What reads the journal raises CannotStart if it cannot be read.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from byok.dialects.model_facts import Price
+from byok.features.cost import PriceOf
+from byok.features.journal.reader import read_journal
+from byok.features.journal.rows import select_rows
+
+_MILLION = 1_000_000
+_LIFETIME = 300.0  # seconds for which upstreams keep a prompt, at least
+_LEAST_LOST = 1000  # tokens; upstreams keep no shorter prompts
+_USES = """SELECT upstream, model, total(cache_read_tokens), total(cache_written_tokens)
+    FROM request WHERE {} AND cache_read_tokens NOT NULL GROUP BY upstream, model"""
+# What was asked after a pause, with what the cache held before it.
+_AFTER_PAUSES = f"""SELECT id, conversation, upstream, model, max(0, since - took),
+    kept, input_tokens, cache_read_tokens, cache_written_tokens FROM (
+        SELECT id, started, conversation, upstream, model, input_tokens,
+            cache_read_tokens, cache_written_tokens, prompt_change,
+            lag(seconds) OVER turns AS took, started - lag(started) OVER turns AS since,
+            lag(cache_read_tokens + ifnull(cache_written_tokens, 0)) OVER turns AS kept
+        FROM request WHERE conversation <> '' AND cache_read_tokens NOT NULL
+            AND conversation IN (SELECT conversation FROM request
+                WHERE conversation <> '' AND {{0}})
+        WINDOW turns AS (
+            PARTITION BY conversation, upstream, model ORDER BY started, id))
+    WHERE since >= {_LIFETIME} AND prompt_change = '' AND {{0}}"""  # noqa: S608 - our own words
+
+
+class ExpiredCache(NamedTuple):
+    """The upstream had forgotten the prompt: `pause` seconds after the turn before.
+
+    So many `tokens` were paid in full that had been in the cache; `extra_cost` is what
+    that cost in US dollars, None if a price is not known.
+    """
+
+    pause: float
+    tokens: int
+    extra_cost: float | None
+
+
+class CacheUse(NamedTuple):
+    """What a model `read` from its upstream's cache and wrote to it, in tokens.
+
+    It had `lost` so many, of which some were `rewritten`, in so many `losses`.
+    """
+
+    upstream: str
+    model: str
+    read: int = 0
+    written: int = 0
+    lost: int = 0
+    rewritten: int = 0
+    losses: int = 0
+
+
+class CacheSums(NamedTuple):
+    """What caches did: tokens that were `read`, and what was `saved` in US dollars.
+
+    Less than nothing was saved if writing to them cost more. In so many `losses`
+    tokens were `lost`, which cost `lost_cost` more. Of those that were read or lost,
+    `unpriced` and `lost_unpriced` have no part in the dollars.
+    """
+
+    read: int = 0
+    saved: float = 0.0
+    unpriced: int = 0
+    losses: int = 0
+    lost: int = 0
+    lost_cost: float = 0.0
+    lost_unpriced: int = 0
+
+
+class _AfterPause(NamedTuple):
+    number: int
+    conversation: str
+    upstream: str
+    model: str
+    pause: float
+    kept: int
+    input_tokens: int | None
+    cache_read_tokens: int
+    cache_written_tokens: int | None
+
+    @property
+    def lost(self) -> int:
+        """The tokens that are paid in full and were in the cache before."""
+        lost = min(self.kept, self.input_tokens or 0) - self.cache_read_tokens
+        return lost if lost >= max(_LEAST_LOST, self.kept / 2) else 0
+
+    @property
+    def rewritten(self) -> int:
+        """Those of them that went into the cache again."""
+        return min(self.lost, self.cache_written_tokens or 0)
+
+
+def find_expired(
+    path: Path, conversations: Sequence[str], price_of: PriceOf
+) -> dict[str, dict[int, ExpiredCache]]:
+    """Return the turns whose prompt was no longer kept, by conversation and number.
+
+    It was not if much less of it came from the cache than the turn before had put or
+    found there, which was long ago, while the prompt goes on as it was.
+    """
+    where = f"conversation IN ({', '.join('?' * len(conversations))})"
+    found: dict[str, dict[int, ExpiredCache]] = {}
+    nothing = list[_AfterPause]()
+    read = partial(_losses, where=where, values=conversations)
+    for turn in read_journal(path, read, nothing):
+        price = price_of(turn.upstream, turn.model)
+        extra = _price_cache(price, turn.lost, -turn.rewritten)
+        expired = ExpiredCache(turn.pause, turn.lost, extra)
+        found.setdefault(turn.conversation, {})[turn.number] = expired
+    return found
+
+
+def read_uses(
+    db: sqlite3.Connection, where: str, values: Sequence[object]
+) -> list[CacheUse]:
+    """Return what each model did with caches in requests that fit `where`."""
+    query = _USES.format(where)
+    uses = {use[:2]: use for use in select_rows(db, CacheUse, query, values)}
+    for turn in _losses(db, where, values):
+        known = uses[turn.upstream, turn.model]
+        uses[turn.upstream, turn.model] = known._replace(
+            lost=known.lost + turn.lost,
+            rewritten=known.rewritten + turn.rewritten,
+            losses=known.losses + 1,
+        )
+    return [*uses.values()]
+
+
+def sum_cache(uses: Iterable[CacheUse], price_of: PriceOf) -> CacheSums:
+    """Return the sums of all, at the prices of now."""
+    total = CacheSums()
+    for use in uses:
+        price = price_of(use.upstream, use.model)
+        saved = _price_cache(price, use.read, use.written)
+        cost = _price_cache(price, use.lost, -use.rewritten)
+        total = CacheSums(
+            total.read + use.read,
+            total.saved + (saved or 0.0),
+            total.unpriced + (use.read if saved is None else 0),
+            total.losses + use.losses,
+            total.lost + use.lost,
+            total.lost_cost + (cost or 0.0),
+            total.lost_unpriced + (use.lost if cost is None else 0),
+        )
+    return total
+
+
+def weigh_cache(path: Path, conversation: str, price_of: PriceOf) -> CacheSums:
+    """Return what caches did in a conversation."""
+    where = "conversation <> '' AND conversation = ?"
+    read = partial(read_uses, where=where, values=(conversation,))
+    return sum_cache(read_journal(path, read, list[CacheUse]()), price_of)
+
+
+def _losses(
+    db: sqlite3.Connection, where: str, values: Sequence[object]
+) -> list[_AfterPause]:
+    query = _AFTER_PAUSES.format(where)
+    turns = select_rows(db, _AfterPause, query, (*values, *values))
+    return [turn for turn in turns if turn.lost]
+
+
+def _price_cache(price: Price | None, read: int, written: int) -> float | None:
+    """Return what tokens would cost more if they were not read from a cache.
+
+    Nor would those be `written` to it.
+    """
+    price = price or Price()
+    total = 0.0
+    for tokens, cached in ((read, price.cache_read), (written, price.cache_write)):
+        if tokens and price.input:
+            if cached is None:
+                return None
+            total += tokens * (price.input - cached)
+        elif tokens and price.input is None:
+            return None
+    return total / _MILLION
