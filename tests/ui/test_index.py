@@ -57,6 +57,11 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
         await field.press("Enter")
         told = page.get_by_role("status").filter(has_text=path)
         await expect(told).to_contain_text(answer)
+    await field.fill("")
+    await field.press("Enter")
+    await expect(told).to_have_count(0)  # which was of another path
+    await field.fill("id_rsa")
+    await field.press("Enter")
     await told.get_by_role("link", name="context.allow_secret").click()
     setting = field_of(page, "context.allow_secret")
     await expect(setting.get_by_role("button")).to_be_focused()

@@ -82,6 +82,8 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await expect(first.locator("h2")).to_contain_text("<img src=x onerror=alert(1)>")
     await expect(first.locator("h2")).to_contain_text("\\u202egnp.py")
     await expect(first).to_contain_text("<script>alert(1)</script>\\x1b[31m\\u202e")
+    await page.get_by_label("Question").fill("")
+    await expect(page.get_by_text("Ask as an agent does")).to_be_visible()
     await ask(page, "在哪里检查用户的令牌")
     await expect(page.locator(".hits h2").first).to_have_text("登录.py")
     await ask(page, "endless line " * 154)

@@ -24,8 +24,7 @@ export async function open(root, rest, signal) {
     return replace(root, h("section", { class: "card" }, nothing("index", t("search.none"),
       t("search.none.about"), h("a", { class: "button", href: "#/index" }, t("index.title")))));
   }
-  replace(view.results, h("section", { class: "card" },
-    nothing("search", t("search.ask"), t("search.ask.about"))));
+  invite(view);
   replace(root, form(view), h("div", { class: "two" }, view.results,
     h("div", { class: "stack" }, folders(workspaces, view.names), whySection(signal))));
 }
@@ -41,7 +40,8 @@ function shortNames(roots) {
 function form(view) {
   const query = h("input", { id: "search-query", type: "search", required: true,
     maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false",
-    "aria-label": t("search.query"), placeholder: t("search.example") });
+    "aria-label": t("search.query"), placeholder: t("search.example"),
+    on: { input: () => { if (!query.value.trim()) invite(view); } } });
   const chosen = menu(t("search.folder"), [["", t("index.all")],
     ...view.names.entries()]);
   const limit = menu(t("search.limit"),
@@ -69,6 +69,13 @@ function folders(workspaces, names) {
   return flushSection(t("search.folders"), h("a", { href: "#/index" }, t("index.title")),
     h("ul", { class: "list" }, workspaces.map(row)),
     h("p", { class: "quiet small" }, t("search.what")));
+}
+
+// An empty question has no answer.
+function invite(view) {
+  view.asked += 1;
+  replace(view.results, h("section", { class: "card" },
+    nothing("search", t("search.ask"), t("search.ask.about"))));
 }
 
 async function search(view, body) {

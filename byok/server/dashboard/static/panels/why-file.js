@@ -8,13 +8,15 @@ const SETTING = /(context\.(?:allow_secret|extensions))/u; // that an advice may
 
 // Return the section that explains a path: a whole one, or one below any folder.
 export function whySection(signal) {
-  const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
-    autocomplete: "off", spellcheck: "false", class: "mono" });
   const answer = h("div", { role: "status" });
+  const path = () => field.value.trim();
+  const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
+    autocomplete: "off", spellcheck: "false", class: "mono",
+    on: { input: () => { if (!path()) replace(answer); } } });
   const ask = (event) => {
     event.preventDefault();
-    attempt(answer, signal, async () => replace(answer,
-      whyText(await call("index-why", { path: field.value.trim() }, { signal }))));
+    if (path()) attempt(answer, signal, async () => replace(answer,
+      whyText(await call("index-why", { path: path() }, { signal }))));
   };
   return section(t("index.why"),
     h("form", { class: "inline", on: { submit: ask } },
