@@ -11,7 +11,7 @@ from byok.core.platform.paths import find_paths
 from byok.features.journal.entry import JournalEntry
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.pages import axe, open_panel, settle
+from tests.fakes.pages import axe, field, open_panel, settle
 from tests.fakes.upstream import FakeUpstream, refusal
 
 HOUR = 3600
@@ -79,6 +79,20 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await expect(page.get_by_role("button", name="30 days")).to_have_attribute(
         "aria-pressed", "true"
     )
+
+
+async def test_a_setting_that_a_cure_names_is_a_link_to_it(page: Page) -> None:
+    write(ago(1, outcome="failed", error="upstream_connect"))
+    for name, setting in (
+        ("base_url", "upstreams.fake.base_url"),
+        ("[network]", "network.proxy"),
+    ):
+        await open_panel(page, "problems")
+        cure = page.locator("article").get_by_role("link", name=name)
+        assert await axe(page) == ""
+        await cure.first.click()
+        await expect(field(page, setting)).to_be_visible()
+        await expect(page.get_by_text("No setting fits")).to_be_hidden()
 
 
 async def test_of_many_errors_the_latest_are_shown_first(page: Page) -> None:

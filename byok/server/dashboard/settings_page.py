@@ -25,6 +25,7 @@ from byok.server.dashboard.editable import (
     Tables,
     apply_changes,
     editable_settings,
+    file_settings,
     find_editable,
     plain_value,
     read_changes,
@@ -83,6 +84,7 @@ def make_form(state: SettingsState) -> dict[str, Any]:
             for name, preset in PRESETS.items()
         ],
         "hidden": [*_find_hidden(state.given, ())],
+        "file_only": file_settings(),
     }
 
 

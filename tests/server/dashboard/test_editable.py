@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from byok.clients.editor import MISSING
+from byok.core.error_table import error_rows
 from byok.core.errors import BadRequest
+from byok.core.language import known_languages
 from byok.core.routing import ServedBy
 from byok.features.caps.settings import CapSettings
 from byok.server.dashboard.editable import (
@@ -16,6 +18,7 @@ from byok.server.dashboard.editable import (
     Tables,
     apply_changes,
     editable_settings,
+    file_settings,
     find_editable,
     plain_value,
     read_changes,
@@ -34,6 +37,30 @@ def test_every_setting_on_the_page_is_explained() -> None:
         assert row.field.description, row.path
         assert (row.kind is FieldKind.CHOICE) is bool(row.choices), row.path
     assert len({row.path for row in rows}) == len(rows)
+
+
+def test_a_setting_is_changed_on_the_page_or_listed_there() -> None:
+    listed = file_settings()
+    assert {"network.proxy", "upstreams.NAME.key_names", "prompts"} <= set(listed)
+    assert find_editable(("chat", "temperature")) and "chat.temperature" not in listed
+    assert "upstreams.NAME.base_url" not in listed
+
+
+def test_every_setting_that_a_cure_names_is_found_on_the_page() -> None:
+    rows = [row for group in editable_settings().values() for row in group]
+    rows += upstream_settings()
+    words = [*(".".join(row.path) for row in rows), *file_settings()]
+    words += [choice for row in rows for choice in row.choices]
+    cures = [
+        cure
+        for language in known_languages()
+        for row in error_rows(language).values()
+        for cure in row.cures
+    ]
+    named = re.findall(r"`\[?([a-z][a-z_.]+)\]?`", " ".join(cures))
+    assert {"base_url", "network", "routing.fallback"} <= set(named)
+    for name in named:
+        assert re.search(rf"(?<![a-z]){re.escape(name)}", " ".join(words)), name
 
 
 def test_nothing_that_is_for_the_file_is_on_the_page() -> None:

@@ -205,11 +205,18 @@ export function endBadge({ outcome, error }, errors) {
 
 // Return an error of byok's table: what happened and what to do first.
 export const firstAid = ({ what, cures }) => h("span", {},
-  h("strong", { class: "bad" }, withCode(what)), " ", withCode(cures[0] ?? ""));
+  h("strong", { class: "bad" }, withCode(what)), " ", withSettings(cures[0] ?? ""));
 
 export const list = (sentences) => h("ul", {},
   sentences.map((sentence) => h("li", {}, withCode(sentence))));
 
 // Return a text whose parts in backticks are code.
-export const withCode = (text) => text.split("`")
-  .map((part, place) => (place % 2 ? h("code", {}, part) : part));
+export const withCode = (text, codeOf = (part) => h("code", {}, part)) => text.split("`")
+  .map((part, place) => (place % 2 ? codeOf(part) : part));
+
+// Return what to do about an error: a setting that it names is a link to that.
+export const withSettings = (text) => withCode(text, (part) => {
+  const [name] = part.match(/(?<=^\[?)[a-z][a-z_.]+(?=\]?$)/u) ?? [];
+  return name ? h("a", { href: `#/settings/find/${name}` }, h("code", {}, part))
+    : h("code", {}, part);
+});

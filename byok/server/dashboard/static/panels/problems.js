@@ -9,7 +9,7 @@ import {
 import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { cut, list, mendBadges, requestColumns, withCode } from "../requests.js";
+import { cut, list, mendBadges, requestColumns, withCode, withSettings } from "../requests.js";
 import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
@@ -204,7 +204,7 @@ function cureOf({ code, group, cures = [], parts }) {
   const places = !address ? [] : isTheirs ? parts : parts.slice(0, 1);
   return h("div", { class: "cure" },
     h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ",
-      withCode(cures.join(" "))),
+      withSettings(cures.join(" "))),
     places.map(({ upstream, key_outside: isOutside }) => h("a", { class: "button little",
       href: `#/${addressFor(upstream)}`, "data-key": `cure ${code} ${upstream}` }, t(
       does !== "key" ? `problems.do.${does}` : isOutside ? "settings.key.from-where"
@@ -214,7 +214,9 @@ function cureOf({ code, group, cures = [], parts }) {
 function detailsOf({ code, causes = [], models, examples }) {
   return [
     causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(causes)] : null,
-    h("p", { class: "row tight" }, models.map((name) => h("span", { class: "tag" }, breakable(name))),
+    h("p", { class: "row tight" },
+      models.length ? h("span", { class: "small quiet" }, t("models.title")) : null,
+      models.map((name) => h("span", { class: "tag" }, breakable(name))),
       code ? h("span", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
         copyButton(code)) : null),
     examples.length ? table(`${t("problems.latest")}: ${code}`, [

@@ -83,7 +83,7 @@ class View {
       this.capture,
       h("section", { class: "card", "data-part": "all" }, h("h2", {}, t("settings.all")),
         form.groups.map((group) => this.group(group))),
-      hiddenNote(form), this.bar.element);
+      hiddenNote(form, this.unfolded.includes("file")), this.bar.element);
     this.filter();
     this.bar.refresh();
   }
@@ -326,12 +326,11 @@ function messages({ file, exists, blocked, error }) {
     : h("p", { class: "quiet" }, t("settings.no-file"), " ", h("code", {}, file));
 }
 
-const hiddenNote = (form) => h("section", { class: "card", "data-part": "file" },
-  h("h2", {}, t("settings.hidden")),
-  h("p", {}, t("settings.hidden.about")),
-  h("div", { class: "field", "data-name": "context.allow_secret" },
-    h("div", { class: "row" }, h("code", {}, "context.allow_secret"),
-      copyButton(form.file, t("settings.file"))), t("settings.allow-secret")),
+const hiddenNote = (form, isOpen) => h("details", { class: "card", open: isOpen, "data-part": "file" },
+  h("summary", {}, t("settings.hidden")), h("p", {}, t("settings.hidden.about")),
+  h("pre", {}, "byok config path\nbyok config example"),
   form.hidden.length ? h("p", {}, t("settings.hidden.set"), " ",
     form.hidden.map((path) => [h("code", {}, path.join(".")), " "])) : null,
-  h("pre", {}, "byok config path\nbyok config example"));
+  form.file_only.map((name) => h("div", { class: "field", "data-name": name },
+    h("div", { class: "row" }, h("code", {}, name), copyButton(name)),
+    name === "context.allow_secret" ? t("settings.allow-secret") : null)));

@@ -932,11 +932,10 @@ export const TEXTS = {
     "A stored key belongs to {before}. Set it again for the new address after saving.",
   "settings.hidden": "Only in the file",
   "settings.hidden.about":
-    "Not shown or changed here: key commands, headers, query parameters, extra body fields, "
-    + "proxies, certificate files, permission for plain http, and exceptions for secret "
-    + "files.",
+    "What runs a program, carries a secret or weakens a check is changed in the file, and so is "
+    + "what hardly anybody changes. These commands show where the file is, and explain each "
+    + "setting:",
   "settings.allow-secret":
-    "Exceptions for files that look like secrets, which are not read otherwise. Change it in the "
-    + "file.",
+    "Exceptions for files that look like secrets, which are not read otherwise.",
   "settings.hidden.set": "Your file sets:",
 };

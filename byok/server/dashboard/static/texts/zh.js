@@ -890,8 +890,8 @@ export const TEXTS = {
   "settings.key.taken": "{origin} 接受了该密钥。",
   "settings.key.moves": "已保存的密钥只属于 {before}，保存后请为新地址重新设置。",
   "settings.hidden": "只能在文件中修改",
-  "settings.hidden.about": "以下内容不在此显示或修改：密钥命令、请求头、查询参数、附加的请求体字段、代理、证书文件、明文 http 许可以及机密文件的例外。",
-  "settings.allow-secret": "看似含有密钥的文件不会读取，这里列出例外。请在文件中修改。",
+  "settings.hidden.about": "会运行程序、含有机密或放宽检查的设置，以及很少有人修改的设置，都在文件中修改。以下命令显示文件的位置，并说明每项设置：",
+  "settings.allow-secret": "看似含有密钥的文件不会读取，这里列出例外。",
   "settings.hidden.set": "你的文件设置了：",
 
   // What settings do, by their names; the daemon tells it in English.
