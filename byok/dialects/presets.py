@@ -159,6 +159,7 @@ class Preset(Struct, frozen=True):
     Attributes:
         addresses: base URL by dialect, all of one origin; the first is the default.
             "" where each user has another one.
+        title: its name for people, where capital letters do not make it of its own.
         key_env: the vendor's environment variable for the API key, "" without a key.
         local: a server on this machine; byok looks for it when nothing is configured.
         hosts: the suffix of the vendor's host names, where they vary.
@@ -195,6 +196,7 @@ class Preset(Struct, frozen=True):
     makes_models: bool = False
     lists: tuple[str, str] = ("", "")
     otel: str = ""
+    title: str = ""
 
     @property
     def dialect(self) -> str:
@@ -295,6 +297,7 @@ PRESETS: dict[str, Preset] = {
         ),
         fim=("template",),
         window_cure="Load the model with a longer context length in LM Studio.",
+        title="LM Studio",
     ),
     # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
     "llamacpp": Preset(
@@ -309,6 +312,7 @@ PRESETS: dict[str, Preset] = {
         ),
         fim=("infill", "template"),
         window_cure="Start llama-server with a larger --ctx-size.",
+        title="llama.cpp",
     ),
     "vllm": Preset(
         {OPENAI_CHAT: "http://127.0.0.1:8000/v1"},
@@ -316,6 +320,7 @@ PRESETS: dict[str, Preset] = {
         quirks=Quirks(effort=EffortForm.TEMPLATE, preserve_thinking=_IN_TEMPLATE),
         fim=("template",),
         window_cure="Start vLLM with a larger --max-model-len.",
+        title="vLLM",
     ),
     "sglang": Preset(
         {OPENAI_CHAT: "http://127.0.0.1:30000/v1"},
@@ -323,6 +328,7 @@ PRESETS: dict[str, Preset] = {
         quirks=Quirks(effort=EffortForm.TEMPLATE, preserve_thinking=_IN_TEMPLATE),
         fim=("template",),
         window_cure="Start SGLang with a larger --context-length.",
+        title="SGLang",
     ),
     # hosted APIs
     "anthropic": Preset(
@@ -342,6 +348,7 @@ PRESETS: dict[str, Preset] = {
         models=_CLAUDE,
         makes_models=True,
         lists=("anthropic", "anthropic"),
+        title="Anthropic (Claude)",
     ),
     "openai": Preset(
         {
@@ -359,6 +366,7 @@ PRESETS: dict[str, Preset] = {
         models=_GPT,
         makes_models=True,
         lists=("openai", "openai"),
+        title="OpenAI",
     ),
     "openrouter": Preset(
         {OPENAI_CHAT: "https://openrouter.ai/api/v1"},
@@ -373,6 +381,7 @@ PRESETS: dict[str, Preset] = {
             (*_CLAUDE.chat, *_GPT.chat, *_GEMINI.chat, *_OPEN.chat),
             (*_CLAUDE.small, *_GPT.small, *_GEMINI.small, *_OPEN.small),
         ),
+        title="OpenRouter",
     ),
     "gemini": Preset(
         {
@@ -390,6 +399,7 @@ PRESETS: dict[str, Preset] = {
         makes_models=True,
         lists=("gemini", "google"),
         otel="gcp.gemini",
+        title="Google (Gemini)",
     ),
     "deepseek": Preset(
         {OPENAI_CHAT: "https://api.deepseek.com/v1"},
@@ -416,6 +426,7 @@ PRESETS: dict[str, Preset] = {
         suffix_path="/beta/completions",
         makes_models=True,
         lists=("deepseek", "deepseek"),
+        title="DeepSeek",
     ),
     "groq": Preset(
         {OPENAI_CHAT: "https://api.groq.com/openai/v1"},
@@ -448,12 +459,14 @@ PRESETS: dict[str, Preset] = {
         makes_models=True,
         lists=("mistral", "mistral"),
         otel="mistral_ai",
+        title="Mistral AI",
     ),
     "together": Preset(
         {OPENAI_CHAT: "https://api.together.xyz/v1"},
         "TOGETHER_API_KEY",
         fim=("template",),
         lists=("together_ai", "togetherai"),
+        title="Together AI",
     ),
     "xai": Preset(
         {OPENAI_RESPONSES: "https://api.x.ai/v1", OPENAI_CHAT: "https://api.x.ai/v1"},
@@ -470,6 +483,7 @@ PRESETS: dict[str, Preset] = {
         makes_models=True,
         lists=("xai", "xai"),
         otel="x_ai",
+        title="xAI (Grok)",
     ),
     "moonshot": Preset(
         {OPENAI_CHAT: "https://api.moonshot.ai/v1"},
@@ -487,6 +501,7 @@ PRESETS: dict[str, Preset] = {
         ),
         makes_models=True,
         lists=("moonshot", "moonshotai"),
+        title="Moonshot AI (Kimi)",
     ),
     "zai": Preset(
         {OPENAI_CHAT: "https://api.z.ai/api/paas/v4"},
@@ -507,6 +522,7 @@ PRESETS: dict[str, Preset] = {
         ),
         makes_models=True,
         lists=("zai", "zai"),
+        title="Z.ai (GLM)",
     ),
     "dashscope": Preset(
         {OPENAI_CHAT: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"},
@@ -525,6 +541,7 @@ PRESETS: dict[str, Preset] = {
         ),
         makes_models=True,
         lists=("dashscope", "alibaba"),
+        title="Alibaba DashScope (Qwen)",
     ),
     "cerebras": Preset(
         {OPENAI_CHAT: "https://api.cerebras.ai/v1"},
@@ -536,11 +553,13 @@ PRESETS: dict[str, Preset] = {
         {OPENAI_CHAT: "https://api.fireworks.ai/inference/v1"},
         "FIREWORKS_API_KEY",
         lists=("fireworks_ai", "fireworks-ai"),
+        title="Fireworks AI",
     ),
     "deepinfra": Preset(
         {OPENAI_CHAT: "https://api.deepinfra.com/v1/openai"},
         "DEEPINFRA_API_KEY",
         lists=("deepinfra", "deepinfra"),
+        title="DeepInfra",
     ),
     "nebius": Preset(
         {OPENAI_CHAT: "https://api.tokenfactory.nebius.com/v1"},
@@ -551,20 +570,25 @@ PRESETS: dict[str, Preset] = {
         {OPENAI_CHAT: "https://api.novita.ai/openai/v1"},
         "NOVITA_API_KEY",
         lists=("novita", "novita-ai"),
+        title="Novita AI",
     ),
     "sambanova": Preset(
         {OPENAI_CHAT: "https://api.sambanova.ai/v1"},
         "SAMBANOVA_API_KEY",
         lists=("sambanova", ""),
+        title="SambaNova",
     ),
     "siliconflow": Preset(
         {OPENAI_CHAT: "https://api.siliconflow.com/v1"},
         "SILICONFLOW_API_KEY",
         quirks=Quirks(null_content=False, effort=EffortForm.BUDGET),
+        title="SiliconFlow",
     ),
     "chutes": Preset({OPENAI_CHAT: "https://llm.chutes.ai/v1"}, "CHUTES_API_KEY"),
     "nvidia": Preset(
-        {OPENAI_CHAT: "https://integrate.api.nvidia.com/v1"}, "NVIDIA_API_KEY"
+        {OPENAI_CHAT: "https://integrate.api.nvidia.com/v1"},
+        "NVIDIA_API_KEY",
+        title="NVIDIA NIM",
     ),
     "vercel": Preset(
         {OPENAI_CHAT: "https://ai-gateway.vercel.sh/v1"},
@@ -576,6 +600,7 @@ PRESETS: dict[str, Preset] = {
             (*_CLAUDE.chat, *_GPT.chat, *_OPEN.chat), (*_CLAUDE.small, *_GPT.small)
         ),
         lists=("vercel_ai_gateway", "vercel"),
+        title="Vercel AI Gateway",
     ),
     "perplexity": Preset(
         {OPENAI_RESPONSES: "https://api.perplexity.ai/v1"},
@@ -599,29 +624,34 @@ PRESETS: dict[str, Preset] = {
         models=DefaultModels((rf"minimax-m{_V}",), (rf"minimax-m{_V}-highspeed",)),
         makes_models=True,
         lists=("minimax", "minimax"),
+        title="MiniMax",
     ),
     "mimo": Preset(
         {OPENAI_CHAT: "https://api.xiaomimimo.com/v1"},
         "MIMO_API_KEY",
         models=DefaultModels((rf"mimo-v{_V}-pro",), (rf"mimo-v{_V}-flash",)),
         lists=("xiaomi_mimo", "xiaomi"),
+        title="Xiaomi MiMo",
     ),
     "stepfun": Preset(
         {OPENAI_CHAT: "https://api.stepfun.com/v1"},
         "STEPFUN_API_KEY",
         models=DefaultModels((rf"step-{_V}.*",)),
+        title="StepFun",
     ),
     "volcengine": Preset(
         {OPENAI_CHAT: "https://ark.cn-beijing.volces.com/api/v3"},
         "ARK_API_KEY",
         quirks=Quirks(effort=EffortForm.SWITCH),
         lists=("volcengine", ""),
+        title="Volcengine (Doubao)",
     ),
     "bigmodel": Preset(
         {OPENAI_CHAT: "https://open.bigmodel.cn/api/paas/v4"},
         "ZHIPU_API_KEY",
         vendor="zai",
         lists=("bigmodel", "zhipuai"),
+        title="BigModel (GLM)",
     ),
     "ollama_cloud": Preset(
         {OPENAI_CHAT: "https://ollama.com/v1", OLLAMA: "https://ollama.com"},
@@ -634,11 +664,13 @@ PRESETS: dict[str, Preset] = {
         models=DefaultModels((rf"mercury-{_V}", "mercury", "mercury-coder.*"), ()),
         edit_path="edit/completions",
         lists=("", "inception"),
+        title="Inception (Mercury)",
     ),
     "huggingface": Preset(
         {OPENAI_CHAT: "https://router.huggingface.co/v1"},
         "HF_TOKEN",
         only_by_name=True,
+        title="Hugging Face",
     ),
     "bedrock": Preset(
         {
@@ -650,30 +682,35 @@ PRESETS: dict[str, Preset] = {
         hosts=".api.aws",
         lists=("bedrock_mantle", ""),
         otel="aws.bedrock",
+        title="Amazon Bedrock",
     ),
     "zai_coding": Preset(
         {OPENAI_CHAT: "https://api.z.ai/api/coding/paas/v4"},
         "ZAI_API_KEY",
         only_by_name=True,
         vendor="zai",
+        title="Z.ai Coding Plan",
     ),
     "bigmodel_coding": Preset(
         {OPENAI_CHAT: "https://open.bigmodel.cn/api/coding/paas/v4"},
         "ZHIPU_API_KEY",
         only_by_name=True,
         vendor="zai",
+        title="BigModel Coding Plan",
     ),
     "moonshot_cn": Preset(
         {OPENAI_CHAT: "https://api.moonshot.cn/v1"},
         "MOONSHOT_API_KEY",
         only_by_name=True,
         vendor="moonshot",
+        title="Moonshot AI CN (Kimi)",
     ),
     "dashscope_cn": Preset(
         {OPENAI_CHAT: "https://dashscope.aliyuncs.com/compatible-mode/v1"},
         "DASHSCOPE_API_KEY",
         only_by_name=True,
         vendor="dashscope",
+        title="Alibaba DashScope CN (Qwen)",
     ),
     # has no common address: base_url is the user's own resource
     "azure": Preset(
@@ -691,6 +728,7 @@ PRESETS: dict[str, Preset] = {
         models=_GPT,
         lists=("azure", "azure"),
         otel="azure.ai.openai",
+        title="Azure OpenAI",
     ),
 }
 # Some models behind such a URL can be asked by Responses only.

@@ -179,14 +179,22 @@ async def test_an_upstream_is_added_and_removed(
 ) -> None:
     await open_panel(page, "settings")
     await page.get_by_role("button", name="Add upstream").click()
-    await page.get_by_label("Who serves the model?").select_option("groq")
+    kind = page.get_by_label("Who serves the model?")
+    listed = [text.strip() for text in await kind.locator("option").all_inner_texts()]
+    assert listed[1:3] == ["Ollama", "LM Studio"]
+    others = listed[listed.index("DeepSeek") + 1 :]
+    assert others == sorted(others, key=str.casefold)
+    await kind.focus()
+    await page.keyboard.type("google")
+    await expect(kind).to_have_value("gemini")
+    await kind.select_option("groq")
     await expect(page.get_by_role("dialog")).to_contain_text("keys set groq --store")
     await expect(page.get_by_label("Key", exact=True)).to_be_hidden()
     name = page.get_by_label("Name", exact=True)
     await name.fill("fake")
     await name.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("already exists")
-    await page.get_by_label("Who serves the model?").select_option("")
+    await kind.select_option("")
     await page.get_by_label("Address").fill(fake.url)
     await name.fill("work")
     await name.press("Enter")

@@ -80,7 +80,12 @@ def make_form(state: SettingsState) -> dict[str, Any]:
         ],
         "upstreams": [_upstream(state, name) for name in _upstream_names(state)],
         "presets": [
-            {"name": name, "address": preset.base_url, "local": preset.local}
+            {
+                "name": name,
+                "title": preset.title or name.replace("_", " ").title(),
+                "address": preset.base_url,
+                "local": preset.local,
+            }
             for name, preset in PRESETS.items()
         ],
         "hidden": [*_find_hidden(state.given, ())],

@@ -11,6 +11,21 @@ export const idOf = (path) => `set-${path.join("-")}`;
 const writers = new Map(); // what shows a fault, by field
 let catalog = { models: [], default: "", jobs: {}, fails: [] }; // as far as it is known
 
+const COMPATIBLE = "openai_compatible";
+// Who people ask for first; the others follow by their names.
+const FIRST = ["anthropic", "openai", "gemini", "openrouter", "deepseek"];
+
+// Return who may serve models, as groups of options.
+export function kindGroups(presets) {
+  const group = (name, fits, order) => [t(`settings.kinds.${name}`),
+    presets.filter(fits).sort(order).map((one) => [one.name, one.title])];
+  const isFirst = ({ name }) => FIRST.includes(name);
+  return [group("local", ({ local }) => local), group("first", isFirst, (one, other) =>
+    FIRST.indexOf(one.name) - FIRST.indexOf(other.name)),
+  group("others", (one) => !one.local && !isFirst(one), (one, other) =>
+    one.title.localeCompare(other.title))];
+}
+
 // Let fields offer these models.
 export function offerModels(known) {
   catalog = known;
@@ -171,12 +186,27 @@ function flip(draft, field, { id, ...attributes }) {
     checked: draft.shown(field) ?? usual, on: { change } });
 }
 
+// Return the groups of values that may be chosen, each with its title.
+function groupsOf({ form }, { path, kind, choices }) {
+  if (kind === "switch") return [["", [true, false].map((value) => [value, written(value)])]];
+  const own = (names) => ["", names.map((value) => [value, value])];
+  if (path[0] !== "upstreams" || path[2] !== "type") return [own(choices.filter((value) => value !== ""))];
+  const isPreset = (value) => form.presets.some(({ name }) => name === value);
+  return [["", [[COMPATIBLE, t("settings.by-address")]]], ...kindGroups(form.presets),
+    own(choices.filter((value) => value !== COMPATIBLE && !isPreset(value)))];
+}
+
+export const groupedOptions = (groups, chosen) => groups.map(([label, options]) => {
+  const list = options.map(([value, title]) =>
+    h("option", { value: String(value), selected: value === chosen }, title));
+  return label ? h("optgroup", { label }, list) : list;
+});
+
 function choice(draft, field, { id, ...attributes }) {
-  const isSwitch = field.kind === "switch";
-  const values = isSwitch ? [true, false] : field.choices.filter((value) => value !== "");
+  const groups = groupsOf(draft, field);
+  const values = groups.flatMap(([, options]) => options.map(([value]) => value));
   const shown = draft.shown(field);
   const known = shown === undefined || shown === "" || values.includes(shown);
-  const title = (value) => (isSwitch ? written(value) : value);
   const usual = "given" in field ? field.default : field.value;
   const unset = usual === null || usual === "" ? t("settings.unset")
     : t("settings.unset.usual", { value: written(usual) });
@@ -186,7 +216,7 @@ function choice(draft, field, { id, ...attributes }) {
   };
   return h("select", { id, ...attributes, on: { change } },
     h("option", { selected: shown === undefined }, unset),
-    values.map((value) => h("option", { selected: value === shown }, title(value))),
+    groupedOptions(groups, shown),
     known ? null : h("option", { selected: true, disabled: true }, written(shown)));
 }
 

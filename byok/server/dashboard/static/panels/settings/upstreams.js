@@ -3,7 +3,7 @@
 import { askingButton, attempt, badge, button, h, openDialog, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
-import { fieldRow } from "./fields.js";
+import { fieldRow, groupedOptions, kindGroups } from "./fields.js";
 
 const COMMON = ["type", "base_url", "model", "temperature", "max_tokens", "system_prompt"];
 const NAME = /^[a-z0-9][a-z0-9_-]{0,31}$/;
@@ -23,8 +23,9 @@ export function upstreamRow(draft, upstream, keys, unfolded) {
   const isOpen = unfolded.includes(part)
     || fields.some(({ path }) => draft.fault(path) || draft.isChanged(path));
   const type = fields.find(({ path }) => path[2] === "type").value;
+  const kind = draft.form.presets.find((one) => one.name === type)?.title ?? type;
   row.append(h("div", {}, h("div", { class: "row tight" }, h("strong", {}, name),
-    type && type !== name ? h("span", { class: "tag" }, type) : null),
+    type && type !== name ? h("span", { class: "tag" }, kind) : null),
   h("div", { class: "quiet small" }, addressesOf(draft, name).used)),
   ...keyNames(upstream).map((one) => keys.line(one)),
   h("details", { open: isOpen, "data-part": part }, h("summary", { class: "button little",
@@ -120,8 +121,7 @@ export function openAddition(form, add, keys, signal) {
 // Return what an upstream is added by; `place` holds the address with its label.
 function additionFields(presets) {
   const kind = h("select", { id: "add-kind" },
-    h("option", { value: "" }, t("settings.by-address")),
-    presets.map((one) => h("option", { value: one.name }, one.name)));
+    h("option", { value: "" }, t("settings.by-address")), groupedOptions(kindGroups(presets)));
   const line = (id, attributes) => h("input", { id, autocomplete: "off", spellcheck: "false",
     ...attributes });
   const name = line("add-name", { maxlength: 32, required: true });
