@@ -64,6 +64,56 @@ async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) 
     await expect(control(page, "journal.folder_names")).to_be_visible()
 
 
+# What people type for what they want, and what leads there.
+WORDS = {
+    "en": {
+        "Connect your editor": ("editor", "vscode", "plugin"),
+        "Costliest requests today": ("expensive", "cost most", "price"),
+        "Slowest requests today": ("slow", "why slow", "latency"),
+        "Change the model": ("switch model", "llm", "default"),
+        "Why is a path not found?": ("file not found", "missing", "ignored"),
+        "Add or replace a key": ("add key", "api key", "token"),
+        "Start or stop capture": ("stop", "record", "capture"),
+        "Cost": ("cache", "saved", "cached"),
+        "Errors": ("fix", "failed", "cure"),
+        "Restart byok": ("restart", "reboot", "start again"),
+        "Colours: Dark": ("dark", "theme", "night"),
+    },
+    "zh": {
+        "连接编辑器": ("编辑器", "插件", "editor"),
+        "今天最贵的请求": ("最贵", "花费最多", "price"),
+        "今天最慢的请求": ("慢", "为什么慢", "slow"),
+        "更换模型": ("换模型", "切换模型", "model"),
+        "为什么找不到某个路径？": ("找不到文件", "忽略", "missing"),
+        "添加或更换密钥": ("添加密钥", "密钥", "api key"),
+        "开始或停止抓包": ("停止", "抓包", "stop"),
+        "费用": ("缓存", "节省", "cache"),
+        "错误": ("报错", "修复", "fix"),
+        "重启 byok": ("重启", "重新启动", "restart"),
+    },
+}
+
+
+async def test_each_common_task_is_found_by_words_that_people_type(page: Page) -> None:
+    missing = []
+    for language, tasks in WORDS.items():
+        await page.locator("#language").select_option(language)
+        await page.keyboard.press("Control+k")
+        search = page.locator("dialog.palette input")
+        for title, words in tasks.items():
+            for typed in words:
+                await search.fill(typed)
+                found = await page.locator("#found [role=option]").all_inner_texts()
+                if title not in [one.strip() for one in found]:
+                    missing.append((typed, title, found))
+        await page.keyboard.press("Escape")
+    assert missing == []
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("找不到文件")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#index-path")).to_be_focused()
+
+
 async def test_who_chooses_without_a_look_keeps_the_model_in_use(
     page: Page, editor: Editor
 ) -> None:

@@ -60,7 +60,10 @@ def used_keys(code: str) -> tuple[set[str], list[str]]:
 
 def optional_keys(code: str) -> list[str]:
     """Return patterns of keys that may be missing: the daemon has words for them."""
-    return [pattern_of(key) for key in re.findall(r"\btextOr\(\s*`([^`]+)`", code)]
+    return [
+        pattern_of(key)
+        for key in re.findall(r"\b(?:textOr|inBoth)\(\s*`([^`]+)`", code)
+    ]
 
 
 def pattern_of(key: str) -> str:

@@ -1,12 +1,13 @@
 // What the page can show and do, found by words: panels, looks, conversations, models and
-// settings. What the daemon tells is asked for when the palette opens.
+// settings; by those of people, too, which `words.` of the texts have. What the daemon tells is
+// asked for when the palette opens.
 
 import { call } from "./api.js";
 import { h, replace } from "./dom.js";
 import { spent } from "./format.js";
 import { icon } from "./icons.js";
 import { addressOf, costOf, nameOf } from "./requests.js";
-import { keysLike, LANGUAGES, t } from "./texts.js";
+import { inBoth, keysLike, LANGUAGES, t } from "./texts.js";
 
 const MOST = 12; // results, where there are many kinds
 const MOST_ALIKE = 200;
@@ -24,9 +25,10 @@ export function openPalette(panels, looks) {
 export const openChoice = (title, entries, other) =>
   new Palette(title, entries, MOST_ALIKE, other, "choose");
 
-// An entry: {group, text, picture, run, note}; `run` is an address, whose words find it in any
-// language, or a function.
-const entry = (group, text, picture, run, note = "") => ({ group, text, picture, run, note });
+// An entry: {group, text, picture, run, note, words}; `run` is an address, whose words find it in
+// any language, or a function; `words` find it, too.
+const entry = (group, text, picture, run, note = "", words = "") =>
+  ({ group, text, picture, run, note, words });
 
 function go(address) {
   if (location.hash === address) dispatchEvent(new Event("hashchange"));
@@ -34,19 +36,24 @@ function go(address) {
 }
 
 const placesOf = (panels) => panels.map((name) =>
-  entry(t("palette.go"), t(`${name}.title`), name, `#/${name}`));
+  entry(t("palette.go"), t(`${name}.title`), name, `#/${name}`, "", inBoth(`words.${name}`)));
 
 const actionsOf = ({ setTheme, changeLanguage }) => [
+  ["editors.title", "overview", "#/overview/editors"],
   ["settings.add", "plus", "#/settings/add"],
   ["palette.model", "models", "#/settings/choose/routing.default"],
-  ["palette.key", "settings", "#/settings/find/key"],
+  ["palette.key", "key", "#/settings/find/key"],
+  ["usage.costliest", "usage", "#/usage/costliest"],
+  ["usage.slowest", "clock", "#/usage/slowest"],
+  ["index.why", "file", "#/index/why"],
+  ["palette.capture", "live", "#/settings/set/capture"],
   ["settings.restart.do", "settings", "#/settings/restart"],
-  ["editors.title", "overview", "#/overview/editors"],
   ...["auto", "light", "dark"].map((name) => ["palette.theme", "settings", () => setTheme(name),
     t(`theme.${name}`)]),
   ...LANGUAGES.map(([name, title]) => ["palette.language", "settings", () => changeLanguage(name),
     title]),
-].map(([text, picture, run, name]) => entry(t("palette.do"), t(text, { name }), picture, run));
+].map(([key, picture, run, name]) => entry(t("palette.do"), t(key, { name }), picture, run, "",
+  inBoth(`words.${key}`)));
 
 async function conversations(options) {
   const told = await call("conversations", { count: 50 }, options);
@@ -61,8 +68,8 @@ async function models(options) {
 }
 
 // The settings that have a name in words.
-const settings = () => keysLike(/^setting\..*(?<!\.about)$|^feature\.capture$/u).map((key) =>
-  entry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace(/^\w+\./u, "")}`));
+const settings = () => keysLike(/^setting\..*(?<!\.about)$/u).map((key) =>
+  entry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace("setting.", "")}`));
 
 // Return what searches all settings for `words`.
 const inSettings = (words, text) => entry(t("settings.title"), text, "settings",
@@ -107,8 +114,8 @@ class Palette {
 
   show() {
     const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
-    const fits = ({ group, text, run }) => words.every((word) =>
-      `${group} ${text} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word));
+    const fits = ({ group, text, run, words: others }) => words.every((word) =>
+      `${group} ${text} ${others} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word));
     this.hits = this.entries.filter(fits).slice(0, this.most);
     if (!this.hits.length) this.hits = [this.other(this.input.value)];
     this.at = Math.min(this.at, this.hits.length - 1);

@@ -30,6 +30,9 @@ async function load() {
 // Return the text of a key, or what stands for it where there is none.
 export const textOr = (key, other, values) => (key in ENGLISH ? t(key, values) : other);
 
+// Return a text in the page's language and in English, "" where there is none.
+export const inBoth = (key) => [own[key], ENGLISH[key]].filter(Boolean).join(" ");
+
 // Return the keys that fit a pattern, in their order.
 export const keysLike = (pattern) => Object.keys(ENGLISH).filter((key) => pattern.test(key));
 

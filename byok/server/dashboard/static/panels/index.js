@@ -15,6 +15,7 @@ const PULSE = 2000; // ms, while something is being indexed and the page is seen
 const BUSY = ["scanning", "indexing"];
 const TONES = { complete: "good", "workspace-too-large": "bad", "folder-gone": "bad" };
 
+// `#/index/why` asks why a file is not found.
 export async function open(root, rest, signal) {
   const view = { signal, cards: new Map(), timer: 0, said: "" };
   view.totals = h("div");
@@ -35,6 +36,7 @@ export async function open(root, rest, signal) {
   document.addEventListener("visibilitychange", onVisible, { signal });
   signal.addEventListener("abort", () => clearTimeout(view.timer));
   await view.refresh().catch((error) => fail(view, error));
+  if (rest[0] === "why") root.querySelector("#index-path").focus();
 }
 
 function fail(view, error) {
