@@ -33,6 +33,7 @@ from byok.server.run import Daemon, DaemonParts, listening
 from byok.settings import check_settings, load_settings
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.vault import Vault
 from byok.upstream.base import Upstream
 from byok.upstream.router import Router
 from byok.wiring.services import Services, open_services
@@ -209,7 +210,8 @@ def parts_of(
     redactor = Redactor()
 
     def services() -> AbstractAsyncContextManager[Services]:
-        ladder = KeyLadder(environ=environ or {}, keyring=keyring)
+        vault = Vault(paths.vault, environ or {}, key_file=paths.vault_key)
+        ladder = KeyLadder(environ=environ or {}, keyring=keyring, vault=vault)
         return open_services(
             loaded,
             paths,

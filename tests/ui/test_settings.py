@@ -188,7 +188,7 @@ async def test_an_upstream_is_added_and_removed(
     await page.keyboard.type("google")
     await expect(kind).to_have_value("gemini")
     await kind.select_option("groq")
-    await expect(page.get_by_role("dialog")).to_contain_text("keys set groq --store")
+    await expect(page.get_by_role("dialog")).to_contain_text("in the vault")
     await expect(page.get_by_label("Key", exact=True)).to_be_hidden()
     name = page.get_by_label("Name", exact=True)
     await name.fill("fake")

@@ -9,7 +9,15 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
 from tests.fakes.daemon import Editor, running_on_file, write_settings
-from tests.fakes.pages import Watch, control, field, open_panel, text_for, unfold
+from tests.fakes.pages import (
+    Watch,
+    axe,
+    control,
+    field,
+    open_panel,
+    text_for,
+    unfold,
+)
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream
 
@@ -55,6 +63,31 @@ async def test_a_key_is_set_used_and_removed(
     await key.locator(".danger").click()
     await expect(key).to_contain_text("not set")
     assert ring.kept == {}
+
+
+async def test_without_a_keyring_the_vault_is_explained_and_used_if_wanted(
+    page: Page, editor: Editor, fake: FakeUpstream, ring: FakeRing
+) -> None:
+    ring.error = type("NoKeyringError", (Exception,), {})()
+    await open_panel(page, "settings")
+    key = page.locator('[data-key="fake"]')
+    await expect(key).to_contain_text("not set")
+    await key.get_by_role("button", name="Set key").click()
+    dialog, field = page.get_by_role("dialog"), page.get_by_label("New key")
+    await expect(dialog).to_contain_text("no OS keyring")
+    await expect(dialog).to_contain_text("the vault")
+    await expect(field).to_be_hidden()
+    assert await axe(page) == ""
+    await dialog.get_by_label("Keep the key in the vault").check()
+    await field.fill(KEY)
+    await field.press("Enter")
+    await expect(key).to_contain_text("lists with it: 1.")
+    await expect(key).to_contain_text("from: vault")
+    await editor.chat()
+    assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
+    await key.get_by_role("button", name="Remove").click()
+    await key.locator(".danger").click()
+    await expect(key).to_contain_text("not set")
 
 
 async def test_no_key_is_taken_for_another_address_or_in_vain(

@@ -48,6 +48,7 @@ from byok.server.http.stream import LINES, OpenStream
 from byok.settings import UpstreamSettings
 from byok.settings.keys import KeyWanted, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.vault import Vault
 from byok.upstream.base import Upstream
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_named
@@ -93,15 +94,20 @@ def make_overview_handlers(
         return {"upstreams": rows}
 
     async def keys(asked: PageRequest) -> Json:
-        """Return keys, each with where it is `from`; `keyring` is that one's fault."""
+        """Return keys, each with where it is `from`, and the fault of each store."""
         told = await look(asked)
         rows = [{**row, "from": row["source"]} for row in told["keys"]]
         unread = told["unread"]
-        fault = next((one for one in unread if one.startswith(KeyringStore.label)), "")
+
+        def fault_of(store: type[KeyringStore] | type[Vault]) -> str:
+            faults = (one for one in unread if one.startswith(store.label))
+            return translate(next(faults, ""))
+
         return {
             "keys": [in_words(row, "error", "from") for row in rows],
             "unread": [*map(translate, unread)],
-            "keyring": translate(fault),
+            "keyring": fault_of(KeyringStore),
+            "vault": fault_of(Vault),
         }
 
     async def catalog(asked: PageRequest) -> Json:
@@ -264,6 +270,9 @@ def _question(body: Json) -> tuple[str, list[str]]:
 
 # Keys on the page: stored and removed, never shown.
 #
+# They go into the keyring, or into the vault where the user chose that: it has byok's
+# own key file then, unless the running byok knows its passphrase.
+#
 # A key is known to the redactor before it is used, and stored for the origin that the
 # settings in force name. The page says which address its user sees: where that is
 # another one, because the settings were changed meanwhile, nothing is stored.
@@ -273,7 +282,7 @@ _LONGEST_NAME = 80
 _LONGEST_KEY = 10_000  # as it is pasted
 _LONGEST_ADDRESS = 2000
 _OTHER_WAYS = (
-    "Store it by command: byok keys set {name} --store vault. "
+    "Store it by command: byok keys set {name} --store key-file. "
     "Or set the variable {variable}."
 )
 
@@ -292,7 +301,7 @@ class _KeysApi:
         self._control = control
 
     async def set(self, asked: PageRequest) -> Json:
-        """Store a key in the keyring; the answer holds its fingerprint only."""
+        """Store a key; the answer holds its fingerprint only."""
         # What is no key is not told to the redactor, which forgets nothing: it may be
         # a whole file, or a common word.
         key = clean_key(read_text(asked.body, "key", longest=_LONGEST_KEY))
@@ -301,11 +310,14 @@ class _KeysApi:
             wanted, read_text(asked.body, "address", longest=_LONGEST_ADDRESS)
         )
         self._services.redactor.add(key)
-        keyring = self._services.ladder.keyring
-        try:
-            await asyncio.to_thread(keyring.set, wanted.entry, key)
-        except ConfigError as error:
-            raise _with_other_ways(error, wanted) from None
+        if vault := self._vault(asked):
+            await asyncio.to_thread(_store_in_vault, vault, wanted.entry, key)
+        else:
+            keyring = self._services.ladder.keyring
+            try:
+                await asyncio.to_thread(keyring.set, wanted.entry, key)
+            except ConfigError as error:
+                raise _with_other_ways(error, wanted) from None
         self._forget(wanted)
         return {
             "name": wanted.title,
@@ -314,12 +326,16 @@ class _KeysApi:
         }
 
     async def remove(self, asked: PageRequest) -> Json:
-        """Remove a key from the keyring."""
+        """Remove a stored key."""
         wanted = self._find(asked)
-        keyring = self._services.ladder.keyring
-        removed = await asyncio.to_thread(keyring.remove, wanted.entry)
+        store = self._vault(asked) or self._services.ladder.keyring
+        removed = await asyncio.to_thread(store.remove, wanted.entry)
         self._forget(wanted)
         return {"name": wanted.title, "removed": removed}
+
+    def _vault(self, asked: PageRequest) -> Vault | None:
+        """Return the vault if a request is about a key in there."""
+        return self._services.ladder.vault if read_flag(asked.body, "vault") else None
 
     def _find(self, asked: PageRequest) -> KeyWanted:
         name = refuse_empty(
@@ -334,6 +350,13 @@ class _KeysApi:
         self._services.forget_keys()
         if key := self._services.keys.get(wanted.name):
             key.forget()
+
+
+def _store_in_vault(vault: Vault, entry: str, key: str) -> None:
+    """Store a key in the vault; a new one is opened by a key file."""
+    if not vault.open():
+        vault.create_key_file()
+    vault.set(entry, key)
 
 
 def _check_address(wanted: KeyWanted, address: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from byok.core.platform.paths import find_paths
 from byok.settings.keys import fingerprint
+from byok.settings.keys.vault import Vault
 from tests.fakes.daemon import running_on_file, write_settings
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.ring import FakeRing, store_of
@@ -133,9 +134,47 @@ async def test_a_keyring_that_fails_is_told_with_other_ways(
     error = answer.json["error"]
     assert answer.status == 400
     assert told in error["message"]
-    assert "byok keys set fake --store vault" in error["hint"]
+    assert "byok keys set fake --store key-file" in error["hint"]
     assert "BYOK_KEY_FAKE" in error["hint"]
     assert KEY.encode() not in answer.raw
+
+
+async def test_without_a_keyring_a_key_goes_into_the_vault_if_the_user_wants(
+    fake: FakeUpstream,
+) -> None:
+    write(fake)
+    ring = FakeRing(error=type("NoKeyringError", (Exception,), {})())
+    paths = find_paths()
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        page = await signed_in(editor)
+        told = await page.call("keys")
+        assert "no OS keyring" in told["keyring"] and told["vault"] == ""
+        assert not paths.vault.exists()  # before anybody wants it
+        await page.call("key-set", {**entry("fake", fake.url), "vault": True})
+        assert KEY.encode() not in paths.vault.read_bytes()
+        assert paths.vault_key.stat().st_mode & 0o077 == 0
+        await editor.chat()
+        assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
+        [row] = [one for one in (await page.call("keys"))["keys"] if one["fingerprint"]]
+        assert row["source"] == "vault"
+        gone = {"name": "fake", "vault": True}
+        assert (await page.call("key-remove", gone))["removed"]
+        assert not (await page.call("key-remove", gone))["removed"]
+
+
+async def test_a_vault_with_a_passphrase_is_not_opened_otherwise(
+    fake: FakeUpstream,
+) -> None:
+    write(fake)
+    paths = find_paths()
+    Vault(paths.vault, {"BYOK_VAULT_PASSPHRASE": "of its owner"}).set("x", KEY)
+    ring = FakeRing(error=type("NoKeyringError", (Exception,), {})())
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        page = await signed_in(editor)
+        assert "locked" in (await page.call("keys"))["vault"]
+        body = {**entry("fake", fake.url), "vault": True}
+        assert await page.refused("key-set", body) == (400, "config")
+    assert not paths.vault_key.exists()
 
 
 async def test_keys_are_told_in_the_language_of_the_page(fake: FakeUpstream) -> None:

@@ -178,7 +178,7 @@ class View {
 
   // An upstream is saved at once, and tried; what else was changed waits.
   add() {
-    openAddition(draft.form, async ({ name, type, address, key }) => {
+    openAddition(draft.form, async ({ name, type, address, key, vault }) => {
       const path = ["upstreams", name];
       const changes = [{ path, value: {} }];
       if (type) changes.push({ path: [...path, "type"], value: type });
@@ -193,7 +193,7 @@ class View {
       draft.adopt(told.form);
       this.render();
       await this.readFacts();
-      if (key) await this.keys.store(name, key, addressesOf(draft, name).used);
+      if (key) await this.keys.store(name, key, addressesOf(draft, name).used, vault);
       announce(t("settings.added", { name }));
       this.keys.test(name);
     }, this.keys, this.signal);

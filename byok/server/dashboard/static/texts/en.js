@@ -940,11 +940,18 @@ export const TEXTS = {
     "The address on this page is not the current one ({origin}). Save it first, then set its key.",
   "settings.key.stored": "Stored for {origin}; its fingerprint is {fingerprint}.",
   "settings.key.removed": "The key of {name} was removed.",
-  "settings.key.sure": "Remove the key of {name} from the keyring?",
+  "settings.key.sure": "Remove the stored key of {name}?",
   "settings.key.testing": "testing …",
   "settings.key.works": "works",
   "settings.key.lists": "Models that {origin} lists with it: {models}.",
-  "settings.key.no-keyring": "A key entered here cannot be stored. In a terminal:",
+  "settings.key.vault":
+    "byok can keep keys in an encrypted file of its own instead, the vault. A second file, which "
+    + "only you can read, opens it: whoever gets a copy of the vault alone reads nothing, whoever "
+    + "can read all your files reads the keys.",
+  "settings.key.use-vault": "Keep the key in the vault",
+  "settings.key.no-vault":
+    "Nothing can be stored there now. If it is locked, stop byok, and start it in a terminal after "
+    + "this command, which asks for the vault's passphrase:",
   "settings.key.from-where": "Where the key comes from",
   "settings.key.variable":
     "{source} is an environment variable of byok's process. Change or unset it where it was set, "

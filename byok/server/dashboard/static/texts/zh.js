@@ -900,11 +900,13 @@ export const TEXTS = {
   "settings.key.unsaved": "页面上的地址与当前生效的地址（{origin}）不同。请先保存，再设置密钥。",
   "settings.key.stored": "已为 {origin} 保存，指纹为 {fingerprint}。",
   "settings.key.removed": "{name} 的密钥已移除。",
-  "settings.key.sure": "从密钥环移除 {name} 的密钥？",
+  "settings.key.sure": "移除已保存的 {name} 的密钥？",
   "settings.key.testing": "正在测试……",
   "settings.key.works": "可用",
   "settings.key.lists": "{origin} 使用该密钥列出了 {models} 个模型。",
-  "settings.key.no-keyring": "在此输入的密钥无法保存。请在终端中运行：",
+  "settings.key.vault": "byok 可以改用自己的加密文件保存密钥。打开它的是另一个只有你能读取的文件：只拿到加密文件副本的人读不到任何内容，能读取你所有文件的人则能读到密钥。",
+  "settings.key.use-vault": "把密钥存入加密文件",
+  "settings.key.no-vault": "现在无法存入其中。如果它被锁定，请停止 byok，在终端中运行以下命令并输入加密文件的口令，然后在那里启动 byok：",
   "settings.key.from-where": "密钥的来源",
   "settings.key.variable":
     "{source} 是 byok 进程的环境变量。请在设置它的地方更改或取消它，然后停止 byok 并从那里启动。"

@@ -8,9 +8,11 @@ import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 
 const KEYRING = "OS keyring";
-const LAST = [KEYRING, "vault", "none"]; // a key is looked for elsewhere before
+const VAULT = "vault";
+const LAST = [KEYRING, VAULT, "none"]; // a key is looked for elsewhere before
 const GIVEN = ["api_key_cmd", "systemd credential"]; // else a variable has it
 const ENTRY = "key-entry";
+const UNLOCK = "read -rs BYOK_VAULT_PASSPHRASE && export BYOK_VAULT_PASSPHRASE";
 
 // Return the name of what is done with a key: one from outside is not replaced here.
 export const keyAct = (row) => t(`settings.key.${!row?.fingerprint ? "set"
@@ -23,7 +25,7 @@ export class Keys {
     this.draft = draft;
     this.rows = null; // not known yet
     this.failed = false; // whether that is because nobody could tell
-    this.unread = ""; // why nothing can be stored
+    this.unread = {}; // why a store cannot be used
     this.places = new Map();
   }
 
@@ -45,8 +47,8 @@ export class Keys {
             t(this.failed ? "unknown" : "settings.key.asking"))),
         button(keyAct(row), "little", () => this.enter(name)),
         button(t("settings.key.test"), "little", () => this.test(name)),
-        row?.source === KEYRING ? askingButton(t("settings.key.remove"),
-          t("settings.key.sure", { name }), () => this.remove(name)) : null),
+        [KEYRING, VAULT].includes(row?.source) ? askingButton(t("settings.key.remove"),
+          t("settings.key.sure", { name }), () => this.remove(row)) : null),
       h("div", { class: "told" }));
   }
 
@@ -55,7 +57,7 @@ export class Keys {
     try {
       const told = await call("keys", {}, { signal: this.signal, background: !name });
       this.rows = told.keys;
-      this.unread = told.keyring;
+      this.unread = told;
       dispatchEvent(new CustomEvent("byok-keys", { detail: told })); // the overview has them too
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -75,20 +77,33 @@ export class Keys {
   }
 
   // Return what says where the key of `name()` goes: `about`, or how else, if not by `controls`.
+  // Where there is no keyring it goes into the vault, if the user wants that.
   storage(name, about, ...controls) {
     const place = h("div", { id: `${ENTRY}-storage` });
+    const wish = h("input", { type: "checkbox", on: { change: () => reveal() } });
+    const offer = h("label", { class: "row" }, wish, t("settings.key.use-vault"));
+    const usesVault = () => place.contains(wish) && wish.checked;
+    const reveal = () => {
+      for (const one of controls) one.hidden = Boolean(place.querySelector(".note")) && !usesVault();
+    };
     const show = () => {
       const { source = "none", from } = this.rows?.find((one) => one.upstream === name()) ?? {};
-      const note = !LAST.includes(source)
-        ? t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source: from }) : this.unread
-        && [h("p", { class: "warn" }, this.unread), t("settings.key.no-keyring"),
-          command(`byok keys set ${name()} --store vault`)];
-      for (const one of controls) one.hidden = Boolean(note);
+      const note = LAST.includes(source) ? this.unread.keyring && this.otherStore(offer)
+        : t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source: from });
       replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
+      reveal();
     };
     addEventListener("byok-keys", show, { signal: this.signal });
     show();
-    return { place, show };
+    return { place, show, usesVault };
+  }
+
+  // Say what the vault is, and offer it, or how it is opened.
+  otherStore(offer) {
+    const { keyring, vault } = this.unread;
+    return [h("p", { class: "warn" }, keyring), h("p", {}, t("settings.key.vault")), vault
+      ? [h("p", { class: "warn" }, vault), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)]
+      : offer];
   }
 
   // A key is entered for one address; while another one is shown, it is not taken.
@@ -100,19 +115,19 @@ export class Keys {
       "aria-describedby": `${ENTRY}-storage` });
     const store = h("button", { class: "primary", form: `${ENTRY}-form` }, t("settings.key.store"));
     const label = h("label", { for: ENTRY }, t("settings.key.new"));
-    const { place } = this.storage(() => name, t("settings.key.about",
+    const { place, usesVault } = this.storage(() => name, t("settings.key.about",
       { origin: originOf(shown) }), label, field, store);
     const trouble = h("div");
     const submit = async (event) => {
       event.preventDefault();
       await attempt(trouble, this.signal, async () => {
-        await this.store(name, field.value, shown);
+        await this.store(name, field.value, shown, usesVault());
         dialog.close();
         await this.test(name);
       });
     };
     const form = h("form", { id: `${ENTRY}-form`, on: { submit } },
-      label, field, place, trouble);
+      place, label, field, trouble);
     const dialog = openDialog(t("settings.key.enter", { name }), form,
       (close) => [button(t("cancel"), "", close), store]);
     this.signal.addEventListener("abort", () => dialog.close());
@@ -120,15 +135,15 @@ export class Keys {
   }
 
   // Store a key for an address.
-  async store(name, key, address) {
-    const told = await call("key-set", { name, key, address }, { signal: this.signal });
+  async store(name, key, address, vault) {
+    const told = await call("key-set", { name, key, address, vault }, { signal: this.signal });
     announce(t("settings.key.stored", told));
     await this.read(name);
   }
 
-  remove(name) {
+  remove({ upstream: name, source }) {
     return attempt(this.told(name), this.signal, async () => {
-      await call("key-remove", { name }, { signal: this.signal });
+      await call("key-remove", { name, vault: source === VAULT }, { signal: this.signal });
       announce(t("settings.key.removed", { name }));
       await this.read(name);
     });

@@ -73,7 +73,7 @@ function noteOrigin(draft, upstream, row) {
   check();
 }
 
-// Ask for a new upstream: `add({name, type, address, key})` saves and tries it, and raises
+// Ask for a new upstream: `add({name, type, address, key, vault})` saves and tries it, and raises
 // what went wrong. `keys` tells whether a key can be stored.
 export function openAddition(form, add, keys, signal) {
   const { kind, name, address, place, key } = additionFields(form.presets);
@@ -97,7 +97,8 @@ export function openAddition(form, add, keys, signal) {
     sure.disabled = true;
     await attempt(trouble, signal, async () => {
       await add({ name: name.value, type: kind.value === name.value ? "" : kind.value,
-        address: place.hidden ? "" : address.value.trim(), key: key.value });
+        address: place.hidden ? "" : address.value.trim(), key: key.value,
+        vault: storage.usesVault() });
       dialog.close();
     });
     sure.disabled = false;
@@ -110,7 +111,7 @@ export function openAddition(form, add, keys, signal) {
   chose();
   const entry = h("form", { id: "add-form", on: { submit } },
     label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
-    keyLabel, key, storage.place, trouble);
+    storage.place, keyLabel, key, trouble);
   const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
   const dialog = openDialog(t("settings.add"), entry,
     (close) => [button(t("cancel"), "", close), sure]);
