@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import Watch, open_panel
+from tests.fakes.pages import Watch, axe, open_panel
 from tests.fakes.upstream import FakeUpstream, Script, delta, refusal
 
 HOSTILE = "<script>alert(1)</script>\u202egnp"
@@ -132,7 +132,13 @@ async def test_capturing_is_started_told_and_stopped(
     await start.click()
     await expect(page.locator(".sought .badge")).to_have_text("on")
     assert (await editor.post("/byok/capture", {})).json["on"]
-    await open_panel(page, "overview")
-    await page.get_by_role("button", name="Stop capture").click()
+    stop = page.get_by_role("button", name="Stop capture")
+    for panel in ("overview", "live", "usage"):
+        await open_panel(page, panel)
+        await expect(page.locator(".capture")).to_contain_text("on until ")
+        await expect(stop).to_have_count(1)
+    assert await axe(page) == ""
+    await stop.click()
     await expect(page.locator("#status")).to_have_text("Capture: off")
     assert not (await editor.post("/byok/capture", {})).json["on"]
+    await expect(page.locator(".capture")).to_have_count(0)

@@ -5,6 +5,7 @@
 import {
   ApiError, call, isSignedIn, onConfirm, onEnd, requireDaemon, signIn, signOut,
 } from "./api.js";
+import { captureLine } from "./capture.js";
 import { announce, badge, button, errorBox, h, replace } from "./dom.js";
 import { number } from "./format.js";
 import { icon } from "./icons.js";
@@ -118,7 +119,8 @@ async function openPanel(name, rest, place) {
   const heading = h("h1", { tabindex: "-1" }, title);
   replace(at("main"), h("div", { class: "title" },
     h("div", {}, heading, h("p", {}, t(`${name}.question`))),
-    h("div", { class: "row", id: "tools" })), root);
+    h("div", { class: "row", id: "tools" })),
+  name === "settings" ? null : captureLine(signal), root); // settings have it as one of them
   try {
     if (!loaded.has(name)) await requireDaemon(); // else another program's script
     const panel = await import(`./panels/${name}.js`);

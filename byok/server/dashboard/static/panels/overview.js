@@ -265,11 +265,6 @@ function again(text, action) {
 }
 
 function stateBlock(body, signal, tools, health) {
-  const stop = () => attempt(body, signal, async () => {
-    await call("capture-stop", {}, { signal });
-    announce(`${t("feature.capture")}: ${t("settings.off")}`);
-    await show();
-  });
   const show = async (options) => {
     const state = await call("state", {}, { signal, ...options });
     health.take({ state });
@@ -277,8 +272,6 @@ function stateBlock(body, signal, tools, health) {
       h("span", { class: "quiet small" }, t("overview.default"), " ",
         h("code", {}, breakable(state.model)), " ",
         h("a", { href: "#/settings/choose/routing.default" }, t("settings.change-it"))),
-      state.features.capture.length ? [button(t("capture.stop"), "little", stop),
-        h("a", { href: "#/settings/set/capture" }, t("feature.capture"))] : null,
       badge("quiet", t("overview.version-is", { version: state.version }))));
     renderAgain(body, () => replace(body, facts([
       [t("editors.address"), h("code", {}, breakable(location.origin))],

@@ -1,8 +1,8 @@
 // Capture: what passes is kept in files for a while. How that stands, start and stop.
 
 import { call } from "../../api.js";
-import { announce, attempt, badge, button, flushSection, h, replace } from "../../dom.js";
-import { number, time } from "../../format.js";
+import { captureState } from "../../capture.js";
+import { announce, attempt, button, flushSection, h, replace } from "../../dom.js";
 import { follow } from "../../refresh.js";
 import { t } from "../../texts.js";
 
@@ -13,9 +13,7 @@ export function captureSection(signal) {
     told = await call(name, body, { signal, background });
     replace(trouble);
     replace(folder, told.folder);
-    replace(state, badge(told.on ? "warn" : "quiet", t(told.on ? "settings.on" : "settings.off")),
-      told.on ? [" ", t("capture.until", { count: number(told.kept),
-        time: time(Date.now() / 1000 + told.seconds) })] : null);
+    replace(state, captureState(told));
     replace(act, t(told.on ? "capture.stop" : "capture.start"));
     if (!background) announce(`${t("feature.capture")}: ${state.textContent}`);
   });
