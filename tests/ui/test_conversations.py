@@ -70,7 +70,8 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     assert "3 Chat failed" in third
     assert "byok keys list" in await turns.nth(2).locator("code").all_inner_texts()
     assert "cache lost" in last
-    assert "Waited 400 ms, answered for 9.6 s (3 tokens/s)." in last
+    assert "byok waited 400 ms for the model's first word" in last
+    assert "the answer took 9.6 s (3 tokens/s)." in last
     assert "Pause: 15 minutes" in await page.locator(".pause").inner_text()
     reason = page.get_by_role("region", name="Why it was dear or slow")
     assert "Turn 4 cost $1.50, 75% of this conversation." in await reason.inner_text()
@@ -283,3 +284,23 @@ async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
     told = await page.locator(".mends").inner_text()
     assert "differs from the previous one at message 3" in told
     assert "nothing after that" not in told
+
+
+async def test_conversations_of_the_same_minute_differ(page: Page) -> None:
+    same = {"folder": "", "client": "other"}
+    write(
+        turn(0, conversation="one-aaaaaa", **same),
+        turn(0, conversation="one-bbbbbb", **same),
+    )
+    await open_panel(page, "conversations")
+    leads = page.locator("td.lead")
+    await expect(leads).to_have_count(2)
+    told = await leads.all_inner_texts()
+    assert told[0] != told[1]
+    await open_panel(page, "overview")
+    rows = page.locator(".list li", has=page.locator("a[href^='#/conversations/']"))
+    await expect(rows).to_have_count(2)
+    told = await rows.all_inner_texts()
+    assert told[0] != told[1]
+    await rows.last.get_by_role("link").click()
+    await expect(page.locator(".title")).to_contain_text("#bbbbbb")

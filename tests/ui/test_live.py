@@ -2,13 +2,28 @@
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.fakes.daemon import Editor
+from tests.fakes.daemon import Editor, settings_for
 from tests.fakes.pages import Watch, axe, open_panel, settle
-from tests.fakes.upstream import FakeUpstream, Script, delta, refusal
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    delta,
+    event,
+    refusal,
+)
+
+
+@pytest.fixture
+def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
+    """A model that is asked again when it is busy, and whose answers have no price."""
+    facts = {"fake-model": {"price_input": 1.0}}
+    return settings_for(fake.url, model="fake-model", patience=60, facts=facts)
 
 
 @pytest.fixture
@@ -55,7 +70,7 @@ async def test_details_are_read_by_keyboard_and_give_the_focus_back(
     facts = page.locator(".facts")
     await expect(facts).to_contain_text("<img src=x onerror=alert(1)>\\u202e\\x1b[31m")
     await expect(facts).to_contain_text("fake-model")
-    await expect(page.locator(".drawer")).to_contain_text("answered for")
+    await expect(page.locator(".drawer")).to_contain_text("byok waited")
     assert await axe(page) == ""
     link = page.get_by_role("link", name="Show the conversation")
     assert await link.get_attribute("href") == (
@@ -64,6 +79,47 @@ async def test_details_are_read_by_keyboard_and_give_the_focus_back(
     await page.get_by_role("button", name="Close").press("Enter")
     await expect(details).to_be_focused()
     await expect(facts).to_be_hidden()
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.press("Escape")  # closes what is on top
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(facts).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(details).to_be_focused()
+    await expect(facts).to_be_hidden()
+
+
+async def test_retries_are_counted_alike_and_words_stay_whole(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    await open_panel(page, "live")
+    usage = event(
+        {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
+    )
+    fake.play(refusal(503, "busy"), Script([delta("stop", content="Hi."), usage, DONE]))
+    await editor.chat(conversation_id="talk")
+    row = page.locator("tbody tr")
+    await expect(row).to_contain_text("retried ×1")
+    await row.get_by_role("button").click()
+    retries = page.locator(".facts > div", has=page.get_by_text("Retries", exact=True))
+    await expect(retries.locator("dd")).to_have_text("1")
+    price = row.locator("td[data-label=Cost]")
+    await expect(price).to_have_text("unknown price")
+    lines = await price.evaluate(
+        """(cell) => {
+          const range = document.createRange();
+          range.setStart(cell.firstChild, 0);
+          range.setEnd(cell.firstChild, "unknown".length);
+          return range.getClientRects().length;
+        }"""
+    )
+    assert lines == 1
+    await open_panel(page, "problems")
+    by_model = page.get_by_role("table", name="Repairs by model")
+    await expect(by_model.locator("td[data-label=Retries]")).to_have_text("1")
+    badge = page.locator(".badge", has_text="retried ×1")
+    await expect(badge).to_be_visible()
 
 
 async def test_the_table_is_filtered_cut_and_stands_still_while_paused(

@@ -51,7 +51,9 @@ async def test_a_silent_upstream_holds_up_nothing(
     await expect(rows.nth(2)).to_contain_text("checking")
     for text in ("byok:fake:one", "0 (cap: 100)", "not set", "Latest conversations"):
         await expect(page.locator(".panel")).to_contain_text(text)
-    await expect(page.locator(".health.warn")).to_contain_text("gone")
+    health = page.locator(".health.warn")
+    await expect(health).to_contain_text("gone")
+    await expect(health).to_contain_text("only failed requests count as errors")
     cost = page.locator("a.tile").filter(has_text="Cost today")
     await expect(cost).to_contain_text("$5.00")
     await open_panel(page, "models")
@@ -89,9 +91,13 @@ async def test_what_runs_and_what_ended_is_shown_at_once(
     asking.cancel()
     await expect(running).to_contain_text("No request runs")
     await editor.chat(conversation_id="second")
+    requests = page.locator("a.tile", has_text="Requests today")
+    await expect(requests.locator(".figure")).to_have_text("2")
     errors = page.locator("a.tile[href='#/problems']")
     await expect(errors).to_contain_text("1")
     await expect(section(page, "Latest conversations").locator("li")).to_have_count(2)
+    await requests.click()  # it leads where the same number stands
+    await expect(page.locator(".health")).to_contain_text("Requests today: 2,")
 
 
 async def test_keys_are_looked_for_once_and_again_on_demand(
@@ -140,5 +146,5 @@ async def test_capturing_is_started_told_and_stopped(
     assert await axe(page) == ""
     await stop.click()
     await expect(page.locator("#status")).to_have_text("Capture: off")
-    assert not (await editor.post("/byok/capture", {})).json["on"]
     await expect(page.locator(".capture")).to_have_count(0)
+    assert not (await editor.post("/byok/capture", {})).json["on"]

@@ -1,5 +1,6 @@
 """Usage: charts are drawn, their tables say the same, and both follow the theme."""
 
+import itertools
 import re
 import time
 from pathlib import Path
@@ -209,7 +210,8 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     slowest = page.get_by_role("table", name="Slowest requests today")
     await expect(slowest.locator(".bar")).to_have_count(1)
     await expect(slowest).to_contain_text(
-        "Waited 400 ms, answered for 2.1 s (14 tokens/s)."
+        "byok waited 400 ms for the model's first word; "
+        "the answer took 2.1 s (14 tokens/s)."
     )
     await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
     await expect(slowest).to_be_in_viewport()
@@ -247,3 +249,41 @@ async def test_a_narrow_page_does_not_scroll_sideways(
         wide = page.locator(".u-wrap").first
         await expect(wide).not_to_have_css("width", "296px")
         assert await page.evaluate("document.documentElement.scrollWidth") == 1920
+
+
+async def test_no_two_names_of_an_axis_are_the_same(page: Page, journal: Path) -> None:
+    journal.rename(journal.with_name("aside.db"))
+    quick = {"first_byte": 0.0004, "seconds": 0.0009}
+    write_journal(journal, [entry(started=NOON - 60, **quick)])
+    await page.evaluate(
+        """() => {
+          self.drawn = [];
+          const { prototype } = CanvasRenderingContext2D;
+          const fill = prototype.fillText;
+          prototype.fillText = function (text, ...rest) {
+            self.drawn.push(text);
+            return fill.call(this, text, ...rest);
+          };
+        }"""
+    )
+    await open_panel(page, "usage/day/model")
+    await page.get_by_text("Tokens, cache, requests and speed").click()
+    await page.wait_for_function("() => self.drawn.some((one) => one.endsWith('ms'))")
+    named = [one for one in await page.evaluate("self.drawn") if one.endswith("ms")]
+    assert all(one != other for one, other in itertools.pairwise(named))
+
+
+async def test_a_price_that_is_unknown_says_how_it_is_set(
+    page: Page, journal: Path
+) -> None:
+    journal.rename(journal.with_name("aside.db"))
+    await open_panel(page, "usage/day/model")
+    await page.get_by_text("Slowest requests today").last.click()
+    none = page.get_by_text("No request to a model was answered today.")
+    await expect(none).to_be_visible()
+    write_journal(journal, [entry(started=NOON - 60, cost=None)])
+    await open_panel(page, "overview")
+    await open_panel(page, "usage/costliest")
+    how = page.locator("code", has_text="price_input = 3.0")
+    await expect(how).to_have_count(2)  # beside the sums, and where none is listed
+    assert await axe(page) == ""

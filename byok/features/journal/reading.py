@@ -149,7 +149,7 @@ _PLACE = "upstream || iif(upstream <> '' AND model <> '', ':', '') || model"
 _ANSWERS = f"""SELECT {_PLACE}, count(*) FROM request
     WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
 _BY_MODEL = f"""SELECT {_PLACE}, 0, count(*), total(repairs), total(dropped_calls),
-    total(notices), total(loop <> ''), total(attempts > 1)
+    total(notices), total(loop <> ''), total(max(0, attempts - 1))
     FROM request WHERE {MENDED} AND started >= ?
     GROUP BY upstream, model
     ORDER BY total(repairs + dropped_calls + (attempts > 1)) DESC LIMIT ?"""  # noqa: S608 - our own words
@@ -159,7 +159,7 @@ class MendedModel(NamedTuple):
     """What byok repaired in answers of one model, `upstream:model` or "" for none.
 
     `answers` are all requests that asked it, `mended` those with anything that counts
-    here. `retries` are requests that asked more than once, `loops` turns in circles.
+    here. `retries` are how often was asked once more, `loops` turns in circles.
     """
 
     model: str

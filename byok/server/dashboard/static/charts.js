@@ -19,10 +19,11 @@ const STYLE = "/ui/vendor/uPlot.min.css";
 
 // Return {element, update(content)}; it is drawn anew when its size or the colours change,
 // until `signal` is aborted. `kind` is "bars", which are stacked, or "lines". A content is
-// {sentence, period, times, ticks, series, notes, write, axis, most}: `period` names all of it,
+// {sentence, period, times, ticks, series, notes, write, axis, most, least}: `period` names all,
 // `times` each bucket, `ticks` too, shortly, or "" for no name at the axis. `series` are
 // {label, values, total}, where null is unknown; `notes` are such that only the table
-// has. `write(value)` is for people, `axis(value)` for the axis, and `most` its end.
+// has. `write(value)` is for people, `axis(value)` for the axis, `most` is its end, and `least`
+// the difference that its names can tell.
 export function createChart(title, kind, signal) {
   loadStyle();
   const parts = {
@@ -92,6 +93,7 @@ function dataOf({ kind, content }) {
 function optionsOf(state, palette) {
   const { kind, content, width } = state;
   const last = content.times.length - 1;
+  const least = content.least ?? 1;
   const axis = { stroke: palette.quiet, font: FONT, ticks: { show: false } };
   return {
     width,
@@ -101,19 +103,23 @@ function optionsOf(state, palette) {
     cursor: { y: false, drag: { x: false, y: false }, points: { show: kind === "lines" } },
     scales: {
       x: { time: false, range: () => [-0.5, last + 0.5] },
-      y: { range: (_, low, high) => [0, content.most ?? (high > 0 ? high * 1.05 : 1)] },
+      y: { range: (_, low, high) => [0, content.most ?? (Math.max(high * 1.05, least))] },
     },
     axes: [
       { ...axis, grid: { show: false }, size: NAMES,
         splits: () => chooseTicks(content.ticks, width),
         values: (_, places) => places.map((place) => content.ticks[place] ?? "") },
-      { ...axis, grid: { stroke: palette.line, width: 1 },
+      { ...axis, grid: { stroke: palette.line, width: 1 }, incrs: stepsFrom(least),
         size: (_, texts) => 16 + LETTER * longest(texts ?? []),
         values: (_, values) => values.map((value) => content.axis(value)) },
     ],
     series: [{}, ...seriesOf(kind, content.series, palette)],
   };
 }
+
+// Return the steps that an axis may have: round numbers, of which no two are named alike.
+const stepsFrom = (least) => Array.from({ length: 15 }, (_, place) => 10 ** place)
+  .flatMap((size) => [1, 2, 5].map((step) => step * size * least));
 
 function seriesOf(kind, series, palette) {
   if (kind === "lines") {

@@ -3,7 +3,7 @@
 
 import { isSignedIn, onEnd, stream } from "./api.js";
 
-const MOST_ENDED = 200;
+export const MOST_ENDED = 200;
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10000;
 const LONGEST_SILENCE = 40000; // the daemon says something every 15 s

@@ -80,14 +80,15 @@ export const speedText = (speed) => `${number(speed)}\u00a0${t("tile.speed.unit"
 export function timesOf(request, before = null) {
   const wait = waitOf(request);
   const tries = request.attempts > 1
-    ? ` (${t("live.note.attempts", { count: request.attempts })})` : "";
+    ? ` (${t("mend.retries", { count: number(request.attempts - 1) })})` : "";
   const writing = request.seconds - wait;
   const speed = request.output_tokens && writing >= SHORTEST
     ? ` (${speedText(request.output_tokens / writing)})` : "";
   const gap = before?.tool_calls ? request.started - before.started - before.seconds : 0;
   return [
     gap > 0 ? t("request.tool-pause", { time: duration(gap) }) : "",
-    t(request.first_byte === null ? "request.unanswered" : "request.times",
+    t(request.first_byte === null ? "request.unanswered"
+      : writing < SHORTEST ? "request.at-once" : "request.times",
       { wait: duration(wait) + tries, answer: duration(writing) + speed }),
   ].filter(Boolean).join(" ");
 }
@@ -107,15 +108,18 @@ const CLIENTS = new Map([["vscode", "VS Code"], ["intellij", "JetBrains"], ["cli
 // Return the name of a client for people, without its version.
 export function clientOf(client) {
   const family = client.split("/")[0];
-  return CLIENTS.get(family) ?? cut(family, 40);
+  return family === "other" ? t("request.client.other") : CLIENTS.get(family) ?? cut(family, 40);
 }
 
 // The journal has no text of a conversation: its name is made of the folder in which the
 // client worked, the client, and when it began. Return what it is called first.
 export const headOf = (sums) => sums.folder || clientOf(sums.client) || shortId(sums.conversation);
 
+// Return the end of its id, which tells it from others of that minute.
+export const markOf = (sums) => (sums.folder || sums.client ? `#${sums.conversation.slice(-6)}` : "");
+
 // Return the rest of its name.
-export const beginOf = (sums) => [sums.folder && clientOf(sums.client), clock(sums.first)];
+export const beginOf = (sums) => [sums.folder && clientOf(sums.client), clock(sums.first), markOf(sums)];
 
 // Return the name of a conversation as a text.
 export const nameOf = (sums) => [headOf(sums), ...beginOf(sums)].filter(Boolean).join(" · ");

@@ -9,7 +9,8 @@ import { clock, dollars, duration, number, pause, percent, spent } from "./forma
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
-  askedOther, cacheFigures, clientOf, costOf, cut, endBadge, firstAid, headOf, kindOf, mendList, modelOf, paid,
+  askedOther, cacheFigures, clientOf, costOf, cut, endBadge, firstAid, headOf, kindOf, markOf, mendList,
+  modelOf, paid,
   problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, waitOf,
 } from "./requests.js";
 import { t, textOr } from "./texts.js";
@@ -103,7 +104,7 @@ class Turns {
     if (!sums) return replace(this.tiles, h("p", { class: "empty" }, t("timeline.empty")));
     showTitle([h("bdi", {}, headOf(sums)), h("span", { class: "quiet" },
       sums.folder && sums.client ? [" · ", clientOf(sums.client)] : null)],
-    dots(t("timeline.started", { time: clock(sums.first) }), sums.models.map((name) => cut(name)).join(", ")));
+    dots(t("timeline.started", { time: clock(sums.first) }), markOf(sums), sums.models.map((name) => cut(name)).join(", ")));
     replace(this.tiles, tilesOf(this.told, this.turns));
     const longest = Math.max(...this.turns.map(({ seconds }) => seconds), 0.001);
     this.list.style.setProperty("--longest", longest);

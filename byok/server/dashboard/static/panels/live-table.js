@@ -53,7 +53,7 @@ export function bytes(count) {
 
 function notes(row) {
   const found = [];
-  if (row.attempts > 1) found.push(t("live.note.attempts", { count: row.attempts }));
+  if (row.attempts > 1) found.push(t("mend.retries", { count: number(row.attempts - 1) }));
   for (const name of ["repairs", "dropped_calls", "notices"]) {
     if (row[name]) found.push(t(`live.note.${name}`, { count: row[name] }));
   }

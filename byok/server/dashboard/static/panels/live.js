@@ -3,7 +3,7 @@
 import { button, copyButton, facts, h, replace, segments, showTools } from "../dom.js";
 import { icon } from "../icons.js";
 import { duration, number, spent, time } from "../format.js";
-import { onRequests, onState } from "../live.js";
+import { MOST_ENDED, onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
 import { addressOf, problemOf, timesOf } from "../requests.js";
 import { t } from "../texts.js";
@@ -36,6 +36,10 @@ class LivePanel {
     this.table = new LiveTable((id) => this.choose(id));
     this.build(root);
     onRequests((news) => this.take(news), signal);
+    addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !this.chosen || document.querySelector("dialog[open]")) return;
+      this.close();
+    }, { signal });
     onState((state) => { this.connected = state === "on"; this.showCounts(); }, signal);
     const saying = setInterval(() => this.say(), SAY);
     signal.addEventListener("abort", () => {
@@ -59,6 +63,8 @@ class LivePanel {
     showTools(this.summary, this.pause);
     replace(root, filters, this.spoken,
       h("div", { class: "card flush" }, this.table.element, this.empty, this.more),
+      h("p", { class: "quiet small" }, t("live.since", { most: number(MOST_ENDED) }), " ",
+        h("a", { href: "#/conversations" }, t("conversations.title"))),
       this.details);
     this.showAll();
   }
@@ -222,7 +228,7 @@ function wayOfRow(row) {
     [t("live.model-asked"), row.model_asked],
     [t("live.upstream"), row.upstream],
     [t("live.model-used"), row.model],
-    [t("live.attempts"), number(row.attempts)],
+    [t("live.retries"), row.attempts > 1 ? number(row.attempts - 1) : null],
     [t("live.to-client"), pieces(row.sent, row.pieces)],
     [t("live.from-upstream"), pieces(row.received, row.reads)],
   ];

@@ -24,6 +24,7 @@ import { keyAct, keyState } from "./settings/keys.js";
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 const TICK = 250; // ms
 const WHOLE = 30; // seconds that a bar of a running request has room for
+const DEMO = "byok-demo"; // the upstream of byok demo
 const NEAR = 0.8; // of a cap, from where on it is told
 const MOST_RUNNING = 4;
 const CONVERSATIONS = 6;
@@ -114,7 +115,7 @@ function judge(state, upstreams, today, isNew) {
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
     return tell(t(others ? "health.some-fail" : "health.all-fail", { names }),
-      first.failure || [withCode(first.why), " ",
+      first.failure ? [first.failure, " ", t("health.by-list")] : [withCode(first.why), " ",
         t("health.fails-since", { time: clock(first.since) })],
       first.code ? link(problemOf(first.code), t("health.show-errors")) : toSettings);
   }
@@ -127,6 +128,7 @@ function judge(state, upstreams, today, isNew) {
   if (upstreams[0]?.type === "demo") {
     return warn(t("health.demo"), t("overview.demo"), toSettings);
   }
+  if (upstreams[0]?.name === DEMO) return warn(t("health.samples"), t("health.samples.next"));
   if (restart.length) {
     return warn(t("health.restart"), t("overview.restart-what", { names: restart.join(", ") }),
       toSettings);
@@ -152,7 +154,7 @@ function tilesOf(today) {
   const { hours } = today;
   const money = today.caps.find((cap) => cap.in_dollars);
   return h("div", { class: "tiles" },
-    tile("#/live", t("tile.requests"), number(today.requests), "",
+    tile("#/usage", t("tile.requests"), number(today.requests), "",
       today.requests ? t("tile.yesterday", { count: number(today.yesterday) })
         : t("tile.requests.none"), spark(wholeDay(hours.requests))),
     tile("#/usage/costliest", t("tile.cost"), money ? dollars(today.cost) : spent(costOf(today)),

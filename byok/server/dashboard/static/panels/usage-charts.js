@@ -113,10 +113,10 @@ function split(answer, read) {
 
 export function tokensBy(answer) {
   const [first] = groups(answer);
-  const values = first && { name: cut(first.name),
-    share: percent(share(used(first), used(answer.total))) };
+  const most = share(used(first), used(answer.total));
   return content(answer, {
-    sentence: first ? t("usage.largest", values) : t("none"),
+    sentence: most ? t("usage.largest", { name: cut(first.name), share: percent(most) })
+      : t("usage.untold", { period: period(answer) }),
     series: split(answer, used), write: number, axis: short,
   });
 }
@@ -128,7 +128,7 @@ export function cost(answer) {
   return content(answer, {
     sentence: t("usage.cost.sentence", values),
     series: split(answer, costOf), notes: total.unpriced ? [missing] : [],
-    write: spent, axis: shortDollars,
+    write: spent, axis: shortDollars, least: 0.0001,
   });
 }
 
@@ -139,7 +139,7 @@ export function cache(answer) {
   return content(answer, {
     sentence: [t(sentence, values), ` ${untoldText(total)}`],
     series: [row(answer, t("usage.cache.series"), cacheShare)],
-    write: percent, axis: percent, most: 1,
+    write: percent, axis: percent, most: 1, least: 0.01,
   });
 }
 
@@ -165,13 +165,14 @@ export function speed(answer) {
     ({ label: t(label), values: answer.buckets.map((one) => one[field][which]) });
   const values = last && { median: duration(last.median), high: duration(last.high) };
   return content(answer, {
-    sentence: last ? t("usage.speed.sentence", values) : t("none"),
+    sentence: last ? t("usage.speed.sentence", values)
+      : t("usage.speed.none", { period: period(answer) }),
     series: [
       pick("usage.median", "first_byte", "median"), pick("usage.high", "first_byte", "high"),
     ],
     notes: [
       pick("usage.end.median", "seconds", "median"), pick("usage.end.high", "seconds", "high"),
     ],
-    write: duration, axis: duration,
+    write: duration, axis: duration, least: 0.001,
   });
 }

@@ -72,7 +72,8 @@ function largestPart(name, signal) {
         withCode(errors[one.error].what)) : null] }, model, { title: t("request.duration"), wide: true,
         cell: (one) => [took(one), h("span", { class: "sub" }, timesOf(one))] },
       { title: t("request.cost"), numeric: true, cell: bars("cost", spent) },
-      conversation], requests));
+      conversation], requests, { empty: [t(`usage.${name}.none`), " ",
+      by === "cost" ? withCode(t("usage.price-how")) : null] }));
     part.scrollIntoView();
     part.firstChild.focus({ preventScroll: true });
   };
@@ -168,6 +169,7 @@ function showFigures(part, series) {
     cacheFigures(cache).map(([name, ...told]) => figure(name, ...told)),
     figure("failed", number(total.failed), percent(total.failed / total.requests)))
     : nothing("usage", t("usage.empty"), t("usage.empty.about")),
+  total.unpriced ? h("p", { class: "quiet small" }, withCode(t("usage.price-how"))) : null,
   cacheFigures(cache).length ? h("p", { class: "quiet small" }, t("usage.cache.how")) : null,
   series.keeps ? null : h("p", {}, t("usage.off")));
 }

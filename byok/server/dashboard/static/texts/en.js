@@ -100,6 +100,7 @@ export const TEXTS = {
   "request.duration": "Duration",
   "request.id": "Request id",
   "request.client": "Client",
+  "request.client.other": "Other program",
   "request.model": "Model",
   "request.tokens": "Tokens in / out",
   "request.cached": "From the cache",
@@ -109,8 +110,9 @@ export const TEXTS = {
   "request.cache-unpriced": "{tokens} of them of unknown price",
   "request.unpriced": "{count} request of unknown price",
   "requests.unpriced": "{count} requests of unknown price",
-  "request.times": "Waited {wait}, answered for {answer}.",
-  "request.unanswered": "Waited {wait}; no answer came.",
+  "request.times": "byok waited {wait} for the model's first word; the answer took {answer}.",
+  "request.at-once": "byok waited {wait} for the model; its answer came all at once.",
+  "request.unanswered": "byok waited {wait} for the model; no answer came.",
   "request.tool-pause": "Pause for tools: {time}.",
   "request.tools": "Tools that the answer called",
   "mend.repairs": "repaired ×{count}",
@@ -119,8 +121,7 @@ export const TEXTS = {
   "mend.dropped.why": "A tool call was cut off or unreadable, so byok did not pass it on.",
   "mend.retries": "retried ×{count}",
   "mend.retries.why":
-    "byok sent more than one request: after a temporary failure or a broken call, or for a "
-    + "summary.",
+    "byok asked so many times more: after a temporary failure or a broken call, or for a summary.",
   "mend.notices": "notices ×{count}",
   "mend.notices.why": "byok added sentences to the answer; they begin with [byok].",
   "mend.prompt": "prompt changed",
@@ -149,6 +150,12 @@ export const TEXTS = {
   "health.all-fail": "All upstreams fail: {names}.",
   "health.fails-since": "It has failed since {time}.",
   "health.demo": "Only the demo answers.",
+  "health.samples": "These are samples.",
+  "health.samples.next":
+    "Requests, prices and errors were made up by byok demo; no model answers. Look around: Ctrl-C in "
+    + "the terminal removes all of it.",
+  "health.by-list":
+    "byok noticed it when it asked for the list of models; only failed requests count as errors.",
   "health.restart": "Some settings wait for a restart.",
   "health.rests": "{names} refused too many requests and is left alone for a moment.",
   "health.rests.next": "byok goes on by itself.",
@@ -360,7 +367,9 @@ export const TEXTS = {
   // panels/live.js
   "live.title": "Live",
   "live.question": "What do the models do right now?",
-  "live.empty": "No requests yet. Ask something in your editor and watch it here.",
+  "live.empty": "No requests since byok started. Ask something in your editor and watch it here.",
+  "live.since":
+    "At most the last {most} requests since byok started are listed. Earlier ones are under",
   "live.none-fits": "No request matches the filter.",
   "live.summary": "{open} running, {ended} ended, {failed} of them failed",
   "live.more": "Show {count} older requests",
@@ -380,7 +389,6 @@ export const TEXTS = {
   "live.sent": "Sent",
   "live.rate": "{size} · {rate}/s",
   "live.uncounted": "not counted",
-  "live.note.attempts": "{count} attempts",
   "live.note.repairs": "repairs: {count}",
   "live.note.dropped_calls": "dropped calls: {count}",
   "live.note.notices": "notices: {count}",
@@ -396,7 +404,7 @@ export const TEXTS = {
   "live.model-asked": "Requested model",
   "live.upstream": "Upstream",
   "live.model-used": "Answering model",
-  "live.attempts": "Attempts",
+  "live.retries": "Retries",
   "live.to-client": "Sent to the client",
   "live.from-upstream": "Received from the upstream",
   "live.pieces": "{size}, pieces: {count}",
@@ -459,6 +467,13 @@ export const TEXTS = {
   "usage.read": "Read from the cache",
   "usage.out": "Output",
   "usage.by.title": "Token breakdown",
+  "usage.slowest.none": "No request to a model was answered today.",
+  "usage.costliest.none": "No request of today cost anything, as far as its price is known.",
+  "usage.price-how":
+    "To set an unknown price, in dollars per million tokens, write `price_input = 3.0` and "
+    + "`price_output = 15.0` below `[upstreams.NAME.facts.\"MODEL\"]` in the settings file.",
+  "usage.untold": "No upstream told how many tokens it used in {period}.",
+  "usage.speed.none": "No answer began in {period}, so there is no time to tell.",
   "usage.largest": "Most tokens: {name}, {share} of all.",
   "usage.cost.title": "Cost breakdown",
   "usage.cost.sentence": "Cost in {period}: {cost}.",
@@ -623,7 +638,7 @@ export const TEXTS = {
   "problems.dropped_calls.do":
     "Often the answer was too long: raise max_tokens, or ask for smaller steps.",
   "problems.retries.what":
-    "byok sent the request again after overload, a lost connection or a broken tool call.",
+    "How often byok sent a request again: after overload, a lost connection or a broken tool call.",
   "problems.retries.do":
     "If there are many, the upstream is unreliable or limits the rate of requests.",
   "problems.loops.what": "Turns in a loop: the same call again and again, or very many steps.",
@@ -959,7 +974,8 @@ export const TEXTS = {
   "settings.key.given":
     "{source} gives the key: a command in the settings file, or a part of byok's service. Change "
     + "it there. Once it is removed, a key can be stored here.",
-  "settings.key.untried": "No key is set, so none was tried. Models that {origin} lists without: {models}.",
+  "settings.key.untried":
+    "No key is set, so none was tried. Even without a key, {origin} lists its models: {models}.",
   "settings.key.taken": "{origin} accepted it.",
   "settings.key.moves":
     "A stored key belongs to {before}. Set it again for the new address after saving.",
