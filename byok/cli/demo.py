@@ -1,7 +1,9 @@
 """byok demo: a sample project and conversations, without a key or a trace.
 
-A daemon of its own serves a small project that the command wrote, an agent's
-conversations pass through it, and its page opens. All of it is in one temporary folder,
+A daemon of its own serves a small project that the command wrote, and its page opens.
+Conversations of an hour pass through another one before, in seconds: its clock is
+behind. A vendor made up for it answers, with prices, a cache that is lost in a pause, a
+model that is gone, and one moment of overload. All of it is in one temporary folder,
 which goes when the command ends.
 """
 
@@ -11,14 +13,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 import typer
 
+from byok.cli.demo_vendor import GONE, LARGE, PRICES, SMALL, Vendor, selling
 from byok.cli.terminal import say, show_progress, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
@@ -67,18 +71,49 @@ def order_text(cart: Cart, customer: str) -> str:
     return f"{customer} orders for {cart.total() / 100:.2f} EUR."
 ''',
 }
+_LIST = "shop/articles.csv"
+_FILES[_LIST] = "number,kind,net\n" + "".join(
+    f"{number},{('book', 'food', 'other')[number % 3]},{number * 37 % 4999}\n"
+    for number in range(1500)
+)
 _TOOL = {
     "name": "view",
     "description": "Read a file.",
     "input_schema": '{"type":"object","properties":{"path":{"type":"string"}}}',
 }
-_READ = 'Please view {"path": "shop/cart.py"} and say when the discount begins.'
-_CHATS = (
-    ("demo-1", "What does this project do?"),
-    ("demo-1", "And how is the tax rounded?"),
-    ("demo-2", _READ),
-)
+_READ = 'Please view {"path": "%s"} and say what is remarkable.'
 _QUESTION = "Where is the discount of a cart computed?"
+_UPSTREAM = "byok-demo"
+_EDITOR = "Augment.vscode-augment/0.600.0"
+_TERMINAL = "augment.cli/0.9.0"
+_JETBRAINS = "augment.intellij/0.300.0"
+
+
+class _Turn(NamedTuple):
+    """What is asked, so many minutes before now, in a conversation of a client."""
+
+    minutes: int
+    conversation: str
+    client: str
+    said: str
+    model: str = ""
+    meets_overload: bool = False
+
+
+_HOUR = (
+    _Turn(58, "demo-4f2a1c", _EDITOR, _READ % _LIST),
+    _Turn(56, "demo-4f2a1c", _EDITOR, "Which of them is the dearest?"),
+    _Turn(54, "demo-4f2a1c", _EDITOR, "And how is the tax rounded?"),
+    _Turn(41, "demo-4f2a1c", _EDITOR, "After lunch: which kinds are there?"),
+    _Turn(40, "demo-4f2a1c", _EDITOR, "Write a test for the dearest one."),
+    _Turn(24, "demo-d803e6", _JETBRAINS, "What does this project do?", GONE),
+    _Turn(23, "demo-d803e6", _JETBRAINS, "What does this project do?", GONE),
+    _Turn(22, "demo-d803e6", _JETBRAINS, "What does this project do?", SMALL),
+)
+_NOW = (
+    _Turn(0, "demo-9c20b7", _EDITOR, _READ % "shop/cart.py"),
+    _Turn(0, "demo-5e11f4", _TERMINAL, "Who gets the mail?", meets_overload=True),
+)
 
 
 def demo(
@@ -89,30 +124,77 @@ def demo(
     """Show byok with a sample project and no key; nothing of it stays.
 
     It needs no settings and changes none: its daemon has a port and a folder of its
-    own. Ctrl-C ends it and removes the folder.
+    own. Requests, prices and errors are samples. Ctrl-C ends it and removes the folder.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="byok-demo-") as place:
-        project = Path(place) / "project"
-        for name, text in _FILES.items():
-            file = project / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, "utf-8")
-        environ = {k: v for k, v in os.environ.items() if not k.startswith("BYOK_")}
-        environ["BYOK_HOME"] = str(Path(place) / "home")
+    behind = [0]  # minutes
+    vendor = Vendor(lambda: time.time() - 60 * behind[0])
+    with (
+        tempfile.TemporaryDirectory(prefix="byok-demo-") as place,
+        selling(vendor),
+    ):
+        environ = _prepare(Path(place), vendor)
         try:
+            with show_progress("filling the demo"):
+                asyncio.run(_fill(environ, vendor, behind))
             with _serving(place, environ) as (daemon, address):
-                with show_progress("filling the demo"):
+                with show_progress("starting the demo"):
                     token = read_token(find_paths(environ).token)
-                    asyncio.run(_use(address, token))
+                    asyncio.run(_ask(address, token, _NOW, vendor, behind))
                 shown = ["dashboard", *(["--link"] if link else [])]
                 with _run(place, environ, *shown):
                     pass
+                say("Its requests, prices and errors are samples; no model answers.")
                 say("Ctrl-C ends the demo and removes all of it.")
                 sys.stdout.flush()
                 daemon.wait()
         except KeyboardInterrupt:
             tell("The demo is over, and its folder is gone.")
+
+
+def _prepare(place: Path, vendor: Vendor) -> dict[str, str]:
+    """Write the project and the settings; return the environment of all commands."""
+    for name, text in _FILES.items():
+        file = place / "project" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("BYOK_")}
+    environ["BYOK_HOME"] = str(place / "home")
+    # The first place where a key is looked for, so that no keyring asks the user.
+    environ["BYOK_KEY_BYOK_DEMO"] = "sample"
+    config = find_paths(environ).config
+    config.parent.mkdir(parents=True, mode=0o700)
+    lines = [f"[upstreams.{_UPSTREAM}]", f'base_url = "{vendor.url}"']
+    lines += [f'model = "{LARGE}"']
+    for model, (fresh, cached, answer) in PRICES.items():
+        lines += [f'[upstreams.{_UPSTREAM}.facts."{model}"]', "window = 200_000"]
+        lines += [f"price_input = {fresh}", f"price_cache_read = {cached}"]
+        lines += [f"price_output = {answer}"]
+    config.write_text("\n".join([*lines, ""]), "utf-8")
+    config.chmod(0o600)
+    return environ
+
+
+async def _fill(environ: dict[str, str], vendor: Vendor, behind: list[int]) -> None:
+    """Let an hour pass through a daemon whose clock is `behind` by some minutes."""
+    from byok.core.redact import Redactor
+    from byok.server.run import DaemonParts, listening
+    from byok.settings import load_settings
+    from byok.settings.keys import KeyLadder
+    from byok.wiring.services import open_services
+
+    paths, redactor = find_paths(environ), Redactor()
+    settings = load_settings(paths.config, {"server": {"port": 0}}, environ)
+    parts = DaemonParts(
+        settings,
+        paths,
+        redactor,
+        lambda: open_services(
+            settings, paths, ladder=KeyLadder(environ=environ), redactor=redactor
+        ),
+    )
+    async with listening(parts, clock=vendor.clock) as daemon:
+        await _ask(daemon.url, read_token(paths.token), _HOUR, vendor, behind)
 
 
 @contextmanager
@@ -124,7 +206,7 @@ def _serving(
     Raises:
         NotReady: it does not start.
     """
-    options = ("--upstream", "demo", "--port", "0", "--workspace", f"{place}/project")
+    options = ("--port", "0", "--workspace", f"{place}/project")
     with _run(place, environ, "serve", *options, is_read=True) as daemon:
         try:
             with show_progress("starting the demo"):
@@ -157,43 +239,76 @@ def _run(
     )
 
 
-async def _use(address: str, token: str) -> None:
-    """Chat and search like an editor: one chat calls a tool, which gets its result."""
+async def _ask(
+    address: str,
+    token: str,
+    turns: Iterable[_Turn],
+    vendor: Vendor,
+    behind: list[int],
+) -> None:
+    """Ask all of it as an editor does, which runs the tools that an answer calls."""
     import aiohttp
 
-    headers = {"Authorization": f"Bearer {token}", "User-Agent": "byok-demo"}
+    talks: dict[str, list[dict[str, Any]]] = {}
+    headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(
         address, headers=headers, trust_env=False, raise_for_status=True
     ) as session:
-        for conversation, said in _CHATS:
-            asked: dict[str, Any] = {
-                "conversation_id": conversation,
-                "message": said,
-                "tool_definitions": [_TOOL],
-            }
-            lines = await _post(session, "/chat-stream", asked)
-            uses = [
-                node["tool_use"]
-                for line in lines
-                for node in line.get("nodes", ())
-                if node.get("tool_use")
-            ]
-            for use in uses:
+        for turn in turns:
+            behind[0] = turn.minutes
+            vendor.is_busy = turn.meets_overload
+            history = talks.setdefault(turn.conversation, [])
+            for use in await _chat(session, turn, history, turn.said):
+                path = orjson.loads(use["input_json"])["path"]
                 result = {
                     "tool_use_id": use["tool_use_id"],
-                    "content": _FILES["shop/cart.py"],
+                    "content": _FILES[path],
                     "is_error": False,
                 }
-                nodes = [{"id": 1, "type": 1, "tool_result_node": result}]
-                calls = [{"id": 1, "type": 5, "tool_use": use}]
-                before = {"request_message": said, "response_nodes": calls}
-                more = {"message": "", "nodes": nodes, "chat_history": [before]}
-                await _post(session, "/chat-stream", {**asked, **more})
+                node = {"id": 1, "type": 1, "tool_result_node": result}
+                await _chat(session, turn, history, "", node)
         wanted = {"information_request": _QUESTION, "dialog": [], "blobs": {}}
-        await _post(session, "/agents/codebase-retrieval", wanted)
+        await _post(session, _EDITOR, "/agents/codebase-retrieval", wanted)
 
 
-async def _post(session: Any, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    async with session.post(path, json=body) as answer:
+async def _chat(
+    session: Any,
+    turn: _Turn,
+    history: list[dict[str, Any]],
+    said: str,
+    *nodes: dict[str, Any],
+) -> list[dict[str, Any]]:
+    """Ask for an answer, add it to the history, and return the tools that it calls."""
+    folder = {"repository_root": "/sample/shop", "folder_root": "/sample/shop"}
+    state = {"workspace_folders": [folder], "workspace_folders_unchanged": False}
+    where = {"id": 2, "type": 4, "ide_state_node": state}
+    asked: dict[str, Any] = {
+        "conversation_id": turn.conversation,
+        "message": said,
+        "nodes": [*nodes, where],
+        "chat_history": [*history],
+        "tool_definitions": [_TOOL],
+    }
+    if turn.model:
+        asked["model"] = f"byok:{_UPSTREAM}:{turn.model}"
+    lines = await _post(session, turn.client, "/chat-stream", asked)
+    found = [node for line in lines for node in line.get("nodes", ())]
+    calls = [node for node in found if node.get("tool_use")]
+    history.append(
+        {
+            "request_message": said,
+            "request_nodes": asked["nodes"],
+            "response_text": "".join(line.get("text", "") for line in lines),
+            "response_nodes": calls,
+        }
+    )
+    return [node["tool_use"] for node in calls]
+
+
+async def _post(
+    session: Any, client: str, path: str, body: dict[str, Any]
+) -> list[dict[str, Any]]:
+    headers = {"User-Agent": client, "X-Request-Session-Id": client}
+    async with session.post(path, json=body, headers=headers) as answer:
         lines = (await answer.read()).splitlines()
         return [orjson.loads(line) for line in lines if line]

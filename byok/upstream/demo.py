@@ -81,7 +81,7 @@ class DemoUpstream(_NoServer):
                 code="not_served",
                 hint="Choose a model with byok serve --upstream NAME.",
             )
-        text, call = _script(chat)
+        text, call = answer_of(chat)
         for word in re.findall(r"\S+\s*|\s+", text):
             yield [TextDelta(word)]
             await asyncio.sleep(self._pause)
@@ -98,7 +98,8 @@ class DemoUpstream(_NoServer):
         ]
 
 
-def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
+def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
+    """Return what is said to the last message, and the call of a tool that it names."""
     last = chat.messages[-1]
     if last.role is Role.TOOL:
         results = [p for p in last.parts if isinstance(p, ToolResult)]

@@ -6,11 +6,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from byok.core.error_table import error_rows
 from tests.fakes.patience import PATIENCE
 
 
@@ -20,27 +23,46 @@ def test_the_demo_shows_its_requests_and_removes_itself(
 ) -> None:
     byok = [sys.executable, "-P", "-m", "byok"]
     environ = {**os.environ, "TMPDIR": str(tmp_path), "BYOK_SERVER__PORT": "1"}
+    begun = time.time()
     with subprocess.Popen(
         [*byok, "demo", "--link"],
         env=environ, stdout=subprocess.PIPE, text=True, start_new_session=True,
     ) as demo:  # fmt: skip
         assert demo.stdout is not None
-        address = re.search(r"http://127\.0\.0\.1:\d+/", demo.stdout.readline())
+        told = [demo.stdout.readline() for _ in range(4)]  # the last: all is shown
+        address = re.search(r"http://127\.0\.0\.1:\d+/", told[0])
         assert address is not None
         with urllib.request.urlopen(address[0] + "health", timeout=PATIENCE) as answer:
             assert json.load(answer) == {"status": "ok"}
-        demo.stdout.readline()  # the code
-        demo.stdout.readline()  # all is shown
         [folder] = tmp_path.iterdir()
-        asked = list[str]()
-        while len(asked) < 4:  # the journal is written a moment later
+        home = {**environ, "BYOK_HOME": str(folder / "home")}
+        rows = list[dict[str, Any]]()
+        while not any(one["attempts"] > 1 for one in rows):  # written a moment later
             log = subprocess.run(
                 [*byok, "log", "--json"],
-                env={**environ, "BYOK_HOME": str(folder / "home")},
-                capture_output=True, check=True, text=True,
+                env=home, capture_output=True, check=True, text=True,
             )  # fmt: skip
-            asked = [one["endpoint"] for one in json.loads(log.stdout)]
+            rows = json.loads(log.stdout)
         demo.send_signal(how)
     assert demo.returncode == 0
     assert not [*tmp_path.iterdir()]
-    assert asked == ["/chat-stream"] * 4
+    check_samples(rows, begun)
+
+
+def check_samples(rows: list[dict[str, Any]], begun: float) -> None:
+    """An hour has what people look for: costs, a cache, its loss, errors, retries."""
+    assert {one["endpoint"] for one in rows} == {"/chat-stream"}
+    assert all(one["folder"] and one["cost"] is not None for one in rows)
+    assert len({one["conversation"] for one in rows}) > 2
+    listed = [one for one in rows if one["conversation"] == rows[0]["conversation"]]
+    read = [one["cache_read_tokens"] > 0 for one in listed]
+    assert read == [False, False, True, True, False, True]
+    lost = read.index(False, read.index(True))
+    assert listed[lost]["started"] - listed[lost - 1]["started"] > 300
+    assert listed[lost]["cost"] > 5 * listed[lost - 1]["cost"]
+    failed = [one for one in rows if one["outcome"] == "failed"]
+    assert len(failed) > 1
+    [error] = {one["error"] for one in failed}
+    assert error_rows("en")[error].cures
+    assert [one["attempts"] for one in rows if one["attempts"] > 1] == [2]
+    assert 0 < begun - rows[0]["started"] < 3600
