@@ -203,7 +203,10 @@ def _write(
     """Point a client at byok, or show how; return whether it points there now."""
     connector, redactor = open_connector(find_paths()), Redactor()
     redactor.add(address.token)
-    change = connector.plan_connect(client, found.path, address, mcp=mcp)
+    try:
+        change = connector.plan_connect(client, found.path, address, mcp=mcp)
+    except ConfigError as error:
+        raise error.with_hint(f"{error.hint} {_OTHER_WAYS}".lstrip()) from None
     path = change.file.path
     if not change.is_needed:
         say(f"{path} points at byok already.")
@@ -376,6 +379,10 @@ _MCP_SYNC = (
 _MCP_AWAY = (
     "Windows that are connected to this machine from another one have a file of their "
     'own: "MCP: Open Remote User Configuration" opens it; name it with --file.'
+)
+_OTHER_WAYS = (
+    "Or name another settings file: --file PATH. Or make the change by hand: "
+    "byok connect prints it without --write."
 )
 _NO_FILE = {
     ClientKind.JETBRAINS: "the plugin's documentation names no file for it.",

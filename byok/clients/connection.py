@@ -447,6 +447,5 @@ def _undo(
 def _unfit(file: SettingsFile, error: ValueError) -> ConfigError:
     return ConfigError(
         f"{file.path}: {error}. Nothing was changed.",
-        hint="Correct it in the program it belongs to, and try again; or change it by "
-        "hand: byok connect prints the settings without --write.",
+        hint="Correct it in the program it belongs to, and try again.",
     )

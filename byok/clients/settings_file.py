@@ -29,7 +29,6 @@ from byok.core.platform.paths import (
 )
 
 LARGEST = 5_000_000  # bytes
-BY_HAND = "Or make the change by hand: byok connect prints it without --write."
 
 
 class SettingsFile(Struct, frozen=True):
@@ -52,15 +51,14 @@ def read_settings_file(
     if not target.parent.is_dir():
         raise ConfigError(
             f"{target.parent} does not exist.",
-            hint="Start the program once, so that it makes its folder, or name its "
-            f"settings file: --file PATH. {BY_HAND}",
+            hint="Start the program once, so that it makes its folder.",
         )
     try:
         raw = _read(target, largest)
     except FileNotFoundError:
         raw = None
     except OSError as error:
-        raise ConfigError(f"{target}: {error.strerror}.", hint=BY_HAND) from None
+        raise ConfigError(f"{target}: {error.strerror}.") from None
     return SettingsFile(target, raw)
 
 
@@ -77,7 +75,7 @@ def replace_settings_file(file: SettingsFile, content: bytes) -> None:
         if hasattr(error, "winerror"):
             cure = "Close the program that has it open, and try again."
         elif isinstance(error, PermissionError):  # a new file takes its place
-            where, cure = file.path.parent, f"Make it writable for you. {BY_HAND}"
+            where, cure = file.path.parent, "Make it writable for you."
         raise ConfigError(
             f"{where}: {error.strerror}. Nothing was changed.", hint=cure
         ) from None
@@ -124,14 +122,13 @@ def _resolve(path: Path, home: Path) -> Path:
         target, within = absolute.resolve(), home.resolve()
     except (OSError, RuntimeError):
         raise ConfigError(
-            f"{absolute} is a link that leads nowhere.", hint=f"Remove it. {BY_HAND}"
+            f"{absolute} is a link that leads nowhere.", hint="Remove it."
         ) from None
     if target.is_relative_to(within) or target == absolute:
         return target
     raise ConfigError(
         f"{absolute} leads to {target}, outside of your home; byok does not change it.",
-        hint="Change it where it is made (Nix, dotfiles), or name the file "
-        f"itself: --file PATH. {BY_HAND}",
+        hint="Change it where it is made (Nix, dotfiles).",
     )
 
 
@@ -151,7 +148,7 @@ def _read(path: Path, largest: int) -> bytes:
 def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
     """Refuse what is no plain file of this user that may be replaced."""
     if not stat.S_ISREG(facts.st_mode):
-        raise ConfigError(f"{path} is no plain file.", hint=BY_HAND)
+        raise ConfigError(f"{path} is no plain file.")
     if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
         raise ConfigError(
             f"{path} belongs to another user.",
@@ -160,12 +157,11 @@ def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
     if not facts.st_mode & stat.S_IWUSR:
         raise ConfigError(
             f"{path} is read-only.",
-            hint=f"Run: chmod u+w {shell_word(path)}. {BY_HAND}",
+            hint=f"Run: chmod u+w {shell_word(path)}.",
         )
     if facts.st_nlink > 1:
         raise ConfigError(
-            f"{path} has a second name (a hard link), which would keep the old text.",
-            hint=BY_HAND,
+            f"{path} has a second name (a hard link), which would keep the old text."
         )
     if facts.st_size > largest:
         raise _too_large(path, largest)
@@ -173,8 +169,7 @@ def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
 
 def _too_large(path: Path, largest: int) -> ConfigError:
     return ConfigError(
-        f"{path} is larger than {largest:,} bytes, which no settings file is.",
-        hint=BY_HAND,
+        f"{path} is larger than {largest:,} bytes, which no settings file is."
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from byok.clients.settings_file import (
-    BY_HAND,
     SettingsFile,
     read_settings_file,
     replace_settings_file,
@@ -40,11 +39,7 @@ def read_own_settings(
             f"{path} is a link.",
             hint="Change the file that it leads to; byok uses it within seconds.",
         )
-    try:
-        file = read_settings_file(path, home, largest=LARGEST)
-    except ConfigError as error:
-        cure = error.hint.removesuffix(BY_HAND)  # that is about other programs' files
-        raise error.with_hint(cure.rstrip()) from None
+    file = read_settings_file(path, home, largest=LARGEST)
     if os.name == "posix" and file.raw is not None:
         _check_mode(file.path)
     return file

@@ -121,3 +121,13 @@ def test_without_a_terminal_the_whole_command_is_told(
         done = cli(verb, "vscode", *write, "--file", file)
     told = shlex.join(["byok", verb, "vscode", *write, "--file", str(file), "--yes"])
     assert told in done.err.replace("\n", " ")
+
+
+def test_what_cannot_be_written_is_told_with_the_other_ways(
+    home: Path, cli: Cli
+) -> None:
+    with daemon_thread():
+        done = cli("connect", "vscode", "--write", "--yes")
+    assert done.code == 78
+    told = done.err.replace("\n", " ")
+    assert "--file PATH" in told and "without --write" in told

@@ -217,9 +217,8 @@ def test_connection_that_cannot_be_made_changes_nothing(
     desk: Desk, client: ClientKind, raw: bytes, what: str
 ) -> None:
     desk.lay(raw)
-    with pytest.raises(ConfigError, match=what) as caught:
+    with pytest.raises(ConfigError, match=what):
         desk.connect(client)
-    assert "by hand" in caught.value.hint
     assert (desk.raw, desk.backups()) == (raw, [])
 
 

@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import axe
+from tests.fakes.pages import Watch, axe
 from tests.fakes.settings_files import lay_vscode
 
 
@@ -46,3 +46,39 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     await expect(dialog).to_contain_text("byok connect jetbrains")
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
+
+
+async def test_an_editor_that_is_not_found_is_connected_by_its_file(
+    settings: Path, page: Page, watch: Watch, tmp_path: Path
+) -> None:
+    watch.allow("400 ")
+    away = tmp_path / "portable" / "settings.json"
+    await page.get_by_role("button", name="Show all programs").click()
+    await page.get_by_role("button", name="Connect: Cursor").click()
+    dialog = page.get_by_role("dialog")
+    told = await dialog.inner_text()
+    assert "Install it" in told and "Cursor/User/settings.json" in told
+    assert "--" not in told  # no option of a command
+    assert await axe(page) == ""
+    await dialog.locator("summary").click()
+    await expect(dialog.locator(".command")).to_have_text("byok connect cursor")
+    write = dialog.get_by_role("button", name="Write settings")
+    await expect(write).to_be_hidden()
+    entry = dialog.get_by_label("Its settings file")
+    await entry.fill(str(away))
+    await entry.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_contain_text("does not exist")
+    assert "--" not in await dialog.get_by_role("alert").inner_text()
+    away.parent.mkdir()
+    await entry.press("Enter")
+    await expect(dialog.locator(".more").first).to_be_visible()
+    await expect(dialog.locator(".command")).to_have_text(
+        f'byok connect cursor --write --file "{away}"'
+    )
+    await write.click()
+    await expect(dialog).to_have_count(0)
+    assert read_token(find_paths().token) in away.read_text()
+    await page.get_by_role("button", name="Disconnect: Cursor").click()
+    await dialog.get_by_role("button", name="Restore settings").click()
+    await expect(dialog).to_have_count(0)
+    assert not away.exists()

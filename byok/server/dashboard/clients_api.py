@@ -1,7 +1,8 @@
 """Clients on the page: which were seen, which point at byok, and pointing them there.
 
 What is written is what `byok connect CLIENT --write` writes, at the places that it
-knows; no path comes from the page. Lines of the files are shown without secrets.
+knows, or in a file that the page names: one of the client's own name, for a client that
+is not found. Lines of the files are shown without secrets.
 """
 
 import asyncio
@@ -29,7 +30,8 @@ from byok.server.dashboard.journal_api import JournalApi
 from byok.wiring.services import Services
 
 _DIGEST = 64
-_Plan: TypeAlias = Callable[[ClientKind, DaemonAddress], FileChange]
+_LONGEST_PATH = 4096
+_Plan: TypeAlias = Callable[[ClientKind, Path, DaemonAddress], FileChange]
 
 
 class ClientsApi:
@@ -68,7 +70,7 @@ class ClientsApi:
         state, path, error = "", "", ""
         if kind in WRITABLE:
             try:
-                place = find_location(kind, self._machine).path
+                place = self._find(kind)
                 path = str(place)
                 state = self._connector.state_of(kind, place, address)
             except ConfigError as failure:
@@ -90,9 +92,11 @@ class ClientsApi:
         kind = ClientKind(read_choice(asked.body, "client", [*WRITABLE]))
         writes = read_flag(asked.body, "write")
         shown = read_text(asked.body, "digest", longest=_DIGEST)
+        typed = read_text(asked.body, "file", longest=_LONGEST_PATH)
         address = await asyncio.to_thread(self._address, asked)
         async with self._changing:
-            change = await asyncio.to_thread(plan, kind, address)
+            path = await asyncio.to_thread(self._find, kind, typed)
+            change = await asyncio.to_thread(plan, kind, path, address)
             digest = _digest_of(change)
             if writes and shown not in ("", digest):
                 raise BadRequest(
@@ -115,20 +119,35 @@ class ClientsApi:
             "written": writes,
         }
 
-    def _plan_connect(self, kind: ClientKind, address: DaemonAddress) -> FileChange:
+    def _plan_connect(
+        self, kind: ClientKind, path: Path, address: DaemonAddress
+    ) -> FileChange:
         if kind.facts.names_model and not address.model:
             raise ConfigError(
                 "This client names its model in its settings, and there is no default "
                 "yet.",
                 hint="Choose a model for chats in the settings.",
             )
-        return self._connector.plan_connect(kind, self._find(kind), address)
+        return self._connector.plan_connect(kind, path, address)
 
-    def _plan_disconnect(self, kind: ClientKind, address: DaemonAddress) -> FileChange:
-        return self._connector.plan_disconnect(kind, self._find(kind))
+    def _plan_disconnect(
+        self, kind: ClientKind, path: Path, address: DaemonAddress
+    ) -> FileChange:
+        return self._connector.plan_disconnect(kind, path)
 
-    def _find(self, kind: ClientKind) -> Path:
-        return find_location(kind, self._machine).path
+    def _find(self, kind: ClientKind, typed: str = "") -> Path:
+        """Return the settings file of a client: the one that was typed, or the usual.
+
+        Where that has no folder, it is one that byok has changed.
+
+        Raises:
+            BadRequest: what was typed is no file of this client.
+        """
+        usual = find_location(kind, self._machine).path
+        if typed:
+            return _read_path(kind, typed, usual.name)
+        known = [usual, *self._connector.backups.list_paths(kind)]
+        return next((path for path in known if path.parent.is_dir()), usual)
 
     def _address(self, asked: PageRequest) -> DaemonAddress:
         """Return where byok answers: the port that the page came to."""
@@ -139,6 +158,25 @@ class ClientsApi:
         self._services.redactor.add(token)
         model = str(known_catalog(self._services)["default"])
         return DaemonAddress(f"http://127.0.0.1:{port}", token, token_file, model)
+
+
+def _read_path(kind: ClientKind, typed: str, name: str) -> Path:
+    """Return the path of a settings file; its folder will do.
+
+    Raises:
+        BadRequest: it is not whole, or of a file that the client calls otherwise.
+    """
+    path = Path.home() / typed[2:] if typed.startswith("~/") else Path(typed)
+    if path.is_absolute() and path.is_dir():
+        path /= name
+    if path.is_absolute() and path.name == name:
+        return path
+    raise BadRequest(
+        f"This is no settings file of {kind.facts.name}: that is called {name}.",
+        code="bad_field",
+        hint="Enter its whole path.",
+        status=422,
+    )
 
 
 def _digest_of(change: FileChange) -> str:

@@ -187,7 +187,8 @@ class DashboardEndpoint:
         if request.method != "POST":
             return _refuse_method(exchange, "POST")
         body = await self._read(exchange)
-        if name in _CHANGES or (name in _WRITES and body.get("write") is True):
+        acts = body.get("write") is True or body.get("file")  # that it names
+        if name in _CHANGES or (name in _WRITES and acts):
             self.sessions.require_confirmation(token)
         if name == _CONFIRM:
             self.sessions.confirm(token, _read_code(body))

@@ -100,6 +100,41 @@ async def test_clients_that_are_not_there_or_have_no_file_are_told(
         assert await page.refused(name, {"client": "vscode"}) == (400, "config")
 
 
+async def test_a_client_that_is_not_found_is_connected_by_the_file_that_is_named(
+    file: Path, page: Page, tmp_path: Path
+) -> None:
+    away = tmp_path / "portable" / "settings.json"
+    away.parent.mkdir()
+    away.write_text('{"mine": 1}')
+    assert await state_of(page, "cursor") == "missing"
+    for named in (away, away.parent):
+        asked = {"client": "cursor", "file": str(named)}
+        shown = await page.call("client-connect", asked)
+        assert (shown["file"], shown["needed"]) == (str(away), True)
+    await page.call("client-connect", {**asked, "write": True})
+    assert read_token(find_paths().token) in away.read_text()
+    assert await state_of(page, "cursor") == "connected"
+    await page.call("client-disconnect", {"client": "cursor", "write": True})
+    assert away.read_text() == '{"mine": 1}'
+    assert await state_of(page, "cursor") == "missing"
+
+
+async def test_no_other_file_is_shown_or_written_and_only_with_a_new_code(
+    file: Path, page: Page, tmp_path: Path
+) -> None:
+    other = tmp_path / "private.json"
+    other.write_text('{"mine": 1}')
+    for named in (str(other), "settings.json", "../settings.json", "~", "x" * 4000):
+        asked = {"client": "cursor", "file": named, "write": True}
+        assert await page.refused("client-connect", asked) == (422, "bad_field"), named
+    assert other.read_text() == '{"mine": 1}'
+    sessions = page.editor.daemon.sessions
+    [(name, (begun, used, confirmed))] = sessions.export().items()
+    sessions.adopt({name: [begun, used, confirmed - 900]})
+    asked = {"client": "cursor", "file": str(file)}
+    assert await page.refused("client-connect", asked) == (403, "dashboard_confirm")
+
+
 async def test_clients_tell_their_last_request(page: Page) -> None:
     now = page.editor.daemon.control.since
     seen = {"vscode/1.2": now - 50, "vscode/1.1": now - 9, "<b>other\u202e": now}

@@ -48,41 +48,61 @@ function row(one, told, again) {
       () => openClient(act, one, told, again), { "aria-label": titleOf(act, one) })));
 }
 
+// Show what would change, and change it if the user agrees. For a client that was not found the
+// user names its file first.
 async function openClient(act, one, told, again) {
   if (act === "how") return openByHand(one, told);
-  const name = act === "undo" ? "client-disconnect" : "client-connect";
-  const problem = h("div");
-  let plan = null;
-  try {
-    plan = await call(name, { client: one.client });
-  } catch (error) {
-    replace(problem, errorBox(error));
-  }
-  const write = async (close, pressed) => {
-    pressed.disabled = true;
-    try {
-      await call(name, { client: one.client, write: true, digest: plan.digest });
-      close();
-      announce(t(name === "client-connect" ? "editors.written" : "editors.restored",
+  const verb = act === "undo" ? "disconnect" : "connect";
+  const body = { client: one.client };
+  const [trouble, shown, byHand] = [h("div"), h("div"), h("div")];
+  const attemptIt = (work) => work().then(() => replace(trouble),
+    (error) => replace(trouble, errorBox(error)));
+  const show = (plan) => {
+    body.digest = plan?.digest;
+    write.hidden = !plan?.needed;
+    replace(shown, plan && planParts(plan, verb));
+    const words = [`byok ${verb} ${one.client}`, ...plan && verb === "connect" ? ["--write"] : [],
+      ...plan && body.file ? [`--file "${plan.file}"`] : []];
+    replace(byHand, plan || verb !== "connect" ? null : h("p", {}, t("editors.prints")),
+      command(words.join(" ")));
+  };
+  const look = () => attemptIt(async () => show(await call(`client-${verb}`, body)));
+  const write = button(t(verb === "connect" ? "editors.write" : "editors.disconnect"), "primary",
+    () => attemptIt(async () => {
+      write.disabled = true;
+      await call(`client-${verb}`, { ...body, write: true }).finally(() => { write.disabled = false; });
+      dialog.close();
+      announce(t(verb === "connect" ? "editors.written" : "editors.restored",
         { name: nameOf(one) }));
       await again();
-    } catch (error) {
-      replace(problem, errorBox(error));
-      pressed.disabled = false;
-    }
-  };
-  const verb = t(name === "client-connect" ? "editors.write" : "editors.disconnect");
-  openDialog(titleOf(act, one), [problem, ...plan ? planParts(plan, name) : [],
-    h("details", {}, h("summary", {}, t("editors.by-hand")),
-      command(name === "client-connect" ? `byok connect ${one.client} --write`
-        : `byok disconnect ${one.client}`))],
-  (close) => [button(t("cancel"), "", close), plan?.needed
-    ? button(verb, "primary", (event) => write(close, event.currentTarget)) : null]);
+    }));
+  show(null);
+  const isMissing = one.state === "missing";
+  if (!isMissing) await look();
+  const dialog = openDialog(titleOf(act, one), [
+    isMissing ? missingPart(one, (file) => { body.file = file; look(); }, () => show(null)) : null,
+    trouble, shown, h("details", {}, h("summary", {}, t("editors.by-hand")), byHand)],
+  (close) => [button(t("cancel"), "", close), write]);
 }
 
-function planParts(plan, name) {
+// Say what to do about a client that was not found: install it, or name its file.
+function missingPart(one, look, change) {
+  const file = h("input", { id: "client-file", required: true, maxlength: "4096", class: "mono",
+    autocomplete: "off", spellcheck: "false", placeholder: one.file, on: { input: change } });
+  const submit = (event) => {
+    event.preventDefault();
+    look(file.value.trim());
+  };
+  return [h("p", {}, t("editors.missing", { name: nameOf(one) }), " ",
+    h("code", { class: "path" }, one.file)), h("p", {}, t("editors.missing.do")),
+  h("form", { class: "inline", on: { submit } },
+    h("label", { for: file.id }, t("editors.file")), file,
+    h("div", { class: "row" }, h("button", {}, t("editors.look"))))];
+}
+
+function planParts(plan, verb) {
   if (!plan.needed) return [h("p", {}, badge("good", t("editors.nothing")))];
-  const about = name === "client-connect" ? "editors.adds"
+  const about = verb === "connect" ? "editors.adds"
     : plan.removes ? "editors.removes" : "editors.restores";
   return [h("p", {}, t(about), " ", h("code", {}, plan.file)),
     h("pre", { class: "lines", tabindex: "0", role: "region", "aria-label": t("editors.lines") },

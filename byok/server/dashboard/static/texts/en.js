@@ -215,7 +215,14 @@ export const TEXTS = {
   "editors.nothing": "The file says so already.",
   "editors.write": "Write settings",
   "editors.disconnect": "Restore settings",
+  "editors.missing": "{name} was not found. Its settings file would be:",
+  "editors.missing.do":
+    "Install it and start it once, then come back; or enter the file if it is elsewhere, as with a "
+    + "portable copy, or for windows on Windows beside WSL.",
+  "editors.file": "Its settings file",
+  "editors.look": "Show the lines",
   "editors.by-hand": "Do it in a terminal",
+  "editors.prints": "This prints what to enter in its settings yourself.",
   "editors.written": "Written. Reload the window of {name}.",
   "editors.restored": "Restored. Reload the window of {name}.",
   "editors.values": "Enter these values in its settings.",
