@@ -9,11 +9,18 @@ from tests.fakes.daemon import settings_for
 from tests.fakes.pages import axe, open_panel
 from tests.fakes.upstream import FakeUpstream
 
+# Of the same price in, so that the one out decides.
+FACTS = {
+    "dear": {"price_input": 1.0, "price_output": 5.0, "max_output": 1000},
+    "cheap": {"price_input": 1.0, "price_output": 2.0, "max_output": 900_000},
+}
+
 
 @pytest.fixture
 def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
-    fake.models = ["gpt-5.1", "nomic-embed-text"]  # of a gateway, and of this machine
-    return settings_for(fake.url, model="gpt-5.1")
+    # Of a gateway, and of this machine.
+    fake.models = ["gpt-5.1", "nomic-embed-text", *FACTS]
+    return settings_for(fake.url, model="gpt-5.1", facts=FACTS)
 
 
 async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
@@ -21,9 +28,9 @@ async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
 ) -> None:
     await open_panel(page, "models")
     rows = page.locator("tbody tr")
-    await expect(rows).to_have_count(2)
+    await expect(rows).to_have_count(4)
     price = rows.locator("[data-label^='$']")
-    await expect(price).to_have_text(["unknown price", "no cost"])
+    await expect(price).to_have_text(["unknown price", "no cost", "1 / 5", "1 / 2"])
     await page.get_by_label("Abilities").select_option("tools")
     await expect(rows).to_have_count(1)
     await rows.locator("td.lead button").click()
@@ -40,3 +47,24 @@ async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
     assert len(fake.requests) > asked
     await dialog.get_by_role("button", name="Close").first.click()
     await expect(rows.locator("td").nth(5)).not_to_have_text("–")
+
+
+async def test_models_are_sorted_and_what_is_unknown_is_last(page: Page) -> None:
+    await open_panel(page, "models")
+    lead = page.locator("tbody td.lead button")
+    price = page.get_by_role("button", name="$ per million")
+
+    async def order() -> list[str]:
+        return [name.split(":")[2] for name in await lead.all_inner_texts()]
+
+    assert await order() == ["gpt-5.1", "nomic-embed-text", "dear", "cheap"]
+    await price.click()
+    await expect(price).to_be_focused()
+    assert await order() == ["nomic-embed-text", "cheap", "dear", "gpt-5.1"]
+    await price.click()
+    assert await order() == ["dear", "cheap", "nomic-embed-text", "gpt-5.1"]
+    await page.get_by_role("button", name="Longest answer").click()
+    assert (await order())[:2] == ["cheap", "dear"]
+    await page.set_viewport_size({"width": 360, "height": 900})
+    await page.get_by_label("Order").select_option("price")
+    assert (await order())[0] == "nomic-embed-text"

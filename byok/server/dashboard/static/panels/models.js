@@ -7,12 +7,14 @@ import {
   table,
 } from "../dom.js";
 import { dollars, duration, number, short } from "../format.js";
+import { renderAgain } from "../refresh.js";
 import { priceOf } from "../requests.js";
 import { t, textOr } from "../texts.js";
 
 const FEW = 20; // rows at first
 const MORE = 200; // rows with each click; a search finds the others
 const ABILITIES = ["tools", "images", "reasoning", "fill", "vectors"];
+const SORTS = { price: "models.fact.price", window: "models.window", max_output: "models.answer" };
 const FACTS = { window: number, max_output: number, price: null, tools: yesNo, images: yesNo,
   thinking: yesNo };
 
@@ -27,6 +29,7 @@ class ModelsPanel {
     this.signal = signal;
     this.wanted = wanted.toLowerCase();
     this.can = "";
+    this.sorted = { by: "", down: false }; // "" as the daemon lists them
     this.most = FEW;
     this.found = h("div", { class: "card flush" });
     this.around = h("div");
@@ -34,6 +37,10 @@ class ModelsPanel {
     this.count = h("span", { class: "quiet small", role: "status" });
     this.more = button(t("models.more"), "", () => this.show(this.most + MORE));
     const search = ({ target }) => { this.wanted = target.value.trim().toLowerCase(); this.show(); };
+    this.order = menu(t("conversations.order"), [["", t("models.listed")],
+      ...Object.entries(SORTS).map(([name, key]) => [name, t(key)])],
+    (name) => this.sort(name));
+    this.order.className = "only-cards";
     showTools(this.count, button(t("models.update"), "", () => this.update()));
     replace(root, this.around,
       h("div", { class: "row" },
@@ -42,7 +49,7 @@ class ModelsPanel {
           spellcheck: "false", on: { input: search } })),
         menu(t("models.abilities"), [["", t("models.any")],
           ...ABILITIES.map((name) => [name, t(`models.can.${name}`)])],
-        (name) => { this.can = name; this.show(); })),
+        (name) => { this.can = name; this.show(); }), this.order),
       this.found, this.more, this.about);
   }
 
@@ -57,16 +64,26 @@ class ModelsPanel {
   show(most = FEW) {
     this.most = most;
     if (!this.catalog) return; // somebody types before it is there
-    const rows = this.catalog.models.filter(({ id, can }) =>
-      id.toLowerCase().includes(this.wanted) && (!this.can || can.includes(this.can)));
+    const rows = inOrder(this.catalog.models.filter(({ id, can }) =>
+      id.toLowerCase().includes(this.wanted) && (!this.can || can.includes(this.can))), this.sorted);
     const shown = Math.min(rows.length, most);
     replace(this.count, t("models.count", { shown: number(shown), count: number(rows.length) }));
-    replace(this.found, table(t("models.title"), this.columns(), rows.slice(0, most)));
+    renderAgain(this.found, () => replace(this.found, table(t("models.title"), this.columns(),
+      rows.slice(0, most), { sorted: this.sorted, onSort: (name) => this.sort(name) })));
     this.more.hidden = shown === rows.length;
   }
 
+  // The cheapest and the largest come first; once more turns the order round.
+  sort(name) {
+    const { by, down } = this.sorted;
+    this.sorted = { by: name, down: by === name ? !down : name !== "price" };
+    this.order.value = name;
+    this.show();
+  }
+
   columns() {
-    const known = (name, show) => (model) => valueOf(model, name, show);
+    const known = (name, show) => ({ title: t(SORTS[name]), sort: name, numeric: true,
+      cell: (model) => valueOf(model, name, show) });
     return [
       { title: t("request.model"), lead: true, cell: (model) => [
         button(breakable(model.id), "link", () => this.open(model), { "data-key": model.id }),
@@ -74,9 +91,7 @@ class ModelsPanel {
           badge(use === "chat" ? "good" : "quiet", textOr(`purpose.${use}`, use))))] },
       { title: t("models.abilities"), cell: ({ can }) => h("span", { class: "row tight" },
         can.map((name) => h("span", { class: "tag" }, t(`models.can.${name}`)))) },
-      { title: t("models.window"), cell: known("window", short), numeric: true },
-      { title: t("models.answer"), cell: known("max_output", short), numeric: true },
-      { title: t("models.fact.price"), cell: known("price"), numeric: true },
+      known("window", short), known("max_output", short), known("price"),
       { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
       { title: t("models.actions"), aside: true, cell: (model) => button(t("models.probe"),
         "little", () => this.askProbe(model), { "aria-label": `${t("models.probe")}: ${model.id}` })
@@ -160,6 +175,19 @@ class ModelsPanel {
 
 const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
 const isKnown = ({ facts }, name) => facts[name] !== undefined && facts[name] !== 0;
+
+// Return models in an order; those of which nobody knows are last in either direction.
+function inOrder(models, { by, down }) {
+  const unknown = down ? -Infinity : Infinity;
+  const numbersOf = ({ facts }) => (by === "price"
+    ? [facts.price?.input ?? unknown, facts.price?.output ?? unknown] : [facts[by] || unknown]);
+  const compare = (one, other) => {
+    const others = numbersOf(other);
+    const at = numbersOf(one).findIndex((value, place) => value !== others[place]);
+    return at < 0 ? 0 : (numbersOf(one)[at] - others[at]) * (down ? -1 : 1);
+  };
+  return by ? [...models].sort(compare) : models;
+}
 
 function valueOf(model, name, show = FACTS[name]) {
   if (name === "price") return priceOf(model);

@@ -348,6 +348,7 @@ export const TEXTS = {
   "models.more": "Show more",
   "models.window": "Context window",
   "models.answer": "Longest answer",
+  "models.listed": "As listed",
   "models.old": "old",
   "models.table":
     "Each model's name shows where its facts are from. byok's table of known models: "
