@@ -243,6 +243,7 @@ async def test_a_narrow_page_does_not_scroll_sideways(
     async with signed_in(browser, url, width=360, language="zh", theme="dark") as page:
         await open_panel(page, "usage/quarter/client")
         await expect(page.locator(".u-wrap canvas")).to_have_count(CHARTS)
+        await expect(page.get_by_role("cell", name="VS Code")).to_be_visible()
         assert await page.evaluate("document.documentElement.scrollWidth") == 360
         assert await axe(page) == ""
         await page.set_viewport_size({"width": 1920, "height": 900})

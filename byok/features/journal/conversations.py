@@ -18,7 +18,7 @@ from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import highest_number
 from byok.features.journal.rows import make_row, read_number, select_rows
-from byok.features.journal.schema import ASKED
+from byok.features.journal.schema import ASKED, FAMILY
 from byok.storage.database import identity_of
 
 # From the index alone, so that the length of the journal hardly matters.
@@ -139,8 +139,7 @@ SORTS = {
     "errors": ["failed {}"],
     "folder": ["folder = ''", "folded(folder) {}"],
 }
-_FAMILY = "substr(client, 1, instr(client || '/', '/') - 1)"
-_CLIENTS = f"""SELECT {_FAMILY}, count(*) FROM talk WHERE client <> ''
+_CLIENTS = f"""SELECT {FAMILY}, count(*) FROM talk WHERE client <> ''
     GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50"""  # noqa: S608 - our own words
 _NEWER = "SELECT count(*) FROM request WHERE id > ?"
 _MOST_COUNTED = 50  # ways to filter
@@ -214,7 +213,7 @@ class ConversationQuery(Struct, frozen=True):
             found.append(_HAS_WORDS)
             values += [self.words.casefold()] * 2
         if self.client:
-            found.append(f"{_FAMILY} = ?")
+            found.append(f"{FAMILY} = ?")
             values.append(self.client)
         if self.least_cost:
             found.append("cost >= ?")

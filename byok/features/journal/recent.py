@@ -14,6 +14,7 @@ from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import HIGHEST
 from byok.features.journal.rows import read_number, select_rows
+from byok.features.journal.schema import FAMILY
 from byok.storage.database import identity_of
 
 _WINDOW = 7 * 86_400.0
@@ -22,9 +23,9 @@ _PREFIX = "upstream_"
 _NEW = """SELECT upstream, outcome, error, started + seconds FROM request
     WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND model <> ''
     AND outcome IN ('ok', 'failed') ORDER BY id"""
-_CLIENTS = """SELECT client, max(started) FROM request
-    WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND client <> ''
-    GROUP BY client"""
+_CLIENTS = f"""SELECT {FAMILY}, max(started) FROM request
+    WHERE {{0}}id > ? AND {{0}}id <= ? AND started >= ? AND client <> ''
+    GROUP BY 1"""  # noqa: S608 - our own words
 
 
 class UpstreamState(NamedTuple):
@@ -54,7 +55,7 @@ class _Ended(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    client: str
+    family: str
     last: Moment
 
 
@@ -95,8 +96,7 @@ class RecentRequests:
             hint = "" if self._seen else "+"
             for row in select_rows(db, _Ended, _NEW.format(hint), span):
                 self._add(row)
-            for client, seen in select_rows(db, _Seen, _CLIENTS.format(hint), span):
-                family = client.partition("/")[0]
+            for family, seen in select_rows(db, _Seen, _CLIENTS.format(hint), span):
                 self._clients[family] = max(seen, self._clients.get(family, seen))
             self._seen = last
 

@@ -11,6 +11,8 @@ from byok.storage.kind import DatabaseKind, Policy, sql_step
 
 # Questions to models, and what did not end well: what people look at.
 ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"
+# A client without its version, as SQL.
+FAMILY = "substr(client, 1, instr(client || '/', '/') - 1)"
 # What was mended on a request's way. The index holds rows that fulfil exactly these
 # words, so queries must use them too.
 MENDED = (

@@ -22,6 +22,7 @@ from byok.features.cost import FREE_FAILURES
 from byok.features.journal.cache import CacheUse, read_uses
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import make_row, read_number, select_rows
+from byok.features.journal.schema import FAMILY
 from byok.storage.database import identity_of
 
 # Our own words in SQL, by what users may ask for.
@@ -257,7 +258,7 @@ MOST_PARTS = 6
 # Our own words in SQL, by what a chart may be split by.
 SPLITS = {
     "model": GROUPS["model"],
-    "client": "client",
+    "client": FAMILY,
     "purpose": "purpose",
     "upstream": "upstream",
 }

@@ -119,6 +119,14 @@ def test_the_parts_of_all_buckets_are_the_largest_names_and_the_rest(
     assert second == [900, 0, 700, 0, 500, 0, 400]
 
 
+def test_a_client_is_one_name_whatever_its_version(tmp_path: Path) -> None:
+    asked = ("vscode/0.600.1", "cli", "vscode/0.601.0", "")
+    path = write(tmp_path, *(at(0.1, client=client) for client in asked))
+    series = sum_series(path, SINCE, NOW, Step.HOUR, "client")
+    assert series.names == ["vscode", "", "cli"]
+    assert series.buckets[0].parts[0].requests == 2
+
+
 def test_without_more_names_there_is_no_rest(tmp_path: Path) -> None:
     path = write(tmp_path, at(0.1), at(0.2, upstream="two"))
     series = sum_series(path, SINCE, NOW, Step.HOUR, "model")

@@ -10,7 +10,7 @@ import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  cacheFigures, costCell, costOf, costText, endBadge, problemOf, requestColumns, timesOf,
+  cacheFigures, clientOf, costCell, costOf, costText, endBadge, problemOf, requestColumns, timesOf,
   unpricedText, withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
@@ -120,6 +120,7 @@ async function refresh(state, signal, background) {
       days ? ask("usage", { by: "day", days }) : null,
     ]);
     if (turn !== state.turn || signal.aborted) return;
+    if (by === "client") series.names = series.names.map(clientOf);
     replace(parts.trouble);
     showToday(parts, today);
     show(state, series, byDay);
