@@ -223,6 +223,24 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     await expect(period).to_have_text(["24 hours", "7 days"])
 
 
+async def test_a_day_leads_to_what_stood_out_of_it(page: Page) -> None:
+    await open_panel(page, "usage/month/model")
+    days = page.get_by_role("region", name="By day")
+    yesterday = days.locator("tbody tr").nth(1)
+    await yesterday.get_by_role("link", name="1", exact=True).click()
+    failed = page.get_by_role("table", name="Failed requests, ")
+    await expect(failed.locator("tbody tr")).to_have_count(1)
+    await expect(failed).to_contain_text("<img")
+    await page.go_back()
+    link = yesterday.locator("td.lead a")
+    name = await link.inner_text()
+    await link.click()
+    costliest = page.get_by_role("table", name=f"Costliest requests, {name}")
+    await expect(costliest).to_contain_text("$0.50")
+    await expect(page.locator("summary", has_text="Costliest")).to_be_focused()
+    assert await axe(page) == ""
+
+
 async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> None:
     await open_panel(page, "usage/day/model")
     await expect(page.locator(".usage .facts")).to_contain_text("Requests")

@@ -6,7 +6,7 @@ All functions raise CannotStart if the journal cannot be read.
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -88,17 +88,26 @@ def entries_before(
     return _select(path, wanted, before, values, "started DESC, id DESC", count)
 
 
-def largest_entries(
-    path: Path, by: Literal["seconds", "cost"], since: float, count: int
-) -> list[StoredEntry]:
-    """Return the requests since a moment that took, or cost, most, in this order.
+# Our own words in SQL: what stands out, and what of it comes first. What failed after a
+# long time is not among the slow ones: it is an error.
+LARGEST = {
+    "seconds": ("seconds > 0 AND outcome <> 'failed'", "seconds"),
+    "cost": ("cost > 0", "cost"),
+    "failed": ("outcome = 'failed' AND model <> ''", "started"),
+}
 
-    What failed after a long time is not among the slow ones: it is an error.
+
+def largest_entries(
+    path: Path, by: str, begin: float, end: float, count: int
+) -> list[StoredEntry]:
+    """Return what stands out of the requests that started from `begin` to before `end`.
+
+    `by` is one of LARGEST; moments are in seconds since 1970.
     """
-    conditions = ["started >= ?", f"{by} > 0"]
-    if by == "seconds":
-        conditions.append("outcome <> 'failed'")
-    return _select(path, NO_FILTER, conditions, [since], f"{by} DESC, id DESC", count)
+    condition, first = LARGEST[by]
+    conditions = ["started >= ?", "started < ?", condition]
+    order = f"{first} DESC, id DESC"
+    return _select(path, NO_FILTER, conditions, [begin, end], order, count)
 
 
 def highest_number(path: Path) -> int:

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
@@ -212,6 +212,12 @@ def days_before(moment: float, days: int) -> float:
     """Return the midnight with which the day begins that was so many `days` ago."""
     today = _midnight(datetime.fromtimestamp(moment))
     return (today - timedelta(days=days)).timestamp()
+
+
+def day_span(day: date) -> tuple[float, float]:
+    """Return when a day of the local calendar begins and ends."""
+    begin = datetime(day.year, day.month, day.day)
+    return begin.timestamp(), (begin + timedelta(days=1)).timestamp()
 
 
 def hours_before(moment: float, hours: int) -> float:

@@ -7,7 +7,7 @@ yet, answers are empty; where it cannot be read, the page shows why.
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -37,6 +37,7 @@ from byok.features.journal.conversations import (
 )
 from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
+    LARGEST,
     LogFilter,
     StoredEntry,
     entries_before,
@@ -56,6 +57,7 @@ from byok.features.journal.usage import (
     UsageRow,
     UsageTable,
     add_rows,
+    day_span,
     days_before,
     hours_before,
     top_usage,
@@ -266,17 +268,13 @@ class JournalApi:
         }
 
     async def _largest(self, body: dict[str, Any]) -> Json:
-        """Return the questions to models since midnight that took, or `cost`, most.
+        """Return the questions to models of a day that took or cost most, or failed.
 
-        What failed is not among those that took most; `errors` are in words.
+        The `day` is as 2026-01-31, today if it is missing; `errors` are in words.
         """
-        since = days_before(self.clock(), 0)
-        read = partial(
-            largest_entries,
-            by="cost" if read_flag(body, "cost") else "seconds",
-            since=since,
-            count=_LARGEST,
-        )
+        by = read_choice(body, "sort", LARGEST, "seconds")
+        begin, end = _read_day(body, self.clock())
+        read = partial(largest_entries, by=by, begin=begin, end=end, count=_LARGEST)
         found = await self._read(read)
         errors = _explain({one.entry.error for one in found})
         return {"requests": _entries(found), "errors": errors}
@@ -486,6 +484,15 @@ class JournalApi:
 
     async def _read(self, read: Callable[[Path], T]) -> T:
         return await read_journal(self._path, partial(read, self._path))
+
+
+def _read_day(body: Mapping[str, Any], now: float) -> tuple[float, float]:
+    """Return when a day begins and ends, that of `now` if the field is missing."""
+    day = read_text(body, "day", longest=len("2026-01-31"))
+    try:
+        return day_span(date.fromisoformat(day) if day else datetime.fromtimestamp(now))
+    except (ValueError, OverflowError, OSError) as error:  # as of the year 9999
+        raise bad_field("day", "a day as 2026-01-31") from error
 
 
 def _entries(found: Iterable[StoredEntry]) -> list[Json]:

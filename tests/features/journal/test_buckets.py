@@ -8,6 +8,7 @@ import pytest
 from byok.features.journal.usage import (
     MOST_BUCKETS,
     Step,
+    day_span,
     days_before,
     hours_before,
     make_buckets,
@@ -117,6 +118,16 @@ def test_buckets_leave_no_gap_and_do_not_overlap(
         ends = [end for _, end in buckets[:-1]]
         assert ends == [begin for begin, _ in buckets[1:]]
         assert all(begin < end for begin, end in buckets)
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Berlin", "Africa/Cairo", "America/Havana", "NZ-CHAT"]
+)
+def test_a_day_is_its_bucket(set_zone: Callable[[str], None], zone: str) -> None:
+    set_zone(zone)
+    days = make_buckets(at("2026-01-02T00:00"), at("2026-12-31T00:00"), Step.DAY)
+    for begin, end in days[1:]:
+        assert day_span(datetime.fromtimestamp(begin)) == (begin, end)
 
 
 def test_the_last_bucket_holds_the_moment_before_the_end(

@@ -51,10 +51,35 @@ async def test_the_slowest_and_the_costliest_requests_of_today_come_first() -> N
     write_journal(find_paths().journal, rows)
     told = (await ask("largest"))["requests"]
     assert [row["request_id"] for row in told] == ["b", "c", "a"]
-    dearest = await ask("largest", {"cost": True})
+    dearest = await ask("largest", {"sort": "cost"})
     assert [row["request_id"] for row in dearest["requests"]] == ["c", "cut"]
     assert dearest["errors"]["upstream_auth"]["what"]
     assert told[0] == {"number": 2, **rows[1]._asdict()}
+
+
+async def test_what_stands_out_of_a_day_ends_at_its_midnight() -> None:
+    midnight = time.mktime((2026, 1, 14, 0, 0, 0, 0, 0, -1))  # by the local clock
+    moments = {"a": midnight - 1, "b": midnight, "c": midnight + 23 * 3600}
+    rows = [
+        entry(request_id=n, started=at, **(FAILED if n != "c" else {}))
+        for n, at in moments.items()
+    ]
+    write_journal(find_paths().journal, rows)
+    async with running(upstream="demo", clock=lambda: midnight + 86_400) as editor:
+        page = await signed_in(editor)
+
+        async def found(by: str, day: str) -> str:
+            told = await page.call("largest", {"sort": by, "day": day})
+            return "".join(row["request_id"] for row in told["requests"])
+
+        assert await found("failed", "2026-01-13") == "a"
+        assert await found("failed", "2026-01-14") == "b"
+        assert await found("cost", "2026-01-14") == "cb"
+        assert await found("seconds", "2026-01-14") == "c"
+        assert await found("cost", "") == ""  # it is the 15th
+        for day in ("yesterday", "9999-12-31"):
+            wrong = await page.refused("largest", {"sort": "cost", "day": day})
+            assert wrong == (422, "bad_field"), day
 
 
 async def test_conversations_come_with_sums_the_latest_first() -> None:

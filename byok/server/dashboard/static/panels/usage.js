@@ -28,10 +28,11 @@ const CHARTS = [
   ["speed", "lines", charts.speed],
 ];
 
-// The requests of today that cost or took most; `#/usage/slowest` unfolds the part of that name.
-const LARGEST = ["costliest", "slowest"];
+// The requests that stand out, and by what.
+const LARGEST = { costliest: "cost", slowest: "seconds", failed: "failed" };
 
-export async function open(root, [range, by], signal) {
+// `#/usage/slowest` unfolds the part of that name, `#/usage/RANGE/BY/slowest/DAY` that of a day.
+export async function open(root, [range, by, wanted = range, day = ""], signal) {
   const known = await daysKnown(signal);
   const chosen = { range: Object.hasOwn(RANGES, range) ? range : known > 1 ? "week" : "day",
     by: SPLITS.includes(by) ? by : "model" };
@@ -42,30 +43,33 @@ export async function open(root, [range, by], signal) {
     figures: section(t("usage.figures")), first, groups: flushSection("", null),
     more: h("details", { class: "more-charts", open: known > 1 },
       h("summary", {}, t("usage.more")), h("div", { class: "charts" }, others)),
-    days: flushSection("", null), largest: LARGEST.map((name) => largestPart(name, signal)) };
+    days: flushSection("", null),
+    largest: Object.keys(LARGEST).map((name) => largestPart(name, day, signal)) };
   // What has nothing to show is not there: an empty chart says nothing.
   for (const name of ["figures", "first", "groups", "more", "days"]) parts[name].hidden = true;
-  const state = { chosen, parts, drawn, turn: 0 };
+  const state = { chosen, parts, drawn, day, turn: 0 };
   const load = (background) => refresh(state, signal, background);
-  parts.choices = choices(chosen, known, () => load(false));
+  parts.choices = choices(chosen, known, day && `/${wanted}/${day}`, () => load(false));
   replace(root, parts.trouble, parts.now, parts.meters, parts.choices, parts.first, parts.figures,
     parts.groups, parts.more, parts.days, parts.largest);
   await load(false);
   // When nothing above it grows any more.
-  for (const part of parts.largest) part.open = range === part.dataset.name;
+  for (const part of parts.largest) part.open = wanted === part.dataset.name;
   follow(() => load(true), signal, PAUSE);
 }
 
+const addressOf = ({ range, by }) => `#/usage/${range}/${by}`;
+
 // Return a part that is asked for when it is unfolded.
-function largestPart(name, signal) {
+function largestPart(name, day, signal) {
   const body = h("div", { class: "card flush" });
-  const title = t(`usage.${name}`);
-  const by = name === "costliest" ? "cost" : "seconds";
+  const title = day ? t(`usage.${name}.day`, { day: charts.dayName(day) }) : t(`usage.${name}`);
+  const sort = LARGEST[name];
   const load = async (part) => {
-    const { requests, errors } = await call("largest", { cost: by === "cost" }, { signal });
+    const { requests, errors } = await call("largest", { sort, day }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
     const bars = (field, text) => (one) =>
-      measured(field === by && one[by] / requests[0][by], text(one[field]));
+      measured(field === sort && one[sort] / requests[0][sort], text(one[field]));
     const took = bars("seconds", duration);
     replace(body, table(title, [time, { ...kind, cell: (one) => [kind.cell(one), " ",
       endBadge(one, errors), errors[one.error] ? h("a", { class: "sub", href: problemOf(one.error) },
@@ -89,11 +93,11 @@ async function daysKnown(signal) {
   return Math.ceil((Date.now() - new Date(rows[0].key)) / 86_400_000);
 }
 
-function choices(chosen, known, changed) {
+function choices(chosen, known, more, changed) {
   const choose = (name, value) => {
     chosen[name] = value;
     // So that a change of language, or the link, shows the same.
-    history.replaceState(history.state, "", `#/usage/${chosen.range}/${chosen.by}`);
+    history.replaceState(history.state, "", addressOf(chosen) + more);
     changed();
   };
   const least = { day: 0, week: 2, month: 8, quarter: 31 };
@@ -122,7 +126,7 @@ async function refresh(state, signal, background) {
     if (turn !== state.turn || signal.aborted) return;
     if (by === "client") series.names = series.names.map(clientOf);
     replace(parts.trouble);
-    showToday(parts, today);
+    showToday(state, today);
     show(state, series, byDay);
     replace(parts.meters, meterSections(daemon.features));
   } catch (error) {
@@ -130,8 +134,8 @@ async function refresh(state, signal, background) {
   }
 }
 
-function showToday({ now, largest }, today) {
-  const act = largest.map((part) => button(part.firstChild.textContent, "", () => {
+function showToday({ parts: { now, largest }, day }, today) {
+  const act = day ? null : largest.map((part) => button(part.firstChild.textContent, "", () => {
     part.open = true;
     part.scrollIntoView();
   }, { "data-key": part.dataset.name }));
@@ -152,7 +156,9 @@ function show({ parts, drawn, chosen }, series, byDay) {
   for (const { make, chart } of drawn) chart.update(make(series));
   fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series),
     t(`usage.by.${chosen.by}`));
-  const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: charts.dayName(row.key) })).reverse();
+  const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: charts.dayName(row.key),
+    href: `${addressOf(chosen)}/${row.cost ? "costliest" : "slowest"}/${row.key}`,
+    failures: `${addressOf(chosen)}/failed/${row.key}` })).reverse();
   if (byDay) fill(parts.days, t("usage.table.day"), rows, t("usage.day"));
 }
 
@@ -177,15 +183,16 @@ function showFigures(part, series) {
 
 // Show sums by name; what nobody knows is no zero, and has no bar.
 function fill(part, title, rows, first) {
-  const focused = part.contains(document.activeElement);
   const most = Math.max(...rows.map((row) => row.cost), 0.01);
   const columns = [
-    { title: first, lead: true, cell: (row) => breakable(row.name) },
+    { title: first, lead: true, cell: ({ name, href }) => (href
+      ? h("a", { href }, breakable(name)) : breakable(name)) },
     { title: t("usage.figure.cost"), numeric: true,
       cell: (row) => costCell(row, most) },
     ...[
       [t("usage.figure.requests"), (row) => number(row.requests)],
-      [t("usage.figure.failed"), (row) => (row.failed ? number(row.failed) : "–")],
+      [t("usage.figure.failed"), ({ failed, failures: href }) => (!failed ? "–"
+        : href ? h("a", { href }, number(failed)) : number(failed))],
       [t("usage.figure.in"), (row) => short(row.input_tokens)],
       [t("usage.figure.out"), (row) => short(row.output_tokens)],
       [t("request.cached"), charts.cacheText],
@@ -193,7 +200,6 @@ function fill(part, title, rows, first) {
         ? [[t("usage.end.median"), ({ median }) => duration(median)]] : []),
     ].map(([name, cell]) => ({ title: name, cell, numeric: true })),
   ];
-  replace(part, h("div", { class: "head" }, h("h2", {}, title)),
-    table(title, columns, rows, { empty: t("usage.empty") }));
-  if (focused) part.querySelector(".scroll")?.focus({ preventScroll: true });
+  renderAgain(part, () => replace(part, h("div", { class: "head" }, h("h2", {}, title)),
+    table(title, columns, rows, { empty: t("usage.empty") })));
 }

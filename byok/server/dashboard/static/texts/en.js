@@ -434,6 +434,10 @@ export const TEXTS = {
   // panels/usage.js
   "usage.costliest": "Costliest requests today",
   "usage.slowest": "Slowest requests today",
+  "usage.failed": "Failed requests today",
+  "usage.costliest.day": "Costliest requests, {day}",
+  "usage.slowest.day": "Slowest requests, {day}",
+  "usage.failed.day": "Failed requests, {day}",
   "usage.title": "Cost",
   "usage.question": "What did it cost, and which model?",
   "usage.range.day": "24 hours",

@@ -415,6 +415,10 @@ export const TEXTS = {
   // panels/usage.js
   "usage.costliest": "今天最贵的请求",
   "usage.slowest": "今天最慢的请求",
+  "usage.failed": "今天失败的请求",
+  "usage.costliest.day": "{day} 最贵的请求",
+  "usage.slowest.day": "{day} 最慢的请求",
+  "usage.failed.day": "{day} 失败的请求",
   "usage.title": "费用",
   "usage.question": "花了多少？是哪个模型？",
   "usage.range.day": "24 小时",
