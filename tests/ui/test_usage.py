@@ -193,6 +193,19 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     await expect(page.locator("select[name=by]")).to_have_value("purpose")
 
 
+async def test_a_month_is_that_of_the_calendar(page: Page) -> None:
+    await open_panel(page, "usage/week/model")
+    await page.get_by_role("button", name="This month").click()
+    today = time.localtime(NOON)
+    month = time.strftime("%B", today)
+    heading = page.get_by_role("heading", name=month, exact=True)
+    await expect(heading).to_be_visible()
+    assert (await figures(page))["Requests"] == str(2 * min(today.tm_mday, 20))
+    days = page.get_by_role("region", name="By day").locator("tbody tr")
+    await expect(days).to_have_count(min(today.tm_mday, 20))
+    assert page.url.endswith("#/usage/this_month/model")
+
+
 async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> None:
     journal.rename(journal.with_name("aside.db"))
     failed = {"outcome": "failed", "error": "upstream_timeout", "seconds": 9.0}

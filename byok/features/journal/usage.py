@@ -214,6 +214,11 @@ def days_before(moment: float, days: int) -> float:
     return (today - timedelta(days=days)).timestamp()
 
 
+def month_begin(moment: float) -> float:
+    """Return the midnight with which the month of the local calendar begins."""
+    return _midnight(datetime.fromtimestamp(moment)).replace(day=1).timestamp()
+
+
 def day_span(day: date) -> tuple[float, float]:
     """Return when a day of the local calendar begins and ends."""
     begin = datetime(day.year, day.month, day.day)

@@ -60,6 +60,7 @@ from byok.features.journal.usage import (
     day_span,
     days_before,
     hours_before,
+    month_begin,
     top_usage,
 )
 from byok.features.journal.weights import count_needs, weigh_errors
@@ -113,18 +114,10 @@ _NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
 class _Range(NamedTuple):
-    """So many days, as `_begin_of` counts them, in such steps."""
+    """What began then, in seconds since 1970, in such steps; both until now."""
 
-    days: int
+    begin_of: Callable[[float], float]
     step: Step
-
-
-RANGES = {
-    "day": _Range(1, Step.HOUR),
-    "week": _Range(7, Step.SIX_HOURS),
-    "month": _Range(30, Step.DAY),
-    "quarter": _Range(90, Step.WEEK),
-}
 
 
 def _begin_of(days: int, now: float) -> float:
@@ -133,6 +126,15 @@ def _begin_of(days: int, now: float) -> float:
     A single one is the last 24 hours of the clock, that of `now` among them.
     """
     return days_before(now, days - 1) if days > 1 else hours_before(now, 23)
+
+
+RANGES = {
+    "day": _Range(partial(_begin_of, 1), Step.HOUR),
+    "week": _Range(partial(_begin_of, 7), Step.SIX_HOURS),
+    "month": _Range(partial(_begin_of, 30), Step.DAY),
+    "this_month": _Range(month_begin, Step.DAY),  # as vendors bill
+    "quarter": _Range(partial(_begin_of, 90), Step.WEEK),
+}
 
 
 class JournalApi:
@@ -429,6 +431,7 @@ class JournalApi:
         """Return sums for each stretch of a range, by names if it is asked `by` any.
 
         A cost is without requests that are `unpriced`. `cache` is as of a conversation.
+        `days` are the sums of each day with a request, unless the range is one day.
         """
         wanted = read_choice(body, "range", RANGES)
         by = read_choice(body, "by", SPLITS, "")
@@ -452,9 +455,11 @@ class JournalApi:
         }
 
     def _read_series(self, wanted: str, by: str) -> Json:
-        days, step = RANGES[wanted]
+        begin_of, step = RANGES[wanted]
         now = self.clock()
-        series = self._series_reader.read(_begin_of(days, now), now, step, by)
+        since = begin_of(now)
+        series = self._series_reader.read(since, now, step, by)
+        days = [] if step is Step.HOUR else self._read_days(since, now)
         total = add_rows([bucket.total for bucket in series.buckets])
         return {
             "range": wanted,
@@ -465,6 +470,7 @@ class JournalApi:
             "total": _sums(total),
             "cache": sum_cache(series.caches, self._services.price_of)._asdict(),
             "buckets": [_write_bucket(bucket) for bucket in series.buckets],
+            "days": [row._asdict() for row in days],
         }
 
     def _read_usage(self, by: str, days: int) -> UsageTable:
@@ -472,15 +478,16 @@ class JournalApi:
         since = days_before(now, days - 1)
         if by != "day":
             return top_usage(self._path, by, since, _MOST_ROWS)
-        read = self._series_reader.read(
-            since, now, Step.DAY
-        )  # which does not read all anew
-        rows = [
+        rows = self._read_days(since, now)
+        return UsageTable(rows, 0, add_rows(rows))
+
+    def _read_days(self, since: float, now: float) -> list[UsageRow]:
+        """Return the sums of each day with a request; not all is read anew."""
+        return [
             bucket.total._replace(key=_local(bucket.begin)[:10])
-            for bucket in read.buckets
+            for bucket in self._series_reader.read(since, now, Step.DAY).buckets
             if bucket.total.requests
         ]
-        return UsageTable(rows, 0, add_rows(rows))
 
     async def _read(self, read: Callable[[Path], T]) -> T:
         return await read_journal(self._path, partial(read, self._path))

@@ -12,6 +12,7 @@ from byok.features.journal.usage import (
     days_before,
     hours_before,
     make_buckets,
+    month_begin,
 )
 
 
@@ -140,6 +141,18 @@ def test_the_last_bucket_holds_the_moment_before_the_end(
     later = make_buckets(midnight, midnight + 0.25, Step.HOUR)
     assert later == [(midnight, midnight + 3600)]
     assert len(make_buckets(midnight - 1, midnight + 0.25, Step.DAY)) == 2
+
+
+def test_a_month_begins_with_the_midnight_of_its_first_day(
+    set_zone: Callable[[str], None],
+) -> None:
+    set_zone("Europe/Berlin")
+    for now, begin in (
+        ("2026-03-31T21:59", "2026-02-28T23:00"),  # the clock was changed meanwhile
+        ("2026-03-31T22:00", "2026-03-31T22:00"),
+        ("2026-11-10T12:00", "2026-10-31T23:00"),
+    ):
+        assert month_begin(at(now)) == at(begin)
 
 
 def test_hours_are_counted_and_not_read_from_the_clock(

@@ -313,7 +313,20 @@ async def test_a_range_is_in_steps_up_to_now(
     assert any(bucket["requests"] for bucket in told["buckets"][-2:])
     begins = [bucket["begin"] for bucket in told["buckets"]]
     assert begins == sorted(begins)
-    assert [*RANGES] == ["day", "week", "month", "quarter"]
+    assert [*RANGES] == ["day", "week", "month", "this_month", "quarter"]
+
+
+async def test_this_month_is_that_of_the_calendar() -> None:
+    now = time.mktime((2026, 11, 10, 2, 30, 0, 0, 0, -1))  # by the local clock
+    begin = time.mktime((2026, 11, 1, 0, 0, 0, 0, 0, -1))
+    moments = (begin - 1, begin, begin + 60, now - 60)
+    entries = [entry(started=moment) for moment in moments]
+    write_journal(find_paths().journal, entries)
+    async with running(upstream="demo", clock=lambda: now) as editor:
+        told = await (await signed_in(editor)).call("series", {"range": "this_month"})
+    assert (told["total"]["requests"], len(told["buckets"])) == (3, 10)
+    days = [(day["key"], day["requests"]) for day in told["days"]]
+    assert days == [("2026-11-01", 2), ("2026-11-10", 1)]
 
 
 async def test_a_period_is_the_same_on_every_panel() -> None:

@@ -54,7 +54,8 @@ export const cacheText = (row) => (isUntold(row) ? t("unknown") : percent(cacheS
 export const untoldText = ({ input_tokens: all, cache_input_tokens: told }, where = "cache") =>
   (told && all > told ? t(`usage.${where}.untold`, { tokens: short(all - told) }) : "");
 
-export const period = (answer) => t(`usage.range.${answer.range}`);
+export const period = ({ range, buckets: [first] }) => (range === "this_month"
+  ? write(first.local, { month: "long" }) : t(`usage.range.${range}`));
 const fresh = (row) =>
   Math.max(0, row.input_tokens - row.cache_read_tokens - row.cache_written_tokens);
 const used = (row) => row.input_tokens + row.output_tokens;

@@ -16,7 +16,9 @@ import {
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
 
-const RANGES = { day: 0, week: 7, month: 30, quarter: 90 }; // days; none for hours
+// The periods, each offered from so many known days on: as soon as it shows more than another.
+const RANGES = { day: 0, week: 2, month: 8, this_month: 8, quarter: 31 };
+const MOST_KNOWN = 90; // days
 const SPLITS = ["model", "client", "purpose"];
 const PAUSE = 4000; // milliseconds from the end of a request to its place in the charts
 const CHARTS = [
@@ -85,10 +87,9 @@ function largestPart(name, day, signal) {
   return h("details", { class: "more-charts", "data-name": name, on: { toggle } }, h("summary", {}, title), body);
 }
 
-// Return how many days before now the first known request was, 0 without any; a period is
-// offered as soon as it shows more than the one before.
+// Return how many days before now the first known request was, 0 without any.
 async function daysKnown(signal) {
-  const { rows } = await call("usage", { by: "day", days: RANGES.quarter }, { signal });
+  const { rows } = await call("usage", { by: "day", days: MOST_KNOWN }, { signal });
   if (!rows.length) return 0;
   return Math.ceil((Date.now() - new Date(rows[0].key)) / 86_400_000);
 }
@@ -100,9 +101,8 @@ function choices(chosen, known, more, changed) {
     history.replaceState(history.state, "", addressOf(chosen) + more);
     changed();
   };
-  const least = { day: 0, week: 2, month: 8, quarter: 31 };
   const offered = Object.keys(RANGES).filter((name) =>
-    known >= least[name] || name === chosen.range);
+    known >= RANGES[name] || name === chosen.range);
   const ranges = segments(t("problems.period"),
     offered.map((name) => [name, t(`usage.range.${name}`)]), chosen.range, (name) => choose("range", name));
   return h("div", { class: "row" }, ranges, h("label", { class: "row" },
@@ -117,17 +117,15 @@ async function refresh(state, signal, background) {
   const { chosen: { range, by }, parts } = state;
   const turn = ++state.turn;
   const ask = (name, body) => call(name, body, { signal, background });
-  const days = RANGES[range];
   try {
-    const [series, today, daemon, byDay] = await Promise.all([
+    const [series, today, daemon] = await Promise.all([
       ask("series", { range, by }), ask("today", {}), ask("daemon", {}),
-      days ? ask("usage", { by: "day", days }) : null,
     ]);
     if (turn !== state.turn || signal.aborted) return;
     if (by === "client") series.names = series.names.map(clientOf);
     replace(parts.trouble);
     showToday(state, today);
-    show(state, series, byDay);
+    show(state, series);
     replace(parts.meters, meterSections(daemon.features));
   } catch (error) {
     if (!signal.aborted && turn === state.turn) replace(parts.trouble, errorBox(error));
@@ -144,22 +142,22 @@ function showToday({ parts: { now, largest }, day }, today) {
       before: number(today.yesterday) }) })));
 }
 
-function show({ parts, drawn, chosen }, series, byDay) {
-  const { total } = series;
+function show({ parts, drawn, chosen }, series) {
+  const { total, days } = series;
   showFigures(parts.figures, series);
   parts.figures.hidden = false;
   parts.groups.hidden = parts.more.hidden = !total.requests;
   parts.first.hidden = !total.cost; // an empty chart would say that nothing costs
-  parts.days.hidden = !total.requests || !byDay;
+  parts.days.hidden = !days.length;
   if (!total.requests) return;
   if (!total.cost) parts.more.open = true;
   for (const { make, chart } of drawn) chart.update(make(series));
   fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series),
     t(`usage.by.${chosen.by}`));
-  const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: charts.dayName(row.key),
+  const rows = days.map((row) => ({ ...row, name: charts.dayName(row.key),
     href: `${addressOf(chosen)}/${row.cost ? "costliest" : "slowest"}/${row.key}`,
     failures: `${addressOf(chosen)}/failed/${row.key}` })).reverse();
-  if (byDay) fill(parts.days, t("usage.table.day"), rows, t("usage.day"));
+  fill(parts.days, t("usage.table.day"), rows, t("usage.day"));
 }
 
 function showFigures(part, series) {

@@ -443,6 +443,7 @@ export const TEXTS = {
   "usage.range.day": "24 hours",
   "usage.range.week": "7 days",
   "usage.range.month": "30 days",
+  "usage.range.this_month": "This month",
   "usage.range.quarter": "90 days",
   "usage.by": "Group by",
   "usage.by.model": "Model",

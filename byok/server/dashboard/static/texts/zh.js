@@ -424,6 +424,7 @@ export const TEXTS = {
   "usage.range.day": "24 小时",
   "usage.range.week": "7 天",
   "usage.range.month": "30 天",
+  "usage.range.this_month": "本月",
   "usage.range.quarter": "90 天",
   "usage.by": "分组",
   "usage.by.model": "模型",
