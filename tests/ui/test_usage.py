@@ -180,8 +180,8 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     await expect(by_day).to_have_count(20)
     assert await axe(page) == ""
     shown = f"byok:one:{HOSTILE}".replace("\u202e", "\\u202e")
-    cell = page.get_by_role("region", name="By model").get_by_text(shown)
-    await expect(cell).to_be_visible()
+    by_model = page.get_by_role("region", name="By model")
+    await expect(by_model.get_by_role("link", name=shown)).to_be_visible()
     choice = page.get_by_role("button", name="24 hours")
     await choice.click()
     await expect(page.locator(".usage .facts")).to_contain_text("$0.50")
@@ -204,6 +204,29 @@ async def test_a_month_is_that_of_the_calendar(page: Page) -> None:
     days = page.get_by_role("region", name="By day").locator("tbody tr")
     await expect(days).to_have_count(min(today.tm_mday, 20))
     assert page.url.endswith("#/usage/this_month/model")
+
+
+async def test_a_model_leads_to_its_facts_which_tell_of_its_cost(
+    page: Page, journal: Path
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"cost": 0.75},
+        {"cost": None, "outcome": "failed"},
+        {"started": 1.0},
+    ]
+    usual = {"started": NOON, "upstream": "fake", "model": "fake-model"}
+    write_journal(journal, [entry(**{**usual, **row}) for row in rows])
+    await open_panel(page, "usage/month/model")
+    by_model = page.get_by_role("region", name="By model")
+    await by_model.get_by_role("link", name="byok:fake:fake-model").click()
+    await page.locator("td.lead button").click()
+    lately = page.get_by_role("dialog").locator(".facts")
+    await expect(lately).to_contain_text("Cost$0.75 + 1")
+    await expect(lately).to_contain_text("Requests2Failed1")
+    assert await axe(page) == ""
+    await page.get_by_role("link", name="Last 30 days").click()
+    await expect(by_model).to_be_visible()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> None:

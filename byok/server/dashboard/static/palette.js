@@ -6,7 +6,7 @@ import { call } from "./api.js";
 import { h, replace } from "./dom.js";
 import { spent } from "./format.js";
 import { icon } from "./icons.js";
-import { addressOf, costOf, nameOf } from "./requests.js";
+import { addressOf, costOf, modelAddress, nameOf } from "./requests.js";
 import { inBoth, keysLike, LANGUAGES, t } from "./texts.js";
 
 const MOST = 12; // results, where there are many kinds
@@ -64,7 +64,7 @@ async function conversations(options) {
 async function models(options) {
   const told = await call("catalog", {}, options);
   return told.models.map(({ id }) =>
-    entry(t("models.title"), id, "models", `#/models/${encodeURIComponent(id)}`));
+    entry(t("models.title"), id, "models", modelAddress(id)));
 }
 
 // The settings that have a name in words.

@@ -97,6 +97,9 @@ export function timesOf(request, before = null) {
 export const addressOf = (conversation) =>
   `#/conversations/${encodeURIComponent(conversation)}`;
 
+// Return the address of a model by its id.
+export const modelAddress = (id) => `#/models/${encodeURIComponent(id)}`;
+
 // Return the address of what to do about an error of that code.
 export const problemOf = (code) => `#/problems/${encodeURIComponent(code)}`;
 

@@ -3,16 +3,18 @@
 
 import { call } from "../api.js";
 import {
-  announce, badge, breakable, button, errorBox, h, menu, openDialog, replace, seeking, showTools,
-  table,
+  announce, attempt, badge, breakable, button, errorBox, facts, h, menu, openDialog, replace,
+  seeking, showTools, table,
 } from "../dom.js";
 import { dollars, duration, number, short } from "../format.js";
 import { renderAgain } from "../refresh.js";
-import { priceOf } from "../requests.js";
+import { costText, priceOf } from "../requests.js";
 import { t, textOr } from "../texts.js";
 
 const FEW = 20; // rows at first
 const MORE = 200; // rows with each click; a search finds the others
+const LATELY = 30; // days, as of "month" on the panel of Cost
+const NOTHING = { cost: 0, unpriced: 0, requests: 0, failed: 0 };
 const ABILITIES = ["tools", "images", "reasoning", "fill", "vectors"];
 const SORTS = { price: "models.fact.price", window: "models.window", max_output: "models.answer" };
 const FACTS = { window: number, max_output: number, price: null, tools: yesNo, images: yesNo,
@@ -99,10 +101,12 @@ class ModelsPanel {
     ];
   }
 
-  // Show each fact with where it is known from.
+  // Show each fact with where it is known from, and what the model did and cost lately.
   open(model) {
+    const lately = h("div");
     const rows = Object.keys(FACTS).filter((name) => isKnown(model, name));
-    openDialog(model.id, [
+    const dialog = openDialog(model.id, [
+      lately,
       table(t("models.facts"), [
         { title: t("models.fact"), lead: true, cell: (name) => t(`models.fact.${name}`) },
         { title: t("models.value"), cell: (name) => valueOf(model, name) },
@@ -116,6 +120,17 @@ class ModelsPanel {
       close();
       this.askProbe(model);
     })]);
+    attempt(lately, this.signal, async () => {
+      const { rows: used } = await call("usage", { by: "model", days: LATELY },
+        { signal: this.signal });
+      const sums = used.find(({ key }) => key === model.id) ?? NOTHING;
+      replace(lately, h("h3", {}, h("a", { href: "#/usage/month/model",
+        on: { click: () => dialog.close() } }, t("models.lately"))), facts([
+        [t("request.cost"), costText(sums)],
+        [t("usage.figure.requests"), number(sums.requests)],
+        [t("usage.figure.failed"), number(sums.failed)],
+      ]));
+    });
   }
 
   // Tell what a probe sends and costs; it is sent when the user agrees.

@@ -10,8 +10,8 @@ import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  cacheFigures, clientOf, costCell, costOf, costText, endBadge, problemOf, requestColumns, timesOf,
-  unpricedText, withCode,
+  cacheFigures, clientOf, costCell, costOf, costText, endBadge, modelAddress, problemOf, requestColumns,
+  timesOf, unpricedText, withCode,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -152,8 +152,9 @@ function show({ parts, drawn, chosen }, series) {
   if (!total.requests) return;
   if (!total.cost) parts.more.open = true;
   for (const { make, chart } of drawn) chart.update(make(series));
-  fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series),
-    t(`usage.by.${chosen.by}`));
+  const groups = charts.groups(series).map((row, place) => ({ ...row,
+    href: chosen.by === "model" && series.names[place] && modelAddress(series.names[place]) }));
+  fill(parts.groups, t(`usage.table.${chosen.by}`), groups, t(`usage.by.${chosen.by}`));
   const rows = days.map((row) => ({ ...row, name: charts.dayName(row.key),
     href: `${addressOf(chosen)}/${row.cost ? "costliest" : "slowest"}/${row.key}`,
     failures: `${addressOf(chosen)}/failed/${row.key}` })).reverse();

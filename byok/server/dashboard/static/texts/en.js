@@ -349,6 +349,7 @@ export const TEXTS = {
   "models.window": "Context window",
   "models.answer": "Longest answer",
   "models.listed": "As listed",
+  "models.lately": "Last 30 days",
   "models.old": "old",
   "models.table":
     "Each model's name shows where its facts are from. byok's table of known models: "

@@ -333,6 +333,7 @@ export const TEXTS = {
   "models.window": "上下文窗口",
   "models.answer": "最长回答",
   "models.listed": "原有顺序",
+  "models.lately": "最近 30 天",
   "models.old": "旧",
   "models.table": "点击模型名称可查看信息来源。内置模型表：{source}，{date}。",
   "models.stale": "该表较旧，价格可能已变动。",
