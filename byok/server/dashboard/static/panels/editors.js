@@ -9,7 +9,8 @@ import {
 import { follow, renderAgain } from "../refresh.js";
 import { t, textOr } from "../texts.js";
 
-// Those that people ask for first; the others are behind a button.
+// Those that people ask for first; when one has asked byok, those without anything to tell are
+// behind a button, too.
 const FIRST = ["vscode", "jetbrains", "cli", "sdk"];
 const nameOf = ({ client, name }) => textOr(`editors.name.${client}`, name);
 const TONES = { connected: "good", old: "warn" };
@@ -23,8 +24,9 @@ export function editorsSection(signal) {
   let all = false;
   const load = async (background) => {
     const told = await call("clients", {}, { signal, background });
-    const shown = told.clients.filter((one) => all || FIRST.includes(one.client)
-      || one.state === "connected" || one.state === "old" || one.last);
+    const isNew = !told.clients.some(({ last }) => last);
+    const shown = told.clients.filter((one) => all || (isNew && FIRST.includes(one.client))
+      || one.state in TONES || one.last || one.error);
     renderAgain(body, () => replace(body,
       h("ul", { class: "list editors" }, shown.map((one) => row(one, told, () => load(false)))),
       shown.length < told.clients.length ? h("p", {}, button(t("editors.all"), "bare little",
