@@ -15,6 +15,10 @@ from tests.fakes.pages import Watch, axe, open_panel, settle
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 START = time.time() - 3600
+# How many lines of text an element has.
+_LINES = (
+    "(e) => Math.round(e.offsetHeight / parseFloat(getComputedStyle(e).lineHeight))"
+)
 
 
 @pytest.fixture
@@ -36,6 +40,22 @@ def write(*entries: JournalEntry) -> None:
 
 def words(text: str) -> str:
     return " ".join(text.split())
+
+
+async def test_a_row_has_two_lines_and_fits_the_page(page: Page) -> None:
+    write(
+        turn(0, client="intellij/1", started=START - 40 * 86_400, repairs=2),
+        turn(1, conversation="b", upstream="gateway", model="maker/model-of-a-name"),
+    )
+    await open_panel(page, "conversations")
+    lines = page.locator("td.lead .sub, td .names")
+    await expect(lines).to_have_count(4)
+    rows = page.locator("tbody tr")
+    for place, most in enumerate([1, 2, 1, 2]):
+        assert await lines.nth(place).evaluate(_LINES) <= most, place
+    await page.set_viewport_size({"width": 360, "height": 900})
+    assert await page.evaluate("document.documentElement.scrollWidth") == 360
+    await expect(rows.last).to_contain_text("repaired ×2")
 
 
 async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> None:

@@ -133,7 +133,8 @@ export class LiveTable {
         "data-label": t(title) });
     }
     line.element.append(...Object.values(line.cells));
-    line.cells.kind.append(button, h("span", { class: "sub clamp" }));
+    line.cells.kind.append(button, " ", h("span", { class: "small quiet" }),
+      h("span", { class: "sub clamp" }));
     this.lines.set(id, line);
     return line;
   }
@@ -193,11 +194,11 @@ function show(line, name, row) {
 }
 
 // What was asked, by whom, and what was remarkable.
-function showKind({ button, cells }, row) {
+function showKind({ button, cells: { kind } }, row) {
   replace(button, kindOf(row), h("span", { class: "hidden" },
     ` ${t("live.details", { id: row.request_id })}`));
-  cells.kind.lastElementChild.textContent = visible(
-    [row.client, cut(notes(row))].filter(Boolean).join(" · "));
+  kind.children[1].textContent = visible(cut(row.client, 40));
+  kind.lastElementChild.textContent = visible(cut(notes(row)));
 }
 
 // A time, and a bar of how much of it was waiting; they are made once and changed in place.
