@@ -243,6 +243,40 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     await expect(links).to_have_text(["cove", "brick", "atlas"])
 
 
+async def test_an_address_keeps_what_is_shown_but_no_words(page: Page) -> None:
+    client = "a&b=%2F?c"  # such as somebody's program may call itself
+    write(
+        turn(0, conversation="a", folder="atlas", client=client, cost=0.2),
+        turn(1, conversation="b", folder="brick", client=client, cost=2.0),
+        turn(2, conversation="c", folder="cove", cost=3.0),
+    )
+    await open_panel(page, "conversations")
+    links = page.locator("td.lead a")
+    await expect(links).to_have_count(3)
+    await page.get_by_label("Client", exact=True).select_option(client)
+    head = page.get_by_role("columnheader", name="Cost").get_by_role("button")
+    await head.click()
+    await head.click()
+    await expect(links).to_have_text(["atlas", "brick"])
+    search = page.get_by_role("searchbox")
+    await search.fill("brick")
+    await expect(links).to_have_text(["brick"])
+    await page.reload()
+    await expect(links).to_have_text(["atlas", "brick"])
+    assert "brick" not in page.url
+    await links.first.click()
+    assert page.url.endswith("#/conversations/a")
+    await page.get_by_role("link", name="All conversations").click()
+    await expect(links).to_have_text(["atlas", "brick"])
+    await page.get_by_label("With errors").check()
+    await page.get_by_role("button", name="Remove filters").click()
+    await expect(links).to_have_text(["cove", "brick", "atlas"])
+    assert page.url.endswith("#/conversations")
+    other = "conversations?least_cost=1&sort=turns&descending=no&errors=x&odd=1"
+    await page.evaluate("(other) => { location.hash = `#/${other}`; }", other)
+    await expect(links).to_have_text(["cove", "brick"])
+
+
 async def test_a_conversation_that_runs_is_marked(
     page: Page, editor: Editor, fake: FakeUpstream
 ) -> None:

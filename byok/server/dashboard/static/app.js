@@ -94,7 +94,8 @@ function show(error = null, place = null) {
   at("skip").textContent = t("skip");
   showTop();
   if (!isSignedIn()) return showSignIn(error);
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decode);
+  const [path] = location.hash.replace(/^#\/?/, "").split("?"); // what follows is the panel's
+  const [name, ...rest] = path.split("/").map(decode);
   const panel = PANELS.includes(name) ? name : PANELS[0];
   showNav(panel);
   connect();

@@ -1,5 +1,6 @@
 // Conversations, found by words, client and cost; `#/conversations/ID` is one of them,
-// `#/conversations/ID/NUMBER` a turn of it.
+// `#/conversations/ID/NUMBER` a turn of it. `#/conversations?client=vscode&sort=cost` keeps what is
+// shown in which order, but not the words that somebody searches for.
 
 import { call, onEnd } from "../api.js";
 import {
@@ -22,14 +23,34 @@ const AMOUNTS = [0.1, 0.5, 1, 5]; // US dollars
 const SORTS = ["last", "start", "cost", "turns", "tokens", "errors", "folder"];
 const begin = () => ({ sort: "last", descending: true, find: "", client: "", least_cost: 0,
   errors: false });
-let asked = begin(); // it stays while the page is open, so that Back leads to the same
+let asked = begin(); // it stays while the page is open, where an address tells nothing else
 onEnd(() => { asked = begin(); });
 
 export async function open(root, rest, signal) {
   if (rest[0]) return openTimeline(root, rest, signal);
+  readAddress();
+  writeAddress();
   const list = new List(signal);
   replace(root, list.filters, list.trouble, list.shown, list.more);
   await list.run(false);
+}
+
+function readAddress() {
+  const [, query] = location.hash.split("?");
+  if (!query) return;
+  const told = new URLSearchParams(query);
+  const known = (name, values, usual) => values.find((one) => String(one) === told.get(name)) ?? usual;
+  const usual = sortedBy(known("sort", SORTS, "last"));
+  asked = { ...usual, find: asked.find, client: told.get("client") ?? "",
+    least_cost: known("least_cost", AMOUNTS, 0), errors: told.get("errors") === "true",
+    descending: known("descending", [true, false], usual.descending) };
+}
+
+function writeAddress() {
+  const usual = { ...begin(), ...sortedBy(asked.sort), sort: "last", find: asked.find };
+  const told = Object.entries(asked).filter(([name, value]) => value !== usual[name]);
+  history.replaceState(history.state, "",
+    `#/conversations${told.length ? `?${new URLSearchParams(told)}` : ""}`);
 }
 
 class List {
@@ -53,7 +74,7 @@ class List {
   }
 
   buildFilters() {
-    const change = (values) => { Object.assign(asked, values); this.run(false); };
+    const change = (values) => this.change(values);
     const find = (event) => {
       clearTimeout(this.timer);
       this.timer = setTimeout(change, PAUSE, { find: event.target.value.trim() });
@@ -76,6 +97,12 @@ class List {
     this.filters = h("div", { class: "row filters" },
       seeking(this.search), this.client, this.amount, this.order,
       h("label", { class: "row tight" }, this.failed, t("conversations.with-errors")));
+  }
+
+  change(values) {
+    Object.assign(asked, values);
+    writeAddress();
+    this.run(false);
   }
 
   showFilters() {
@@ -146,9 +173,7 @@ class List {
   }
 
   sort(name) {
-    Object.assign(asked, asked.sort === name ? { descending: !asked.descending }
-      : sortedBy(name));
-    this.run(false);
+    this.change(asked.sort === name ? { descending: !asked.descending } : sortedBy(name));
   }
 
   none() {
@@ -162,10 +187,9 @@ class List {
   }
 
   showAll() {
-    asked = begin();
     this.search.value = "";
     this.search.focus();
-    this.run(false);
+    this.change(begin());
   }
 
   columns() {
