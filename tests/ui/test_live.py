@@ -153,6 +153,37 @@ async def test_the_table_is_filtered_cut_and_stands_still_while_paused(
     await expect(page.locator(".facts")).to_contain_text("talk 53")
 
 
+async def test_requests_are_found_by_words_which_stay(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    await open_panel(page, "live")
+    rows = page.locator("tbody tr")
+    await editor.chat(conversation_id="Tea Time")
+    await editor.chat(conversation_id="third")
+    fake.play(refusal(400, "Not like this"))
+    await editor.chat(conversation_id="other")
+    await expect(rows).to_have_count(3)
+    await page.keyboard.press("/")
+    search = page.get_by_role("searchbox")
+    await expect(search).to_be_focused()
+    await search.fill("FAKE-model time")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("done")
+    await search.fill("not like")
+    await expect(rows).to_contain_text("failed")
+    await open_panel(page, "models")
+    await open_panel(page, "live")
+    await expect(search).to_have_value("not like")
+    await expect(rows).to_have_count(1)
+    await search.fill("third")
+    await expect(rows).to_have_count(1)
+    await search.fill("nobody")
+    await expect(page.get_by_text("No request matches the filter.")).to_be_visible()
+    await search.fill("")
+    await expect(rows).to_have_count(3)
+    assert await axe(page) == ""
+
+
 async def test_nothing_is_asked_for_while_nobody_sees_the_page(
     page: Page, editor: Editor, watch: Watch
 ) -> None:

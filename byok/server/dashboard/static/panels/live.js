@@ -1,11 +1,12 @@
 // Requests as they are answered, and the last that ended.
 
-import { button, copyButton, facts, h, replace, segments, showTools } from "../dom.js";
+import { onEnd } from "../api.js";
+import { button, copyButton, facts, h, replace, seeking, segments, showTools } from "../dom.js";
 import { icon } from "../icons.js";
 import { duration, number, spent, time } from "../format.js";
 import { MOST_ENDED, onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
-import { addressOf, problemOf, timesOf } from "../requests.js";
+import { addressOf, kindOf, modelOf, problemOf, timesOf } from "../requests.js";
 import { t } from "../texts.js";
 import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
 
@@ -17,6 +18,9 @@ const FILTERS = {
   open: (row) => row.outcome === "open",
   failed: (row) => row.outcome === "failed",
 };
+const begin = () => ({ filter: "models", words: [] });
+let asked = begin(); // it stays while the page is open, so that Back leads to the same
+onEnd(() => { asked = begin(); });
 
 // `#/live/ID` shows the facts of a request.
 export function open(root, rest, signal) {
@@ -27,7 +31,6 @@ class LivePanel {
   constructor(root, signal, wanted) {
     this.wanted = wanted; // the id of a request that is not told yet
     this.rows = new Map();
-    this.filter = "models";
     this.paused = false;
     this.connected = false;
     this.chosen = null; // the id of the request whose facts are shown
@@ -57,11 +60,15 @@ class LivePanel {
       "aria-label": t("live.details-title") });
     this.pause = button("", "", () => this.toggle(), { "aria-pressed": "false" });
     const filters = segments(t("live.filter"),
-      Object.keys(FILTERS).map((name) => [name, t(`live.filter.${name}`)]), this.filter,
-      (name) => { this.filter = name; this.showAll(); });
+      Object.keys(FILTERS).map((name) => [name, t(`live.filter.${name}`)]), asked.filter,
+      (name) => { asked.filter = name; this.showAll(); });
+    const find = ({ target }) => { asked.words = wordsOf(target.value); this.showAll(); };
+    const search = h("input", { type: "search", "aria-label": t("live.find"),
+      placeholder: t("live.find"), value: asked.words.join(" "), autocomplete: "off",
+      maxlength: "200", spellcheck: "false", on: { input: find } });
     this.showPause();
     showTools(this.summary, this.pause);
-    replace(root, filters, this.spoken,
+    replace(root, h("div", { class: "row" }, filters, seeking(search)), this.spoken,
       h("div", { class: "card flush" }, this.table.element, this.empty, this.more),
       h("p", { class: "quiet small" }, t("live.since", { most: number(MOST_ENDED) }), " ",
         h("a", { href: "#/conversations" }, t("conversations.title"))),
@@ -74,14 +81,15 @@ class LivePanel {
     if (this.paused) return;
     if (reset) this.showAll();
     else this.table.change(changed.filter((row) => this.fits(row)));
-    if (this.filter === "open") this.removeEnded(changed);
+    this.removeOthers(changed);
     if (this.rows.has(this.wanted)) this.unfold(this.wanted);
     if (reset || changed.some((row) => row.request_id === this.chosen)) this.showDetails();
     this.showCounts();
   }
 
   fits(row) {
-    return FILTERS[this.filter](row);
+    return FILTERS[asked.filter](row)
+      && (!asked.words.length || asked.words.every((word) => textOf(row).includes(word)));
   }
 
   showAll() {
@@ -89,7 +97,7 @@ class LivePanel {
     this.showCounts();
   }
 
-  removeEnded(changed) {
+  removeOthers(changed) {
     for (const row of changed) if (!this.fits(row)) this.table.remove(row.request_id);
   }
 
@@ -198,6 +206,12 @@ class LivePanel {
       row.error ? h("a", { href: problemOf(row.error) }, t("live.to-problem")) : null));
   }
 }
+
+const wordsOf = (text) => text.toLowerCase().split(/\s+/u).filter(Boolean);
+
+// Return what is searched of a request.
+const textOf = (row) => [kindOf(row), row.client, modelOf(row), row.model_asked, row.conversation,
+  row.error, row.message, row.request_id].join("\n").toLowerCase();
 
 // So that Back, and another language, show the same request.
 function setAddress(id) {

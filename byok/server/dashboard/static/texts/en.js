@@ -384,6 +384,7 @@ export const TEXTS = {
   "live.more": "Show {count} older requests",
   "live.pause": "Pause",
   "live.paused": "Paused: the table does not change.",
+  "live.find": "Find by client, model, conversation or error",
   "live.filter": "Show",
   "live.filter.models": "To models",
   "live.filter.all": "All",

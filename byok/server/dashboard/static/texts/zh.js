@@ -365,6 +365,7 @@ export const TEXTS = {
   "live.more": "显示更早的 {count} 条",
   "live.pause": "暂停",
   "live.paused": "已暂停：表格不再更新。",
+  "live.find": "按客户端、模型、对话或错误查找",
   "live.filter": "显示",
   "live.filter.models": "模型请求",
   "live.filter.all": "全部",
