@@ -39,7 +39,7 @@ async def test_back_leads_to_the_place_in_a_list(page: Page) -> None:
     await open_panel(page, "problems/upstream_auth")  # which is not there
     await expect(page.locator("h1")).to_be_focused()
     await open_panel(page, "live/nobody")
-    await expect(page.get_by_text("No requests yet.")).to_be_visible()
+    await expect(page.get_by_text("No requests since byok started.")).to_be_visible()
 
 
 async def test_a_live_request_leads_to_its_error_and_conversation_and_back(

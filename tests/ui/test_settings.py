@@ -199,7 +199,7 @@ async def test_an_upstream_is_added_and_removed(
     await name.fill("work")
     await name.press("Enter")
     card = page.locator("[data-upstream=work]")
-    await expect(card).to_contain_text("lists without: 1.")
+    await expect(card).to_contain_text("lists its models: 1.")
     assert "work" in editor.daemon.services.upstreams
     added = f'\n[upstreams.work]\nbase_url = "{fake.url}"\n'
     assert file.read_text() == text_for(fake) + added

@@ -118,8 +118,9 @@ export function clientOf(client) {
 // client worked, the client, and when it began. Return what it is called first.
 export const headOf = (sums) => sums.folder || clientOf(sums.client) || shortId(sums.conversation);
 
-// Return the end of its id, which tells it from others of that minute.
-export const markOf = (sums) => (sums.folder || sums.client ? `#${sums.conversation.slice(-6)}` : "");
+// Return the end of its id, which tells it from others of that minute; it breaks nowhere.
+export const markOf = ({ folder, client, conversation }) => (folder || client
+  ? `#${conversation.replace(/[^\p{L}\p{N}]/gu, "").slice(-4)}` : "");
 
 // Return the rest of its name.
 export const beginOf = (sums) => [sums.folder && clientOf(sums.client), clock(sums.first), markOf(sums)];

@@ -163,7 +163,7 @@ function tilesOf(today) {
         spark(wholeDay(hours.cost))]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
       today.needs_you ? t("tile.errors.needing", { count: number(today.needs_you) })
-        : t("tile.errors.none"),
+        : t(today.errors ? "tile.errors.none" : "tile.errors.zero"),
       spark(wholeDay(hours.errors), "bad")),
     tile("#/usage/slowest", t("tile.speed"), number(today.speed), t("tile.speed.unit"),
       today.speed === null ? t("tile.speed.none") : t("tile.speed.of"),

@@ -186,6 +186,7 @@ export const TEXTS = {
   "tile.cap": "of {cap} a day",
   "tile.errors": "Errors today",
   "tile.errors.none": "Nothing to fix",
+  "tile.errors.zero": "No request failed",
   "tile.errors.needing": "{count} to fix (last 7 days)",
   "tile.speed": "Speed",
   "tile.speed.unit": "tokens/s",

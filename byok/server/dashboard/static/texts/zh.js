@@ -178,6 +178,7 @@ export const TEXTS = {
   "tile.cap": "每日上限 {cap}",
   "tile.errors": "今天的错误",
   "tile.errors.none": "没有待处理的",
+  "tile.errors.zero": "没有失败的请求",
   "tile.errors.needing": "{count} 个待处理（近 7 天）",
   "tile.speed": "速度",
   "tile.speed.unit": "token/秒",
