@@ -83,7 +83,7 @@ _TOOL = {
 }
 _READ = 'Please view {"path": "%s"} and say what is remarkable.'
 _QUESTION = "Where is the discount of a cart computed?"
-_UPSTREAM = "byok-demo"
+UPSTREAM = "byok-demo"
 _EDITOR = "Augment.vscode-augment/0.600.0"
 _TERMINAL = "augment.cli/0.9.0"
 _JETBRAINS = "augment.intellij/0.300.0"
@@ -164,10 +164,10 @@ def _prepare(place: Path, vendor: Vendor) -> dict[str, str]:
     environ["BYOK_KEY_BYOK_DEMO"] = "sample"
     config = find_paths(environ).config
     config.parent.mkdir(parents=True, mode=0o700)
-    lines = [f"[upstreams.{_UPSTREAM}]", f'base_url = "{vendor.url}"']
+    lines = [f"[upstreams.{UPSTREAM}]", f'base_url = "{vendor.url}"']
     lines += [f'model = "{LARGE}"']
     for model, (fresh, cached, answer) in PRICES.items():
-        lines += [f'[upstreams.{_UPSTREAM}.facts."{model}"]', "window = 200_000"]
+        lines += [f'[upstreams.{UPSTREAM}.facts."{model}"]', "window = 200_000"]
         lines += [f"price_input = {fresh}", f"price_cache_read = {cached}"]
         lines += [f"price_output = {answer}"]
     config.write_text("\n".join([*lines, ""]), "utf-8")
@@ -290,7 +290,7 @@ async def _chat(
         "tool_definitions": [_TOOL],
     }
     if turn.model:
-        asked["model"] = f"byok:{_UPSTREAM}:{turn.model}"
+        asked["model"] = f"byok:{UPSTREAM}:{turn.model}"
     lines = await _post(session, turn.client, "/chat-stream", asked)
     found = [node for line in lines for node in line.get("nodes", ())]
     calls = [node for node in found if node.get("tool_use")]
