@@ -147,6 +147,15 @@ class Watch:
         ]
         assert not found, "\n".join(found)
 
+    async def take(self, page: Page) -> list[str]:
+        """Return what the page has asked for since it was looked at, and forget it."""
+        async with page.expect_request("**/health"):  # comes behind all that was asked
+            await page.evaluate("() => fetch('/health')")
+        asked = [line for line in self.requests if not line.endswith("/health")]
+        self.requests.clear()
+        self.open.discard("GET /health")
+        return asked
+
     def follow(self, page: Page) -> None:
         """Write down what happens on a page from now on."""
         for event, hear in self._listeners():

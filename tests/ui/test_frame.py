@@ -104,11 +104,10 @@ async def test_a_panel_asks_only_while_it_is_seen(
 
         async def count(seconds: int) -> list[str]:
             """Return what is asked in so many seconds of the page's clock."""
-            del watch.requests[:]
+            await watch.take(page)
             for _ in range(seconds):
                 await page.clock.run_for(1000)
-            await page.wait_for_timeout(50)
-            return [line for line in watch.requests if "/ui/api/" in line]
+            return [line for line in await watch.take(page) if "/ui/api/" in line]
 
         for panel in read_panels():
             await open_panel(page, panel)
@@ -116,7 +115,6 @@ async def test_a_panel_asks_only_while_it_is_seen(
                 while len(await count(_WATCHED)) > _WATCHED / 2:
                     pass  # as long as files are indexed, their number is asked for
             await page.evaluate(_HIDE, True)
-            await page.wait_for_timeout(50)
             assert await count(_WATCHED) == [], panel
             await page.evaluate(_HIDE, False)
             other = next(name for name in _QUIET if name != panel)

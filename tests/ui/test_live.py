@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor, settings_for
 from tests.fakes.pages import Watch, axe, open_panel, settle
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import (
     DONE,
     FakeUpstream,
@@ -17,6 +18,16 @@ from tests.fakes.upstream import (
     event,
     refusal,
 )
+
+# Wait until the page was told of a failed request, which its panel was told before.
+_HAS_FAILED = """async () => {
+  const { onRequests } = await import("/ui/live.js");
+  const heard = new AbortController();
+  await new Promise((resolve) => onRequests(({ rows }) => {
+    if ([...rows.values()].some((row) => row.outcome === "failed")) resolve();
+  }, heard.signal));
+  heard.abort();
+}"""
 
 
 @pytest.fixture
@@ -133,7 +144,7 @@ async def test_the_table_is_filtered_cut_and_stands_still_while_paused(
     fake.play(refusal(400, "Not like this"))
     await editor.chat()
     await expect(page.get_by_text("Paused: the table does not change.")).to_be_visible()
-    await page.wait_for_timeout(600)
+    await page.evaluate(_HAS_FAILED)
     await expect(rows).to_have_count(1)
     await page.get_by_role("button", name="Pause").click()
     await expect(rows).to_have_count(2)
@@ -193,10 +204,12 @@ async def test_nothing_is_asked_for_while_nobody_sees_the_page(
     await settle(page)
     await hide(page, hidden=True)
     await expect(state).to_have_text("")
+    async with asyncio.timeout(PATIENCE):
+        while watch.open:  # the stream, too
+            await asyncio.sleep(0.01)
+    await watch.take(page)
     await editor.chat()
-    asked = len(watch.requests)
-    await page.wait_for_timeout(600)
-    assert watch.requests[asked:] == []
+    assert await watch.take(page) == []
     await hide(page, hidden=False)
     await expect(state).to_have_text("byok answers")
     await open_panel(page, "live")
