@@ -28,12 +28,13 @@ REPAIRED = (
     "argfence", "argpy", "argnl", "argstr", "argprefix",
 )  # fmt: skip
 BROKEN = (
-    "cut", "cut=0.05", "cut=0.95", "eof", "eof=0.95", "eofraw", "stall", "stall=0",
-    "errevent", "errevent=0", "errfinish", "errevline", "badjson", "status=429",
-    "status=500", "status=401", "status=400", "status=503x9", "html200", "html502",
-    "json200", "empty200", "doneonly", "refuse",
+    "cut", "cut=0.05", "cut=0.95", "eof", "eof=0.95", "eofraw", "errevent",
+    "errevent=0", "errfinish", "errevline", "badjson", "status=429", "status=500",
+    "status=401", "status=400", "status=503x9", "html200", "html502", "json200",
+    "empty200", "doneonly", "refuse",
 )  # fmt: skip
 DROPPED = ("argtrunc", "argtrunc=5")
+SILENT = ("stall", "stall=0")
 
 
 def in_parts(faults: tuple[str, ...], most: int = 6) -> list[tuple[str, ...]]:
@@ -52,7 +53,7 @@ def chosen(shared: Path, tmp_path: Path) -> Callable[[str], str]:
     ]
 
     def some(fault: str) -> str:
-        number = (*TRANSPARENT, *REPAIRED, *BROKEN, *DROPPED).index(fault)
+        number = (*TRANSPARENT, *REPAIRED, *BROKEN, *DROPPED, *SILENT).index(fault)
         manifest = tmp_path / f"{number}.jsonl"
         ninth = rows[number % 9 :: 9]
         manifest.write_text("".join(json.dumps(row) + "\n" for row in ninth), "utf-8")
@@ -120,12 +121,25 @@ async def test_replay_with_transparent_and_repairable_faults_is_unchanged(
 
 @pytest.mark.parametrize("some", in_parts((*BROKEN, *DROPPED)), ids=" ".join)
 async def test_replay_of_broken_streams_ends_with_an_error(
-    hasty_editor: Editor,
+    replay_editor: Editor,
     grade: Grade,
     chosen: Callable[[str], str],
     some: tuple[str, ...],
 ) -> None:
     for faults in some:
+        await grade(
+            replay_editor,
+            manifest=chosen(faults),
+            faults=faults,
+            expect_error=True,
+            parallel=60,
+        )
+
+
+async def test_replay_of_streams_that_fall_silent_ends_with_an_error(
+    hasty_editor: Editor, grade: Grade, chosen: Callable[[str], str]
+) -> None:
+    for faults in SILENT:
         await grade(
             hasty_editor,
             manifest=chosen(faults),

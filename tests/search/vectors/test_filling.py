@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,13 +180,22 @@ async def test_texts_that_changed_without_their_file_are_embedded_once(
         assert run.nearest(again.asked[0])
 
 
+def stored(run: Running) -> int:
+    """How many vectors there are."""
+    return sum(run.store.progress(space).embedded for space in run.store.spaces())
+
+
 async def test_a_pause_sends_nothing_more(tmp_path: Path) -> None:
     written(tmp_path / "root", files(300))
     async with running(tmp_path, start=False) as run:
+        one = ThreadPoolExecutor(1)  # which does one thing after another
+        asyncio.get_running_loop().set_default_executor(one)
         run.embedder.on_batch = lambda number: run.filling.pause()
         run.filling.start()
         await until(lambda: run.filling.status.state is EmbeddingState.PAUSED)
-        await asyncio.sleep(0.1)
+        await until(lambda: stored(run) == 64)
+        for _ in range(5):  # behind whatever the batch left to do
+            await asyncio.to_thread(stored, run)
         assert run.embedder.sizes == [64]
         run.embedder.on_batch = lambda number: None
         run.filling.resume()

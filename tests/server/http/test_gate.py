@@ -8,6 +8,7 @@ import pytest
 
 from byok.core.errors import NotReady
 from byok.server.http.gate import Gate
+from tests.fakes.clock import run_at_once
 from tests.fakes.patience import PATIENCE
 
 T = TypeVar("T")
@@ -113,18 +114,21 @@ async def test_gate_does_not_mistake_a_timeout_of_the_answer_for_its_own() -> No
             raise TimeoutError
 
 
-async def test_gate_stop_waits_for_answers_and_then_ends_them() -> None:
-    gate = Gate(streams=2, waiting=0, seconds=5)
-    quick, endless = Visitor(gate), Visitor(gate)
-    await turns()
-    stopping = asyncio.ensure_future(gate.stop(grace=0.5))
-    await turns()
-    quick.leave.set()
-    await soon(quick.task)  # it ends as if nothing were
-    await soon(stopping)
-    with pytest.raises(NotReady) as caught:
-        await soon(endless.task)
-    assert caught.value.code == "shutting_down"
+def test_gate_stop_waits_for_answers_and_then_ends_them() -> None:
+    async def stop() -> None:
+        gate = Gate(streams=2, waiting=0, seconds=5)
+        quick, endless = Visitor(gate), Visitor(gate)
+        await turns()
+        stopping = asyncio.ensure_future(gate.stop(grace=10))
+        await asyncio.sleep(9.9)
+        quick.leave.set()
+        await quick.task  # it ends as if nothing were
+        await stopping
+        with pytest.raises(NotReady) as caught:
+            await endless.task
+        assert caught.value.code == "shutting_down"
+
+    run_at_once(stop())
 
 
 @pytest.mark.parametrize("count", range(4))
