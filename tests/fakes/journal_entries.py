@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from byok.features.journal.entry import JournalEntry
-from byok.features.journal.file import salvage_rows
 from byok.features.journal.schema import JOURNAL
-from byok.features.journal.writer import JournalWriter, WriterLimits
+from byok.features.journal.writer import JournalWriter, WriterLimits, salvage_rows
 from byok.storage.database import open_or_begin_anew
 
 NOW = 1_767_268_800.0  # noon of a day in January, UTC

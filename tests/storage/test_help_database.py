@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.features.journal.file import journal_file
 from byok.features.journal.schema import JOURNAL
+from byok.features.journal.writer import journal_file
 from byok.storage.database import HelpDatabase
 from tests.fakes.journal_entries import entry, rows_of, write_journal
 

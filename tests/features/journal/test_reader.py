@@ -24,7 +24,6 @@ from byok.features.journal.conversations import (
     latest_conversations,
     sum_requests,
 )
-from byok.features.journal.file import check_rows, journal_file
 from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
     LogFilter,
@@ -44,6 +43,7 @@ from byok.features.journal.usage import (
     sum_usage,
 )
 from byok.features.journal.weights import weigh_errors
+from byok.features.journal.writer import check_rows, journal_file
 from byok.storage.database import open_unchanged
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
 
