@@ -1,14 +1,9 @@
 """An upstream over HTTP: sends requests, streams events, lists models."""
 
-import asyncio
 import logging
-import random
-import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
-    Awaitable,
-    Callable,
     Iterable,
     Iterator,
     Mapping,
@@ -78,9 +73,7 @@ class HttpUpstream:
         keys: UpstreamKeys,
         *,
         profiles: Profiles | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        luck: Callable[[], float] = random.random,
+        wait: Wait | None = None,
     ) -> None:
         self.spec = spec
         self.name = spec.name
@@ -90,7 +83,7 @@ class HttpUpstream:
         self._has_listed = False  # for the sake of a window
         self.known = KnownModels(self._sender, spec.api, fact_sources(spec, profiles))
         self._key = AnotherKey(keys)
-        self._wait = Wait(spec.patience, sleep=sleep, clock=clock, luck=luck)
+        self._wait = wait or Wait(spec.patience)
         loads_window = spec.api.dialect.loads_window
         self.recoveries: tuple[Recovery, ...] = (
             AnotherRemedy(self.remedies, self.known, loads_window=loads_window),

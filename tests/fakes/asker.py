@@ -19,6 +19,7 @@ from byok.dialects.presets import DEFAULT, Quirks
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
+from byok.upstream.recoveries import Wait
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
@@ -59,6 +60,15 @@ class Key:
         return False
 
 
+def note_waits(slept: list[float], spec: UpstreamSpec) -> Wait:
+    """Return the waits of an upstream, which are noted and take no time."""
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    return Wait(spec.patience, sleep, lambda: sum(slept), lambda: 1.0)
+
+
 class Asker:
     """An HttpUpstream that never sleeps, and what it was about to sleep."""
 
@@ -73,17 +83,10 @@ class Asker:
         self.slept: list[float] = []
         self.key = Key()
         fields = {"timeouts": PATIENT, **spec}
+        made = UpstreamSpec("fake", (Api(OpenAIChat(quirks), url), *others), **fields)
         self.upstream = HttpUpstream(
-            UpstreamSpec("fake", (Api(OpenAIChat(quirks), url), *others), **fields),
-            transports,
-            self.key,
-            sleep=self._sleep,
-            clock=lambda: sum(self.slept),
-            luck=lambda: 1.0,
+            made, transports, self.key, wait=note_waits(self.slept, made)
         )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
 
     async def ask(self, chat: ChatRequest = CHAT) -> list[StreamEvent]:
         return await events_of(self.upstream, chat)

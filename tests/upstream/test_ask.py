@@ -39,7 +39,7 @@ from byok.upstream.fallback import AnotherModel, FallbackMemory
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
-from tests.fakes.asker import PATIENT, Key
+from tests.fakes.asker import PATIENT, Key, note_waits
 from tests.fakes.histories import agent
 from tests.fakes.scripted import Scripted, events_of, said
 from tests.fakes.upstream import (
@@ -100,16 +100,8 @@ class Two:
     ) -> HttpUpstream:
         spec = UpstreamSpec(name, (Api(OpenAIChat(), fake.url),), PATIENT, **fields)
         return HttpUpstream(
-            spec,
-            self._transports,
-            key,
-            sleep=self._sleep,
-            clock=lambda: sum(self.slept),
-            luck=lambda: 1.0,
+            spec, self._transports, key, wait=note_waits(self.slept, spec)
         )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
 
     async def _summarise(self, *_: object) -> str:
         return "What was said before."

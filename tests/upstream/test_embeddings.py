@@ -19,6 +19,7 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.client import HttpUpstream
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.embeddings import EmbeddingModel
+from byok.upstream.recoveries import Wait
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
@@ -41,7 +42,9 @@ class Asker:
         self.slept: list[float] = []
         self.key = Key("sk-secret-of-the-test-0123456789")
         spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=PATIENT)
-        upstream = HttpUpstream(spec, transports, self.key, sleep=self._sleep)
+        upstream = HttpUpstream(
+            spec, transports, self.key, wait=Wait(spec.patience, self._sleep)
+        )
         self.ask = EmbeddingModel(
             upstream, "tiny-embed", seconds=seconds, sleep=self._sleep
         )

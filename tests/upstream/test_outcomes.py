@@ -24,7 +24,7 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.fallback import AnotherModel, FallbackMemory
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
-from tests.fakes.asker import PATIENT
+from tests.fakes.asker import PATIENT, note_waits
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import (
     DONE,
@@ -171,16 +171,8 @@ class Pair:
     ) -> HttpUpstream:
         spec = UpstreamSpec(name, (api,), timeouts=PATIENT)
         return HttpUpstream(
-            spec,
-            self._transports,
-            keys,
-            sleep=self._sleep,
-            clock=lambda: sum(self.slept),
-            luck=lambda: 1.0,
+            spec, self._transports, keys, wait=note_waits(self.slept, spec)
         )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
 
     def falling_back(self, first: HttpUpstream) -> Destination:
         chain = [Destination(first, "m"), Destination(self.two, "n")]

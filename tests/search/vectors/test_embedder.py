@@ -27,6 +27,7 @@ from byok.search.vectors.recipe import Prefixes, dollars_per_million, prefixes_o
 from byok.search.vectors.types import SpaceName
 from byok.upstream.client import HttpUpstream
 from byok.upstream.embeddings import EmbeddingModel
+from byok.upstream.recoveries import Wait
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
@@ -64,7 +65,9 @@ class Bench:
         redactor = Redactor()
         redactor.add(KEY)
         spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=PATIENT)
-        upstream = HttpUpstream(spec, transports, Key(KEY), sleep=self._sleep)
+        upstream = HttpUpstream(
+            spec, transports, Key(KEY), wait=Wait(spec.patience, self._sleep)
+        )
         model = EmbeddingModel(
             upstream, "tiny-embed", seconds=seconds, sleep=self._sleep
         )
