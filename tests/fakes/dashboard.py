@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 
 from tests.fakes.daemon import Answer, Editor
+from tests.fakes.upstream import FakeUpstream
 
 BACKGROUND = {"X-Byok-Background": "1"}
 
@@ -70,3 +71,17 @@ async def signed_in(editor: Editor) -> Page:
     code = await make_code(editor)
     opened = await Page(editor, "").call("sign-in", {"code": code})
     return Page(editor, opened["token"])
+
+
+def text_for(fake: FakeUpstream) -> str:
+    """Return a settings file with comments and a secret."""
+    return f"""# mine
+[upstreams.fake]  # the only one
+base_url = "{fake.url}"
+model = "m"
+headers = {{ X-Team = "secret-of-the-team" }}
+
+# how it answers
+[chat]
+temperature = 0.5 # not too wild
+"""

@@ -94,10 +94,6 @@ def timeless(connection: Connection, beat: Connection, limits: WorkerLimits) -> 
     work(connection, beat, replace(limits, process=0), prepare)
 
 
-def stillborn(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
-    """Be a worker that ends before it is ready."""
-
-
 def patient(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker whose time is used up before its pool's limit."""
     work(connection, beat, replace(limits, process=1), prepare)

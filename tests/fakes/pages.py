@@ -34,7 +34,6 @@ from byok.core.daemon.challenge import derive_owner_token
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.patience import PATIENCE
-from tests.fakes.upstream import FakeUpstream
 
 # Names that a test gives to this machine; no other name is ever looked up.
 _NAMES_IT_FINDS = (
@@ -338,20 +337,6 @@ async def axe(page: Page) -> str:
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_AXE)
     return "\n".join(await page.evaluate(_AXE_RUN))
-
-
-def text_for(fake: FakeUpstream) -> str:
-    """Return a settings file with comments and a secret."""
-    return f"""# mine
-[upstreams.fake]  # the only one
-base_url = "{fake.url}"
-model = "m"
-headers = {{ X-Team = "secret-of-the-team" }}
-
-# how it answers
-[chat]
-temperature = 0.5 # not too wild
-"""
 
 
 def field(page: Page, name: str) -> Locator:

@@ -1,12 +1,12 @@
 """OpenAI's Responses: its rules for bodies, and a server with models that reason."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.strict import is_object, matches
 from tests.fakes.upstream import FakeUpstream, Script, answer, event, play
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -76,7 +76,7 @@ def _numbers(body: dict[str, Any]) -> Iterator[str]:
 
 def _format(text_format: dict[str, Any]) -> Iterator[str]:
     if text_format.get("type") == "json_schema":
-        if not _fits(_NAME, text_format.get("name")):
+        if not matches(_NAME, text_format.get("name")):
             yield f"Invalid 'text.format.name': {text_format.get('name')!r}"
         if not isinstance(text_format.get("schema"), dict):
             yield "Missing required parameter: 'text.format.schema'."
@@ -93,7 +93,7 @@ def _tools(body: dict[str, Any]) -> Iterator[str]:
         yield f"Invalid 'tools': array too long, at most {_MOST_TOOLS} tools."
     for tool in functions:
         keys = {"type", "name", "description", "parameters", "strict", "defer_loading"}
-        if tool.keys() - keys or not _fits(_NAME, tool.get("name")):
+        if tool.keys() - keys or not matches(_NAME, tool.get("name")):
             yield f"tool {str(tool)[:80]}"
         parameters = tool.get("parameters")
         if not isinstance(parameters, dict) or parameters.get("type") != "object":
@@ -142,13 +142,13 @@ def _item(item: dict[str, Any]) -> Iterator[str]:
         yield f"Unknown parameter: 'input.{min(unknown)}' of a {kind}"
     if len(str(item.get("id") or "")) > 64:
         yield "Invalid 'input.id': string too long."
-    if kind.startswith("function") and not _fits(_CALL_ID, item.get("call_id")):
+    if kind.startswith("function") and not matches(_CALL_ID, item.get("call_id")):
         yield f"Invalid 'input.call_id': {item.get('call_id')!r}"
     yield from _ITEM_RULES[kind](item)
 
 
 def _call(item: dict[str, Any]) -> Iterator[str]:
-    if not _fits(_NAME, item.get("name")) or not _is_json(item.get("arguments")):
+    if not matches(_NAME, item.get("name")) or not is_object(item.get("arguments")):
         yield f"function_call {str(item)[:90]}"
 
 
@@ -193,11 +193,11 @@ def _content(content: Any, role: str) -> Iterator[str]:
                 fits = role != "assistant"
             case {"type": "input_image"}:
                 fits = role == "user" and (
-                    "file_id" in part or _fits(_PICTURE, part.get("image_url"))
+                    "file_id" in part or matches(_PICTURE, part.get("image_url"))
                 )
             case {"type": "input_file"}:
                 data = part.get("file_data")
-                fits = role == "user" and (data is None or _fits(_FILE, data))
+                fits = role == "user" and (data is None or matches(_FILE, data))
             case _:
                 fits = False
         if not fits:
@@ -245,17 +245,6 @@ def _are_parts(parts: Any, kind: str) -> bool:
     return isinstance(parts, list) and all(
         isinstance(part, dict) and part.get("type") == kind for part in parts
     )
-
-
-def _fits(pattern: re.Pattern[str], text: Any) -> bool:
-    return isinstance(text, str) and pattern.match(text) is not None
-
-
-def _is_json(text: Any) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (TypeError, ValueError):
-        return False
 
 
 _ITEM_RULES = {

@@ -89,7 +89,7 @@ def _tools(body: dict[str, Any]) -> Iterator[str]:
     if len(set(names)) < len(names):
         yield "two tools share a name"
     for tool, name in zip(body["tools"], names, strict=True):
-        if tool.get("type") != "function" or not _fits(_NAME, name):
+        if tool.get("type") != "function" or not matches(_NAME, name):
             yield f"tool name {name!r}"
         parameters = tool.get("function", {}).get("parameters")
         if not isinstance(parameters, dict) or parameters.get("type") != "object":
@@ -159,11 +159,11 @@ def _calls(calls: Any) -> Iterator[str]:
         yield f"tool call ids repeat: {ids}"
     for call in calls:
         function = call.get("function", {})
-        if call.get("type") != "function" or not _fits(_ID, call.get("id")):
+        if call.get("type") != "function" or not matches(_ID, call.get("id")):
             yield f"tool call id {call.get('id')!r}"
-        if not _fits(_NAME, function.get("name")):
+        if not matches(_NAME, function.get("name")):
             yield f"function name {function.get('name')!r}"
-        if not _is_object(function.get("arguments")):
+        if not is_object(function.get("arguments")):
             yield f"arguments {function.get('arguments')!r}"
 
 
@@ -182,11 +182,11 @@ def _pairing(messages: list[dict[str, Any]]) -> Iterator[str]:
         open_ids = [call["id"] for call in message.get("tool_calls") or []]
 
 
-def _fits(pattern: re.Pattern[str], text: Any) -> bool:
+def matches(pattern: re.Pattern[str], text: Any) -> bool:
     return isinstance(text, str) and pattern.match(text) is not None
 
 
-def _is_object(text: Any) -> bool:
+def is_object(text: Any) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except (TypeError, ValueError):

@@ -12,6 +12,7 @@ from playwright.async_api import Page, Route, expect
 from byok.core.platform.paths import find_paths
 from byok.features.loops.settings import LoopSettings
 from tests.fakes.daemon import Editor, running_on_file, write_settings
+from tests.fakes.dashboard import text_for
 from tests.fakes.pages import (
     Watch,
     axe,
@@ -20,7 +21,6 @@ from tests.fakes.pages import (
     open_panel,
     save,
     save_button,
-    text_for,
     unfold,
 )
 from tests.fakes.patience import PATIENCE

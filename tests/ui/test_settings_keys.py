@@ -9,15 +9,8 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
 from tests.fakes.daemon import Editor, running_on_file, write_settings
-from tests.fakes.pages import (
-    Watch,
-    axe,
-    control,
-    field,
-    open_panel,
-    text_for,
-    unfold,
-)
+from tests.fakes.dashboard import text_for
+from tests.fakes.pages import Watch, axe, control, field, open_panel, unfold
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream
 

@@ -11,7 +11,8 @@ from playwright.async_api import Page, expect
 from byok.clients.editor import MISSING, find_value
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running_on_file, write_settings
-from tests.fakes.pages import control, open_panel, save, text_for, unfold
+from tests.fakes.dashboard import text_for
+from tests.fakes.pages import control, open_panel, save, unfold
 from tests.fakes.upstream import FakeUpstream
 
 PROMPT = 'Be brief.\n"""Quotes""" \\ and 中文\n\tTab'

@@ -11,19 +11,10 @@ import pytest
 
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import running_on_file, write_settings
-from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.dashboard import Page, signed_in, text_for
 from tests.fakes.upstream import FakeUpstream
 
 TEMPERATURE = ["chat", "temperature"]
-
-
-def text_for(fake: FakeUpstream) -> str:
-    return (
-        "# mine\n[upstreams.fake]  # the only one\n"
-        f'base_url = "{fake.url}"\nmodel = "m"\n'
-        'headers = { X-Team = "secret-of-the-team" }\n\n'
-        "# how it answers\n[chat]\ntemperature = 0.5 # not too wild\n"
-    )
 
 
 def change(path: list[str], value: Any) -> dict[str, Any]:
