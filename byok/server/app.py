@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from byok.core.chat import Json
 
 
-_log = logging.getLogger(__name__)
 _HEALTH = frozenset({"/health", "/healthz"})
 
 

@@ -307,7 +307,7 @@ class _ServicesFactory:
         """
         selection = await self._select(settings)
         prompts = await asyncio.to_thread(load_prompts, self._paths.prompts)
-        for value in values_to_hide(settings, selection):
+        for value in values_to_hide(settings, selection.upstreams.values()):
             self._redactor.add(value)
         pooled = self._pool.build(
             settings, self._sections(settings, selection), prompts

@@ -298,7 +298,9 @@ class UpstreamSelection(Struct, frozen=True):
     is_last_resort: bool = False
 
 
-def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable[str]:
+def values_to_hide(
+    settings: Settings, upstreams: Iterable[UpstreamSettings]
+) -> Iterable[str]:
     """Give what may be secret of headers, queries and additions to the body.
 
     Of the additions that is what looks generated and names no model: words such as
@@ -307,7 +309,7 @@ def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable
     for _, section in settings:
         yield from getattr(section, "headers", {}).values()
     yield from settings.search.remote.headers.values()
-    for upstream in selection.upstreams.values():
+    for upstream in upstreams:
         yield from (*upstream.headers.values(), *upstream.query.values())
         names = {upstream.model, *upstream.models}
         for text in _texts_in(upstream.extra_body):

@@ -196,7 +196,7 @@ async def test_secrets_of_the_settings_are_hidden_wherever_they_stand() -> None:
     }
     settings = Settings(upstreams={"box": own})
     choice = await select_upstreams(settings, "", answering(), keys())
-    assert set(values_to_hide(settings, choice)) == {
+    assert set(values_to_hide(settings, choice.upstreams.values())) == {
         *("in-a-header", "in-a-query"),
         *("7fK2-99xQ-canary-0123", "canary0123456789abc"),
     }

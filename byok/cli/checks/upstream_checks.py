@@ -41,7 +41,6 @@ from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import keys_wanted, make_ladder, web_key_wanted
 from byok.wiring.upstreams import (
-    UpstreamSelection,
     choose_model,
     find_local,
     make_spec,
@@ -129,8 +128,7 @@ async def open_upstream(around: Surroundings, name: str) -> HttpUpstream:
 
     async def make() -> HttpUpstream:
         settings, section = await around.settings(), await section_of(around, name)
-        chosen = UpstreamSelection({name: section}, "")
-        for value in values_to_hide(settings, chosen):
+        for value in values_to_hide(settings, [section]):
             around.redactor.add(value)
         keys = [await _key(around, one) for one in keys_wanted(name, section)]
         return HttpUpstream(
