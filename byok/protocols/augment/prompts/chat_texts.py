@@ -106,7 +106,6 @@ def decode_chat_input(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor, and the conversation so far."""
-    del state
     cursor = cursor_of(body)
     reply = partial(_reply_to_chat_input, cursor)
     if not is_wanted(body, cursor):

@@ -22,7 +22,6 @@ _FILE = re.compile(r"^(?=diff --git |Index: )", re.MULTILINE)
 
 def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextLines]:
     """Read the diff and sample messages; without a diff there is nothing to ask."""
-    del state
     diff = text(body, "diff")
     if not diff.strip():
         return ReplyJob(NOTHING, partial(_reply, False))

@@ -23,7 +23,6 @@ def decode(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor; the offsets in the body add nothing to it."""
-    del state
     cursor = cursor_of(body)
     reply = partial(_reply, body, cursor)
     if not is_wanted(body, cursor):

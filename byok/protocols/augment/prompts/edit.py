@@ -187,7 +187,6 @@ def decode_edit(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[WholeObject]:
     """Read the selection and the instruction."""
-    del state
     beside = text(body, "prefix"), text(body, "suffix")
     whole = cleaning_whole(body, selected_text(body), *beside)
     chat = build_question(body, defaults, whole=True)
@@ -256,7 +255,6 @@ def decode_edit_file(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[EditedFile]:
     """Read the file and the change."""
-    del state
     contents = file_of(body, "file_contents")
     summary = text(body, "edit_summary").strip()
     details = first_text(body, "detailed_edit_description", "instruction").strip()
@@ -285,7 +283,6 @@ def decode_instruction(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[ReplacementLines]:
     """Read the selection, its lines, and the instruction."""
-    del state
     chat = build_question(body, defaults)
     region = selection_region(body)
     stage = clean(body)
@@ -301,7 +298,6 @@ def decode_smart_paste(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[ReplacementLines]:
     """Read the code block and its target: the selection, or else the file."""
-    del state
     block = first_text(body, "code_block", "clipboard_text")
     if not block.strip():
         raise missing("code_block", "the code to work into the file")

@@ -183,7 +183,6 @@ def decode_next_edit(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[NextEditLines]:
     """Read the code around the cursor and the recent edits."""
-    del state
     spot = spot_of(body)
     cursor = cursor_of(body)
     reply = partial(NextEditLines, body, spot, cursor)
@@ -345,7 +344,6 @@ def decode_next_edit_place(
     body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[Candidates]:
     """Read the places and the recent edits."""
-    del state
     places = places_of(body)
     most = integer(body, "num_results", MAX_RESULTS)
     most = min(most, MAX_RESULTS) if most > 0 else MAX_RESULTS
