@@ -20,7 +20,7 @@ from byok.settings.values import POSTGRES
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
 from byok.upstream.transport import Route, Transports, tls_context
-from byok.wiring.key_sources import team_keys_wanted
+from byok.wiring.key_sources import make_key, team_keys_wanted
 from byok.wiring.upstreams import PooledUpstream, make_spec
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def make_team_index(
     local = is_loopback(own.url)
     ca_file = own.ca_file or settings.network.ca_file
     wanted, salt = team_keys_wanted(settings)
-    key = UpstreamKey(ladder, wanted, redactor, local=local)
+    key = make_key(ladder, redactor, wanted)
     store: TeamStore
     if own.url.startswith(POSTGRES):
         from byok.search.vectors.team.postgres import PostgresServer

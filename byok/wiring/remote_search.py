@@ -12,9 +12,8 @@ from byok.search.vectors.consent import Consent
 from byok.search.vectors.team.server import Pause
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.ladder import UpstreamKey
 from byok.upstream.transport import Route, Transports
-from byok.wiring.key_sources import search_key_wanted
+from byok.wiring.key_sources import make_key, search_key_wanted
 
 
 def remote_place(settings: Settings) -> RemotePlace:
@@ -34,9 +33,7 @@ def make_remote_search(
     own, place = settings.search.remote, remote_place(settings)
     proxy = "" if place.is_local else own.proxy
     route = Route(proxy, own.ca_file or settings.network.ca_file)
-    token = UpstreamKey(
-        ladder, search_key_wanted(settings), redactor, local=place.is_local
-    )
+    token = make_key(ladder, redactor, search_key_wanted(settings))
     server = JsonServer(
         own.url,
         partial(transports.by, route),
