@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
-from aiohttp.web import BaseRequest, Response, StreamResponse
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 from msgspec import Struct, field
 
 from byok.core.daemon import challenge

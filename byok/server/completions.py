@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from aiohttp.web import StreamResponse
+from aiohttp.web_response import StreamResponse
 from msgspec import Struct, field
 from msgspec.structs import replace
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from aiohttp.web import Response, StreamResponse
+from aiohttp.web_response import Response, StreamResponse
 from msgspec import Struct, field
 
 from byok.core.bounded import SaidOnce

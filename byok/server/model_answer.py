@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import TypeAlias
 
-from aiohttp.web import StreamResponse
+from aiohttp.web_response import StreamResponse
 from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Json, ToolCall

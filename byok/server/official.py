@@ -6,7 +6,8 @@ import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
-from aiohttp.web import BaseRequest, Response, StreamResponse
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 from msgspec import Struct, field
 
 from byok.core.chat import Json

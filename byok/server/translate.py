@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-from aiohttp.web import Response, StreamResponse
+from aiohttp.web_response import Response, StreamResponse
 from msgspec import Struct, field
 from msgspec.structs import replace
 

@@ -106,8 +106,11 @@ LATE = (
     "byok.features.otel.spans",
     "opentelemetry",
 )
-# Nor is what many daemons never need: the page, ignore files, other APIs, agents.
+# Nor is what many daemons never need: the page, ignore files, other APIs, agents,
+# aiohttp's routes and files.
 LATER = (
+    "aiohttp.web_app",
+    "aiohttp.web_fileresponse",
     "byok.server.dashboard.api",
     "byok.features.journal.usage",
     "byok.protocols.v1.messages",

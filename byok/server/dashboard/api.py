@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from aiohttp.web import StreamResponse
+from aiohttp.web_response import StreamResponse
 
 from byok.clients.locations import find_machine
 from byok.core.chat import Json

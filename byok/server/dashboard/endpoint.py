@@ -19,7 +19,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from aiohttp.web import BaseRequest, Response, StreamResponse
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 from msgspec import Struct
 
 from byok.core.errors import BadRequest, ByokError

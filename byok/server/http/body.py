@@ -7,7 +7,8 @@ from typing import Any
 
 from aiohttp import ClientPayloadError
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.web import BaseRequest, RequestPayloadError
+from aiohttp.web_protocol import RequestPayloadError
+from aiohttp.web_request import BaseRequest
 
 from byok.core.errors import BadRequest
 from byok.core.threads import Runner, inline

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import lru_cache
 
 from aiohttp import HttpVersion11
-from aiohttp.web import BaseRequest
+from aiohttp.web_request import BaseRequest
 from msgspec import Struct, field
 
 from byok.core.daemon.token import TokenCheck

@@ -10,14 +10,10 @@ from contextlib import asynccontextmanager
 from socket import socket
 from typing import Any
 
-from aiohttp.web import (
-    BaseRequest,
-    RequestHandler,
-    Server,
-    ServerRunner,
-    SockSite,
-    StreamResponse,
-)
+from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import StreamResponse
+from aiohttp.web_server import Server
 
 from byok.core.daemon.sockets import BACKLOG
 from byok.core.errors import BadRequest, ByokError
@@ -244,12 +240,10 @@ async def serve_http(
     for another process that has the socket. At the end, open connections have
     `shutdown_seconds` before they are closed.
     """
-    runner = ServerRunner(server, shutdown_timeout=shutdown_seconds)
-    await runner.setup()
-    sites = [SockSite(runner, sock, backlog=_AT_ONCE) for sock in sockets]
+    loop = asyncio.get_running_loop()
+    accepting: list[asyncio.AbstractServer] = []
 
     async def accept_no_more() -> None:
-        loop = asyncio.get_running_loop()
         # asyncio drops a connection that it has accepted when its server closes before
         # the next turn of the loop.
         with contextlib.suppress(NotImplementedError):  # Windows
@@ -257,13 +251,21 @@ async def serve_http(
                 loop.remove_reader(sock)
         for _ in range(_TURNS):
             await asyncio.sleep(0)
-        for site in sites:
-            await site.stop()
+        close()
+
+    def close() -> None:
+        while accepting:
+            accepting.pop().close()
 
     try:
-        for site, sock in zip(sites, sockets, strict=True):
-            await site.start()
+        for sock in sockets:
+            accepting.append(
+                await loop.create_server(server, sock=sock, backlog=_AT_ONCE)
+            )
             sock.listen(BACKLOG)
         yield accept_no_more
     finally:
-        await runner.cleanup()
+        close()
+        await asyncio.sleep(0)  # so that requests that have come are begun
+        server.pre_shutdown()
+        await server.shutdown(shutdown_seconds)

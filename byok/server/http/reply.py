@@ -3,7 +3,8 @@
 import logging
 from typing import TYPE_CHECKING, Any
 
-from aiohttp.web import BaseRequest, Response
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response
 from msgspec import Struct
 
 from byok.core.errors import (

@@ -31,7 +31,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from aiohttp.web import StreamResponse
+from aiohttp.web_response import StreamResponse
 
 from byok.core.chat import Json
 from byok.core.record import Hop

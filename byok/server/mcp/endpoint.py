@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aiohttp.web import StreamResponse
+from aiohttp.web_response import StreamResponse
 from msgspec import Struct
 
 from byok.core.chat import Json

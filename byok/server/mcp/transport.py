@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
-from aiohttp.web import Response, StreamResponse
+from aiohttp.web_response import Response, StreamResponse
 from mcp.server.connection import Connection
 from mcp.server.runner import modern_error_data, serve_one
 from mcp.shared.dispatcher import CallOptions
