@@ -76,7 +76,6 @@ class App(Struct, eq=False):
     _endpoints: Handler | None = None
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
-    _idle_since: float = 0.0
     _shrink: Callable[[], None] = lambda: None
     _giving_back: asyncio.TimerHandle | None = None
 
@@ -136,22 +135,21 @@ class App(Struct, eq=False):
     def _rest(self) -> None:
         """Note that no request is in progress; give memory back if that lasts."""
         self._idle.set()
+        if self._giving_back is not None:
+            self._giving_back.cancel()
         loop = asyncio.get_running_loop()
-        self._idle_since = loop.time()
-        if self._giving_back is None:
-            self._giving_back = loop.call_later(self.rest_seconds[0], self._give_back)
+        self._giving_back = loop.call_later(self.rest_seconds[0], self._give_back)
 
     def _give_back(self) -> None:
         """Give memory back where still nobody waits; else after the next requests."""
-        self._giving_back = None
-        if self.requests:
-            return
-        loop = asyncio.get_running_loop()
-        left = self.rest_seconds[1] - (loop.time() - self._idle_since)
-        if left > 0:
-            self._giving_back = loop.call_later(left, self._give_back)
+        if not self.requests:
+            loop, (short, long) = asyncio.get_running_loop(), self.rest_seconds
             loop.run_in_executor(None, give_back_free_memory)
-        else:
+            self._giving_back = loop.call_later(long - short, self._give_back_more)
+
+    def _give_back_more(self) -> None:
+        if not self.requests:
+            loop = asyncio.get_running_loop()
             loop.run_in_executor(None, self._shrink_memory)
 
     def _shrink_memory(self) -> None:

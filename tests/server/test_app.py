@@ -158,6 +158,18 @@ async def test_what_is_kept_for_speed_is_forgotten_where_nobody_asks(
     assert (await asking).status == 200
 
 
+async def test_free_memory_goes_back_after_each_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back = asyncio.Event()
+    monkeypatch.setattr("byok.server.app.give_back_free_memory", given_back.set)
+    app = closed_app(tmp_path, rest_seconds=(0.0, 3600.0))
+    for _ in range(2):
+        await app(asked("GET", "/health"))
+        await asyncio.wait_for(given_back.wait(), PATIENCE)
+        given_back.clear()
+
+
 async def answered_by(fault: Exception, folder: Path) -> StreamResponse:
     """Ask an App whose endpoints have a fault of byok's own."""
 
