@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from byok.cli.code_client import folders
 from byok.cli.command_context import (
     ConfigOption,
     UpstreamOption,
@@ -24,8 +23,6 @@ from byok.cli.command_context import (
     tell_foreign_variables,
 )
 from byok.cli.completion import complete_model, complete_workspace
-from byok.cli.control import start_service
-from byok.cli.daemon_client import ask_daemon, find_daemon
 from byok.cli.terminal import say, tell
 from byok.core.chat import Json
 from byok.core.daemon.instance import (
@@ -169,6 +166,9 @@ def _runs(paths: Paths, options: RequestedOptions, settings: Settings) -> bool:
 
     An installed service is started: two daemons would want the same port.
     """
+    from byok.cli.control import start_service
+    from byok.cli.daemon_client import find_daemon
+
     daemon = find_daemon(paths) or start_service(paths)
     if daemon is None:
         return False
@@ -254,6 +254,9 @@ def unfulfilled_options(
     daemon: Instance, options: RequestedOptions, settings: Settings
 ) -> list[str]:
     """Return the options that the running daemon does not have, as typed."""
+    from byok.cli.code_client import folders
+    from byok.cli.daemon_client import ask_daemon
+
     if options == RequestedOptions():
         return []
     answer = ask_daemon(Service.DAEMON) or {}

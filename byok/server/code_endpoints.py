@@ -31,7 +31,6 @@ from byok.protocols.augment.chat_request import open_folders
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.daemon_endpoints import embed_handlers
 from byok.settings import Settings
-from byok.wiring.embedders import make_idle_plan, make_idle_service
 from byok.wiring.services import open_context
 
 _HITS, _MOST_HITS = 10, 100
@@ -188,6 +187,8 @@ async def open_answers(
         CannotStart: the database is damaged, or of a later version.
         IndexInUse: another process has the index open.
     """
+    from byok.wiring.embedders import make_idle_plan, make_idle_service
+
     vectors = make_idle_service(paths)
     async with open_context(settings, paths, roots, vectors) as context:
         await vectors.configure(make_idle_plan(settings), context.open)
