@@ -136,9 +136,9 @@ _INSERT = (
 class WriterLimits(Struct, frozen=True):
     """How much the writer keeps and waits; times in seconds.
 
-    `waiting` entries are in the queue at most. For `gather` a batch grows before it is
-    written. Old requests are looked for every `tidy`, with a `pause` between two steps.
-    Closing waits for `last_words`.
+    `waiting` entries are in the queue at most. The first is written at once; then a
+    batch grows for `gather` before the next is. Old requests are looked for every
+    `tidy`, with a `pause` between two steps. Closing waits for `last_words`.
     """
 
     waiting: int = 2000
@@ -215,13 +215,13 @@ class JournalWriter:
         try:
             while not self._stop.is_set():
                 self._wake.wait(limits.tidy)
-                self._stop.wait(limits.gather)
                 self._wake.clear()
                 self._write_all()
                 if not checked:
                     checked = True
                     self._file.use(check_rows)
                 self._tidy()
+                self._stop.wait(limits.gather)
             self._write_all()
         finally:
             self._file.close()

@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -43,6 +44,16 @@ def count(path: Path) -> int:
         return len(rows_of(path))
     except sqlite3.OperationalError:  # its tables are being made
         return 0
+
+
+def test_the_first_entry_is_written_before_others_are_gathered(path: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    limits = replace(QUICK, gather=10 * PATIENCE)
+    with closing(JournalWriter(path, str, limits)) as writer:
+        writer.add(entry())
+        while not count(path) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert count(path) == 1
 
 
 def test_a_full_queue_drops_what_comes_and_says_so_once(
