@@ -680,7 +680,7 @@ export const TEXTS = {
   "index.mode": "Search",
   "index.none": "No folders are indexed yet",
   "index.none.about": "Add one below. Code that editors upload can still be searched.",
-  "index.skipped-count": "skipped: {count}",
+  "index.skipped-count": "not read: {count}",
   "index.add-label": "Folder to index (full path)",
   "index.add": "Add",
   "index.added": "{root} is being indexed.",
@@ -717,7 +717,9 @@ export const TEXTS = {
   "index.counter.read_seconds": "Reading took",
   "index.counter.calculate_seconds": "Parsing took",
   "index.skipped": "Skipped files",
-  "index.skipped-how": "This scans the folder again. A skipped folder counts as one file.",
+  "index.skipped-how":
+    "This scans the folder again. A skipped folder counts as one file. What was read and has no text "
+    + "to search is listed, too, and is not among those that were not read.",
   "index.skipped-look": "Find skipped files",
   "index.skipped-part": "The folder is large: the scan stopped before the end.",
   "index.skipped-none": "No files are skipped.",
