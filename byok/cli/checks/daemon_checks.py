@@ -1,5 +1,6 @@
 """Checks of the daemon: that it is ours, its service, its port, its index of code."""
 
+import errno
 import socket
 import sqlite3
 import sys
@@ -193,8 +194,16 @@ def _try_to_listen(around: Surroundings, port: int) -> CheckResult:
             return good(
                 f"the system listens at port {port}: the first request starts byok"
             )
-        return wrong(str(error), f"{error.hint} ({_finder(port)} names the program)")
+        return wrong(str(error), cure_for_port(error, port))
     return good(f"port {port} is free")
+
+
+def cure_for_port(error: CannotStart, port: int) -> str:
+    """Return what to do; where a program has the port, also how its name is found."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
+        return f"{error.hint} ({_finder(port)} names the program)"
+    return error.hint
 
 
 def _waits_for_request(around: Surroundings) -> bool:

@@ -1,5 +1,6 @@
 """The daemon: its version, its settings, its service, its port, and what it tells."""
 
+import errno
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from byok.cli.checks.daemon_checks import (
     check_service,
     check_settings_in_force,
     check_vectors,
+    cure_for_port,
     judge_service,
 )
 from byok.cli.checks.upstream_checks import check_web_tools
@@ -29,6 +31,7 @@ from byok.clients.service.base import ServiceState as State
 from byok.clients.service.control import UserService, make_launch, write_files
 from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.daemon.instance import Instance
+from byok.core.errors import CannotStart
 from byok.core.platform.paths import Paths, find_paths
 from byok.features.status import Meter, StatusLine
 from tests.fakes.daemon import daemon_thread
@@ -239,6 +242,14 @@ async def test_a_port_that_another_program_has_is_named() -> None:
     assert "on ::1 is taken" in result.found
     assert "byok token rotate" in result.cure
     assert sys.platform != "linux" or "ss -ltnp" in result.cure
+
+
+@pytest.mark.parametrize("reason", [errno.EACCES, errno.EADDRNOTAVAIL])
+def test_no_program_is_looked_for_where_none_has_the_port(reason: int) -> None:
+    try:
+        raise CannotStart("Not to be had.", hint="Do this.") from OSError(reason, "x")
+    except CannotStart as error:
+        assert cure_for_port(error, 8317) == "Do this."
 
 
 async def test_somebody_else_at_the_other_address_is_named() -> None:
