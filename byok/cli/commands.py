@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
@@ -33,6 +34,7 @@ from byok.core.language import (
     wanted_language,
 )
 from byok.core.platform.installation import make_pasteable
+from byok.core.redact import looks_like_key
 from byok.core.suggest import did_you_mean
 from byok.features import ROWS as FEATURES
 
@@ -181,13 +183,13 @@ class _Page:
 
 
 class _Command(_Page, TyperCommand):
-    """A command; what is no choice of an option is told with the nearest one."""
+    """A command; what is wrong with its words is told with what was meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except typer.BadParameter as error:
-            error.message = _guess_choice(error.message)
+        except _UsageError as error:
+            error.message = _guess_meant(_guess_choice(error.message), ctx.info_name)
             raise
 
 
@@ -275,6 +277,18 @@ def _guess_choice(message: str) -> str:
     return f"{found[0].rstrip('.')}. {guess}".rstrip()
 
 
+def _guess_meant(message: str, command: str | None) -> str:
+    """Say what was meant by a word that a command does not take; a key is not shown."""
+    found = re.search(r"unexpected extra argument\S* \((\S+?)[ )]", message)
+    if found and looks_like_key(found[1]):
+        return _KEY_TYPED
+    if not found or command != "serve":
+        return message
+    word = found[1]
+    option = "--workspace" if Path(word).is_dir() else "--upstream"
+    return f"No argument belongs here. Did you mean: byok serve {option} {word}"
+
+
 def _say_examples(context: Any) -> None:
     """Print the end of a page of --help; that of byok itself has its own."""
     _, _, words = context.command_path.partition(" ")
@@ -298,6 +312,10 @@ _FRAME = {
     "ERRORS_PANEL_TITLE": "Error",
     "RICH_HELP": "Try [blue]'{command_path} {help_option}'[/] for help.",
 }
+_KEY_TYPED = (
+    "A key is no part of the command: your shell keeps it in its history. Better "
+    "replace this key; byok keys set NAME asks for it."
+)
 _OF_A_PAGE = ("help", "short_help", "epilog", "rich_help_panel")
 _TITLES = (
     "ARGUMENTS_PANEL_TITLE",

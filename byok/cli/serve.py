@@ -42,7 +42,7 @@ from byok.dialects.presets import DEMO
 from byok.search.index.files.roots import OwnFolders, check_root
 from byok.server.control import Source
 from byok.server.run import Daemon, DaemonParts, Serving, listening
-from byok.settings import Settings, check_settings, upstream_named
+from byok.settings import Settings, check_settings, refuse_key, upstream_named
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services
@@ -96,6 +96,7 @@ def serve(
 
 def run(options: RequestedOptions, *, ensure: bool) -> None:
     """Run the daemon until it is stopped; with `ensure` not if one runs already."""
+    refuse_key(options.model, "a model")
     os.umask(0o077)
     keep_secrets_in_memory()
     give_back_large_memory()

@@ -58,6 +58,7 @@ _NAMED = re.compile(
     r"[\"']?\s*[=:]\s*[\"']?))(?=[^\s\"'&,;]{8})([A-Za-z0-9_\-.~+/=%]{8,})",
     re.IGNORECASE,
 )
+_BEGINNINGS = ("sk-", "csk-", "gsk_", "nvapi-", "AIza")  # of keys, and of no names
 HINTS = (
     *(word for words, _ in _SHAPES for word in words.split()),
     *("eyJ", "://", "asic ", "-----BEGIN "),
@@ -65,6 +66,11 @@ HINTS = (
 _NAMES = ("bearer", "key", "token", "secret", "password")
 _SHORTEST = 8
 _JSON_LEVELS = 3  # such as JSON in the arguments of a call in a captured body
+
+
+def looks_like_key(word: str) -> bool:
+    """Tell whether a word has the form of a key, even of one that is cut."""
+    return word.startswith(_BEGINNINGS) or PATTERNS.search(word) is not None
 
 
 class Redactor:

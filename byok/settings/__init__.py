@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         load_settings,
         make_settings,
         mask_settings,
+        refuse_key,
         upstream_named,
         upstream_names,
     )
@@ -37,6 +38,7 @@ __all__ = [
     "load_settings",
     "make_settings",
     "mask_settings",
+    "refuse_key",
     "upstream_named",
     "upstream_names",
 ]

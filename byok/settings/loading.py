@@ -18,7 +18,7 @@ from pydantic_settings import SettingsError
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
-from byok.core.redact import PATTERNS
+from byok.core.redact import looks_like_key
 from byok.core.routing import CUSTOM, split_id
 from byok.core.suggest import did_you_mean
 from byok.dialects.presets import DEMO, PRESETS
@@ -268,12 +268,7 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         )
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
-    if PATTERNS.search(wanted):
-        raise ConfigError(
-            "This is a key, and the name of an upstream belongs here.",
-            hint="byok keys set NAME asks for the key of an upstream. Your shell keeps "
-            "what was typed in its history: better replace this key.",
-        )
+    refuse_key(wanted, "an upstream")
     known = upstream_names(settings.upstreams)
     if wanted == CUSTOM:
         raise ConfigError(
@@ -287,6 +282,21 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
     if _ADDRESS.fullmatch(wanted):
         hint = f"A URL begins with http:// or https://, such as http://{wanted}"
     raise ConfigError(f"Unknown upstream {wanted!r}.", hint=hint)
+
+
+def refuse_key(given: str, belongs: str, *path: str) -> None:
+    """Refuse a key where a name belongs, such as that of "a model"; it is not repeated.
+
+    Raises:
+        ConfigError: it is a key. `path` is the setting that has it, if one has.
+    """
+    if looks_like_key(given):
+        message = f"This is a key, and the name of {belongs} belongs here."
+        raise ConfigError(
+            message,
+            hint="byok keys set NAME asks for the key of an upstream. Your shell keeps "
+            "what was typed in its history: better replace this key.",
+        ) from (SettingsClash(message, path) if path else None)
 
 
 def upstream_names(own: Iterable[str]) -> list[str]:
@@ -365,7 +375,10 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
         ConfigError: a model names another upstream, or a fallback none.
     """
     routing = settings.routing
+    for name, upstream in settings.upstreams.items():
+        refuse_key(upstream.model, "a model", "upstreams", name, "model")
     for what, given in chosen_models(settings, model):
+        refuse_key(given, "a model", *_path_of(what))
         wanted = routing.aliases.get(given.removeprefix("byok:"), given)
         if not wanted.startswith("byok:"):
             if what.endswith(_FALLBACK):

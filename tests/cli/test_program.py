@@ -66,6 +66,13 @@ def test_help_is_a_word_too(cli: Cli, asked: str) -> None:
         ("serve --config {}/broken.toml", 78, "byok config check"),
         ("serve --config {}/key.toml", 78, "byok keys set openrouter"),
         ("keys set openrouter sk-0123456789", 78, "byok keys set openrouter"),
+        ("keys set sk-0123456789", 78, "byok keys set NAME"),
+        ("serve --upstream sk-0123456789", 78, "byok keys set NAME"),
+        ("serve --model sk-0123456789", 78, "byok keys set NAME"),
+        ("serve --config {}/key_as_model.toml", 78, "byok keys set NAME"),
+        ("serve sk-0123456789", 2, "byok keys set NAME"),
+        ("serve ollama", 2, "byok serve --upstream ollama"),
+        ("serve {}/project", 2, "byok serve --workspace"),
         ("config set server.port 9000", 78, "byok config check"),
         ("probe gpt-5", 78, "byok probe UPSTREAM/gpt-5"),
         ("index add {}/projet", 78, "Did you mean project?"),
@@ -84,6 +91,9 @@ def test_a_wrong_turn_ends_with_what_to_do(
     (tmp_path / "project").mkdir()
     (tmp_path / "model.toml").write_text('[routing]\ndefault = "byok:olama:x"\n')
     (tmp_path / "broken.toml").write_text("[server\n")
+    (tmp_path / "key_as_model.toml").write_text(
+        '[upstreams.openai]\nmodel = "sk-0123456789"\n'
+    )
     (tmp_path / "key.toml").write_text('[upstreams.openrouter]\napi_key = "sk-1"\n')
     done = cli(*typed.format(tmp_path).split())
     assert done.code == code
