@@ -1,7 +1,8 @@
 """Texts for people in their language: English in the code, others from catalogues.
 
 The code writes English sentences with values in them. They are translated where they
-leave for a person: by `cli/terminal.py` and on the pages of --help. There `translate`
+leave for a person: by `cli/terminal.py`, on the pages of --help and of the dashboard,
+and behind `[byok]` in a chat, in the language in which byok was started. `translate`
 finds a sentence by its fixed parts, so that a command is written in plain English, and
 so that errors of the daemon or of an upstream are translated as well. What a catalogue
 lacks stays English, as does everything for scripts. English loads no catalogue.
@@ -15,7 +16,7 @@ rows of `error_table.toml`. What is missing or dead is found by
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -88,10 +89,12 @@ def language_in_force() -> str:
 
 def translate(text: str, kind: str = MESSAGES) -> str:
     """Return a text in the language in force; as it is where that has none."""
-    language = _in_force.get()
-    if language == ENGLISH:
-        return text
-    return _open_catalogue(language, kind).translate(text)
+    return translator_into(_in_force.get(), kind)(text)
+
+
+def translator_into(language: str, kind: str = MESSAGES) -> Callable[[str], str]:
+    """Return what translates into a language, whatever is in force where it is used."""
+    return str if language == ENGLISH else _open_catalogue(language, kind).translate
 
 
 def read_catalogue(language: str, kind: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from byok.core.language import language_in_force, translator_into
 from byok.core.routing import Service
 from byok.features.running import Features
 from byok.server.admission import Admission, Conversations
@@ -97,6 +98,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
             services.decoding,
             services.chat_places,
             admit,
+            translator_into(language_in_force()),
         ),
         Completer(
             chooser,

@@ -212,7 +212,8 @@ class Generator(Struct, frozen=True):
     """Understands what the Generate rows ask.
 
     `defaults` are by endpoint, model and conversation. What a prompt leaves out is
-    logged once a model, a type of node that is unknown once.
+    logged once a model, a type of node that is unknown once. `say` puts the sentences
+    of byok's in chats into the user's language.
     """
 
     models: ModelChooser
@@ -225,6 +226,7 @@ class Generator(Struct, frozen=True):
     decoding: DecodeState
     places: ChatPlaces
     admit: Callable[[Asking], Awaitable[Verdict]]
+    say: Callable[[str], str]
     said_notes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
     said_nodes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
 
@@ -278,7 +280,7 @@ class Generator(Struct, frozen=True):
         else:
             facts = ReplyFacts(exchange.request_id, own_answer=bool(verdict.answer))
             chat = job.chat
-        reply = job.reply(facts)
+        reply = job.reply(replace(facts, say=self.say))
         answer = ModelAnswer(
             destination,
             chat,

@@ -185,8 +185,11 @@ class AnotherModel(Recovery, Struct, eq=False):
             return
         void, (asked, failure) = plan.has_void_thoughts, plan.failures[0]
         if plan.destination.model_id != asked.model_id:
-            text = f"{plan.destination.model_id} answers instead of {asked.model_id}: "
-            yield Notice(f"{text}{reason_of(failure)}.", is_restart=void)
+            text = (
+                f"{plan.destination.model_id} answers instead of {asked.model_id}: "
+                f"{reason_of(failure)}."
+            )
+            yield Notice(text, is_restart=void)
         elif void:
             text = f"{asked.model_id} was asked again: {reason_of(failure)}."
             yield Notice(text, is_restart=True)
@@ -202,11 +205,11 @@ def _sum_up(failed: Sequence[tuple[Destination, ByokError]]) -> ByokError:
     """Return the chosen one's last error, with what became of the others."""
     last = {asked.model_id: error for asked, error in failed}
     first, *others = last
-    told = "; ".join(f"{other}: {reason_of(last[other])}" for other in others)
+    told = " ".join(f"{other}: {reason_of(last[other])}." for other in others)
     error = last[first]
     if not others:
         return error
-    return error.with_hint(f"{error.hint} The others failed too: {told}.".strip())
+    return error.with_hint(f"{error.hint} The others failed too. {told}".strip())
 
 
 class Fallbacks(Struct, frozen=True):

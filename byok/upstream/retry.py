@@ -129,8 +129,12 @@ class Patience(Struct, frozen=True):
             span = max(self.pause, _FIRST_SPAN * 2**self.notices)
             span = min(self._left(now), span)
             wait = f"up to {wait_in_words(span)}"
-        still = "still " if self.notices else ""
-        text = f"{name}: {reason_of(error)}, {still}waiting {wait}."
+        reason = reason_of(error)
+        text = (
+            f"{name}: {reason}, still waiting {wait}."
+            if self.notices
+            else f"{name}: {reason}, waiting {wait}."
+        )
         told = replace(self, told_until=now + span, notices=self.notices + 1)
         return told, Notice(text, at_once=True)
 

@@ -129,22 +129,25 @@ def test_a_text_that_repeats_itself_is_told(text: str) -> None:
     assert CATALOGUE.translate(text).endswith(text[-50:])
 
 
-# Their texts reach the terminal; those of other rooms go to clients, in English.
+# Their texts reach the terminal, or byok's lines in chats; those of other rooms go to
+# programs, in English.
 ROOMS = (
     *("cli", "clients", "settings", "storage", "features", "search", "wiring"),
     *("core", "upstream", "server/code_endpoints.py", "server/control.py"),
     *("server/daemon_endpoints.py", "dialects/refusals.py", "dialects/error_bodies.py"),
+    *("dialects/anthropic/answer.py", "dialects/gemini/answer.py"),
+    *("dialects/openai_responses/answer.py", "dialects/presets.py"),
+    *("dialects/chat_changes.py", "dialects/openai_chat/remedies.py"),
+    *("dialects/anthropic/remedies.py", "dialects/gemini/remedies.py"),
+    *("server/admission.py", "server/http/gate.py", "protocols/augment/chat_reply.py"),
 )
 # What no command prints, though it is raised in these rooms.
 UNPRINTED = {
     "core/daemon/challenge.py": "a client that is not byok's sent it",
     "core/wire/json_body.py": "bodies of clients",
-    "features/caps/feature.py": "chats of clients; the other texts are for the log",
     "search/retrieval/model_words.py": "the log",
     "search/retrieval/rerank.py": "the log",
-    "upstream/context_window.py": "chats of clients",
-    "upstream/demo.py": "chats of clients",
-    "upstream/fallback.py": "chats of clients",
+    "upstream/demo.py": "the answers of the demo",
     "upstream/own_questions.py": "the log",
     "upstream/pictures.py": "the log",
     "upstream/window/compaction.py": "texts for models",
@@ -155,7 +158,8 @@ SINKS = {
     **dict.fromkeys(("show_progress", "update", "Check", "StatusLine"), 0),
     **dict.fromkeys(("say_table", "good", "doubtful", "wrong", "skip"), -1),
     "PromptProblem": -1,
-    **dict.fromkeys(("_kind", "Refusal"), 1),
+    **dict.fromkeys(("_kind", "Refusal", "Rule"), 1),
+    **dict.fromkeys(("Notice", "MomentNotice", "say", "_say"), 0),
     **dict.fromkeys(("with_hint", "CannotCheck", "NoProof", "BadParameter"), 0),
 }
 # Scripts wait for the first; the others are commands, or have nothing to translate.
@@ -169,6 +173,7 @@ KEPT = {
     "# Made by byok init. Every setting: byok config example",
     'eval "$(byok connect cli)"',
     *("Claude Code", "VS Code", "VS Code Insiders", "Code - Insiders"),
+    *("Model Armor", "{}{} of ${}", "[routing.models] {}"),
 }
 # What the daemon answers to a body that no command sends.
 KEPT |= {
@@ -299,7 +304,7 @@ class Module:
             match node:
                 case (
                     ast.Assign(targets=[ast.Name("cure" | "hint")], value=value)
-                    | ast.keyword(arg="hint", value=value)
+                    | ast.keyword(arg="hint" | "notice", value=value)
                 ):
                     yield from self.texts_of(value)
                 case ast.Call(
@@ -442,7 +447,12 @@ def parts_of(text: str) -> Iterator[str]:
 @pytest.mark.parametrize(("language", "kind"), KINDS)
 def test_every_text_is_in_the_catalogue(language: str, kind: str) -> None:
     known = {SLOT.sub("{}", text) for text in read_catalogue(language, kind)}
-    known |= {f"{text}." for text in known if ". " in known} | {"", "{}", "{}."}
+    known |= {f"{text}." for text in known if ". " in known} | {
+        "",
+        "{}",
+        "{}.",
+        "{} {}",
+    }
     with_names = [re.escape(text).replace(r"\{\}", r"\S+") for text in known]
     known_ones = re.compile("|".join(with_names))
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 
+from byok.core.language import speaking
 from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
+from tests.fakes.upstream import FakeUpstream, Script, answer, refusal, tool_answer
 
 VIEW = {
     "name": "view",
@@ -41,6 +43,28 @@ async def test_chat_stream_tool_call_becomes_a_start_and_a_use_node(
     assert [n["type"] for n in reply.nodes] == [7, 5, 2]
     assert reply.tool_uses[0]["input_json"] == '{"path": "a.py"}'
     assert reply.last["stop_reason"] == 3
+
+
+async def test_a_failure_is_told_in_the_language_in_which_byok_was_started(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(refusal(401, "no such key"), answer("Hello."))
+    with speaking("zh_CN"):
+        async with running(settings_for(fake.url, model="m")) as editor:
+            failed = await editor.chat("Hi?")
+            assert failed.text.startswith("\n[byok] ")
+            assert all(
+                re.search("[一-鿿]", line) for line in failed.text.split("。")[:-1]
+            )
+            assert "密钥" in failed.text
+            error = failed.last["error"]
+            assert (error["code"], error["message"].isascii()) == (
+                "upstream_auth",
+                True,
+            )
+            said = {"request_message": "Hi?", "response_text": failed.text}
+            await editor.chat("Again?", chat_history=[said])
+    assert "[byok]" not in json.dumps(fake.requests[-1], ensure_ascii=False)
 
 
 REMEMBER = {

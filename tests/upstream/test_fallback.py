@@ -241,7 +241,7 @@ async def test_fallback_in_vain_tells_the_first_error_and_who_else_failed() -> N
         await chain.ask()
     assert caught.value.message == BUSY.message
     assert caught.value.hint == (
-        "Wait. The others failed too: byok:b:m: it cannot be reached; "
+        "Wait. The others failed too. byok:b:m: it cannot be reached. "
         "byok:c:m: it has no key here."
     )
     assert BUSY.hint == "Wait."

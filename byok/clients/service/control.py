@@ -27,6 +27,7 @@ from byok.clients.service.base import (
 )
 from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.errors import CannotStart, ConfigError, NotReady
+from byok.core.language import ENGLISH, language_in_force
 from byok.core.platform.paths import Paths, make_private, sync_folder, write_private
 from byok.core.platform.programs import safe_path_entries
 
@@ -145,6 +146,8 @@ def make_launch(
 ) -> Launch:
     """Return what the service runs: this interpreter, on the folders of now.
 
+    It speaks the language in force, which its own environment may not name.
+
     Raises:
         ConfigError: a path has characters that no service can be given.
     """
@@ -157,10 +160,11 @@ def make_launch(
         }
         if path := _search_path(environ):
             places["PATH"] = path
-    folders = paths.folders
+    folders, language = paths.folders, language_in_force()
+    speech = () if language == ENGLISH else ("--lang", language)
     return Launch(
         python=sys.executable,
-        options=("--config", str(config.absolute())) if config else (),
+        options=(*speech, *(("--config", str(config.absolute())) if config else ())),
         environment=places,
         folders=_outermost(folders),
         port=port,

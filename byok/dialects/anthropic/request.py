@@ -195,9 +195,11 @@ def encode_sampling(
     """
     wanted = {"temperature": sampling.temperature, "top_p": sampling.top_p}
     given = {name: value for name, value in wanted.items() if value is not None}
-    if facts.sampling is False or thinks:
-        when = "" if facts.sampling is False else " while it thinks"
-        return {}, tuple(f"This model takes no {name}{when}." for name in given)
+    if facts.sampling is False:
+        return {}, tuple(f"This model takes no {name}." for name in given)
+    if thinks:
+        told = (f"This model takes no {name} while it thinks." for name in given)
+        return {}, tuple(told)
     notices: list[str] = []
     if len(given) > 1:
         del given["top_p"]

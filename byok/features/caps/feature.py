@@ -230,8 +230,8 @@ class Cap(NamedTuple):
             amounts = f"{write_cost(used, unpriced)}{comma} of ${self.most:,.2f}"
         else:
             amounts = f"{used:,.0f} of {self.most:,.0f} {self.unit}"
-        when = "today" if self.period is Period.DAY else "in this conversation"
-        return f"{amounts} {when}"
+        is_day = self.period is Period.DAY
+        return f"{amounts} today" if is_day else f"{amounts} in this conversation"
 
     def warning(self, used: float, unpriced: int = 0) -> str:
         """Say that the cap is near."""

@@ -64,14 +64,13 @@ class _WebSearch(Struct, frozen=True):
         """Search, and show the results as a list."""
         words = arguments.get("query")
         words = words if isinstance(words, str) else ""
-        said = "Searched the web: "
         try:
             words = self.calls.begin(words)
             hits = await ask_provider(words, self.settings, self.key, self.network)
         except WebFailure as error:
-            line = self.calls.end(said + words, error)
+            line = self.calls.end(f"Searched the web: {words}", error)
             return OwnResult(f"ERROR: {error}.", line, is_error=True)
-        line = self.calls.end(said + words)
+        line = self.calls.end(f"Searched the web: {words}")
         sources = tuple(Citation(hit.url, hit.title) for hit in hits)
         return OwnResult(write_hits(words, hits), line, sources)
 

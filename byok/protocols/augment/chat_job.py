@@ -54,7 +54,9 @@ class ChatLines(ChatReply):
     heartbeat: ClassVar[Json | None] = chunk()
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
-        super().__init__(chat, facts.request_id, own_answer=facts.own_answer)
+        super().__init__(
+            chat, facts.request_id, own_answer=facts.own_answer, say=facts.say
+        )
         self._facts = facts
 
     @property

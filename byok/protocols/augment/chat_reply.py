@@ -6,7 +6,7 @@ text comes once more as a node. Then usage, and always exactly one chunk with a 
 reason. Sources: recorded replies of the hosted service, and the clients' SDK.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, assert_never
 
@@ -121,20 +121,22 @@ _MOST = 40
 _LONGEST = 200  # characters of a title
 
 
-def source_lines(sources: Mapping[str, str]) -> Iterator[str]:
+def source_lines(
+    sources: Mapping[str, str], say: Callable[[str], str] = str
+) -> Iterator[str]:
     """Write a heading and one numbered line for each source; nothing without one.
 
-    `sources` maps addresses to titles, which may be empty.
+    `sources` maps addresses to titles, which may be empty; `say` translates.
     """
     found = [(" ".join(url.split()), title) for url, title in sources.items()]
     found = [(url, title) for url, title in found if url]
     if found:
-        yield "Sources:"
+        yield say("Sources:")
     for number, (url, title) in enumerate(found[:_MOST], 1):
         words = " ".join(title.split())[:_LONGEST]
         yield f"{number}. {words} {url}" if words else f"{number}. {url}"
     if len(found) > _MOST:
-        yield f"and {len(found) - _MOST} more."
+        yield say(f"and {len(found) - _MOST} more.")
 
 
 STOP_REASONS = {
@@ -154,8 +156,14 @@ class ChatReply:
     """Stage[StreamEvent, Json] that writes the chunks of one chat answer."""
 
     def __init__(
-        self, chat: ChatRequest, request_id: str, *, own_answer: bool = False
+        self,
+        chat: ChatRequest,
+        request_id: str,
+        *,
+        own_answer: bool = False,
+        say: Callable[[str], str] = str,
     ) -> None:
+        self._say = say
         self._silent = chat.silent
         self._verbatim = chat.verbatim
         self._asked = chat.is_question and not own_answer
@@ -219,7 +227,7 @@ class ChatReply:
                 self._thinking.clear()
                 return self.feed(event)
             case Notice(text=text, at_once=True) if self._may_tell_now:
-                return (chunk(f"{NOTICE}{' '.join(text.split())}\n\n"),)
+                return (chunk(f"{NOTICE}{self._line_of(text)}\n\n"),)
             case _:
                 self._keep(event)
         return ()
@@ -259,8 +267,8 @@ class ChatReply:
 
     def _end(self, stop: StopReason, error: tuple[str, str] | None) -> list[Json]:
         out = [*self._flush_thinking(), *self._flush_text(), *self._nodes.release()]
-        notices = [" ".join(notice.text.split()) for notice in self._notices]
-        for line in (*source_lines(self._sources), *notices):
+        notices = [self._line_of(notice.text) for notice in self._notices]
+        for line in (*source_lines(self._sources, self._say), *notices):
             out.append(chunk(f"\n{NOTICE}{line}"))
         if usage := self._usage:
             counts = {
@@ -281,6 +289,9 @@ class ChatReply:
                 "request_id": self._request_id,
             }
         return [*out, last]
+
+    def _line_of(self, text: str) -> str:
+        return self._say(" ".join(text.split()))
 
     def _note(self, notice: Notice) -> None:
         """Keep a notice once; an earlier answer of the turn may have brought it."""

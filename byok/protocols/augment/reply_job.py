@@ -65,7 +65,8 @@ class Defaults(Struct, frozen=True):
 class ReplyFacts(Struct, frozen=True):
     """What a reply reports besides the model's words.
 
-    With an `own_answer` byok answers by itself, so no model says nothing.
+    With an `own_answer` byok answers by itself, so no model says nothing. `say` puts
+    byok's sentences into the user's language.
     """
 
     request_id: str = ""
@@ -73,6 +74,7 @@ class ReplyFacts(Struct, frozen=True):
     checkpoint_found: bool = True
     chunks: tuple[FileChunk, ...] = ()
     own_answer: bool = False
+    say: Callable[[str], str] = str
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from byok.clients.service.control import (
 )
 from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.errors import CannotStart, ConfigError, NotReady
+from byok.core.language import speaking
 from byok.core.platform.paths import find_paths
 from tests.fakes.launches import FakeRun
 
@@ -207,3 +208,10 @@ def test_launch_has_no_key_and_no_foreign_variable() -> None:
     }
     launch = make_launch(find_paths(), 1, environ=environ, platform="linux")
     assert launch.environment == {"XDG_DATA_HOME": "/d", "PATH": "/usr/bin"}
+
+
+def test_a_service_speaks_the_language_in_which_it_was_installed() -> None:
+    with speaking("zh_CN"):
+        launch = make_launch(find_paths(), 8317, Path("c.toml"), platform="linux")
+    assert launch.options[:3] == ("--lang", "zh", "--config")
+    assert make_launch(find_paths(), 8317, platform="linux").options == ()
