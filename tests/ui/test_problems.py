@@ -74,6 +74,7 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await first.get_by_role("link", name="till").click()
     await expect(page.locator("ol.turns > li")).to_have_count(1)
     await open_panel(page, "problems/count")
+    await expect(errors).to_have_count(4)
     counts = [text[0] for text in await errors.locator(".times").all_inner_texts()]
     assert counts == ["5", "2", "1", "1"]
     await expect(page.get_by_role("button", name="30 days")).to_have_attribute(
