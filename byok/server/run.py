@@ -6,6 +6,7 @@ import gc
 import logging
 import secrets
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -349,6 +350,8 @@ class Serving:
             self._handle_signals(daemon)
             gc.freeze()  # what a start leaves as garbage is not worth a search
             gc.enable()
+            # Generators are closed where they are used: the loop need not know of each.
+            sys.set_asyncgen_hooks(firstiter=None)
             on_ready(daemon)
             notifier.ready(f"listening on {daemon.url}")
             await control.ending.wait()
