@@ -1,7 +1,9 @@
 """Vendor-neutral types of a request: one conversation, its tools and its settings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -117,6 +119,11 @@ class Message(Struct, frozen=True):
 
     role: Role
     parts: tuple[Part, ...]
+
+
+def parts_of(messages: Iterable[Message]) -> Iterator[Part]:
+    """Return the parts of all messages, in their order."""
+    return chain.from_iterable(map(attrgetter("parts"), messages))
 
 
 class ToolDefinition(Struct, frozen=True):

@@ -8,7 +8,7 @@ call without one gets an invented one. What belongs to no call is the caller's t
 
 from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from byok.core.chat import (
     ImagePart,
@@ -22,6 +22,8 @@ from byok.core.chat import (
 )
 
 NO_RESULT = '{"error":"no result was recorded for this call"}'
+# Python 3.11 takes .1 µs to look up a member of an enum; here it is per message.
+_USER, _ASSISTANT = Role.USER, Role.ASSISTANT
 
 
 class _Step(Struct):
@@ -29,8 +31,15 @@ class _Step(Struct):
 
     role: Role
     parts: list[Part]
-    calls: list[ToolCall] = field(default_factory=list)
-    results: dict[str, ToolResult] = field(default_factory=dict)
+    calls: tuple[ToolCall, ...] = ()
+    results: dict[str, ToolResult] | None = None
+
+    def message_of_result(self, call: ToolCall) -> Message:
+        """Return the result of a call as a message; it may have to be invented."""
+        result = (self.results or {}).get(call.id) or ToolResult(
+            call.id, call.name, NO_RESULT, is_missing=True
+        )
+        return Message(Role.TOOL, (result,))
 
 
 class ConversationBuilder:
@@ -53,14 +62,14 @@ class ConversationBuilder:
 
     def add_user(self, parts: Sequence[Part]) -> None:
         """Add words and images of the user."""
-        self._add(Role.USER, parts)
+        self._add(_USER, parts)
 
     def add_answer(self, parts: Sequence[Part]) -> None:
         """Add parts of a model's answer; those before any result are one turn."""
-        if step := self._add(Role.ASSISTANT, parts):
+        if step := self._add(_ASSISTANT, parts):
             for part in parts:
                 if isinstance(part, ToolCall):
-                    step.calls.append(part)
+                    step.calls += (part,)
                     self._calls[part.id] = (step, part)
 
     def add_turn(self, parts: Sequence[Part]) -> None:
@@ -70,7 +79,7 @@ class ConversationBuilder:
         is dropped: it could not be told from that of the second.
         """
         before = self._steps[-1] if self._steps else None
-        if before is not None and before.role is Role.ASSISTANT:
+        if before is not None and before.role is _ASSISTANT:
             if before.calls:
                 self._has_result = True
             else:
@@ -87,6 +96,7 @@ class ConversationBuilder:
         if step is None or call is None:
             return False
         self._has_result = True
+        step.results = step.results or {}
         if known := step.results.get(call.id):
             return known.content == result.content
         step.results[call.id] = ToolResult(
@@ -103,15 +113,17 @@ class ConversationBuilder:
         """Return the messages; the first one is the user's."""
         messages: list[Message] = []
         for step in self._steps:
-            if step.role is Role.ASSISTANT:
-                messages += _answer_messages(step)
-            elif messages and messages[-1].role is Role.USER:
+            if step.role is _ASSISTANT:
+                if step.calls or not all(map(_is_thought, step.parts)):
+                    messages.append(Message(_ASSISTANT, tuple(step.parts)))
+                messages += map(step.message_of_result, step.calls)
+            elif messages and messages[-1].role is _USER:
                 parts = (*messages[-1].parts, *step.parts)
-                messages[-1] = Message(Role.USER, parts)
+                messages[-1] = Message(_USER, parts)
             else:
-                messages.append(Message(Role.USER, tuple(step.parts)))
-        if messages and messages[0].role is not Role.USER:
-            messages.insert(0, Message(Role.USER, (TextPart(self._beginning),)))
+                messages.append(Message(_USER, tuple(step.parts)))
+        if messages and messages[0].role is not _USER:
+            messages.insert(0, Message(_USER, (TextPart(self._beginning),)))
         return messages
 
     def _add(self, role: Role, parts: Sequence[Part]) -> _Step | None:
@@ -119,10 +131,11 @@ class ConversationBuilder:
             return None
         last = self._steps[-1] if self._steps else None
         apart, self._has_result = self._has_result, False
-        if last is None or last.role is not role or (apart and role is Role.ASSISTANT):
-            last = _Step(role, [])
+        if last is None or last.role is not role or (apart and role is _ASSISTANT):
+            last = _Step(role, [*parts])
             self._steps.append(last)
-        last.parts += parts
+        else:
+            last.parts += parts
         return last
 
 
@@ -137,17 +150,8 @@ def _join_answers(before: _Step, parts: Sequence[Part]) -> Sequence[Part]:
     return said
 
 
-def _answer_messages(step: _Step) -> list[Message]:
-    """Return an answer and the results of its calls; nothing for thinking alone."""
-    if not step.calls and all(isinstance(part, ThinkingPart) for part in step.parts):
-        return []
-    messages = [Message(Role.ASSISTANT, tuple(step.parts))]
-    for call in step.calls:
-        result = step.results.get(call.id) or ToolResult(
-            call.id, call.name, NO_RESULT, is_missing=True
-        )
-        messages.append(Message(Role.TOOL, (result,)))
-    return messages
+def _is_thought(part: Part) -> bool:
+    return isinstance(part, ThinkingPart)
 
 
 def make_result(

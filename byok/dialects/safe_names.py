@@ -152,8 +152,9 @@ def move_images(messages: Iterable[Message]) -> Iterator[Message]:
     If none follows, a user message with the images alone is inserted.
     """
     images: list[Part] = []
+    tool = Role.TOOL  # looked up once: Python 3.11 takes .1 µs for it
     for message in messages:
-        if message.role is Role.TOOL:
+        if message.role is tool:
             for part in message.parts:
                 if isinstance(part, ToolResult) and part.images:
                     images += _with_captions(part)

@@ -15,7 +15,6 @@ from byok.core.chat import (
     JsonAnswer,
     Message,
     Part,
-    Role,
     TextPart,
     ToolCall,
     ToolDefinition,
@@ -314,8 +313,8 @@ def _messages(
     quirks: Quirks,
 ) -> Iterable[dict[str, Any]]:
     for message in move_images(messages):
-        match message.role:
-            case Role.TOOL:
+        match message.role:  # not by Role.TOOL: Python 3.11 takes .1 µs to look it up
+            case "tool":
                 for part in message.parts:
                     if isinstance(part, ToolResult):
                         yield {
@@ -323,28 +322,25 @@ def _messages(
                             "tool_call_id": ids.alias(part.call_id),
                             "content": result_text(part),
                         }
-            case Role.ASSISTANT:
+            case "assistant":
                 yield _assistant(message, names, ids, target, quirks)
-            case Role.SYSTEM:
-                yield {"role": "system", "content": _content(message.parts)}
-            case Role.USER:
-                yield {"role": "user", "content": _content(message.parts)}
+            case role:
+                yield {"role": str(role), "content": _content(message.parts)}
 
 
 def _assistant(
     message: Message, names: Aliases, ids: Aliases, target: Target, quirks: Quirks
 ) -> dict[str, Any]:
-    text = "".join([p.text for p in message.parts if isinstance(p, TextPart)])
-    calls = [
-        {
-            "id": ids.alias(part.id),
-            "type": "function",
-            "function": {"name": names.alias(part.name), "arguments": part.arguments},
-            **_own_data(part, target),
-        }
-        for part in message.parts
-        if isinstance(part, ToolCall)
-    ]
+    texts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            texts.append(part.text)
+        elif isinstance(part, ToolCall):
+            called = {"name": names.alias(part.name), "arguments": part.arguments}
+            call = {"id": ids.alias(part.id), "type": "function", "function": called}
+            calls.append({**call, **_own_data(part, target)})
+    text = "".join(texts)
     out: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         if wants_signatures(target.model) and not quirks.details:

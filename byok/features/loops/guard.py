@@ -69,7 +69,7 @@ def note_loops(
 
 
 def _has_results(chat: ChatRequest) -> bool:
-    return any(message.role is Role.TOOL for message in chat.messages)
+    return Role.TOOL in [message.role for message in chat.messages]
 
 
 def _begins_turn(message: Message) -> bool:

@@ -73,14 +73,12 @@ def add_editor_context(
         for place in {*added, len(past)}:
             if place == len(past) or not known[place]:
                 shown[keys[place]] = added.get(place, {})
-    return [_with_blocks(turn, added.get(n)) for n, turn in enumerate(turns)]
-
-
-def _with_blocks(turn: UserTurn, shown: dict[str, str] | None) -> UserTurn:
-    if not shown:
-        return turn
-    before = [TextPart(block) for block in shown.values()]
-    return replace(turn, content=(*before, *turn.content))
+    told = [*turns]
+    for place, blocks in added.items():
+        before = [TextPart(block) for block in blocks.values()]
+        content = (*before, *turns[place].content)
+        told[place] = replace(turns[place], content=content)
+    return told
 
 
 def _changes(lasting: dict[str, str], last: dict[str, str]) -> dict[str, str]:

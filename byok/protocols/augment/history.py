@@ -24,6 +24,7 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
     ToolResult,
+    parts_of,
 )
 from byok.core.conversation_builder import ConversationBuilder
 from byok.core.escapes import truncate_middle
@@ -213,16 +214,17 @@ class MessageBuilder:
         """Add a past exchange; `number` makes unique ids for calls without one."""
         self.add_turn(exchange.turn)
         reply = exchange.reply
-        if not all(call.id for call in reply.calls):
-            reply = RecordedReply(_give_ids(reply.blocks, number))
         self._open = [call.id for call in reply.calls]
+        if not all(self._open):
+            reply = RecordedReply(_give_ids(reply.blocks, number))
+            self._open = [call.id for call in reply.calls]
         if self._open or reply.text:
             self._builder.add_turn(reply.blocks)
 
     def add_turn(self, turn: UserTurn) -> None:
         """Add a user turn: its results, then its words and images."""
         parts: Sequence[Part] = turn.content
-        if orphans := self._add_results(turn.results):
+        if turn.results and (orphans := self._add_results(turn.results)):
             shown = [part for result in orphans for part in self._show_orphan(result)]
             parts = [*shown, *parts]
         if not turn.asks:
@@ -243,8 +245,6 @@ class MessageBuilder:
         each is left.
         """
         left, self._open = self._open, []
-        if not results:
-            return []
         known = frozenset(left)
         orphans: list[ToolResult] = []
         nameless: list[ToolResult] = []
@@ -285,7 +285,7 @@ def _give_ids(blocks: Sequence[Block], number: int) -> tuple[Block, ...]:
 
 def call_ids(messages: Iterable[Message]) -> set[str]:
     """Return the ids of all tool calls in the conversation."""
-    return {p.id for m in messages for p in m.parts if isinstance(p, ToolCall)}
+    return {part.id for part in parts_of(messages) if isinstance(part, ToolCall)}
 
 
 # The history summary node: old exchanges that the client summarised.

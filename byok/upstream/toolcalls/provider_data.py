@@ -29,6 +29,7 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
     ToolResult,
+    parts_of,
 )
 from byok.core.events import Notice, StreamEvent, ThinkingDelta, ToolCallPlace
 from byok.core.wire.json_body import parse_json, write_json
@@ -132,7 +133,7 @@ class CallDataCollector:
 
 def has_calls(chat: ChatRequest) -> bool:
     """Tell whether the conversation has tool calls."""
-    return any(isinstance(p, ToolCall) for m in chat.messages for p in m.parts)
+    return ToolCall in map(type, parts_of(chat.messages))
 
 
 def keys_of(chat: ChatRequest, origin: Origin) -> list[bytes]:

@@ -17,6 +17,7 @@ from byok.core.chat import (
     ToolCall,
     ToolDefinition,
     ToolResult,
+    parts_of,
 )
 from byok.core.wire.json_body import write_json
 
@@ -80,8 +81,7 @@ def has_images(messages: Iterable[Message]) -> bool:
     """Tell whether the messages contain any image."""
     return any(
         isinstance(part, ImagePart) or (isinstance(part, ToolResult) and part.images)
-        for message in messages
-        for part in message.parts
+        for part in parts_of(messages)
     )
 
 
