@@ -31,14 +31,14 @@ from byok.dialects.openai_chat.chunks import (
     DETAILS,
     WINDOW_EXCEEDED,
     SourceList,
+    UsualDelta,
     is_error,
     is_whole_message,
-    only_delta,
-    only_text,
     read_usage,
     reasoning,
     stricter_finish,
     texts,
+    usual_delta,
 )
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
 
@@ -69,8 +69,13 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             self._end()
 
     def _read(self, sse: ServerSentEvent) -> None:
+        if self._done:
+            return
+        if self._spoke and not sse.event and (delta := usual_delta(sse.data)):
+            self._usual(delta)
+            return
         data = sse.data.strip()
-        if self._done or not data:
+        if not data:
             return
         if data == b"[DONE]":
             self._end()
@@ -85,13 +90,23 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             if data.endswith(b"\n[DONE]"):
                 self._end()
             return
-        if not self._spoke or (delta := only_delta(chunk)) is None:
-            self._chunk(chunk)
-        elif self._plain and (text := only_text(delta)):
-            if text := self._text.feed(text):  # nearly all of them are just that
-                self._out.append(TextDelta(text))
-        else:
-            self._part(delta)
+        self._chunk(chunk)
+
+    def _usual(self, delta: UsualDelta) -> None:
+        """Read what `_part` would read of the same delta."""
+        if thought := delta.reasoning_content:
+            self._reason(thought, "reasoning_content")
+        elif thought := delta.reasoning:
+            self._reason(thought, "reasoning")
+        if text := delta.content:
+            self._say(self._text.feed(text))
+        if calls := delta.tool_calls:
+            if self._has_more:
+                self._end_blocks()
+            self._out += [
+                ToolCallDelta(call.index, arguments=call.function.arguments)
+                for call in calls
+            ]
 
     def _end(self) -> None:
         if self._finish is None and not (self._spoke or self._usage):
@@ -205,7 +220,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
     def _reason(self, text: str, form: str) -> None:
         if form != DETAILS:
             self._block.note_form(form)
-        self._plain = False
+        self._plain, self._has_more = False, True
         if thought := self._thinking.feed(text):
             self._out.append(ThinkingDelta(thought))
 
@@ -228,8 +243,11 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
     def _say(self, text: str) -> None:
         if not text:
             return
-        if not self._plain:
-            self._end_block()
+        self._has_more = True
+        if self._plain:
+            self._out.append(TextDelta(text))
+            return
+        self._end_block()
         self._give_text(text)
         self._plain = self._think is None
 

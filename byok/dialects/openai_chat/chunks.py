@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 
 from byok.core.chat import Json
 from byok.core.errors import UpstreamGarbled
@@ -15,29 +18,58 @@ DETAILS = "reasoning_details"
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 
 
-def only_delta(chunk: Any) -> dict[str, Any] | None:
-    """Return the delta of a chunk that has nothing else, as nearly all have."""
+class _Function(Struct, gc=False, forbid_unknown_fields=True):
+    arguments: str
+    name: Literal[""] | None = None
+
+
+class _Fragment(Struct, gc=False, forbid_unknown_fields=True):
+    index: int
+    function: _Function
+    id: Literal[""] | None = None
+    type: str | None = None
+
+
+class UsualDelta(Struct, gc=False, forbid_unknown_fields=True):
+    """A delta of text, of reasoning, or of the arguments of calls."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Fragment] | None = None
+    role: str | None = None
+    refusal: None = None
+    function_call: None = None
+
+
+class _Choice(Struct, gc=False):
+    delta: UsualDelta
+    index: Literal[0] | None = None
+    finish_reason: Literal[""] | None = None
+    native_finish_reason: Literal[""] | None = None
+    usage: None = None
+
+
+class _Chunk(Struct, gc=False):
+    choices: tuple[_Choice]
+    usage: None = None
+    x_groq: None = None
+    error: None = None
+
+
+_decode = Decoder(_Chunk).decode
+
+
+def usual_delta(data: bytes) -> UsualDelta | None:
+    """Return the delta of a chunk that has nothing else, None for any other chunk.
+
+    Nine of ten are of this kind. It takes a third of the time of parsing all fields
+    and looking at them.
+    """
     try:
-        (choice,) = chunk["choices"]
-        delta = choice["delta"]
-        more = (
-            choice.get("finish_reason")
-            or choice.get("index")
-            or choice.get("native_finish_reason")
-            or choice.get("usage")
-            or chunk.get("usage")
-            or chunk.get("x_groq")
-            or chunk.get("error")
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
+        return _decode(data).choices[0].delta
+    except (DecodeError, ValueError, RecursionError):
         return None
-    return None if more or not isinstance(delta, dict) else delta
-
-
-def only_text(delta: dict[str, Any]) -> str:
-    """Return the text of a delta that has nothing else, or ""."""
-    text = delta.get("content")
-    return text if len(delta) == 1 and isinstance(text, str) else ""
 
 
 def is_whole_message(message: Any, delta: Any) -> bool:

@@ -71,6 +71,7 @@ def end(text: str = "", **data: Any) -> ThinkingDelta:
     return ThinkingDelta(text, ProviderData(HERE, data))
 
 
+HELLO = {"role": "assistant", "content": ""}
 HI = delta(content="Hi.")
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
 
@@ -675,6 +676,39 @@ def test_usage_of_an_answer_that_is_passed_on(
 
 ENTRY = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
 SEALED = {"type": "reasoning.encrypted", "index": 0, "id": "rs_1", "data": "gAAA"}
+
+
+PIECES = st.sampled_from(
+    [None, "", "a", "\n", "<think>", "</think>b", "\ud83d", "\ude00"]
+)
+FRAGMENTS = st.builds(
+    call,
+    st.sampled_from([0, 1, None]),
+    id=st.sampled_from([None, "", "x"]),
+    name=st.sampled_from([None, "", "f"]),
+    arguments=PIECES,
+)
+DELTAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "role": st.sampled_from([None, "assistant"]),
+        "refusal": st.sampled_from([None, "no"]),
+        "content": PIECES,
+        "reasoning_content": PIECES,
+        "reasoning": PIECES,
+        "tool_calls": st.none() | st.lists(FRAGMENTS, max_size=2),
+    },
+)
+
+
+@given(st.lists(DELTAS, max_size=8))
+def test_a_field_that_only_one_vendor_has_changes_no_delta(
+    deltas: list[dict[str, Any]],
+) -> None:
+    for field in ({"x_vendor": 1}, {"name": "Bot"}):
+        plain = [delta(**fields) for fields in (HELLO, *deltas)]
+        marked = [delta(**fields, **field) for fields in (HELLO, *deltas)]
+        assert decode(*plain, DONE) == decode(*marked, DONE)
 
 
 @given(st.text(), CUTS)
