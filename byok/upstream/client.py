@@ -10,6 +10,8 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import groupby
+from operator import attrgetter
+from typing import cast
 
 import httpx
 
@@ -268,14 +270,15 @@ def feed_read(
     return (batch if len(batch) < 2 else list(_join_deltas(batch))), failure
 
 
+_text_of, _arguments_of = attrgetter("text"), attrgetter("arguments")
+
+
 def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
     for kind, events in groupby(batch, type):
         if kind is TextDelta:
-            yield TextDelta("".join(e.text for e in events if isinstance(e, TextDelta)))
+            yield TextDelta("".join(map(_text_of, events)))
         elif kind is ToolCallDelta:
-            yield from _join_arguments(
-                e for e in events if isinstance(e, ToolCallDelta)
-            )
+            yield from _join_arguments(cast("Iterator[ToolCallDelta]", events))
         else:
             yield from events
 
@@ -285,7 +288,7 @@ def _join_arguments(deltas: Iterable[ToolCallDelta]) -> Iterator[ToolCallDelta]:
         if index is None:
             yield from run
         else:
-            yield ToolCallDelta(index, arguments="".join(d.arguments for d in run))
+            yield ToolCallDelta(index, arguments="".join(map(_arguments_of, run)))
 
 
 def _continued_index(delta: ToolCallDelta) -> int | None:

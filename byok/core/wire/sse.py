@@ -30,7 +30,7 @@ _MAX_STRAY_BYTES = 64 * 1024
 _FIELDS = frozenset({b"", b"id", b"retry"})  # without a meaning here; b"" is a comment
 
 
-class ServerSentEvent(Struct):
+class ServerSentEvent(Struct, gc=False):
     """One event; `event` is empty if the stream did not name it."""
 
     data: bytes
