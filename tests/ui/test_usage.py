@@ -14,7 +14,7 @@ from byok.core.platform.paths import find_paths
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.pages import axe, open_panel, signed_in
+from tests.fakes.pages import axe, open_panel, settle, signed_in
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e</table>"
 CHARTS = 6
@@ -227,6 +227,21 @@ async def test_a_model_leads_to_its_facts_which_tell_of_its_cost(
     await page.get_by_role("link", name="Last 30 days").click()
     await expect(by_model).to_be_visible()
     await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_no_sum_is_claimed_of_a_model_that_is_not_listed(
+    page: Page, journal: Path
+) -> None:
+    free = entry(started=NOON, upstream="fake", model="fake-model", cost=0.0)
+    dear = [entry(started=NOON, model=f"dear {n}") for n in range(100)]
+    write_journal(journal, [free, *dear])
+    await open_panel(page, "models/fake-model")
+    async with page.expect_response("**/ui/api/usage") as told:
+        await page.locator("td.lead button").click()
+    await (await told.value).finished()
+    await settle(page)
+    await expect(page.get_by_role("dialog").locator("table")).to_be_visible()
+    await expect(page.get_by_role("dialog").locator(".facts")).to_have_count(0)
 
 
 async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> None:

@@ -121,10 +121,9 @@ class ModelsPanel {
       this.askProbe(model);
     })]);
     attempt(lately, this.signal, async () => {
-      const { rows: used } = await call("usage", { by: "model", days: LATELY },
-        { signal: this.signal });
-      const sums = used.find(({ key }) => key === model.id) ?? NOTHING;
-      replace(lately, h("h3", {}, h("a", { href: "#/usage/month/model",
+      const told = await call("usage", { by: "model", days: LATELY }, { signal: this.signal });
+      const sums = told.rows.find(({ key }) => key === model.id) ?? (told.more ? null : NOTHING);
+      if (sums) replace(lately, h("h3", {}, h("a", { href: "#/usage/month/model",
         on: { click: () => dialog.close() } }, t("models.lately"))), facts([
         [t("request.cost"), costText(sums)],
         [t("usage.figure.requests"), number(sums.requests)],
