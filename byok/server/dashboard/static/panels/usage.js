@@ -79,7 +79,7 @@ function largestPart(name, day, signal) {
         cell: (one) => [took(one), h("span", { class: "sub" }, timesOf(one))] },
       { title: t("request.cost"), numeric: true, cell: bars("cost", spent) },
       conversation], requests, { empty: [t(`usage.${name}.none`), " ",
-      by === "cost" ? withCode(t("usage.price-how")) : null] }));
+      sort === "cost" ? withCode(t("usage.price-how")) : null] }));
     part.scrollIntoView();
     part.firstChild.focus({ preventScroll: true });
   };

@@ -483,8 +483,9 @@ export const TEXTS = {
   "usage.read": "Read from the cache",
   "usage.out": "Output",
   "usage.by.title": "Token breakdown",
-  "usage.slowest.none": "No request to a model was answered today.",
-  "usage.costliest.none": "No request of today cost anything, as far as its price is known.",
+  "usage.failed.none": "No request to a model failed this day.",
+  "usage.slowest.none": "No request to a model was answered this day.",
+  "usage.costliest.none": "No request of this day cost anything, as far as its price is known.",
   "usage.price-how":
     "To set an unknown price, in dollars per million tokens, write `price_input = 3.0` and "
     + "`price_output = 15.0` below `[upstreams.NAME.facts.\"MODEL\"]` in the settings file.",

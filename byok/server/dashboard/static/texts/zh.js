@@ -462,8 +462,9 @@ export const TEXTS = {
   "usage.read": "读自缓存",
   "usage.out": "输出",
   "usage.by.title": "Token 分布",
-  "usage.slowest.none": "今天还没有模型回答过请求。",
-  "usage.costliest.none": "就已知价格而言，今天没有产生费用的请求。",
+  "usage.failed.none": "当天没有失败的模型请求。",
+  "usage.slowest.none": "当天没有模型回答过请求。",
+  "usage.costliest.none": "就已知价格而言，当天没有产生费用的请求。",
   "usage.price-how":
     "要设置未知的价格（每百万 token 的美元数），请在设置文件的 `[upstreams.名称.facts.\"模型\"]` 下写入 "
     + "`price_input = 3.0` 和 `price_output = 15.0`。",
