@@ -18,7 +18,8 @@ _FORMATS = (
     (
         r"(?:ci |actions )?workflows?|github actions?|(?:ci|build) pipelines?"
         r"|pipeline config"
-        r"|(?:ci|continuous integration) (?:build|config\w*|jobs?|setup|settings)"
+        r"|(?:ci|continuous integration)"
+        r" (?:build|checks?|config\w*|jobs?|matrix|runs?|setup|settings|tests?)"
         r"|nightly (?:builds?|checks?|jobs?|runs?|tests?)"
         r"|(?:builds?|checks?|jobs?|runs?|tests?) (?:[\w-]+ ){0,5}"
         r"(?:on|in|by) (?:github|ci)"
@@ -86,7 +87,7 @@ _FORMATS = (
     (
         r"(?:bug|issue|feature) (?:report )?(?:forms?|templates?)"
         r"|(?:issue|pull request|pr|merge request) templates?"
-        r"|forms? (?:[\w']+ ){0,5}report",
+        r"|forms? (?:[\w']+ ){0,5}(?:report|new feature|feature request)",
         r"(?:issue|pull_request|merge_request|bug_report|discussion)_?(?:template|report)",
     ),
     (
@@ -103,7 +104,14 @@ _FORMATS = (
         r"|\.(?:iss|wxs|nsi)$|(?:^|/)(?:packaging|packages?|installers?)/"
         r"|\.github/workflows/[^/]*(?:deb|rpm|snap|package|release|flatpak)",
     ),
-    (r"systemd|service units?", r"\.(?:service|socket|timer)(?:\.in)?$"),
+    (
+        r"systemd|service units?|units? (?:files?|(?:that|which|to) (?:starts?|runs?))",
+        r"\.(?:service|socket|timer)(?:\.in)?$",
+    ),
+    (
+        r"pwa|progressive web apps?|web[ -]?(?:app )?manifests?|home ?screen",
+        r"\.webmanifest$|(?:^|/)(?:web|site)?-?manifest\.json$",
+    ),
     (
         r"permissions? (?:(?:that|which) )?(?:(?:does|do) )?(?:the |this |our |an )?"
         r"(?:app|apps|extension|add-?on|plugin)s?|entitlements?",
@@ -137,7 +145,12 @@ _SAID = re.compile(
 
 
 def named_formats(question: str) -> re.Pattern[str] | None:
-    """Return what finds the paths of the formats that a question names, if any."""
+    """Return what finds the paths of the formats that a question names, if any.
+
+    Of a question about texts in some languages these are all.
+    """
+    if languages := named_languages(question):
+        return _texts(languages)
     found = {match.lastgroup for match in _SAID.finditer(question.lower())}
     numbers = sorted(int(name[1:]) for name in found if name)
     return _paths(tuple(numbers)) if numbers else None
@@ -146,6 +159,84 @@ def named_formats(question: str) -> re.Pattern[str] | None:
 @cache
 def _paths(numbers: tuple[int, ...]) -> re.Pattern[str]:
     return re.compile("|".join(_FORMATS[n][1] for n in numbers), re.IGNORECASE)
+
+
+# Texts of a program in a language: "German translation", "the texts in French". Files
+# and folders have its code in their names: `locales/de.json`, `values-fr/strings.xml`.
+
+
+_LANGUAGES = {
+    "ar": r"arabic|阿拉伯[语文]",
+    "bg": r"bulgarian|保加利亚[语文]",
+    "ca": r"catalan|加泰罗尼亚[语文]",
+    "cs": r"czech|捷克[语文]",
+    "da": r"danish|丹麦[语文]",
+    "de": r"german|德[语文]",
+    "el": r"greek|希腊[语文]",
+    "en": r"english|英[语文]",
+    "es": r"spanish|西班牙[语文]",
+    "et": r"estonian|爱沙尼亚[语文]",
+    "fa": r"persian|farsi|波斯[语文]",
+    "fi": r"finnish|芬兰[语文]",
+    "fr": r"french|法[语文]",
+    "he": r"hebrew|希伯来[语文]",
+    "hi": r"hindi|印地[语文]",
+    "hr": r"croatian|克罗地亚[语文]",
+    "hu": r"hungarian|匈牙利[语文]",
+    "id": r"indonesian|印尼[语文]",
+    "it": r"italian|意大利[语文]",
+    "ja": r"japanese|日[语文]",
+    "ko": r"korean|韩[语文]",
+    "lt": r"lithuanian|立陶宛[语文]",
+    "lv": r"latvian|拉脱维亚[语文]",
+    "nb": r"norwegian|挪威[语文]",
+    "nl": r"dutch|荷兰[语文]",
+    "pl": r"polish(?! (?:the|up|our|some|all|this)\b)|波兰[语文]",
+    "pt": r"portuguese|葡萄牙[语文]",
+    "ro": r"romanian|罗马尼亚[语文]",
+    "ru": r"russian|俄[语文]",
+    "sk": r"slovak|斯洛伐克[语文]",
+    "sl": r"slovene|slovenian|斯洛文尼亚[语文]",
+    "sr": r"serbian|塞尔维亚[语文]",
+    "sv": r"swedish|瑞典[语文]",
+    "th": r"thai|泰[语文]",
+    "tr": r"turkish|土耳其[语文]",
+    "uk": r"ukrainian|乌克兰[语文]",
+    "vi": r"vietnamese|越南[语文]",
+    "zh": r"chinese|中文|汉语",
+}
+_LANGUAGE = re.compile(
+    "|".join(
+        rf"(?P<{code}>{_BEFORE}(?:{said}){_AFTER})" for code, said in _LANGUAGES.items()
+    )
+)
+_NAMES = "|".join(_LANGUAGES.values())
+_TEXTS = re.compile(
+    rf"{_BEFORE}(?:{_NAMES}) (?:[\w-]+ ){{0,2}}"
+    r"(?:translat\w+|locali[sz]\w+|locales?|texts?|wording)"
+    r"|(?:translat\w+|locali[sz]\w+|locales?|texts?|wording|strings?|labels?|messages)"
+    rf" (?:[\w'-]+ ){{0,5}}(?:in|into|to|for) (?:the )?(?:{_NAMES}){_AFTER}"
+    rf"|(?:{_NAMES}).{{0,6}}(?:翻译|译文|文案|文本|本地化)"
+)
+
+
+def named_languages(question: str) -> tuple[str, ...]:
+    """Return the codes of the languages whose texts a question is about."""
+    phrases = " ".join(match[0] for match in _TEXTS.finditer(question.lower()))
+    found = {match.lastgroup for match in _LANGUAGE.finditer(phrases)}
+    return tuple(sorted(code for code in found if code))
+
+
+@cache
+def _texts(codes: tuple[str, ...]) -> re.Pattern[str]:
+    code = rf"(?:{'|'.join(codes)})(?:[-_]\w+)?"
+    return re.compile(
+        r"(?:^|/)(?:i18n|l10n|locales?|lang(?:uages?)?|translations?|messages|texts?)/"
+        rf"(?:[^/]+/)*(?:[^/]*[-_.])?{code}(?:/.+|\.\w+)$"
+        rf"|(?:^|/)(?:values-{code}|{code}\.lproj)/"
+        rf"|(?:^|[/_.-]){code}\.(?:po|xlf|xliff|resx|arb)$",
+        re.IGNORECASE,
+    )
 
 
 # Tell whether tests are what a question wants: "tests of the connector".

@@ -10,7 +10,12 @@ from byok.search.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, w
 from byok.search.index.types import Kind
 from byok.search.retrieval.concepts import read_concepts
 from byok.search.retrieval.foreign.words import normalize, read_foreign
-from byok.search.retrieval.formats import named_formats, wants_docs, wants_tests
+from byok.search.retrieval.formats import (
+    named_formats,
+    named_languages,
+    wants_docs,
+    wants_tests,
+)
 from byok.search.retrieval.names import NameQuestion, identifier_of, names_in
 
 _LONGEST = 10_000
@@ -126,6 +131,8 @@ def parse_query(text: str) -> Query:
     for word in said:
         if _PRODUCT.fullmatch(word):
             weights.setdefault(stem(word.lower()), _PRODUCT_WEIGHT)
+    for code in named_languages(text):
+        weights.setdefault(code, 2.0)
     _add_english(weights, foreign.english)
     only_task_words = weights.keys() <= tasks
     if weights and not foreign.english and not names_code(text):

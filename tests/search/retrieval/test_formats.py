@@ -33,6 +33,14 @@ from tests.fakes.engines import indexed, project
         ("rules of eslint", "web/.eslintrc.json", "web/data.json"),
         ("CI configuration of the tests", "appveyor.yml", "src/ci.py"),
         ("migration of the users", "db/migrate/1_users.rb", "app/users.rb"),
+        ("CI tests on Windows", ".github/workflows/build.yml", "test/windows.py"),
+        ("form to ask for a new feature", ".github/ISSUE_TEMPLATE/f.md", "form.vue"),
+        ("unit that starts the server", "systemd/web.service", "src/unit.rs"),
+        ("icon on the home screen", "public/app.webmanifest", "src/icon.ts"),
+        ("German translation of the menu", "src/lang/de-DE.json", "src/lang/fr.json"),
+        ("where are the texts in French", "res/values-fr/a.xml", "res/values/a.xml"),
+        ("labels of buttons in Italian", "locale/it/LC_MESSAGES/a.po", "src/it.py"),
+        ("日语翻译", "Resources/ja.lproj/Main.strings", "locales/zh.json"),
         ("colours of the dark theme", "web/dark.scss.erb", "web/theme.tsx"),
         ("layout of the first screen", "res/layout/main.xml", "Layout.kt"),
         ("script for the health check", "docker/health.sh", "src/script.js"),
@@ -76,10 +84,27 @@ def test_a_format_that_is_named_means_its_files(
         *("", "where is the session signed?", "cssText", "contemplate"),
         *("use less memory", "form with a date", "permissions of a user"),
         *("user service", "take a snapshot", "man in the middle"),
+        *("polish the texts", "German umlauts", "split Chinese words"),
     ],
 )
 def test_a_question_without_a_format_names_none(question: str) -> None:
     assert named_formats(question) is None
+
+
+async def test_texts_in_a_language_are_found_by_its_name(tmp_path: Path) -> None:
+    greeting = {"de": "Guten Tag", "fr": "Bonjour", "nl": "Goedendag"}
+    root = project(
+        tmp_path / "shop",
+        greeting__py="def greeting(user):\n    return translated(user.language)\n",
+        **{
+            f"locales___{code}__json": f'{{"greeting": "{said}"}}\n'
+            for code, said in greeting.items()
+        },
+    )
+    async with indexed(tmp_path / "e", root) as made:
+        retriever = Retriever(made, Ripgrep(lambda: None))
+        found = await retriever.search("French translation of the greeting")
+    assert found["hits"][0]["path"] == "locales/fr.json"
 
 
 async def test_a_file_of_the_format_comes_before_code_about_it(tmp_path: Path) -> None:
