@@ -274,22 +274,37 @@ def _lines_of(
 def glimpse(file: RankedFile, current: CurrentFiles, query: Query) -> Span | None:
     """Return the line of the best chunk that says most; None if it cannot be shown.
 
-    It has words of the question: a line that defines something, else any.
+    It has words of the question: a line that defines something, else one that is no
+    import. Without any it is the first definition from there on.
     """
     lines, spans = current.lines_of(file.blob_id), current.spans_of(file.blob_id)
     ordinal = file.chunks[0].ordinal if file.chunks else 0
     if lines is None or ordinal >= len(spans):
         return None
     first, last, _ = spans[ordinal]
-    texts = {
-        n: lines[n][:LONGEST_LINE] for n in range(first, min(last + 1, len(lines)))
-    }
-    for places in ([n for n, text in texts.items() if _DEFINES.search(text)], texts):
-        worth = {n: _score([texts[n]], query.terms) for n in places}
-        best = max(worth, key=worth.__getitem__, default=first)
+    texts = [line[:LONGEST_LINE] for line in lines[first : first + _FARTHEST]]
+    for says in (_defines, _tells):
+        worth = {
+            n: _score([text], query.terms)
+            for n, text in enumerate(texts[: last + 1 - first])
+            if says(text)
+        }
+        best = max(worth, key=worth.__getitem__, default=0)
         if worth.get(best):
-            return Span(best, best, len(texts[best]))
-    return Span(first, first, len(texts[first])) if texts else None
+            return Span(first + best, first + best, len(texts[best]))
+    for says in (_defines, _tells):
+        for n, text in enumerate(texts):
+            if says(text):
+                return Span(first + n, first + n, len(text))
+    return Span(first, first, len(texts[0])) if texts else None
+
+
+def _defines(line: str) -> bool:
+    return _DEFINES.match(line) is not None and not IMPORTS.match(line)
+
+
+def _tells(line: str) -> bool:
+    return bool(line.strip()) and not IMPORTS.match(line)
 
 
 def lines_of_span(
@@ -373,6 +388,12 @@ def describe_terms(query: Query) -> list[dict[str, Any]]:
 # indent, and begins like a definition.
 
 
+# What only says where names come from.
+IMPORTS = re.compile(
+    r"\s*(?:(?:import|(?:pub )?use|using|include|require|package|#\s*include)\b"
+    r"|from\s+\S+\s+import\b|(?:pub(?:\([^)]*\))? )?mod \w+;)"
+    r"|.*(?:\brequire\(|\bfrom\s+['\"])"
+)
 _MOST = 2  # a class and a function
 _FARTHEST = 2_000  # lines that are looked at
 _LONGEST = 400  # characters of one
@@ -384,7 +405,7 @@ _COMMENT = re.compile(
 )
 _CLOSES = re.compile(r"\s*(?:[)\]}]|end\b|</|[^\w\s@#&*~$\"'`<]*$)")
 _DEFINES = re.compile(
-    r"\s*(?:[\w@#&*<>,:.=\[\]]+\s+)*?(?:def|class|fn|fun|func|function|sub|struct|interface"
+    r"\s*(?:pub\([^)]*\)\s+)?(?:[\w@#&*<>,:.=\[\]]+\s+)*?(?:def|class|fn|fun|func|function|sub|struct|interface"
     r"|enum|trait|impl|type|object|record|module|mod|namespace|protocol|extension|union"
     r"|contract|service|message|defmodule|defp?|macro_rules!)\b\s*[\w({<*&$]"
 )

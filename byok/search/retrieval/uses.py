@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Span
-from byok.search.retrieval.excerpts import CurrentFiles, find_enclosing
+from byok.search.retrieval.excerpts import IMPORTS, CurrentFiles, find_enclosing
 from byok.search.retrieval.names import NameFound
 from byok.search.retrieval.pack import (
     GAP_LINE,
@@ -37,10 +37,6 @@ _DEFINITION_SHARE, _SHARE, _OTHERS_SHARE = 0.35, 0.9, 0.5
 _DEFINES = (
     r"\b(?:def|class|fn|func|function|struct|interface|enum|trait|type|object|record"
     r"|mod)"
-)
-_IMPORTS = re.compile(
-    r"\s*(?:import|from|use|using|include|require|#\s*include)\b"
-    r"|.*(?:\brequire\(|\bfrom\s+['\"])"
 )
 _COMMENT = re.compile(r"\s*(?://|/\*|\*|--|;|%|#(?!\w|\[))")
 _HEADER = re.compile(
@@ -145,7 +141,7 @@ def _files_with(
         )
         some = [*islice(places, 2 * _MOST_PLACES)]
         # An import says less than a call, and is shown where there is no other use.
-        told = [place for place in some if not _IMPORTS.match(lines[place[0]])] or some
+        told = [place for place in some if not IMPORTS.match(lines[place[0]])] or some
         if whole or told:
             shown = tuple(told[:_MOST_PLACES])
             yield _File(file, lines, tuple(whole), shown, found.is_base)

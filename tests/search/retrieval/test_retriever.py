@@ -125,6 +125,35 @@ async def test_files_beyond_the_room_are_shown_by_the_line_that_defines_somethin
     assert all("2\tdef feed_parrot_" in line for _, line in glimpses)
 
 
+@pytest.mark.parametrize(
+    ("above", "within", "line"),
+    [
+        # The import has more words of the question than what is done with it.
+        ("from birds import feed_parrot", "parrot", "4\tparrot_{n} = 1"),
+        # Only the path has them.
+        ("from __future__ import annotations", "meal", "7\tdef open_{n}(key):"),
+    ],
+)
+async def test_a_file_is_not_shown_by_an_import(
+    tmp_path: Path, above: str, within: str, line: str
+) -> None:
+    body = "".join(f"    {name} = key({name})\n" for name in "abcdefghij" * 8)
+    files = {
+        f"feed_parrot_{n}__py": f"{above}\nimport os\n\n{within}_{n} = 1\n\n\n"
+        f"def open_{n}(key):\n{body}"
+        for n in range(8)
+    }
+    root = project(tmp_path / "zoo", **files)
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text("feed a parrot", length=6_000)
+    parts = [part.splitlines() for part in text.split("Path: ")[1:]]
+    glimpses = [part for part in parts if len(part) == 2]
+    assert len(glimpses) >= 3
+    for path, said in glimpses:
+        number = path.removeprefix("feed_parrot_").removesuffix(".py")
+        assert said.strip() == line.format(n=number)
+
+
 NAMES = {
     "feeding.py": "def feed_lion(meat):\n    '''calls nobody'''\n    return meat\n",
     "keeper.py": "from feeding import feed_lion\n\n\nclass Keeper(Person):\n"
