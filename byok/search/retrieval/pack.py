@@ -4,8 +4,9 @@ Greedy: take the chunk of the highest value next, as long as there is room. Its 
 
     (file / best file)^3 x (chunk / best of its file) x 0.9^(chunks taken of the file)
 
-so that the first file is shown at length and a good second one still gets in. This was
-measured against a quota for each file (docs/reference/retrieval.md).
+so that the first file is shown at length and a good second one still gets in; one file
+gets more than its share of the answer only where others leave room. This was measured
+against a quota for each file (docs/reference/retrieval.md).
 
 The files behind those are shown by one line each, as long as there is room: a bare path
 tells a model little. Where many files are nearly as good as the best, the right one may
@@ -27,10 +28,11 @@ GAP_LINE = "...\n"
 MOST_FILES = 16  # that are shown with code
 # How many files are shown by one line, and their share of the limit. More, if the file
 # behind so many has this share of the best score; the last row that holds counts.
-_GLIMPSES, _GLIMPSES_SHARE = 12, 0.06
-_MORE_GLIMPSES = ((24, 0.1, 0.35), (40, 0.18, 0.3))
+_GLIMPSES, _GLIMPSES_SHARE = 12, 0.07
+_MORE_GLIMPSES = ((24, 0.11, 0.2), (40, 0.19, 0.15))
 _LISTED = 20  # with these; the others by their paths
-_SHARE = 0.95  # of the limit
+_SHARE = 0.98  # of the limit
+_LARGEST = 0.4  # of the limit, for one file
 _STEEPNESS = 3
 _ENCLOSING = 15  # characters of the lines that say what a section is in, on average
 _DECAY = 0.9
@@ -75,17 +77,26 @@ def pack(
     of a file, None where none can be shown.
     """
     taken: dict[int, list[Span]] = defaultdict(list)
+    spent: dict[int, int] = defaultdict(int)
     most, share = _glimpses(ranked) if glimpse else (0, 0.0)
     room = limit * (_SHARE - share)
-    for place, span in _spans_by_value(ranked[:MOST_FILES], spans_of):
-        cost = _cost(span)
-        if place not in taken:
-            cost += len(PATH_LINE) + len(ranked[place].path)
-        if cost <= room or not taken:
-            taken[place].append(span)
-            room -= cost
-        if room < _NOTHING_FITS:
-            break
+    spans = _spans_by_value(ranked[:MOST_FILES], spans_of)
+    for largest in (limit * _LARGEST, limit):
+        beyond: list[tuple[int, Span]] = []
+        for place, span in spans:
+            cost = _cost(span)
+            if place not in taken:
+                cost += len(PATH_LINE) + len(ranked[place].path)
+            elif spent[place] + cost > largest:
+                beyond.append((place, span))
+                continue
+            if cost <= room or not taken:
+                taken[place].append(span)
+                spent[place] += cost
+                room -= cost
+            if room < _NOTHING_FITS:
+                break
+        spans = beyond
     files = tuple(
         PackedFile(ranked[place].blob_id, ranked[place].path, merge_spans(taken[place]))
         for place in sorted(taken)

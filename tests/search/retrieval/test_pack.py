@@ -38,10 +38,22 @@ def test_pack_shows_the_best_file_at_length_and_a_good_second() -> None:
     of = {n: spans(*[500] * 6) for n in (1, 2, 3)}
     found = packed(files, of, 3000)
     assert [(f.path, f.sections) for f in found.files] == [
-        ("01.py", (Section(0, 9), Section(20, 29), Section(40, 49))),
-        ("02.py", (Section(10, 19),)),
+        ("01.py", (Section(0, 9), Section(20, 29))),
+        ("02.py", (Section(10, 19), Section(30, 39))),
     ]
     assert found.others == ("03.py",)
+
+
+@pytest.mark.parametrize(("others", "shown"), [(6, 3), (0, 8)])
+def test_pack_lets_a_file_fill_what_others_leave_and_less_than_half_besides(
+    others: int, shown: int
+) -> None:
+    big = ranked_file(1, 10.0, [(2 * n, 5.0) for n in range(8)])
+    rest = [ranked_file(n, 5.0, [(0, 5.0)]) for n in range(2, 2 + others)]
+    of = {file.blob_id: spans(*[900] * 16) for file in (big, *rest)}
+    found = packed([big, *rest], of, 8_200)
+    assert len(found.files[0].sections) == shown
+    assert len(found.files) > others // 2
 
 
 def test_pack_replaces_a_chunk_that_does_not_fit_by_one_that_does() -> None:
@@ -78,12 +90,12 @@ def test_pack_shows_sixteen_files_with_code_and_names_twenty_more() -> None:
     assert found.others == tuple(f"{n:02}.py" for n in range(16, 36))
 
 
-@pytest.mark.parametrize(("step", "most"), [(4.0, 12), (2.0, 24), (1.0, 40)])
+@pytest.mark.parametrize(("step", "most"), [(4.0, 12), (2.5, 24), (1.0, 40)])
 def test_pack_shows_one_line_of_files_behind_and_more_where_many_are_as_good(
     step: float, most: int
 ) -> None:
     files = [ranked_file(n, max(1.0, 100.0 - step * n), [(0, 1.0)]) for n in range(60)]
-    of = {n: spans(3_500) for n in range(60)}
+    of = {n: spans(3_800) for n in range(60)}
     found = pack(
         files,
         of.__getitem__,
