@@ -34,7 +34,10 @@ _FORMATS = (
         r"helm|charts?",
         r"(?:^|/)charts?/.*\.(?:ya?ml|tpl)$|(?:^|/)(?:chart|values)[^/]*\.ya?ml$",
     ),
-    (r"kubernetes|k8s|kubectl|manifests?", r"\.ya?ml$"),
+    (
+        r"kubernetes|k8s|kubectl|manifests?",
+        r"^(?!(?:.*/)?\.github/).*\.ya?ml$",
+    ),
     (
         r"sql|migrations?|database schema|迁移|表结构|建表|マイグレーション"
         r"|datenbankschema|migrationen|migraci[oó]n(?:es)?"

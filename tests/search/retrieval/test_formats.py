@@ -36,6 +36,7 @@ from tests.fakes.engines import indexed, project
         ("CI tests on Windows", ".github/workflows/build.yml", "test/windows.py"),
         ("form to ask for a new feature", ".github/ISSUE_TEMPLATE/f.md", "form.vue"),
         ("unit that starts the server", "systemd/web.service", "src/unit.rs"),
+        ("kubernetes manifest", "k8s/web.yaml", ".github/workflows/web.yml"),
         ("icon on the home screen", "public/app.webmanifest", "src/icon.ts"),
         ("German translation of the menu", "src/lang/de-DE.json", "src/lang/fr.json"),
         ("where are the texts in French", "res/values-fr/a.xml", "res/values/a.xml"),
