@@ -150,6 +150,8 @@ NOT_RUN = {
     "byok index why PATH": "as with src/x.py",
     "byok mcp": "as with -w DIR",
     "scripts/test": "runs this very test",
+    "scripts/test tests/e2e/test_egress.py": "runs beside this test",
+    r"curl -so /dev/null -w '%{time_total}\n' BASE_URL/models": "asks a vendor",
     "scripts/setup run": "installs packages",
     "byok capture show ID": "needs a captured request (tests/cli/test_capture.py)",
     "byok connect": "needs a client's name",
@@ -241,12 +243,13 @@ def outline(page: str) -> dict[str, list[str]]:
     lines = page.splitlines()
     code = [re.sub(r"\s+# .*", "", line) for line in lines if line.startswith("    ")]
     links = [Path(link).name for link in re.findall(r"\]\(([^)#]+)", page)]
-    # A translation may show pictures with its own words.
+    # A translation may show pictures with its own words, and byok's own lines of chats.
     pages = [link for link in links if not link.endswith(".png")]
+    inline = re.findall(r"`(\[byok\](?= )|[^`\n]+)[^`\n]*`", page)
     return {
         "headings": re.findall(r"(?m)^(#+) ", page),
         "commands": code,
-        "inline": sorted(re.findall(r"`([^`\n]+)`", page)),
+        "inline": sorted(inline),
         "links": sorted(link for link in pages if "README" not in link),
         "pictures": ["!"] * (len(links) - len(pages)),
         "rows": [str(line.count("|")) for line in lines if line.startswith("|")],
