@@ -8,7 +8,7 @@ call without one gets an invented one. What belongs to no call is the caller's t
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from byok.core.chat import (
     ImagePart,
@@ -31,7 +31,7 @@ class _Step(Struct):
 
     role: Role
     parts: list[Part]
-    calls: tuple[ToolCall, ...] = ()
+    calls: list[ToolCall] = field(default_factory=list)
     results: dict[str, ToolResult] | None = None
 
     def message_of_result(self, call: ToolCall) -> Message:
@@ -69,7 +69,7 @@ class ConversationBuilder:
         if step := self._add(_ASSISTANT, parts):
             for part in parts:
                 if isinstance(part, ToolCall):
-                    step.calls += (part,)
+                    step.calls.append(part)
                     self._calls[part.id] = (step, part)
 
     def add_turn(self, parts: Sequence[Part]) -> None:
