@@ -98,6 +98,7 @@ async def test_each_common_task_is_found_by_words_that_people_type(page: Page) -
     missing = []
     for language, tasks in WORDS.items():
         await page.locator("#language").select_option(language)
+        await expect(page.locator("html")).to_have_attribute("lang", language)
         await page.keyboard.press("Control+k")
         search = page.locator("dialog.palette input")
         for title, words in tasks.items():
