@@ -18,6 +18,7 @@ from byok.core.chat import (
 from byok.dialects.safe_names import (
     Aliases,
     IdRule,
+    NameRule,
     move_images,
     prompt_cache_key,
     result_text,
@@ -48,6 +49,16 @@ def test_aliases_of_ids_are_taken_unique_and_found_again(
     assert all(re.fullmatch(taken, alias) for alias in sent)
     assert [aliases.originals[alias] for alias in sent] == ids
     assert [aliases.alias(call_id) for call_id in ids] == sent
+
+
+def test_names_that_would_become_the_same_or_too_long_stay_apart() -> None:
+    aliases = Aliases(NameRule(longest=20).spell)
+    names = ["read.file", "read file", "read/file", "7", "x" * 30, "x" * 31]
+    sent = [aliases.alias(name) for name in names]
+    assert sent[0] == "read_file"
+    assert len(set(sent)) == len(names)
+    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,19}", alias) for alias in sent)
+    assert [aliases.originals[alias] for alias in sent] == names
 
 
 # Which models want the signatures of their calls back

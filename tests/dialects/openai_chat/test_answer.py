@@ -151,6 +151,19 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             STOP,
         ],
     ),
+    "reasoning in pieces, in either field, then text": (
+        [*(delta(role="assistant", content=None, **{field: piece})
+           for field in ("reasoning_content", "reasoning") for piece in ("h", "m")),
+         delta(content="Hi."), delta(content=""), DONE],
+        [*map(ThinkingDelta, "hmhm"), end(field="reasoning_content"),
+         TextDelta("Hi."), STOP],
+    ),
+    "a call that ends reasoning, in pieces": (
+        [delta(reasoning="h"), delta(reasoning="m"),
+         *(delta(tool_calls=[call(0, arguments=piece)]) for piece in "{}"), DONE],
+        [ThinkingDelta("h"), ThinkingDelta("m"), end(field="reasoning"),
+         ToolCallDelta(0, arguments="{"), ToolCallDelta(0, arguments="}"), STOP],
+    ),
     "thinking, as Ollama's relatives send": (
         [delta(thinking="hm"), delta(thinking=[{"text": "!"}], content="Hi."), DONE],
         [ThinkingDelta("hm"), ThinkingDelta("!"), end(field="thinking"),

@@ -15,12 +15,14 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.routing import Purpose
+from byok.protocols.augment.chat_job import chat_lines, chat_object
 from byok.protocols.augment.chat_reply import StopReason, chunk
 from byok.protocols.augment.chat_request import purpose_of_chat
 from byok.protocols.augment.positions import Trimmed, region
 from byok.protocols.augment.remarks import Unfenced
-from byok.protocols.augment.reply_job import ReplyFacts
+from byok.protocols.augment.reply_job import DecodeState, ReplyFacts
 from byok.protocols.augment.text_reply import ReplacementLines, TextLines, WholeObject
+from tests.fakes.jobs import PLAIN
 
 STOP = Finish(FinishReason.STOP)
 
@@ -171,3 +173,25 @@ def node(content: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_a_silent_chat_has_a_purpose(body: dict[str, Any], purpose: Purpose) -> None:
     assert purpose_of_chat(body) is purpose
+
+
+JOB = {"message": "Sum up.", "silent": True}
+
+
+def test_a_background_job_gets_its_answer_whole_or_an_error() -> None:
+    reply = chat_lines(JOB, PLAIN, DecodeState()).reply(ReplyFacts("r"))
+    for event in (TextDelta("One "), ToolCall("1", "x", "{}"), TextDelta("two"), STOP):
+        assert not list(reply.feed(event))
+    assert "".join(told["text"] for told in reply.flush()) == "One two"
+
+    reply = chat_lines(JOB, PLAIN, DecodeState()).reply(ReplyFacts("r"))
+    reply.feed(TextDelta("One"))
+    with pytest.raises(UpstreamGarbled):
+        list(reply.flush())
+    [last] = reply.fail(UpstreamGarbled("broke"))
+    assert (last["text"], last["error"]["message"]) == ("", "broke")
+
+    whole = chat_object(JOB, PLAIN, DecodeState()).reply(ReplyFacts("r"))
+    whole.feed(TextDelta("One"))
+    with pytest.raises(UpstreamGarbled):
+        whole.fail_whole(UpstreamGarbled("broke"))
