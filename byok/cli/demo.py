@@ -23,6 +23,7 @@ import orjson
 import typer
 
 from byok.cli.demo_vendor import GONE, LARGE, PRICES, SMALL, Vendor, selling
+from byok.cli.installation import list_client_settings, undo
 from byok.cli.terminal import say, show_progress, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
@@ -124,7 +125,8 @@ def demo(
     """Show byok with a sample project and no key; nothing of it stays.
 
     It needs no settings and changes none: its daemon has a port and a folder of its
-    own. Requests, prices and errors are samples. Ctrl-C ends it and removes the folder.
+    own. Requests, prices and errors are samples. Ctrl-C ends it, removes the folder,
+    and disconnects editors that its page connected.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     behind = [0]  # minutes
@@ -149,7 +151,10 @@ def demo(
                 sys.stdout.flush()
                 daemon.wait()
         except KeyboardInterrupt:
-            tell("The demo is over, and its folder is gone.")
+            pass  # that is how it ends
+        finally:
+            undo(list_client_settings(find_paths(environ)))
+    tell("The demo is over, and its folder is gone.")
 
 
 def _prepare(place: Path, vendor: Vendor) -> dict[str, str]:

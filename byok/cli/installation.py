@@ -1,7 +1,7 @@
 """byok upgrade and byok uninstall: renew this installation, or remove it."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -91,7 +91,7 @@ def _run(words: list[str]) -> None:
         )
 
 
-class _Removal(Struct, frozen=True):
+class Removal(Struct, frozen=True):
     """One thing that byok put on this machine, and how it is taken away."""
 
     what: str
@@ -114,7 +114,7 @@ def uninstall(
     service, the stored keys, its folders, and the program. A clone stays where it is.
     """
     paths = find_paths()
-    outside = [*_list_client_settings(paths), *_list_service(paths)]
+    outside = [*list_client_settings(paths), *_list_service(paths)]
     outside += [] if keep_keys else _list_keys(paths)
     own = list_own_files(paths, with_settings=not keep_settings)
     if keep_keys:
@@ -128,7 +128,11 @@ def uninstall(
     if not (yes or confirm("Remove all of this?", "byok uninstall")):
         tell("Nothing was removed.")
         return
-    _carry_out(outside)
+    if undo(outside):
+        raise ConfigError(
+            "Not everything could be removed, so byok's own files stay for now.",
+            hint="Do what the lines above say, then run `byok uninstall` again.",
+        )
     stop_daemon(paths)
     _remove_own(paths, own)
     for removal in program:
@@ -148,12 +152,8 @@ def _remove_own(paths: Paths, own: list[Path]) -> None:
         tell(f"{folder} stays: it holds other files.")
 
 
-def _carry_out(removals: list[_Removal]) -> None:
-    """Do what needs byok's own files; if anything fails, these files stay.
-
-    Raises:
-        ConfigError: something could not be removed.
-    """
+def undo(removals: Iterable[Removal]) -> bool:
+    """Do what needs byok's own files; say and return whether anything failed."""
     failed = False
     for removal in removals:
         try:
@@ -162,29 +162,26 @@ def _carry_out(removals: list[_Removal]) -> None:
             failed = True
             cause = error.sentence if isinstance(error, ByokError) else str(error)
             tell(f"{removal.what}: {cause}")
-    if failed:
-        raise ConfigError(
-            "Not everything could be removed, so byok's own files stay for now.",
-            hint="Do what the lines above say, then run `byok uninstall` again.",
-        )
+    return failed
 
 
-def _list_client_settings(paths: Paths) -> Iterator[_Removal]:
+def list_client_settings(paths: Paths) -> Iterator[Removal]:
+    """Return what takes byok's lines out of every settings file that it wrote."""
     connector = open_connector(paths)
     for client in (kind for kind in ClientKind if kind.facts.format):
         for path in connector.backups.list_paths(client):
             restore = partial(connector.disconnect, client, path)
-            yield _Removal(f"byok's lines in {path}", restore)
+            yield Removal(f"byok's lines in {path}", restore)
 
 
-def _list_service(paths: Paths) -> Iterator[_Removal]:
+def _list_service(paths: Paths) -> Iterator[Removal]:
     service = find_service(paths)
     if service.is_installed() and not service.is_for_others():
         files = ", ".join(str(path) for path in service.system.paths)
-        yield _Removal(f"the service ({files})", service.uninstall)
+        yield Removal(f"the service ({files})", service.uninstall)
 
 
-def _list_keys(paths: Paths) -> Iterator[_Removal]:
+def _list_keys(paths: Paths) -> Iterator[Removal]:
     """Give the keys in the OS keyring that byok can find.
 
     A keyring does not list what it has, so keys of upstreams that the settings no
@@ -198,17 +195,17 @@ def _list_keys(paths: Paths) -> Iterator[_Removal]:
         for wanted in all_wanted(settings, settings.upstreams):
             if ring.get(wanted.entry) is not None:
                 what = f"the key of {wanted.title} in the OS keyring"
-                yield _Removal(what, partial(ring.remove, wanted.entry))
+                yield Removal(what, partial(ring.remove, wanted.entry))
     except ByokError as error:
         tell(f"The OS keyring was not read: {error}")
 
 
-def _list_program() -> list[_Removal]:
+def _list_program() -> list[Removal]:
     installation = find_installation()
     removals = [
-        _Removal(_write(words), partial(_run, words))
+        Removal(_write(words), partial(_run, words))
         for words in installation.removal_commands()
     ]
     if link := find_link(installation):
-        removals.append(_Removal(str(link), link.unlink))
+        removals.append(Removal(str(link), link.unlink))
     return removals

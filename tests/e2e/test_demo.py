@@ -19,10 +19,13 @@ from tests.fakes.patience import PATIENCE
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_the_demo_shows_its_requests_and_removes_itself(
-    tmp_path: Path, how: signal.Signals
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, how: signal.Signals
 ) -> None:
     byok = [sys.executable, "-P", "-m", "byok"]
     environ = {**os.environ, "TMPDIR": str(tmp_path), "BYOK_SERVER__PORT": "1"}
+    environ["HOME"] = str(tmp_path_factory.mktemp("user"))
+    editor = Path(environ["HOME"], "settings.json")
+    editor.write_text('{"editor.fontSize": 14}\n', "utf-8")
     begun = time.time()
     with subprocess.Popen(
         [*byok, "demo", "--link"],
@@ -43,8 +46,12 @@ def test_the_demo_shows_its_requests_and_removes_itself(
                 env=home, capture_output=True, check=True, text=True,
             )  # fmt: skip
             rows = json.loads(log.stdout)
+        connect = ["connect", "vscode", "--write", "--yes", "--file", str(editor)]
+        subprocess.run([*byok, *connect], env=home, check=True, capture_output=True)
+        assert address[0].rstrip("/") in editor.read_text("utf-8")
         demo.send_signal(how)
     assert demo.returncode == 0
+    assert editor.read_text("utf-8") == '{"editor.fontSize": 14}\n'
     assert not [*tmp_path.iterdir()]
     check_samples(rows, begun)
 

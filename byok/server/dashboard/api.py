@@ -350,6 +350,7 @@ class _KeysApi:
         self._services.forget_keys()
         if key := self._services.keys.get(wanted.name):
             key.forget()
+        self._services.catalog.refresh(anew=True)  # a list that failed for want of it
 
 
 def _store_in_vault(vault: Vault, entry: str, key: str) -> None:

@@ -115,7 +115,7 @@ function judge(state, upstreams, today, isNew) {
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
     return tell(t(others ? "health.some-fail" : "health.all-fail", { names }),
-      first.failure ? [first.failure, " ", t("health.by-list")] : [withCode(first.why), " ",
+      first.failure ? [first.failure, " ", t("health.by-list")] : [withCode(first.why), h("br"),
         t("health.fails-since", { time: clock(first.since) })],
       first.code ? link(problemOf(first.code), t("health.show-errors")) : toSettings);
   }

@@ -173,6 +173,9 @@ function cardOf(group, isMixed) {
         part.upstream ? h("strong", {}, part.upstream) : null,
         group.parts.length > 1 ? t("problems.times", { count: number(part.requests) }) : null,
         outcomeOf(part)))),
+      group.models.length ? h("p", { class: "row tight" },
+        h("span", { class: "small quiet" }, t("models.title")),
+        group.models.map((name) => h("span", { class: "tag" }, breakable(name)))) : null,
       group.said ? h("p", {}, t("problems.said"), " ", h("q", {}, cut(group.said, LONGEST))) : null,
       group.weight === "cured" ? null : cureOf(group),
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
@@ -211,14 +214,11 @@ function cureOf({ code, group, cures = [], parts }) {
         : "settings.key.replace"), places.length > 1 && upstream ? `: ${upstream}` : "")));
 }
 
-function detailsOf({ code, causes = [], models, examples }) {
+function detailsOf({ code, causes = [], examples }) {
   return [
     causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(causes)] : null,
-    h("p", { class: "row tight" },
-      models.length ? h("span", { class: "small quiet" }, t("models.title")) : null,
-      models.map((name) => h("span", { class: "tag" }, breakable(name))),
-      code ? h("span", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
-        copyButton(code)) : null),
+    code ? h("p", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
+      copyButton(code)) : null,
     examples.length ? table(`${t("problems.latest")}: ${code}`, [
       ...Object.values(requestColumns("failed")), idColumn()], examples)
       : null];

@@ -38,7 +38,10 @@ export async function open(root, [what, words, value], signal) {
   if (what === "set" || what === "choose") view.show(words, value);
   if (view.keys.places.has(what === "key" && words)) view.keys.enter(words);
   if (what === "add" && !draft.form.blocked) view.add();
-  if (what === "restart") askToRestart(draft.form, () => view.restart(true));
+  if (what === "restart") {
+    history.replaceState(history.state, "", "#/settings"); // a reload does not ask again
+    askToRestart(draft.form, () => view.restart(true));
+  }
   if (what === "choose") await view.choose(words);
 }
 

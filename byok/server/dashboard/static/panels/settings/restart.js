@@ -28,6 +28,7 @@ export function askToRestart(form, run) {
     button(t("cancel"), "", close),
     button(t("settings.restart.do"), "primary", () => { close(); run(); }),
   ]);
+  dialog.querySelector(".primary").focus(); // it loses nothing
   dialog.addEventListener("close", () => open.abort());
 }
 
