@@ -41,7 +41,7 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     assert settings.read_text() == before
     agent = {"User-Agent": "Augment.vscode-augment/0.600.0"}
     await editor.post("/chat-stream", {"message": "hello"}, headers=agent)
-    await expect(row).to_contain_text("asked just now, but its settings file points")
+    await expect(row).to_contain_text("asked just now, but its settings file")
     jetbrains = page.get_by_role("button", name="Show how: JetBrains")
     await expect(jetbrains).to_have_count(0)  # which is not among those that asked
     await page.get_by_role("button", name="Show all programs").click()

@@ -72,7 +72,7 @@ async def test_details_are_read_by_keyboard_and_give_the_focus_back(
     hostile = "<img src=x onerror=alert(1)>\u202e\u001b[31m"
     await open_panel(page, "live")
     await editor.chat(conversation_id=hostile)
-    details = page.get_by_role("button", name=re.compile("^chat details of "))
+    details = page.get_by_role("button", name=re.compile("^Chat details of "))
     await details.focus()
     await page.keyboard.press("Enter")
     await expect(

@@ -48,7 +48,7 @@ async def test_a_live_request_leads_to_its_error_and_conversation_and_back(
     await open_panel(page, "live")
     fake.play(refusal(401, "no"))
     await editor.chat(conversation_id="talk")
-    await page.get_by_role("button", name=re.compile("^chat details of ")).click()
+    await page.get_by_role("button", name=re.compile("^Chat details of ")).click()
     title = page.get_by_role("heading", name=re.compile("^Request "))
     await expect(title).to_be_focused()
     problem = page.get_by_role("link", name="What to do about this error")

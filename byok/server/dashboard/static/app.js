@@ -221,6 +221,7 @@ async function changeLanguage(name) {
   try {
     await requireDaemon(); // else another program's script
     await setLanguage(name);
+    dispatchEvent(new Event("byok-language"));
   } catch (error) {
     return show(error);
   }

@@ -262,11 +262,15 @@ export function facts(pairs) {
     .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
+// Return a text whose parts in backticks are code.
+export const withCode = (text, codeOf = (part) => h("code", {}, part)) => text.split("`")
+  .map((part, place) => (place % 2 ? codeOf(part) : part));
+
 // Return an error as a user reads it: what happened, what to do, its code.
 export function errorBox(error) {
   return h("div", { class: "error", role: "alert" },
-    h("p", {}, error.message || String(error)),
-    error.hint ? h("p", {}, error.hint) : null,
+    h("p", {}, withCode(error.message || String(error))),
+    error.hint ? h("p", {}, withCode(error.hint)) : null,
     error.code ? h("p", { class: "quiet" }, t("error.code", { code: error.code })) : null);
 }
 

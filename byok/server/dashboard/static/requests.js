@@ -1,13 +1,14 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
-import { badge, dots, h, measured } from "./dom.js";
+import { badge, dots, h, measured, withCode } from "./dom.js";
 import { clock, dollars, duration, number, short, spent, time, visible } from "./format.js";
-import { t } from "./texts.js";
+import { t, textOr } from "./texts.js";
 
 const SHORTEST = 0.1; // seconds of writing that tell a speed
 
-// Return what a request was for: chat, completion, or its path.
-export const kindOf = (request) => request.purpose || request.endpoint;
+// Return what a request was for, in words where there are any, or its path.
+export const kindOf = ({ purpose, endpoint }) =>
+  textOr(`timeline.kind.${purpose}`, purpose || endpoint);
 
 // Return the model that answered as `upstream:model`, "" without one.
 export const modelOf = (request) =>
@@ -217,10 +218,6 @@ export const firstAid = ({ what, cures }) => h("span", {},
 
 export const list = (sentences) => h("ul", {},
   sentences.map((sentence) => h("li", {}, withCode(sentence))));
-
-// Return a text whose parts in backticks are code.
-export const withCode = (text, codeOf = (part) => h("code", {}, part)) => text.split("`")
-  .map((part, place) => (place % 2 ? codeOf(part) : part));
 
 // Return what to do about an error: a setting that it names is a link to that.
 export const withSettings = (text) => withCode(text, (part) => {

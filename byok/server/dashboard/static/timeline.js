@@ -13,7 +13,7 @@ import {
   modelOf, paid,
   problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, waitOf,
 } from "./requests.js";
-import { t, textOr } from "./texts.js";
+import { t } from "./texts.js";
 
 const PAUSE = 180; // seconds without a request that are worth a row
 
@@ -203,7 +203,7 @@ function turnRow(turn, before, gap, { sums, errors }) {
     h("span", { class: "no" }),
     h("div", {},
       h("div", { class: "row tight" },
-        h("strong", {}, textOr(`timeline.kind.${turn.purpose}`, kindOf(turn))),
+        h("strong", {}, kindOf(turn)),
         endBadge(turn, errors), toolTags(turn.tool_calls)),
       h("div", { class: "small quiet" }, dots(...factsOf(turn, gap, sums))),
       h("div", { class: "small quiet" }, timesOf(turn, gap > PAUSE ? null : before))),

@@ -5,7 +5,7 @@
 import { call, onEnd } from "../api.js";
 import {
   ago, announce, attempt, badge, bar, breakable, button, command, dots, facts, flushSection, h,
-  healthCard, replace, showTools, spark, tile,
+  healthCard, replace, showTools, spark, tile, withCode,
 } from "../dom.js";
 import { meterText, statusFacts } from "../feature-status.js";
 import { clock, dollars, duration, number, spent } from "../format.js";
@@ -14,7 +14,7 @@ import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
   beginOf, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, speedText,
-  unpricedText, withCode,
+  unpricedText,
 } from "../requests.js";
 import { t } from "../texts.js";
 import { editorsSection } from "./editors.js";
@@ -30,6 +30,7 @@ const MOST_RUNNING = 4;
 const CONVERSATIONS = 6;
 let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
 addEventListener("byok-keys", ({ detail }) => { keysAnswer = detail; }); // of the settings
+addEventListener("byok-language", () => { keysAnswer = null; });
 onEnd(() => { keysAnswer = null; });
 
 export async function open(root, rest, signal) {

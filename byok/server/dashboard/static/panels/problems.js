@@ -4,12 +4,12 @@
 import { call } from "../api.js";
 import {
   ago, badge, breakable, button, copyButton, dots, h, nothing, replace, section, segments, showTools,
-  spark, table,
+  spark, table, withCode,
 } from "../dom.js";
 import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { cut, list, mendBadges, requestColumns, withCode, withSettings } from "../requests.js";
+import { cut, list, mendBadges, requestColumns, withSettings } from "../requests.js";
 import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days

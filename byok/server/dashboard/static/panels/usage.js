@@ -4,14 +4,14 @@ import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
   attempt, breakable, button, errorBox, flushSection, h, healthCard, measured, nothing, replace,
-  section, segments, table,
+  section, segments, table, withCode,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
   cacheFigures, clientOf, costCell, costOf, costText, endBadge, modelAddress, problemOf, requestColumns,
-  timesOf, unpricedText, withCode,
+  timesOf, unpricedText,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
