@@ -10,6 +10,7 @@ from tests.fakes.daemon import Editor, running
 from tests.fakes.dashboard import signed_in
 from tests.fakes.engines import until, written
 from tests.fakes.pages import axe, open_panel
+from tests.fakes.patience import PATIENCE
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.py"
 FILES = {
@@ -69,14 +70,20 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await page.get_by_text("Search words").click()
     await expect(page.locator(".terms")).to_contain_text("oven")
     question = "preheat oven"
-    await ask(page, question)
-    await page.get_by_role("button", name="Show", exact=True).click()
-    shown = page.locator("pre.answer")
-    await expect(shown).to_contain_text("preheat_oven")
-    asked = {"information_request": question}
-    tool = await editor.post("/agents/codebase-retrieval", asked)
-    text = tool.json["formatted_retrieval"]
-    assert await shown.inner_text() == text
+    text = ""
+
+    async def agent_gets_the_same() -> bool:  # but while new files are looked at again
+        nonlocal text
+        await ask(page, question)
+        await page.get_by_role("button", name="Show", exact=True).click()
+        shown = page.locator("pre.answer")
+        await expect(shown).to_contain_text("preheat_oven")
+        asked = {"information_request": question}
+        tool = await editor.post("/agents/codebase-retrieval", asked)
+        text = tool.json["formatted_retrieval"]
+        return bool(await shown.inner_text() == text)
+
+    await until(agent_gets_the_same, PATIENCE)
     await expect(page.get_by_text(f"{len(text):,} characters")).to_be_visible()
     await ask(page, "hostile")
     await expect(first.locator("h2")).to_contain_text("<img src=x onerror=alert(1)>")
