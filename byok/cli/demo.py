@@ -9,6 +9,7 @@ which goes when the command ends.
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from byok.cli.installation import list_client_settings, undo
 from byok.cli.terminal import say, show_progress, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
-from byok.core.platform.paths import find_paths
+from byok.core.platform.paths import Paths, find_paths
 
 _READY = "byok is listening on "
 _STOP_SECONDS = 15.0
@@ -153,8 +154,17 @@ def demo(
         except KeyboardInterrupt:
             pass  # that is how it ends
         finally:
-            undo(list_client_settings(find_paths(environ)))
+            _disconnect(find_paths(environ))
     tell("The demo is over, and its folder is gone.")
+
+
+def _disconnect(paths: Paths) -> None:
+    """Give back the settings files that the page connected, or else keep the copies."""
+    undo(list_client_settings(paths))
+    if any(path.is_file() for path in paths.client_backups.rglob("*")):
+        kept = tempfile.mkdtemp(prefix="byok-demo-kept-")
+        shutil.move(paths.client_backups, kept)
+        tell(f"What editors' files were before byok stays in {kept}")
 
 
 def _prepare(place: Path, vendor: Vendor) -> dict[str, str]:
@@ -165,8 +175,9 @@ def _prepare(place: Path, vendor: Vendor) -> dict[str, str]:
         file.write_text(text, "utf-8")
     environ = {k: v for k, v in os.environ.items() if not k.startswith("BYOK_")}
     environ["BYOK_HOME"] = str(place / "home")
-    # The first place where a key is looked for, so that no keyring asks the user.
     environ["BYOK_KEY_BYOK_DEMO"] = "sample"
+    # A key that is typed on the page goes into the folder, not to the user's own keys.
+    environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
     config = find_paths(environ).config
     config.parent.mkdir(parents=True, mode=0o700)
     lines = [f"[upstreams.{UPSTREAM}]", f'base_url = "{vendor.url}"']

@@ -17,9 +17,14 @@ from byok.core.error_table import error_rows
 from tests.fakes.patience import PATIENCE
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("how", "is_lost"), [(signal.SIGINT, False), (signal.SIGTERM, True)]
+)
 def test_the_demo_shows_its_requests_and_removes_itself(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, how: signal.Signals
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    how: signal.Signals,
+    is_lost: bool,
 ) -> None:
     byok = [sys.executable, "-P", "-m", "byok"]
     environ = {**os.environ, "TMPDIR": str(tmp_path), "BYOK_SERVER__PORT": "1"}
@@ -49,10 +54,16 @@ def test_the_demo_shows_its_requests_and_removes_itself(
         connect = ["connect", "vscode", "--write", "--yes", "--file", str(editor)]
         subprocess.run([*byok, *connect], env=home, check=True, capture_output=True)
         assert address[0].rstrip("/") in editor.read_text("utf-8")
+        if is_lost:  # what it was cannot be given back, and is not thrown away
+            editor.unlink()
         demo.send_signal(how)
     assert demo.returncode == 0
-    assert editor.read_text("utf-8") == '{"editor.fontSize": 14}\n'
-    assert not [*tmp_path.iterdir()]
+    if is_lost:
+        [kept] = [path for path in tmp_path.rglob("*") if path.is_file()]
+    else:
+        assert not [*tmp_path.iterdir()]
+        kept = editor
+    assert kept.read_text("utf-8") == '{"editor.fontSize": 14}\n'
     check_samples(rows, begun)
 
 

@@ -13,6 +13,7 @@ from byok.settings.keys import fingerprint
 from byok.settings.keys.vault import Vault
 from tests.fakes.daemon import running_on_file, write_settings
 from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.engines import until
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream
 
@@ -64,6 +65,8 @@ async def test_a_key_is_stored_used_and_removed(fake: FakeUpstream) -> None:
         assert KEY.encode() not in stored.raw
         assert KEY not in editor.services.redactor(f"a {KEY}")
         assert ring.kept == {("byok", f"fake@{origin(fake)}"): KEY}
+        sent = f"Bearer {KEY}"  # a list that failed for want of it is asked for again
+        await until(lambda: sent in [h.get("Authorization") for h in fake.list_headers])
         await editor.chat()
         assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
         rows = (await page.call("keys"))["keys"]
