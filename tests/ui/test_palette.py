@@ -115,6 +115,20 @@ async def test_each_common_task_is_found_by_words_that_people_type(page: Page) -
     await expect(page.locator("#index-path")).to_be_focused()
 
 
+async def test_the_palette_opens_again_in_the_moment_it_closes(page: Page) -> None:
+    await page.keyboard.press("Control+k")
+    await page.evaluate(
+        """() => {
+          document.querySelector("dialog.palette").close();
+          document.body.dispatchEvent(new KeyboardEvent("keydown",
+            { key: "k", ctrlKey: true, bubbles: true }));
+        }"""
+    )
+    await page.keyboard.type("file not found")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#index-path")).to_be_focused()
+
+
 async def test_who_chooses_without_a_look_keeps_the_model_in_use(
     page: Page, editor: Editor
 ) -> None:

@@ -14,7 +14,7 @@ const MOST_ALIKE = 200;
 
 // Open the palette; `panels` are their names, and `looks` change how the page looks.
 export function openPalette(panels, looks) {
-  if (document.querySelector("dialog")) return;
+  if (document.querySelector("dialog[open]")) return;
   const palette = new Palette(t("palette.title"), [...placesOf(panels), ...actionsOf(looks), ...settings()],
     MOST,
     (words) => inSettings(words, t("palette.none")));
