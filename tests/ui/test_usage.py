@@ -321,7 +321,9 @@ async def test_a_narrow_page_does_not_scroll_sideways(
         assert await page.evaluate("document.documentElement.scrollWidth") == 1920
 
 
-async def test_no_two_names_of_an_axis_are_the_same(page: Page, journal: Path) -> None:
+async def test_an_axis_has_a_clock_of_24_hours_and_no_name_twice(
+    page: Page, journal: Path
+) -> None:
     journal.rename(journal.with_name("aside.db"))
     quick = {"first_byte": 0.0004, "seconds": 0.0009}
     write_journal(journal, [entry(started=NOON - 60, **quick)])
@@ -339,7 +341,10 @@ async def test_no_two_names_of_an_axis_are_the_same(page: Page, journal: Path) -
     await open_panel(page, "usage/day/model")
     await page.get_by_text("Tokens, cache, requests and speed").click()
     await page.wait_for_function("() => self.drawn.some((one) => one.endsWith('ms'))")
-    named = [one for one in await page.evaluate("self.drawn") if one.endswith("ms")]
+    drawn = await page.evaluate("self.drawn")
+    assert any(re.fullmatch(r"(1[3-9]|2\d):00", one) for one in drawn)
+    assert not any(re.search(r"[AP]M", one) for one in drawn)
+    named = [one for one in drawn if one.endswith("ms")]
     assert all(one != other for one, other in itertools.pairwise(named))
 
 

@@ -12,14 +12,14 @@ const write = (local, options) =>
 
 const DAY = { month: "short", day: "numeric" };
 const LONG = { weekday: "short", ...DAY };
-const HOUR = { hour: "numeric" };
+const HOUR = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
 export const dayName = (day) => write(`${day}T00:00`, LONG);
 
 function nameTimes({ buckets, step }) {
   const exact = step === "hour" || step === "six_hours";
   const times = buckets.map(({ local }, place) => {
-    const name = write(local, exact ? { ...LONG, ...HOUR, minute: "2-digit" } : LONG);
+    const name = write(local, exact ? { ...LONG, ...HOUR } : LONG);
     if (step !== "week") return name;
     const next = buckets[place + 1]?.local;
     const end = next ? write(before(next), LONG) : t("usage.today");
