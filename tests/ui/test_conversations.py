@@ -239,8 +239,15 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     await expect(links).to_have_text(["atlas"])
     await page.set_viewport_size({"width": 360, "height": 800})
     await search.fill("")
-    await page.get_by_label("Order").select_option("errors")
+    await page.get_by_label("Order").select_option("cost")
     await expect(links).to_have_text(["cove", "brick", "atlas"])
+    reverse = page.get_by_role("button", name="Reverse")
+    await reverse.press("Enter")
+    await expect(links).to_have_text(["atlas", "brick", "cove"])
+    await expect(reverse).to_be_focused()
+    assert page.url.endswith("?sort=cost&descending=false")
+    assert await axe(page) == ""
+    assert await page.evaluate("document.documentElement.scrollWidth") == 360
 
 
 async def test_an_address_keeps_what_is_shown_but_no_words(page: Page) -> None:

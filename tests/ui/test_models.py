@@ -66,5 +66,10 @@ async def test_models_are_sorted_and_what_is_unknown_is_last(page: Page) -> None
     await page.get_by_role("button", name="Longest answer").click()
     assert (await order())[:2] == ["cheap", "dear"]
     await page.set_viewport_size({"width": 360, "height": 900})
+    turn = page.get_by_role("button", name="Reverse")
+    await page.get_by_label("Order").select_option("")
+    await expect(turn).to_be_disabled()
     await page.get_by_label("Order").select_option("price")
     assert (await order())[0] == "nomic-embed-text"
+    await turn.click()
+    assert (await order())[0] == "dear"

@@ -155,6 +155,21 @@ export const menu = (label, options, choose = () => {}) => h("select", { "aria-l
 export const optionsOf = (options) =>
   options.map(([value, title]) => h("option", { value }, title));
 
+// Return what sorts the rows of a table that are cards, which have no heads: a menu of `options`,
+// [name, title], and a button that turns the order round. `onSort(name)` is called, as by a table;
+// `show({by, down})` says how they are sorted.
+export function cardOrder(options, onSort) {
+  const names = menu(t("order"), options, onSort);
+  const turn = button("", "icon-only", () => onSort(names.value),
+    { title: t("order.turn"), "aria-label": t("order.turn") });
+  return { element: h("span", { class: "row tight only-cards" }, names, turn),
+    show({ by, down }) {
+      names.value = by;
+      turn.disabled = !by;
+      replace(turn, icon(down ? "down" : "up"));
+    } };
+}
+
 // Return the frame of a field in which words are looked for.
 export const seeking = (field, role = null) =>
   h("div", { class: "seeking", role }, icon("search"), field);

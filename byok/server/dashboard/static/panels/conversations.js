@@ -4,7 +4,7 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  ago, badge, breakable, button, dots, h, menu, nothing, optionsOf, replace, seeking,
+  ago, badge, breakable, button, cardOrder, dots, h, menu, nothing, optionsOf, replace, seeking,
   showTools, table,
 } from "../dom.js";
 import { dollars, number, percent } from "../format.js";
@@ -88,15 +88,17 @@ class List {
       ...AMOUNTS.map((amount) => [String(amount),
         t("conversations.at-least", { cost: dollars(amount) })])],
     (amount) => change({ least_cost: Number(amount) }));
-    this.order = menu(t("conversations.order"),
-      SORTS.map((name) => [name, t(`conversations.sort.${name}`)]),
-      (name) => change(sortedBy(name)));
-    this.order.className = "only-cards";
+    this.order = cardOrder(SORTS.map((name) => [name, t(`conversations.sort.${name}`)]),
+      (name) => this.sort(name));
     this.failed = h("input", { type: "checkbox",
       on: { change: () => change({ errors: this.failed.checked }) } });
     this.filters = h("div", { class: "row filters" },
-      seeking(this.search), this.client, this.amount, this.order,
+      seeking(this.search), this.client, this.amount, this.order.element,
       h("label", { class: "row tight" }, this.failed, t("conversations.with-errors")));
+  }
+
+  get sorted() {
+    return { by: asked.sort, down: asked.descending };
   }
 
   change(values) {
@@ -113,7 +115,7 @@ class List {
     if (this.client.length !== options.length) replace(this.client, optionsOf(options));
     this.client.value = asked.client;
     this.amount.value = String(asked.least_cost);
-    this.order.value = asked.sort;
+    this.order.show(this.sorted);
     this.failed.checked = asked.errors;
   }
 
@@ -167,7 +169,7 @@ class List {
         : t("conversations.cost", { cost: costText(total) })));
     renderAgain(this.shown, () => replace(this.shown, rows.length
       ? table(t("conversations.title"), this.columns(), rows,
-        { sorted: { by: asked.sort, down: asked.descending }, onSort: (name) => this.sort(name) })
+        { sorted: this.sorted, onSort: (name) => this.sort(name) })
       : this.none()));
     this.more.hidden = !(total ? rows.length < total.conversations : told.more);
   }

@@ -3,7 +3,7 @@
 
 import { call } from "../api.js";
 import {
-  announce, attempt, badge, breakable, button, errorBox, facts, h, menu, openDialog, replace,
+  announce, attempt, badge, breakable, button, cardOrder, errorBox, facts, h, menu, openDialog, replace,
   seeking, showTools, table,
 } from "../dom.js";
 import { dollars, duration, number, short } from "../format.js";
@@ -39,10 +39,8 @@ class ModelsPanel {
     this.count = h("span", { class: "quiet small", role: "status" });
     this.more = button(t("models.more"), "", () => this.show(this.most + MORE));
     const search = ({ target }) => { this.wanted = target.value.trim().toLowerCase(); this.show(); };
-    this.order = menu(t("conversations.order"), [["", t("models.listed")],
-      ...Object.entries(SORTS).map(([name, key]) => [name, t(key)])],
-    (name) => this.sort(name));
-    this.order.className = "only-cards";
+    this.order = cardOrder([["", t("models.listed")],
+      ...Object.entries(SORTS).map(([name, key]) => [name, t(key)])], (name) => this.sort(name));
     showTools(this.count, button(t("models.update"), "", () => this.update()));
     replace(root, this.around,
       h("div", { class: "row" },
@@ -51,7 +49,7 @@ class ModelsPanel {
           spellcheck: "false", on: { input: search } })),
         menu(t("models.abilities"), [["", t("models.any")],
           ...ABILITIES.map((name) => [name, t(`models.can.${name}`)])],
-        (name) => { this.can = name; this.show(); }), this.order),
+        (name) => { this.can = name; this.show(); }), this.order.element),
       this.found, this.more, this.about);
   }
 
@@ -65,6 +63,7 @@ class ModelsPanel {
 
   show(most = FEW) {
     this.most = most;
+    this.order.show(this.sorted);
     if (!this.catalog) return; // somebody types before it is there
     const rows = inOrder(this.catalog.models.filter(({ id, can }) =>
       id.toLowerCase().includes(this.wanted) && (!this.can || can.includes(this.can))), this.sorted);
@@ -79,7 +78,6 @@ class ModelsPanel {
   sort(name) {
     const { by, down } = this.sorted;
     this.sorted = { by: name, down: by === name ? !down : name !== "price" };
-    this.order.value = name;
     this.show();
   }
 

@@ -75,7 +75,7 @@ export async function open(root, rest, signal) {
   refresh.className = "little";
   const period = segments(t("problems.period"), PERIODS.map((count) => [count, periodOf(count)]),
     days, (count) => { days = count; run(false); });
-  const orders = segments(t("conversations.order"),
+  const orders = segments(t("order"),
     Object.keys(ORDERS).map((name) => [name, t(`problems.by-${name}`)]), order, (name) => {
       order = name;
       history.replaceState(history.state, "", `#/problems/${name}`);
