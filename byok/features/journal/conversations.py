@@ -33,7 +33,7 @@ _TOTALS = """min(started), max(started + seconds), count(*), total(seconds),
 _SUMS = f"""SELECT conversation, {_TOTALS}
     FROM request WHERE conversation <> '' AND conversation = ? AND {ASKED}
     GROUP BY conversation"""  # noqa: S608 - our own words
-_MODELS = f"""SELECT upstream || ':' || model, count(*) FROM request
+_MODELS = f"""SELECT upstream || ':' || model, sum(outcome <> 'failed') FROM request
     WHERE conversation <> '' AND conversation = ? AND model <> '' AND {ASKED}
     GROUP BY upstream, model ORDER BY 2 DESC, upstream, model LIMIT 10"""  # noqa: S608 - our own words
 _DEAREST = f"""SELECT id, cost, (SELECT count(*) FROM request AS other
@@ -51,7 +51,7 @@ class ConversationSums(NamedTuple):
     whatever ran at the same time. `cost` is in US dollars; `unpriced` requests to
     models, whose price is unknown, have no part in it. `cache_read_tokens` are None
     where no upstream told of a cache; `cache_input_tokens` is the input of the others.
-    `models` are as `upstream:model`, the one that was asked most first, at most ten.
+    `models` are as `upstream:model`, the one that answered most first, at most ten.
     `folder` is the name of the folder in which the client worked, "" if that is not
     known.
     """
@@ -90,7 +90,7 @@ class _Latest(NamedTuple):
 
 class _Model(NamedTuple):
     model: str
-    requests: int
+    answers: int
 
 
 def latest_conversations(path: Path, count: int) -> list[ConversationSums]:
@@ -152,7 +152,7 @@ _NEW = f"""SELECT conversation, {_TOTALS}, iif(model = '', '', upstream || ':' |
 _NAMES = [name for name in ConversationSums._fields if name != "models"]
 _COLUMNS = ", ".join(_NAMES)
 _KEPT = f"""CREATE TABLE talk ({_COLUMNS}, PRIMARY KEY (conversation)) WITHOUT ROWID;
-CREATE TABLE talk_model (conversation, model, requests,
+CREATE TABLE talk_model (conversation, model, answers,
     PRIMARY KEY (conversation, model)) WITHOUT ROWID"""
 _SUMMED = (
     *(
@@ -179,9 +179,9 @@ _CHANGES = ", ".join(
 _ADD = f"""INSERT INTO talk ({_COLUMNS}) VALUES ({", ".join("?" * len(_NAMES))})
     ON CONFLICT DO UPDATE SET {_CHANGES}"""  # noqa: S608 - our own words
 _ADD_MODEL = """INSERT INTO talk_model VALUES (?, ?, ?)
-    ON CONFLICT DO UPDATE SET requests = requests + excluded.requests"""
+    ON CONFLICT DO UPDATE SET answers = answers + excluded.answers"""
 _MODELS_OF = """SELECT model FROM talk_model WHERE conversation = ?
-    ORDER BY requests DESC, model LIMIT 10"""
+    ORDER BY answers DESC, model LIMIT 10"""
 _FOUND = """count(*), total(requests), total(failed), total(input_tokens),
     total(output_tokens), total(cost), total(unpriced)"""
 
@@ -319,7 +319,7 @@ class ConversationReader:
                 *sums, _ = made = make_row(ConversationSums, values)
                 self._db.execute(_ADD, sums)
                 if model:
-                    asked = make_row(_Model, (model, made.requests))
+                    asked = make_row(_Model, (model, made.requests - made.failed))
                     self._db.execute(_ADD_MODEL, (made.conversation, *asked))
 
     def _select(

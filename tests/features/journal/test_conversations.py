@@ -89,6 +89,17 @@ def test_what_asked_no_model_has_no_price_that_could_be_known(tmp_path: Path) ->
     assert (sums.requests, sums.unpriced, page.found.unpriced) == (2, 1, 1)
 
 
+def test_a_model_that_answered_is_named_before_one_that_failed(tmp_path: Path) -> None:
+    asked = entry(conversation="a", model="gone", outcome="failed", cost=None)
+    path = write_journal(tmp_path / "journal.db", [asked, asked])
+    reader = ConversationReader(path)
+    for models in (["one:gone"], ["one:m", "one:gone"]):
+        [read] = reader.read(ConversationQuery(), 0, 1).conversations
+        assert [*read.models] == models
+        assert read == sum_requests(path, "a")
+        write_journal(path, [entry(conversation="a")])
+
+
 @pytest.mark.parametrize("name", ["", "x", "c", "a' OR 1 --"])
 def test_a_conversation_without_questions_has_no_sums(path: Path, name: str) -> None:
     assert sum_requests(path, name) is None
