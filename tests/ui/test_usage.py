@@ -292,6 +292,24 @@ async def test_a_day_leads_to_what_stood_out_of_it(page: Page) -> None:
     assert await axe(page) == ""
 
 
+async def test_what_made_a_request_dear_stands_beside_its_cost(
+    page: Page, journal: Path
+) -> None:
+    journal.rename(journal.with_name("aside.db"))
+    lost = {"cost": 2.0, "input_tokens": 5000, "cache_read_tokens": 0}
+    turns = [entry(started=NOON - 3000, input_tokens=5000, cache_read_tokens=4000)]
+    write_journal(journal, [*turns, entry(started=NOON - 60, **lost)])
+    await open_panel(page, "usage/costliest")
+    dearest = page.get_by_role("table", name="Costliest requests today").locator("tr")
+    cost = dearest.nth(1).locator("[data-label=Cost]")
+    await expect(cost).to_contain_text("$2.00")
+    for told in ("5,000 → 30 tokens", "0% from the cache", "lost in a pause of 49 min"):
+        await expect(cost).to_contain_text(told)
+    await page.set_viewport_size({"width": 360, "height": 900})
+    assert await page.evaluate("document.documentElement.scrollWidth") == 360
+    assert await axe(page) == ""
+
+
 async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> None:
     await open_panel(page, "usage/day/model")
     await expect(page.locator(".usage .facts")).to_contain_text("Requests")

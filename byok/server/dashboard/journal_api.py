@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import to_builtins
 
@@ -110,6 +110,7 @@ _ERROR_DAYS = 7
 _MOST_DAYS = 3650
 _MOST_USAGE_DAYS = 366
 _MOST_ROWS = 100
+_Expired: TypeAlias = dict[str, dict[int, ExpiredCache]]  # by conversation, number
 _NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
@@ -272,14 +273,16 @@ class JournalApi:
     async def _largest(self, body: dict[str, Any]) -> Json:
         """Return the questions to models of a day that took or cost most, or failed.
 
-        The `day` is as 2026-01-31, today if it is missing; `errors` are in words.
+        They are as the turns of a conversation. The `day` is as 2026-01-31, today if it
+        is missing; `errors` are in words.
         """
         by = read_choice(body, "sort", LARGEST, "seconds")
         begin, end = _read_day(body, self.clock())
         read = partial(largest_entries, by=by, begin=begin, end=end, count=_LARGEST)
         found = await self._read(read)
         errors = _explain({one.entry.error for one in found})
-        return {"requests": _entries(found), "errors": errors}
+        expired = await self._find_expired({one.entry.conversation for one in found})
+        return {"requests": _turns(found, expired), "errors": errors}
 
     async def _conversations(self, body: dict[str, Any]) -> Json:
         """Return conversations that are found, and the sums of all of them.
@@ -300,10 +303,7 @@ class JournalApi:
         )
         page = await self._find_conversations(asked, offset, count)
         rows = page.conversations[:count]
-        names = [sums.conversation for sums in rows]
-        price_of = self._services.price_of
-        finding = partial(find_expired, conversations=names, price_of=price_of)
-        expired = await self._read(finding)
+        expired = await self._find_expired(sums.conversation for sums in rows)
         return {
             "conversations": [
                 {
@@ -318,6 +318,13 @@ class JournalApi:
             "clients": [row._asdict() for row in page.clients],
             "keep_days": self._keep_days,
         }
+
+    async def _find_expired(self, conversations: Iterable[str]) -> _Expired:
+        """Return the turns of conversations before which a cache was lost."""
+        names, price_of = [*conversations], self._services.price_of
+        return await self._read(
+            partial(find_expired, conversations=names, price_of=price_of)
+        )
 
     async def _find_conversations(
         self, asked: ConversationQuery, offset: int, count: int
@@ -363,12 +370,10 @@ class JournalApi:
         cache = await self._read(weighed)
         earlier = found[_TURNS].entry if len(found) > _TURNS else None
         turns = found[::-1]
-        finding = partial(find_expired, conversations=[name], price_of=price_of)
-        expired = (await self._read(finding)).get(name, {})
-        rows = [_turn(turn, expired.get(turn.number)) for turn in turns]
+        expired = await self._find_expired([name])
         return {
             "sums": sums and _conversation(sums),
-            "requests": rows[-_TURNS:],
+            "requests": _turns(turns[-_TURNS:], expired),
             "more": earlier is not None,
             "previous": earlier and earlier.started + earlier.seconds,
             "errors": _explain({turn.entry.error for turn in turns[-_TURNS:]}),
@@ -506,15 +511,16 @@ def _entries(found: Iterable[StoredEntry]) -> list[Json]:
     return [{"number": one.number, **one.entry._asdict()} for one in found]
 
 
-def _turn(turn: StoredEntry, expired: ExpiredCache | None) -> Json:
-    entry = turn.entry
-    note = {"kind": "cache_expired", **expired._asdict()} if expired else None
-    return {
-        "number": turn.number,
-        **entry._asdict(),
-        "cached": _share(entry.cache_read_tokens, entry.input_tokens),
-        "note": note,
-    }
+def _turns(found: Iterable[StoredEntry], expired: _Expired) -> list[Json]:
+    """Return requests with what the upstream's cache did for each."""
+    rows: list[Json] = []
+    for number, entry in found:
+        lost = expired.get(entry.conversation, {}).get(number)
+        note = {"kind": "cache_expired", **lost._asdict()} if lost else None
+        cached = _share(entry.cache_read_tokens, entry.input_tokens)
+        told = {"number": number, **entry._asdict(), "cached": cached, "note": note}
+        rows.append(told)
+    return rows
 
 
 def _sum_expired(expired: Mapping[int, ExpiredCache]) -> Json | None:

@@ -54,7 +54,8 @@ async def test_the_slowest_and_the_costliest_requests_of_today_come_first() -> N
     dearest = await ask("largest", {"sort": "cost"})
     assert [row["request_id"] for row in dearest["requests"]] == ["c", "cut"]
     assert dearest["errors"]["upstream_auth"]["what"]
-    assert told[0] == {"number": 2, **rows[1]._asdict()}
+    used = {"cached": pytest.approx(1000 / 1200), "note": None}
+    assert told[0] == {"number": 2, **rows[1]._asdict(), **used}
 
 
 async def test_what_stands_out_of_a_day_ends_at_its_midnight() -> None:

@@ -1,7 +1,7 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
 import { badge, dots, h, measured, withCode } from "./dom.js";
-import { clock, dollars, duration, number, short, spent, time, visible } from "./format.js";
+import { clock, dollars, duration, number, pause, percent, short, spent, time, visible } from "./format.js";
 import { t, textOr } from "./texts.js";
 
 const SHORTEST = 0.1; // seconds of writing that tell a speed
@@ -93,6 +93,19 @@ export function timesOf(request, before = null) {
       { wait: duration(wait) + tries, answer: duration(writing) + speed }),
   ].filter(Boolean).join(" ");
 }
+
+// Return what a turn used, in parts of a line: its tokens, and how many were in the cache.
+export const usedOf = (turn) => [
+  turn.input_tokens !== null ? t("timeline.tokens",
+    { input: number(turn.input_tokens), output: number(turn.output_tokens) })
+    : turn.attempts ? t("timeline.tokens-unknown") : null,
+  turn.cached === null ? null : h("span", { class: turn.note ? "warn" : null },
+    t("timeline.cached", { share: percent(turn.cached) }))];
+
+// Say how long a lost cache was not used, and what that cost.
+export const expiryOf = ({ pause: gap, extra_cost: extra }) => [
+  t("timeline.expired", { pause: pause(gap) }),
+  extra > 0 ? [" ", t("timeline.expired-cost", { cost: dollars(extra) })] : null];
 
 // Return the address of a conversation's timeline.
 export const addressOf = (conversation) =>

@@ -9,9 +9,9 @@ import { clock, dollars, duration, number, pause, percent, spent } from "./forma
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
-  askedOther, cacheFigures, clientOf, costOf, cut, endBadge, firstAid, headOf, kindOf, markOf, mendList,
+  askedOther, cacheFigures, clientOf, costOf, cut, endBadge, expiryOf, firstAid, headOf, kindOf, markOf, mendList,
   modelOf, paid,
-  problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, waitOf,
+  problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, usedOf, waitOf,
 } from "./requests.js";
 import { t } from "./texts.js";
 
@@ -180,16 +180,9 @@ function reasonOf({ dearest, requests }, turns, first) {
 
 function whyDear(turn, count) {
   if (turn.prompt_change) return promptChange(turn);
-  const part = turn.cached === null ? "" : t("timeline.cached", { share: percent(turn.cached) });
-  const tokens = t("timeline.tokens",
-    { input: number(turn.input_tokens), output: number(turn.output_tokens) });
-  return [count === 1 && !(turn.cached > 0.5) ? [t("timeline.why-first"), " "] : null, dots(tokens, part)];
+  return [count === 1 && !(turn.cached > 0.5) ? [t("timeline.why-first"), " "] : null,
+    dots(...usedOf(turn))];
 }
-
-// Say how long the cache was not used, and what that cost.
-const expiryOf = ({ pause: gap, extra_cost: extra }) => [
-  t("timeline.expired", { pause: pause(gap) }),
-  extra > 0 ? [" ", t("timeline.expired-cost", { cost: dollars(extra) })] : null];
 
 const legend = () => h("span", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
   h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))));
@@ -214,14 +207,9 @@ function turnRow(turn, before, gap, { sums, errors }) {
 
 function factsOf(turn, gap, sums) {
   const asked = askedOther(turn);
-  const tokens = turn.input_tokens === null
-    ? turn.attempts ? t("timeline.tokens-unknown") : null
-    : t("timeline.tokens", { input: number(turn.input_tokens), output: number(turn.output_tokens) });
   return [clock(turn.started), gap < 0 ? t("timeline.beside") : null,
     sums.models.length > 1 ? breakable(modelOf(turn)) : null,
-    asked ? t("timeline.asked", { model: asked }) : null, tokens,
-    turn.cached === null ? null : h("span", { class: turn.note ? "warn" : null },
-      t("timeline.cached", { share: percent(turn.cached) }))];
+    asked ? t("timeline.asked", { model: asked }) : null, ...usedOf(turn)];
 }
 
 // Return how long a turn took, beside the longest one: the wait, then the answer.

@@ -3,15 +3,16 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  attempt, breakable, button, errorBox, flushSection, h, healthCard, measured, nothing, replace,
+  attempt, breakable, button, dots, errorBox, flushSection, h, healthCard, measured, nothing, replace,
   section, segments, table, withCode,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  cacheFigures, clientOf, costCell, costOf, costText, endBadge, modelAddress, problemOf, requestColumns,
-  timesOf, unpricedText,
+  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, modelAddress, problemOf, promptChange,
+  requestColumns,
+  timesOf, unpricedText, usedOf,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -70,22 +71,25 @@ function largestPart(name, day, signal) {
   const load = async (part) => {
     const { requests, errors } = await call("largest", { sort, day }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
-    const bars = (field, text) => (one) =>
-      measured(field === sort && one[sort] / requests[0][sort], text(one[field]));
-    const took = bars("seconds", duration);
+    // What is large has a bar, and says why.
+    const column = (field, title, text, why) => ({ title: t(title), wide: why, numeric: !why, cell: (one) => [
+      measured(field === sort && one[sort] / requests[0][sort], text(one[field])),
+      why && h("span", { class: "sub" }, why(one))] });
+    const isDear = sort === "cost";
     replace(body, table(title, [time, { ...kind, cell: (one) => [kind.cell(one), " ",
       endBadge(one, errors), errors[one.error] ? h("a", { class: "sub", href: problemOf(one.error) },
-        withCode(errors[one.error].what)) : null] }, model, { title: t("request.duration"), wide: true,
-        cell: (one) => [took(one), h("span", { class: "sub" }, timesOf(one))] },
-      { title: t("request.cost"), numeric: true, cell: bars("cost", spent) },
-      conversation], requests, { empty: [t(`usage.${name}.none`), " ",
-      sort === "cost" ? withCode(t("usage.price-how")) : null] }));
+        withCode(errors[one.error].what)) : null] }, model, column("seconds", "request.duration", duration, !isDear && timesOf),
+      column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
+    { empty: [t(`usage.${name}.none`), " ", isDear ? withCode(t("usage.price-how")) : null] }));
     part.scrollIntoView();
     part.firstChild.focus({ preventScroll: true });
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
   return h("details", { class: "more-charts", "data-name": name, on: { toggle } }, h("summary", {}, title), body);
 }
+
+const whyDear = (one) => dots(...usedOf(one), one.note && expiryOf(one.note),
+  one.prompt_change && promptChange(one));
 
 // Return how many days before now the first known request was, 0 without any.
 async function daysKnown(signal) {
