@@ -1,118 +1,13 @@
-"""A server of vectors that can misbehave, and Qdrant's contract, which judges it.
+"""A server of vectors that answers Qdrant's own client, and can misbehave."""
 
-The contract is Qdrant's public OpenAPI file, stricter in two ways: an object may have
-no field that is not listed, and a place said to be nullable takes nothing but null.
-"""
-
-import asyncio
-import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import orjson
 from aiohttp import web
-from jsonschema import Draft7Validator, ValidationError
-from jsonschema.validators import extend
-from referencing import Registry
-from referencing.jsonschema import DRAFT7
-
-_ROOT = "urn:qdrant"
-_JSON = "application/json"
-_NUMBER = {"type": "number", "format": "float"}
-
-
-def _items(
-    validator: Any, items: Any, instance: Any, schema: Any
-) -> Iterator[ValidationError]:
-    """Judge a list; a vector at once, as one number after another takes seconds."""
-    is_vector = items == _NUMBER and isinstance(instance, list)
-    if not (is_vector and {int, float}.issuperset(map(type, instance))):
-        judge = Draft7Validator.VALIDATORS["items"]
-        yield from judge(validator, items, instance, schema)
-
-
-_Validator = extend(Draft7Validator, {"items": _items})
-
-
-class Contract:
-    """Judges exchanges; `violations` collects what broke the file, `seen` what came."""
-
-    def __init__(self, file: Path) -> None:
-        self._paths, self._registry = _load(file)
-        self.violations: list[str] = []
-        self.seen: set[str] = set()
-
-    def judge(
-        self, method: str, path: str, query: dict[str, str], body: bytes, answer: Any
-    ) -> None:
-        """Judge a request to which the answer was a success."""
-        matches = [p for p in self._paths if _pattern(p).fullmatch(path)]
-        place = min(matches, key=lambda p: p.count("{"), default="")
-        what = f"{method} {place or path}"
-        self.seen.add(what)
-        operation = self._paths.get(place, {}).get(method.lower())
-        if operation is None:
-            self.violations.append(f"{what}: no such operation")
-            return
-        parameters = {one["name"] for one in operation.get("parameters", [])}
-        for name in query.keys() - parameters:
-            self.violations.append(f"{what}: query parameter {name}")
-        if "requestBody" in operation:
-            schema = operation["requestBody"]["content"][_JSON]["schema"]
-            self._check(f"{what} request", schema, orjson.loads(body))
-        elif body:
-            self.violations.append(f"{what}: has a body")
-        schema = operation["responses"]["200"]["content"][_JSON]["schema"]
-        self._check(f"{what} answer", schema, answer)
-
-    def judge_error(self, answer: Any) -> None:
-        """Judge the answer to a request that was refused."""
-        schema = {"$ref": f"{_ROOT}#/components/schemas/ErrorResponse"}
-        self._check("error", schema, answer)
-
-    def _check(self, what: str, schema: Any, value: Any) -> None:
-        validator = _Validator(schema, registry=self._registry)
-        for error in validator.iter_errors(value):
-            self.violations.append(f"{what}: {error.json_path}: {error.message[:200]}")
-
-
-@cache
-def _load(file: Path) -> tuple[dict[str, Any], Any]:
-    spec = orjson.loads(file.read_bytes())
-    _adapt(spec)
-    resource = DRAFT7.create_resource(spec)
-    return spec["paths"], Registry().with_resource(_ROOT, resource)
-
-
-def _adapt(node: Any) -> None:
-    """Make JSON Schema of what OpenAPI 3.0 writes in its own way."""
-    if isinstance(node, list):
-        for one in node:
-            _adapt(one)
-    if not isinstance(node, dict):
-        return
-    if isinstance(reference := node.get("$ref"), str):
-        node["$ref"] = reference.replace("#/", f"{_ROOT}#/", 1)
-    if node.pop("nullable", False) is True:
-        if "anyOf" in node:
-            node["anyOf"].append({"type": "null"})
-        else:
-            node["type"] = [node["type"], "null"] if "type" in node else "null"
-    if isinstance(node.get("properties"), dict) and "type" in node:
-        node.setdefault("additionalProperties", False)
-    for value in node.values():
-        _adapt(value)
-
-
-@cache
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))
-
 
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
@@ -145,8 +40,7 @@ class QdrantServer:
     `fault` may answer a request instead; `touch` may change an answer's result.
     """
 
-    def __init__(self, contract: Contract | None = None) -> None:
-        self.contract = contract
+    def __init__(self) -> None:
         self.collections: dict[str, Stored] = {}
         self.keys: dict[str, str] = {}
         self.fault: Fault | None = None
@@ -171,8 +65,6 @@ class QdrantServer:
 
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
-        if self.contract is not None:
-            assert self.contract.violations == []
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -186,13 +78,8 @@ class QdrantServer:
             result = self._answer(request, orjson.loads(body) if body else {})
         except RefusedError as error:
             refusal = {"status": {"error": str(error)}, "time": 0.0}
-            if self.contract:
-                self.contract.judge_error(refusal)
             return web.json_response(refusal, status=error.status)
         answer = {"time": 0.0, "status": "ok", "result": result}
-        if self.contract:
-            query = dict(request.query)
-            self.contract.judge(request.method, request.path, query, body, answer)
         what = f"{request.method} {request.path.rpartition('/')[2]}"
         answer["result"] = self.touch(what, result)
         return web.Response(body=_dump(answer), content_type="application/json")
@@ -220,9 +107,6 @@ class QdrantServer:
         stored = self.collections.get(name)
         if stored is None:
             raise RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
-        if action == "DELETE ":
-            del self.collections[name]
-            return True
         if action not in _ACTIONS:
             raise RefusedError(404, f"no such operation: {action}")
         return _ACTIONS[action](stored, body)
@@ -304,54 +188,13 @@ def _set_payload(stored: Stored, body: Any) -> Any:
     return _DONE
 
 
-def _delete(stored: Stored, body: Any) -> Any:
-    for point in body["points"]:
-        stored.points.pop(point, None)
-    return _DONE
-
-
 _ACTIONS: dict[str, Callable[[Stored, Any], Any]] = {
-    "GET ": lambda stored, body: _describe(stored),
     "PUT index": _index,
     "PUT points": _upsert,
     "POST points": _retrieve,
     "POST points/payload": _set_payload,
     "POST points/query": lambda stored, body: {"points": _search(stored, body)},
-    "POST points/count": lambda stored, body: {
-        "count": len(_matching(stored, body.get("filter")))
-    },
-    "POST points/delete": _delete,
 }
-
-
-def _describe(stored: Stored) -> Any:
-    made = {name: stored.made[name] for name in ("vectors", "on_disk_payload")}
-    return {
-        "status": "green",
-        "optimizer_status": "ok",
-        "segments_count": 1,
-        "points_count": len(stored.points),
-        "config": {
-            "params": made,
-            "hnsw_config": {
-                "m": 16,
-                "ef_construct": 100,
-                "full_scan_threshold": 10_000,
-                **stored.made["hnsw_config"],
-            },
-            "optimizer_config": {
-                "deleted_threshold": 0.2,
-                "vacuum_min_vector_number": 1000,
-                "default_segment_number": 0,
-                "flush_interval_sec": 5,
-            },
-            "quantization_config": stored.made["quantization_config"],
-        },
-        "payload_schema": {
-            name: {"data_type": schema["type"], "params": schema, "points": 0}
-            for name, schema in stored.indexes.items()
-        },
-    }
 
 
 def answer(content: bytes = b"", *, status: int = 200, **headers: str) -> Fault:
@@ -364,13 +207,6 @@ def answer(content: bytes = b"", *, status: int = 200, **headers: str) -> Fault:
         return web.Response(body=content, status=status, headers=head)
 
     return give
-
-
-async def hang(request: web.Request) -> web.StreamResponse:
-    """A fault: no answer."""
-    del request
-    await asyncio.Event().wait()
-    raise AssertionError
 
 
 async def cut(request: web.Request) -> web.StreamResponse:

@@ -3,23 +3,17 @@
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.fakes.postgres_server import PASSWORD, postgres
 from tests.fakes.qdrant_members import Team
-from tests.fakes.qdrant_server import Contract, QdrantServer
-
-_SHARED = Path(os.environ.get("BYOK_SHARED", Path(__file__).parents[5] / "shared"))
-_OPENAPI = _SHARED / "bench" / "qdrant" / "openapi.json"
+from tests.fakes.qdrant_server import QdrantServer
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[QdrantServer]:
-    """A fake server, which judges all that it gets where Qdrant's file is at hand."""
-    contract = Contract(_OPENAPI) if _OPENAPI.exists() else None
-    async with QdrantServer(contract) as running:
+    async with QdrantServer() as running:
         yield running
 
 
