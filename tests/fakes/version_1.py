@@ -30,14 +30,12 @@ from byok.search.index.parse.prepare import prepare
 from byok.search.index.store.batches import INDEX_VERSION
 from byok.search.index.store.blobs import content_of, find_known
 from byok.search.index.store.checkpoints import members_of
-from byok.search.index.store.chunk_index import View
 from byok.search.index.store.store import Store
 from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.storage import database, kind
 from tests.fakes.stores import check, open_store
 
 SQL = Path(__file__).parents[1] / "search" / "index" / "store" / "version_1.sql"
-QUESTIONS = ("word1", "word2", "word3", "word40 word41", "word7 word50 word93")
 CHECKPOINT = "byok-0123456789"
 CRASHER = bytes(range(32))
 BARE_NAME = bytes(range(1, 33))
@@ -49,11 +47,10 @@ _DAY = 20_000
 class Version1:
     """What the folder holds; the first half of the uploads is in the checkpoint."""
 
-    uploads: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
+    uploads: dict[bytes, bytes] = field(default_factory=dict)
     members: set[bytes] = field(default_factory=set)
     alias_of: bytes = b""
     files: dict[str, bytes] = field(default_factory=dict)
-    found: dict[str, list[str]] = field(default_factory=dict)
 
 
 def write_version_1(folder: Path, count: int = 40, bulk: int = 0) -> Version1:
@@ -68,32 +65,26 @@ def write_version_1(folder: Path, count: int = 40, bulk: int = 0) -> Version1:
         db.execute("PRAGMA journal_mode = WAL")
         db.executescript(SQL.read_text("utf-8"))
         db.execute("BEGIN")
-        for number in range(count):
-            _add_upload(db, index, made, f"src/f{number}.py", _text(number))
-        for number in range(count, count + 10):
-            _add_file(db, index, made, f"w{number}.py", _text(number))
+        db.execute("INSERT INTO workspace(id, root, kept) VALUES(1, '/w', 1)")
+        for number in range(count + 10):
+            path, content = f"src/f{number}.py", _text(number)
+            blob_id, name = _blob(db, path, content)
+            index.add(blob_id, prepare(path, content, plain=True))
+            if number < count:
+                _add_content(db, blob_id, zlib.compress(content, 1))
+                made.uploads[name] = content
+            else:
+                sql = "INSERT INTO file VALUES(1, ?, 5, 6, 7, 8, ?, NULL)"
+                db.execute(sql, (path, blob_id))
+                made.files[path] = name
         _add_others(db, made)
         if bulk:
-            _add_content(db, _blob(db, "bulk.bin", b"bulk")[0], Random(1), bulk)
+            blob_id, _ = _blob(db, "bulk.bin", b"bulk")
+            _add_content(db, blob_id, Random(1).randbytes(bulk))
         db.execute("COMMIT")
     index.commit()
-    made.found = {q: _search(folder, index, q) for q in QUESTIONS}
     index.close()
     return made
-
-
-def _search(folder: Path, index: TantivyIndex, question: str) -> list[str]:
-    with closing(sqlite3.connect(folder / "data.db")) as db:
-        return search(db, index, question)
-
-
-def search(db: sqlite3.Connection, index: TantivyIndex, question: str) -> list[str]:
-    """Return the paths that match some words, best first."""
-    paths = dict(db.execute("SELECT id, path FROM blob").fetchall())
-    view = View("all", frozenset(paths), index.chunks)
-    hits = index.search(dict.fromkeys(question.split(), 1.0), view)
-    ranked = sorted(hits, key=lambda hit: (-hit.score, hit.blob_id, hit.ordinal))
-    return [f"{paths[hit.blob_id]}:{hit.ordinal}" for hit in ranked]
 
 
 def _text(number: int) -> bytes:
@@ -112,34 +103,6 @@ def _blob(db: sqlite3.Connection, path: str, content: bytes) -> tuple[int, bytes
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid, name
-
-
-def _add_upload(
-    db: sqlite3.Connection,
-    index: TantivyIndex,
-    made: Version1,
-    path: str,
-    content: bytes,
-) -> None:
-    blob_id, name = _blob(db, path, content)
-    packed = zlib.compress(content, 1)
-    db.execute("INSERT INTO content VALUES(?, ?, ?)", (blob_id, packed, len(packed)))
-    index.add(blob_id, prepare(path, content, plain=True))
-    made.uploads[name] = path, content
-
-
-def _add_file(
-    db: sqlite3.Connection,
-    index: TantivyIndex,
-    made: Version1,
-    path: str,
-    content: bytes,
-) -> None:
-    blob_id, name = _blob(db, path, content)
-    db.execute("INSERT OR IGNORE INTO workspace(id, root, kept) VALUES(1, '/w', 1)")
-    db.execute("INSERT INTO file VALUES(1, ?, 5, 6, 7, 8, ?, NULL)", (path, blob_id))
-    index.add(blob_id, prepare(path, content, plain=True))
-    made.files[path] = name
 
 
 def _add_others(db: sqlite3.Connection, made: Version1) -> None:
@@ -166,13 +129,11 @@ def _pack(ids: Iterable[int]) -> bytes:
     return zlib.compress(gaps.tobytes(), 1)
 
 
-def _add_content(db: sqlite3.Connection, blob_id: int, rng: Random, size: int) -> None:
-    db.execute(
-        "INSERT INTO content VALUES(?, ?, ?)", (blob_id, rng.randbytes(size), size)
-    )
+def _add_content(db: sqlite3.Connection, blob_id: int, packed: bytes) -> None:
+    db.execute("INSERT INTO content VALUES(?, ?, ?)", (blob_id, packed, len(packed)))
 
 
-_WATCHED = {m.__file__ for m in (database, kind, database)}
+_WATCHED = {m.__file__ for m in (database, kind)}
 
 
 def _start(folder: Path, moment: int = 0) -> None:
@@ -228,16 +189,15 @@ def _check_copy(copy: Path, made: Version1) -> None:
         assert db.execute("PRAGMA user_version").fetchone() == (1,)
         assert db.execute("PRAGMA quick_check").fetchone() == ("ok",)
         assert db.execute("SELECT name FROM killer").fetchall() == [(CRASHER,)]
-        for name, (_, content) in made.uploads.items():
+        for name, content in made.uploads.items():
             assert content_of(db, find_known(db, [name])[name].id) == content
 
 
 def _check_all(store: Store, made: Version1) -> None:
     check(store.database, store.index)
     with store.reading() as db:
-        assert {q: search(db, store.index, q) for q in made.found} == made.found
         found = find_known(db, [*made.uploads, ALIAS, BARE_NAME])
-        for name, (_, content) in made.uploads.items():
+        for name, content in made.uploads.items():
             assert found[name].is_held
             assert content_of(db, found[name].id) == content
         assert found[ALIAS] == found[made.alias_of]
