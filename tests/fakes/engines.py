@@ -16,8 +16,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.parse.prepare import prepare
@@ -32,7 +30,6 @@ from byok.search.index.types import (
 )
 from byok.search.index.workspace.watch import Found
 from byok.search.retrieval.model_aids import FindNear, NearChunks
-from byok.search.retrieval.query import Query, parse_query
 from tests.fakes.patience import PATIENCE
 
 
@@ -141,18 +138,6 @@ async def indexed(
     async with engine(folder, *roots, workers=workers, **options) as made:
         await complete(made)
         yield made
-
-
-def note_parsing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Return a list that tells of each question whether the event loop waited."""
-    blocked: list[bool] = []
-
-    def parse(text: str) -> Query:  # it may load a table
-        blocked.append(threading.current_thread() is threading.main_thread())
-        return parse_query(text)
-
-    monkeypatch.setattr("byok.search.retrieval.query.parse_query", parse)
-    return blocked
 
 
 class FakeVectors:

@@ -30,7 +30,6 @@ from tests.fakes.engines import (
     complete,
     engine,
     indexed,
-    note_parsing,
     project,
 )
 from tests.fakes.patience import PATIENCE
@@ -174,17 +173,6 @@ async def test_passages_are_near_to_more_than_a_greeting(
         ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
         found = await find(made, question, *names.values(), ranker=ranker)
     assert bool(found.text) is shown
-
-
-async def test_a_question_is_parsed_once_and_outside_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    blocked = note_parsing(monkeypatch)
-    async with engine(tmp_path / "e") as made:
-        lion, bear = (await upload(made, {"lion.py": LION, "bear.py": BEAR})).values()
-        found = await find(made, "feed_lion", lion, bear, guided=(bear,))
-    assert "feed_lion" in found.text
-    assert blocked == [False]
 
 
 class BrokenRanker(Ranker):

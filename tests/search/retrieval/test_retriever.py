@@ -14,7 +14,6 @@ from byok.core.code_query import (
     Retrieval,
     RetrievalRequest,
     SearchMode,
-    Upload,
 )
 from byok.core.errors import IndexFailed
 from byok.search.index.engine import ContextEngine
@@ -31,7 +30,6 @@ from tests.fakes.engines import (
     InlineWorkers,
     complete,
     engine,
-    note_parsing,
     project,
     until,
     written,
@@ -61,13 +59,6 @@ class Asker:
 
     async def text(self, query: str, **fields: Any) -> str:
         return (await self.ask(query, **fields)).text
-
-    async def upload(self, **files: str) -> list[bytes]:
-        uploads = [
-            Upload(b"", name.replace("___", "/").replace("__", "."), text.encode())
-            for name, text in files.items()
-        ]
-        return await self.engine.uploads.upload(uploads)
 
 
 @asynccontextmanager
@@ -496,18 +487,6 @@ async def test_retrieval_shows_a_file_of_overlapping_workspaces_once(
     assert "Path: inner/own/b.py" in text
     assert "Path: a.py" in inner
     assert "Path: own/b.py" in inner
-
-
-async def test_questions_are_parsed_once_and_outside_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    blocked = note_parsing(monkeypatch)
-    root = project(tmp_path / "zoo", lion__py="lion")
-    async with asking(tmp_path, root) as asker:
-        await complete(asker.engine)
-        assert "lion.py" in await asker.text("lion")
-        assert (await asker.retriever.search("lion"))["hits"]
-    assert blocked == [False, False]
 
 
 async def test_a_small_project_is_listed_as_what_it_is(tmp_path: Path) -> None:
