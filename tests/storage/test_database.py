@@ -20,8 +20,6 @@ from byok.storage.kind import DatabaseKind, MigrationStep
 from byok.upstream.provider_data_store import PROVIDER_DATA
 from tests.fakes.version_1 import write_version_1
 
-DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -160,20 +158,6 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.case("F36")
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_database_is_refused_and_left_as_it_is(
-    path: Path, damage: str
-) -> None:
-    filled(path)
-    DAMAGES[damage](path)
-    before = bytes_of(path.parent)
-    with pytest.raises(DAMAGED) as caught:
-        Database(path, INDEX)
-    assert is_damage(caught.value)
-    assert bytes_of(path.parent) == before
-
-
-@pytest.mark.case("F36")
 def test_database_with_damaged_pages_is_recognised_and_left(path: Path) -> None:
     database = Database(path, INDEX)
     with database.writing() as db:
@@ -202,10 +186,10 @@ KINDS = {
     "vectors": VECTORS,
     "provider data": PROVIDER_DATA,
 }
-each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
-@each_kind
+@pytest.mark.case("F35", "B128")
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_no_database_of_a_later_byok_is_touched(path: Path, kind: DatabaseKind) -> None:
     Database(path, kind).close()
     with closing(sqlite3.connect(path)) as later:
@@ -217,9 +201,11 @@ def test_no_database_of_a_later_byok_is_touched(path: Path, kind: DatabaseKind) 
     assert bytes_of(path.parent) == before
 
 
-@each_kind
+@pytest.mark.case("F36", "F51")
 @pytest.mark.parametrize(
-    "damage", ["0 bytes", "garbage", "text", "zeros", "half a header"]
+    ("kind", "damage"),
+    [(INDEX, damage) for damage in DAMAGES]
+    + [(kind, "garbage") for kind in KINDS.values()],
 )
 def test_every_damaged_database_is_set_aside_whole_and_begun_anew(
     path: Path, kind: DatabaseKind, damage: str
