@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import BadRequest
-from byok.search.index.report import SkippedFiles, find_skipped, why
+from byok.search.index.report import find_skipped, why
 from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
 from tests.fakes.engines import indexed, written
 
@@ -97,12 +97,21 @@ def make(root: Path) -> None:
     (root / "link").symlink_to(root / "a.py")
 
 
-async def test_each_reason_is_counted_and_a_folder_that_is_left_out_once(
+async def test_files_that_are_left_out_are_counted_and_come_page_by_page(
     tmp_path: Path,
 ) -> None:
     make(root := tmp_path / "project")
+    times: Iterator[float] = iter([0.0, 10.0])
     async with indexed(tmp_path / "e", root) as made:
-        found = find_skipped(made.workspaces[0], made.store)
+        space, store = made.workspaces[0], made.store
+        found = find_skipped(space, store)
+        first, second, third = (
+            find_skipped(
+                space, store, reason=SkipReason.IGNORED, offset=offset, limit=4
+            )
+            for offset in (0, 4, 8)
+        )
+        hasty = find_skipped(space, store, seconds=4, clock=lambda: next(times))
     assert found.whole
     assert found.counts == {
         SkipReason.BINARY: 1,
@@ -114,34 +123,9 @@ async def test_each_reason_is_counted_and_a_folder_that_is_left_out_once(
     assert Skipped("old/", SkipReason.IGNORED) in found.files
     assert Skipped("in/deep/.env", SkipReason.SECRET) in found.files
     assert len(found.files) == 11
-
-
-async def test_the_files_of_one_reason_come_page_by_page(tmp_path: Path) -> None:
-    make(root := tmp_path / "project")
-    async with indexed(tmp_path / "e", root) as made:
-
-        def page(offset: int) -> SkippedFiles:
-            return find_skipped(
-                made.workspaces[0],
-                made.store,
-                reason=SkipReason.IGNORED,
-                offset=offset,
-                limit=4,
-            )
-
-        first, second, third = page(0), page(4), page(8)
     paths = [file.path for file in (*first.files, *second.files)]
     assert sorted(paths) == ["0.log", "1.log", "2.log", "3.log", "4.log", "old/"]
     assert (len(first.files), third.files) == (4, [])
     assert first.counts == second.counts == third.counts
-
-
-async def test_a_walk_that_takes_too_long_ends_and_says_so(tmp_path: Path) -> None:
-    make(root := tmp_path / "project")
-    times: Iterator[float] = iter([0.0, 10.0])
-    async with indexed(tmp_path / "e", root) as made:
-        found = find_skipped(
-            made.workspaces[0], made.store, seconds=4, clock=lambda: next(times)
-        )
-    assert not found.whole
-    assert found.counts == {SkipReason.BINARY: 1}  # the database knows it
+    assert not hasty.whole
+    assert hasty.counts == {SkipReason.BINARY: 1}  # the database knows it

@@ -71,11 +71,6 @@ def test_a_pause_outlives_a_restart_and_the_consent(path: Path) -> None:
     assert not Consent(path).paused
 
 
-def test_nobody_else_can_write_the_file(path: Path) -> None:
-    Consent(path).give(HOST, MODEL)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -103,14 +98,14 @@ def test_a_damaged_file_is_no_consent(path: Path, content: bytes) -> None:
     assert allows(Consent(path))
 
 
-def test_a_file_that_others_can_write_is_no_consent(path: Path) -> None:
+def test_a_link_or_a_file_that_others_can_write_is_no_consent(
+    path: Path, tmp_path: Path
+) -> None:
     Consent(path).give(HOST, MODEL)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o666)
     assert not allows(Consent(path))
-
-
-def test_a_link_is_no_consent(path: Path, tmp_path: Path) -> None:
-    Consent(path).give(HOST, MODEL)
+    path.chmod(0o600)
     elsewhere = tmp_path / "elsewhere"
     path.rename(elsewhere)
     path.symlink_to(elsewhere)

@@ -321,57 +321,37 @@ def commit(files: str, *moved: tuple[str, str], touched: int = 0) -> ReadCommit:
     return ReadCommit(read, [Rename(*pair) for pair in moved])
 
 
-def files_of(*newest_first: ReadCommit) -> list[str]:
-    return [" ".join(one.files) for one in follow_renames(newest_first)]
-
-
 MOVE = commit("a b", ("a", "b"))
 
 
-def test_renames_add_the_present_path_to_older_commits() -> None:
-    assert files_of(commit("b"), MOVE, commit("a"), commit("a x")) == [
-        "b", "a b", "a b", "a x b",
-    ]  # fmt: skip
+AGAIN = commit("b c", ("b", "c"))
+SWAP = commit("a b", ("a", "b"), ("b", "a"))
+MANY = MOST_FILES + 1
 
 
-def test_renames_are_followed_over_several_moves() -> None:
-    again = commit("b c", ("b", "c"))
-    assert files_of(again, commit("b"), MOVE, commit("a")) == [
-        "b c", "b c", "a b c", "a c",
-    ]  # fmt: skip
-
-
-def test_renames_leave_a_new_file_in_the_old_place_alone() -> None:
-    assert files_of(commit("a"), MOVE, commit("a")) == ["a", "a b", "a b"]
-
-
-def test_renames_end_where_another_file_had_that_path_before() -> None:
-    """`b` was something else until `a` took its place."""
-    again = commit("b c", ("b", "c"))
-    assert files_of(again, MOVE, commit("b"), commit("a")) == [
-        "b c", "a b c", "b", "a c",
-    ]  # fmt: skip
-
-
-def test_renames_within_one_commit_may_swap_files() -> None:
-    swap = commit("a b", ("a", "b"), ("b", "a"))
-    assert files_of(swap, commit("a"), commit("b")) == ["a b", "a b", "b a"]
-
-
-@pytest.mark.parametrize(("own", "followed"), [(3, True), (4, False)])
-def test_renames_are_followed_for_files_with_fewer_than_five_commits(
-    own: int, followed: bool
+@pytest.mark.parametrize(
+    ("commits", "files"),
+    [
+        ([commit("b"), MOVE, commit("a"), commit("a x")], "b|a b|a b|a x b"),
+        ([AGAIN, commit("b"), MOVE, commit("a")], "b c|b c|a b c|a c"),
+        # A new file in the old place is another one.
+        ([commit("a"), MOVE, commit("a")], "a|a b|a b"),
+        # `b` was something else until `a` took its place.
+        ([AGAIN, MOVE, commit("b"), commit("a")], "b c|a b c|b|a c"),
+        ([SWAP, commit("a"), commit("b")], "a b|a b|b a"),
+        # Of files with fewer than five commits; the move itself is one of them.
+        ([*[commit("b")] * 3, MOVE, commit("a")], "b|b|b|a b|a b"),
+        ([*[commit("b")] * 4, MOVE, commit("a")], "b|b|b|b|a b|a"),
+        # Renames of large commits count, but their files do not.
+        ([commit("a b", ("a", "b"), touched=MANY), commit("a")], "a b|a b"),
+        ([MOVE, commit("a", touched=MANY)], "a b|a"),
+    ],
+)
+def test_renames_add_the_present_path_to_older_commits(
+    commits: list[ReadCommit], files: str
 ) -> None:
-    """The move itself is one of them."""
-    found = files_of(*[commit("b")] * own, MOVE, commit("a"))
-    assert found[-1] == ("a b" if followed else "a")
-
-
-def test_renames_of_large_commits_count_but_their_files_do_not() -> None:
-    large = commit("a b", ("a", "b"), touched=MOST_FILES + 1)
-    assert files_of(large, commit("a")) == ["a b", "a b"]
-    older = commit("a", touched=MOST_FILES + 1)
-    assert files_of(MOVE, older) == ["a b", "a"]
+    found = follow_renames(commits)
+    assert "|".join(" ".join(one.files) for one in found) == files
 
 
 # Messages keep what they say about code and lose what they say to machines
