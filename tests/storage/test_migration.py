@@ -153,23 +153,17 @@ def copy_of(db: sqlite3.Connection, path: Path) -> Path:
     )
 
 
-def test_the_copy_is_whole_private_and_alone(
-    old: sqlite3.Connection, path: Path
-) -> None:
-    copy = copy_of(old, path)
-    assert rows(copy)["some"] == "thing"  # which is still in the log of the database
-    assert copy.name.startswith("data.db.v1-")
-    assert os.name != "posix" or stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert names(path.parent) == {copy.name}
-
-
-def test_a_copy_is_removed_once_and_nothing_else(
+def test_the_copy_is_whole_and_private_and_is_removed_alone(
     old: sqlite3.Connection, path: Path
 ) -> None:
     like_it = path.with_name("data.db.v1-0123456789abcdef")
     like_it.write_bytes(b"of the user")
     remove_old_copy(old, path)
-    copy_of(old, path)
+    copy = copy_of(old, path)
+    assert rows(copy)["some"] == "thing"  # which is still in the log of the database
+    assert copy.name.startswith("data.db.v1-")
+    assert os.name != "posix" or stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert names(path.parent) == {like_it.name, copy.name}
     remove_old_copy(old, path)
     remove_old_copy(old, path)
     assert names(path.parent) == {like_it.name}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -256,6 +257,8 @@ def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:
     ("change", "answers"),
     [
         ({}, True),
+        ({"model_of_probe": "other"}, False),  # it was replaced
+        ({"model_of_probe": "other", "document_prefix": "code: "}, True),
         ({"recipe": "2"}, True),
         ({"document_prefix": "code: "}, True),
         ({"query_prefix": "question: "}, False),
@@ -265,19 +268,12 @@ def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:
     ids=str,
 )
 def test_questions_of_another_recipe_can_be_compared(
-    change: dict[str, object], answers: bool
+    change: dict[str, Any], answers: bool
 ) -> None:
     space = database.Space(1, SPACE, probe(), is_ready=True)
-    name = replace(SPACE, **change)
-    other = database.Space(2, name, probe(), is_ready=False)
+    model = change.pop("model_of_probe", "model")
+    other = database.Space(2, replace(SPACE, **change), probe(model), is_ready=False)
     assert other.answers(space) is answers
-
-
-def test_a_model_that_was_replaced_does_not_answer_with_old_vectors() -> None:
-    old = database.Space(1, SPACE, probe(), is_ready=True)
-    assert not old.answers(database.Space(2, SPACE, probe("other"), is_ready=False))
-    prefix = replace(SPACE, document_prefix="code: ")
-    assert old.answers(database.Space(3, prefix, probe("other"), is_ready=False))
 
 
 def test_only_vectors_since_the_last_good_probe_are_dropped(
