@@ -48,6 +48,7 @@ class _Choice(Struct, gc=False):
     finish_reason: Literal[""] | None = None
     native_finish_reason: Literal[""] | None = None
     usage: None = None
+    error: None = None
 
 
 class _Chunk(Struct, gc=False):
@@ -55,6 +56,10 @@ class _Chunk(Struct, gc=False):
     usage: None = None
     x_groq: None = None
     error: None = None
+    base_resp: None = None
+    search_results: None = None
+    citations: None = None
+    annotations: None = None
 
 
 _decode = Decoder(_Chunk).decode

@@ -260,6 +260,13 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         ],
         [TextDelta("Hi."), Citation("https://a", "A"), Citation("https://b"), STOP],
     ),
+    "sources beside a text, in one chunk each": (
+        [HI, *(event({"choices": [{"delta": {"content": "x"}}], **named}) for named in (
+            {"citations": ["https://a"]}, {"search_results": [{"url": "https://b"}]},
+            {"annotations": [{"url": "https://c"}]})), DONE],
+        [TextDelta("Hi."), *map(TextDelta, "xxx"),
+         *map(Citation, ("https://a", "https://b", "https://c")), STOP],
+    ),
     "annotations, as OpenRouter sends": (
         [
             delta(content="Hi.", annotations=[
@@ -461,6 +468,11 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
         "Hi.",
         "upstream_failed",
     ),
+    "an error of a choice that says no more": (
+        [HI, choice(delta={"content": "a"}, error={"message": "Over"}), HI, DONE],
+        "Hi.a",
+        "upstream_failed",
+    ),
     "an error in plain words": ([HI, b"error: Over\n\n"], "Hi.", "upstream_failed"),
 }
 
@@ -489,6 +501,10 @@ ERRORS: list[dict[str, Any]] = [
     {"errors": [{"message": "Over"}]},
     {"base_resp": {"status_code": 1013, "status_msg": "Over"}, "choices": None},
     {"message": "Over", "choices": []},
+    {
+        "base_resp": {"status_code": 1013, "status_msg": "Over"},
+        "choices": [{"delta": {"content": ""}}],
+    },
 ]
 
 
