@@ -38,7 +38,9 @@ async def server() -> AsyncIterator[EmbeddingServer]:
 class Asker:
     """An embedding model whose waits are noted and not waited for."""
 
-    def __init__(self, transports: Transports, url: str, seconds: float = 5.0) -> None:
+    def __init__(
+        self, transports: Transports, url: str, seconds: float = PATIENCE
+    ) -> None:
         self.slept: list[float] = []
         self.key = Key("sk-secret-of-the-test-0123456789")
         spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=PATIENT)
