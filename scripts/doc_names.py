@@ -4,7 +4,6 @@ A name is any text in backticks; file names are checked in drawings too. A bare 
 name in a row of a table belongs to the room that the row names first.
 """
 
-import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -32,6 +31,9 @@ _TYPE = re.compile(r"(?:[A-Z][a-z0-9]+){2,}(?:\.\w+)*")
 _CALL = re.compile(r"([\w.]+)\(\)")
 _SETTING = re.compile(r"\[?([a-z_]+(?:\.[a-z_]+)+|[a-z_]+(?=\]))\]?(?: = .*)?")
 _VARIABLE = re.compile(r"BYOK_([A-Z]+)__([A-Z_]+)(?:=.*)?")
+_DEFINED = re.compile(
+    r"^ *(?:(?:async )?(?:class|def) (\w+)|(\w+)(?:: | = ))", re.MULTILINE
+)
 # Names of other programs, of clients, of upstreams, of what users type, of examples.
 FOREIGN = frozenset(
     {
@@ -111,7 +113,7 @@ def _is_file(name: str, room: Path | None) -> bool:
         return True
     if "/" in name:
         return False
-    return room is None and name in {file.name for file in (*_files(), *_scripts())}
+    return room is None and name in _file_names()
 
 
 def _is_command(words: list[str]) -> bool:
@@ -158,6 +160,7 @@ def _is_setting(keys: list[str]) -> bool:
     return True
 
 
+@cache
 def _is_written(name: str) -> bool:
     """Tell whether a word stands in the code or in the example of the settings."""
     text, at = _corpus(), -1
@@ -187,15 +190,15 @@ def _scripts() -> tuple[Path, ...]:
 
 
 @cache
+def _file_names() -> frozenset[str]:
+    return frozenset(file.name for file in (*_files(), *_scripts()))
+
+
+@cache
 def _definitions() -> frozenset[str]:
-    names: set[str] = set()
-    for file in _files():
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                names.add(node.name)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.id)
-    return frozenset(names)
+    texts = (file.read_text("utf-8") for file in _files())
+    found = (match for text in texts for match in _DEFINED.finditer(text))
+    return frozenset(match[1] or match[2] for match in found)
 
 
 @cache

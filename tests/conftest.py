@@ -1,6 +1,5 @@
 """What every test starts from: a home of its own, no keyring, loopback only."""
 
-import ast
 import gc
 import io
 import itertools
@@ -160,13 +159,6 @@ def shared() -> Path:
     if not (folder / "streams" / "manifest.jsonl").exists():
         pytest.skip("no recorded streams: set BYOK_SHARED to the folder that has them")
     return folder
-
-
-@pytest.fixture(scope="session")
-def trees() -> dict[Path, ast.Module]:
-    """What each file of byok says, read once."""
-    sources = sorted((Path(__file__).parents[1] / "byok").rglob("*.py"))
-    return {path: ast.parse(path.read_text("utf-8")) for path in sources}
 
 
 @pytest.fixture(scope="session")
