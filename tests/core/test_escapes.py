@@ -1,4 +1,4 @@
-"""What nobody sees is shown; what scripts and emoji need stays."""
+"""What nobody sees is shown, what scripts need stays; long texts keep their ends."""
 
 import json
 import shlex
@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.escapes import escape, escape_json, shell_word
+from byok.core.escapes import (
+    LEFT_OUT,
+    escape,
+    escape_json,
+    fair_share,
+    keep_ends,
+    shell_word,
+    truncate_middle,
+)
 from tests.fakes.clock import check_linear
 
 
@@ -116,3 +124,40 @@ def test_a_word_for_a_shell_is_one_word_and_in_quotes(text: str) -> None:
 @pytest.mark.parametrize("piece", ["\u200d", "\u0645\u200c", "\ufe0f", "\xe9"])
 def test_escape_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: escape(piece * size), 20_000)
+
+
+# Texts that have no room: their ends stay, and each gets its share
+
+
+LETTERS = st.text("abc\n", max_size=400)
+
+
+@given(LETTERS, st.integers(0, 60), st.integers(0, 60))
+def test_truncate_middle_keeps_both_ends(text: str, head: int, tail: int) -> None:
+    cut = keep_ends(text, head, tail)
+    if cut == text:
+        assert len(text) <= head + len(LEFT_OUT) + tail
+    else:
+        assert len(cut) < len(text)
+        assert cut == text[:head] + LEFT_OUT + (text[-tail:] if tail else "")
+
+
+@given(LETTERS, st.integers(60, 500))
+def test_truncate_cuts_a_text_to_a_length(text: str, limit: int) -> None:
+    cut = truncate_middle(text, limit)
+    assert len(cut) <= limit
+    assert (cut == text) is (len(text) <= limit)
+
+
+@given(LETTERS, st.integers(0, 60))
+def test_truncate_takes_any_limit(text: str, limit: int) -> None:
+    assert len(truncate_middle(text, limit)) <= max(len(LEFT_OUT) + 20, limit)
+
+
+@given(st.lists(st.integers(0, 1000), max_size=30), st.integers(0, 20_000))
+def test_fair_share_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> None:
+    cap = fair_share(sizes, room)
+    taken = sum(min(size, cap) for size in sizes)
+    assert taken <= room
+    larger = sum(min(size, cap + 1) for size in sizes)
+    assert larger > room or cap >= max(sizes, default=0)

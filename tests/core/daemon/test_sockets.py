@@ -1,8 +1,11 @@
-"""Where byok listens: loopback only, IPv4 and IPv6 on one port."""
+"""Where byok listens: loopback only, IPv4 and IPv6 on one port, within its limits."""
 
 import errno
+import logging
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import byok
-from byok.core.daemon.sockets import listen
+from byok.core.daemon.sockets import Notifier, listen
 from byok.core.errors import CannotStart
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
+from tests.fakes.service_manager import ServiceManager
 
 
 def _has_ipv6() -> bool:
@@ -121,3 +125,87 @@ def test_machine_without_ipv4_loopback_is_told_how_to_get_it(
     with pytest.raises(CannotStart) as caught:
         listen(0)
     assert "127.0.0.1/8" in caught.value.hint
+
+
+# What a service manager is told, and what happens when it does not listen
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux only")
+
+
+@linux
+async def test_each_state_is_one_message() -> None:
+    with ServiceManager() as manager:
+        notifier = Notifier(manager.address)
+        notifier.ready("listening")
+        notifier.reloading()
+        notifier.ready("two\nlines")  # would be a second assignment
+        notifier.stopping()
+        told = [await manager.next() for _ in range(4)]
+    assert told[0] == ["READY=1", "STATUS=listening"]
+    state, clock = told[1]
+    assert (state, clock.partition("=")[0]) == ("RELOADING=1", "MONOTONIC_USEC")
+    assert clock.partition("=")[2].isdigit()
+    assert told[2:] == [["READY=1"], ["STOPPING=1"]]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "relative/path", "/none/there", "/" + "x" * 200, "@none", "vsock:2"]
+)
+def test_nobody_listening_is_no_error(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        Notifier(address).ready()
+    assert len(caplog.records) == (sys.platform == "linux" and "none" in address)
+
+
+# Files that may be open at once; tried in processes of their own
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+
+
+def run(code: str) -> "subprocess.CompletedProcess[str]":
+    lines = ["import resource", "from byok.core.daemon.sockets import *", code]
+    return subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)],
+        capture_output=True,
+        text=True,
+        timeout=START,
+        check=False,
+    )
+
+
+def room(soft: int, hard: int, wanted: int) -> str:
+    done = run(
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+        f"print(max_connections({wanted}))\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    return done.stdout or done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted", "told"),
+    [
+        pytest.param(256, 4096, 512, "512\n4096\n", id="raised to the hard limit"),
+        pytest.param(256, 256, 512, "96\n256\n", id="as many as fit"),
+        pytest.param(256, 256, 50, "50\n256\n", id="no more than wanted"),
+    ],
+)
+@posix
+@pytest.mark.case("F18")
+def test_file_limit_leaves_room_for_all_connections(
+    soft: int, hard: int, wanted: int, told: str
+) -> None:
+    assert room(soft, hard, wanted) == told
+
+
+@posix
+@pytest.mark.case("F18")
+def test_file_limit_that_is_too_low_is_reported() -> None:
+    assert room(100, 100, 512) == (
+        "byok.core.errors.CannotStart: Only 100 files may be open at once; "
+        "byok needs 128."
+    )

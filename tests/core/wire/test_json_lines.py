@@ -1,16 +1,21 @@
-"""Lines of JSON: every slicing, every line end, and what real servers add."""
+"""Lines of JSON: every slicing, every line end, what servers add, what is sent."""
 
 import json
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.errors import UpstreamGarbled
 from byok.core.stage import drain
-from byok.core.wire.json_lines import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, JsonLines
+from byok.core.wire.json_lines import (
+    MAX_DOCUMENT_BYTES,
+    MAX_LINE_BYTES,
+    JsonLines,
+    encode_line,
+)
 from tests.fakes.values import CUTS, cut
 
 BOM = b"\xef\xbb\xbf"
@@ -122,3 +127,53 @@ def test_json_lines_refuse_an_endless_document() -> None:
             fed += 2**19 + 1
     assert caught.value.code == "upstream_event_too_large"
     assert fed <= MAX_DOCUMENT_BYTES
+
+
+# Lines as byok writes them: one value is one line for every reader
+
+
+ODD_TEXT = st.text() | st.text("ab\u2028\u2029\u0085\r\n\x0b\x0c\x1e\\u")
+ODD_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | ODD_TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(ODD_TEXT, inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+ODD_OBJECTS = st.dictionaries(ODD_TEXT, ODD_VALUES, max_size=5)
+
+
+@settings(max_examples=100)
+@given(ODD_OBJECTS)
+def test_ndjson_object_is_one_line_and_reads_back_equal(value: dict[str, Any]) -> None:
+    line = encode_line(value)
+    assert json.loads(line) == value
+    assert line.endswith(b"\n")
+    assert line.decode().splitlines() == [line.decode()[:-1]]
+    assert line.splitlines() == [line[:-1]]
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        pytest.param({"a": "é"}, '{"a":"é"}\n'.encode(), id="UTF-8 stays"),
+        # what Python takes for a line end
+        ({"\u2028": "x\u2029y\u0085"}, b'{"\\u2028":"x\\u2029y\\u0085"}\n'),
+        pytest.param(
+            {"a": "x\ud83d", "b": ["\ude00"]},
+            '{"a":"x\ufffd","b":["\ufffd"]}\n'.encode(),
+            id="lone surrogates",
+        ),
+        pytest.param(
+            {"\ud83d": {"a": ("\ud83d\ude00", 1, None)}},
+            '{"\ufffd":{"a":["😀",1,null]}}\n'.encode(),
+            id="a pair, and a half in a key",
+        ),
+    ],
+)
+def test_ndjson_line_of_a_value(value: dict[str, Any], line: bytes) -> None:
+    assert encode_line(value) == line
