@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Answer, Editor, running
-from tests.fakes.upstream import FakeUpstream, Script, answer, dead_url, delta, event
+from tests.fakes.upstream import FakeUpstream, answer, dead_url
 
 
 @pytest.fixture
@@ -60,15 +60,3 @@ async def test_fallback_is_only_for_its_purpose_and_whole_answers_too(
         reply = await editor.post(path, body)
     assert len(other.requests) == (path == "/chat")
     assert ("From the other." in reply.raw.decode()) is (path == "/chat")
-
-
-async def test_nothing_falls_back_after_a_part_of_the_answer(
-    fake: FakeUpstream, other: FakeUpstream
-) -> None:
-    overload = event({"error": {"message": "Overloaded"}})
-    fake.play(Script([delta(content="One"), overload]))
-    async with running(settings_of(fake.url, other)) as editor:
-        reply = await ask(editor)
-    assert reply.text.startswith("One\n[byok] one: ")
-    assert reply.last["error"]["code"] == "upstream_overloaded"
-    assert (len(fake.requests), len(other.requests)) == (1, 0)

@@ -296,6 +296,7 @@ TABLE = pytest.mark.parametrize(
 
 
 @TABLE
+@pytest.mark.case("F12", "F14")
 def test_sse_stream_gives_its_events(
     stream: list[bytes], events: list[StreamEvent]
 ) -> None:
@@ -391,6 +392,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.case("F11")
 def test_a_whole_answer_gives_the_same_events(indent: int | None) -> None:
     assert decode(json.dumps(WHOLE, indent=indent).encode()) == [
         ThinkingDelta("hm"),
@@ -579,7 +581,7 @@ def summed(events: Iterable[StreamEvent]) -> tuple[str, str, str, list[StreamEve
 
 @settings(max_examples=100)
 @given(ANSWERS, CUTS, st.sampled_from([b"\n", b"\r\n", b"\r"]))
-@pytest.mark.case("F13")
+@pytest.mark.case("F07", "F13")
 def test_any_slicing_gives_the_same_answer(
     answer: tuple[str, str, str, list[int]], places: list[int], line_end: bytes
 ) -> None:
