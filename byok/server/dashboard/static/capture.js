@@ -25,7 +25,7 @@ export function captureLine(signal) {
         h("span", { class: "grow" }, captureState(told)),
         button(t("capture.stop"), "little", () => ask("capture-stop"), { "data-key": "capture" }))
       : null));
-    if (!background) announce(`${t("feature.capture")}: ${t("settings.off")}`);
+    if (!background) announce(t("pair", { name: t("feature.capture"), value: t("settings.off") }));
   });
   const look = () => ask("capture", true);
   signal.addEventListener("abort", () => clearTimeout(timer));

@@ -115,7 +115,7 @@ export async function copyText(text) {
 // Return a button that copies a text; `what` names it.
 export const copyButton = (text, what = text) =>
   button(icon("copy"), "bare little icon-only", () => copyText(text),
-    { title: t("copy"), "aria-label": `${t("copy")}: ${visible(what)}` });
+    { title: t("copy"), "aria-label": t("pair", { name: t("copy"), value: visible(what) }) });
 
 // Return a command for a terminal, with a button that copies it.
 export const command = (text) =>

@@ -80,17 +80,17 @@ export const speedText = (speed) => `${number(speed)}\u00a0${t("tile.speed.unit"
 // turn before it, whose tools the client ran meanwhile.
 export function timesOf(request, before = null) {
   const wait = waitOf(request);
-  const tries = request.attempts > 1
-    ? ` (${t("mend.retries", { count: number(request.attempts - 1) })})` : "";
+  const tries = request.attempts > 1 && t("mend.retries", { count: number(request.attempts - 1) });
   const writing = request.seconds - wait;
   const speed = request.output_tokens && writing >= SHORTEST
-    ? ` (${speedText(request.output_tokens / writing)})` : "";
+    && speedText(request.output_tokens / writing);
+  const noted = (text, note) => (note ? t("noted", { text, note }) : text);
   const gap = before?.tool_calls ? request.started - before.started - before.seconds : 0;
   return [
     gap > 0 ? t("request.tool-pause", { time: duration(gap) }) : "",
     t(request.first_byte === null ? "request.unanswered"
       : writing < SHORTEST ? "request.at-once" : "request.times",
-      { wait: duration(wait) + tries, answer: duration(writing) + speed }),
+      { wait: noted(duration(wait), tries), answer: noted(duration(writing), speed) }),
   ].filter(Boolean).join(" ");
 }
 

@@ -39,6 +39,16 @@ export const keysLike = (pattern) => Object.keys(ENGLISH).filter((key) => patter
 // Return what a setting does, in the page's language if that is known.
 export const aboutSetting = (name, english) => own[`about.${name}`] ?? english;
 
+// Return a text in the page's language in parts; values that are elements stay such.
+export const parts = (key, values = {}) => (own[key] ?? ENGLISH[key]).split(/\{(\w+)\}/u)
+  .map((part, place) => (place % 2 ? values[part] : part));
+
 // Return a text in the page's language.
-export const t = (key, values = {}) =>
-  (own[key] ?? ENGLISH[key]).replace(/\{(\w+)\}/g, (_, name) => values[name]);
+export const t = (key, values) => parts(key, values).join("");
+
+// Return a name and its value, or the name alone where there is none.
+export const pairOf = (name, value) => (value ? parts("pair", { name, value }) : [name]);
+
+// Return several as one text, with the marks of the page's language between them.
+export const listed = (names) =>
+  names.slice(1).reduce((first, name) => t("list", { first, name }), names[0] ?? "");

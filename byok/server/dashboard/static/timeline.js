@@ -13,7 +13,7 @@ import {
   modelOf, paid,
   problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, usedOf, waitOf,
 } from "./requests.js";
-import { t } from "./texts.js";
+import { listed, parts, t } from "./texts.js";
 
 const PAUSE = 180; // seconds without a request that are worth a row
 
@@ -104,7 +104,7 @@ class Turns {
     if (!sums) return replace(this.tiles, h("p", { class: "empty" }, t("timeline.empty")));
     showTitle([h("bdi", {}, headOf(sums)), h("span", { class: "quiet" },
       sums.folder && sums.client ? [" · ", clientOf(sums.client)] : null)],
-    dots(t("timeline.started", { time: clock(sums.first) }), markOf(sums), sums.models.map((name) => cut(name)).join(", ")));
+    dots(t("timeline.started", { time: clock(sums.first) }), markOf(sums), listed(sums.models.map((name) => cut(name)))));
     replace(this.tiles, tilesOf(this.told, this.turns));
     const longest = Math.max(...this.turns.map(({ seconds }) => seconds), 0.001);
     this.list.style.setProperty("--longest", longest);
@@ -143,7 +143,8 @@ function tilesOf(told, turns) {
       sums.cached === null ? "" : [t("timeline.cached-of", {
         count: number(sums.cache_read_tokens), all: number(sums.cache_input_tokens) }),
       cacheFigures(cache).map(([name, figure, note]) => h("span", { class: "sub" },
-        t(`usage.figure.${name}`), ": ", figure, name === "lost" ? [" (", note, ")"] : null))],
+        parts("pair", { name: t(`usage.figure.${name}`),
+          value: name === "lost" ? parts("noted", { text: figure, note }) : figure })))],
       sparkOf(({ cached }) => cached)),
     window && last
       ? tile(null, t("timeline.window"), percent(last.input_tokens / window), "",

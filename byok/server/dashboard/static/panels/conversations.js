@@ -13,7 +13,7 @@ import { refresher, renderAgain } from "../refresh.js";
 import {
   beginOf, clientOf, conversationLink, costCell, costText, cut, tokensOf, untold,
 } from "../requests.js";
-import { t } from "../texts.js";
+import { pairOf, t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
 
 const COUNT = 50; // of a page
@@ -220,8 +220,8 @@ const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
 function cacheCell(one) {
   if (!one.expired) return one.cached === null ? untold(one) : percent(one.cached);
   const { times, extra_cost: extra } = one.expired;
-  return h("span", { class: "row tight" }, percent(one.cached), badge("warn", [
-    t("conversations.lost", { count: number(times) }), extra > 0 ? `: +${dollars(extra)}` : null]));
+  return h("span", { class: "row tight" }, percent(one.cached), badge("warn",
+    pairOf(t("conversations.lost", { count: number(times) }), extra > 0 && `+${dollars(extra)}`)));
 }
 
 function troubles(one) {

@@ -16,7 +16,7 @@ const nameOf = ({ client, name }) => textOr(`editors.name.${client}`, name);
 const TONES = { connected: "good", old: "warn" };
 const ACTS = { connected: ["undo"], old: ["again", "undo"] };
 const ELSEWHERE = new Set(["off", "missing"]); // who asks all the same has other settings
-const titleOf = (act, one) => `${t(`editors.${act}`)}: ${nameOf(one)}`;
+const titleOf = (act, one) => t("pair", { name: t(`editors.${act}`), value: nameOf(one) });
 
 // Return the section; it is shown again when requests end, or a client was changed.
 export function editorsSection(signal) {

@@ -4,7 +4,7 @@
 import { badge, bar, breakable, h, replace } from "../dom.js";
 import { duration, number, time, visible } from "../format.js";
 import { cut, kindOf, modelOf, paid, tokensOf } from "../requests.js";
-import { t } from "../texts.js";
+import { listed, t } from "../texts.js";
 
 const MOST = 200; // rows, whatever is asked for
 const FEW = 50; // a table of so many is painted in a few milliseconds
@@ -59,7 +59,7 @@ function notes(row) {
   }
   if (row.loop) found.push(t("live.note.loop"));
   if (row.error) found.push(row.message || row.error);
-  return found.join(", ");
+  return listed(found);
 }
 
 export class LiveTable {

@@ -94,7 +94,7 @@ class ModelsPanel {
       known("window", short), known("max_output", short), known("price"),
       { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
       { title: t("models.actions"), aside: true, cell: (model) => button(t("models.probe"),
-        "little", () => this.askProbe(model), { "aria-label": `${t("models.probe")}: ${model.id}` })
+        "little", () => this.askProbe(model), { "aria-label": t("pair", { name: t("models.probe"), value: model.id }) })
       },
     ];
   }

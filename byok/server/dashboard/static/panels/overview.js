@@ -16,7 +16,7 @@ import {
   beginOf, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, speedText,
   unpricedText,
 } from "../requests.js";
-import { t } from "../texts.js";
+import { listed, pairOf, t } from "../texts.js";
 import { editorsSection } from "./editors.js";
 import { bytes, elapsed, stateOf } from "./live-table.js";
 import { keyAct, keyState } from "./settings/keys.js";
@@ -112,7 +112,7 @@ function judge(state, upstreams, today, isNew) {
   const failing = upstreams.filter((one) => one.state === "fails" && !one.asking);
   if (failing.length) {
     const [first] = failing;
-    const names = failing.map(({ name }) => name).join(", ");
+    const names = listed(failing.map(({ name }) => name));
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
     return tell(t(others ? "health.some-fail" : "health.all-fail", { names }),
@@ -131,11 +131,11 @@ function judge(state, upstreams, today, isNew) {
   }
   if (upstreams[0]?.name === DEMO) return warn(t("health.samples"), t("health.samples.next"));
   if (restart.length) {
-    return warn(t("health.restart"), t("overview.restart-what", { names: restart.join(", ") }),
+    return warn(t("health.restart"), t("overview.restart-what", { names: listed(restart) }),
       toSettings);
   }
   if (upstreams.some((one) => one.rest > 0)) {
-    const names = upstreams.filter((one) => one.rest > 0).map(({ name }) => name).join(", ");
+    const names = listed(upstreams.filter((one) => one.rest > 0).map(({ name }) => name));
     return warn(t("health.rests", { names }), t("health.rests.next"),
       link("#/problems", t("problems.title")));
   }
@@ -293,7 +293,7 @@ function stateBlock(body, signal, tools, health) {
 function officialText(official) {
   if (!official.base_url) return t("overview.official-none");
   const groups = Object.entries(official.groups).filter(([, place]) => place === "official");
-  const names = groups.map(([name]) => name).join(", ");
+  const names = listed(groups.map(([name]) => name));
   const troubles = Object.entries(official.troubles);
   return [h("code", {}, official.base_url), " ",
     names ? t("overview.official-groups", { names }) : t("overview.official-unused"),
@@ -354,7 +354,7 @@ function upstreamState({ asking, failure, rest, state, since, code, why: what })
   if (state === "fails") {
     const why = code ? h("a", { href: problemOf(code) }, withCode(what || code))
       : failure;
-    return { tone: "bad", state: [h("span", { class: "bad" }, t("live.state.failed"), ": ", why), " ",
+    return { tone: "bad", state: [h("span", { class: "bad" }, pairOf(t("live.state.failed"), why)), " ",
       when] };
   }
   return state === "answers" ? { tone: "good", state: [t("overview.answers"), " ", when] }

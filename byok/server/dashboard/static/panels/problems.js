@@ -10,7 +10,7 @@ import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
 import { cut, list, mendBadges, requestColumns, withSettings } from "../requests.js";
-import { t } from "../texts.js";
+import { pairOf, t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
 const WEIGHTS = { needs_you: "bad", look: "warn", cured: "good" };
@@ -209,9 +209,9 @@ function cureOf({ code, group, cures = [], parts }) {
     h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ",
       withSettings(cures.join(" "))),
     places.map(({ upstream, key_outside: isOutside }) => h("a", { class: "button little",
-      href: `#/${addressFor(upstream)}`, "data-key": `cure ${code} ${upstream}` }, t(
+      href: `#/${addressFor(upstream)}`, "data-key": `cure ${code} ${upstream}` }, pairOf(t(
       does !== "key" ? `problems.do.${does}` : isOutside ? "settings.key.from-where"
-        : "settings.key.replace"), places.length > 1 && upstream ? `: ${upstream}` : "")));
+        : "settings.key.replace"), places.length > 1 && upstream))));
 }
 
 function detailsOf({ code, causes = [], examples }) {
@@ -219,7 +219,7 @@ function detailsOf({ code, causes = [], examples }) {
     causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(causes)] : null,
     code ? h("p", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
       copyButton(code)) : null,
-    examples.length ? table(`${t("problems.latest")}: ${code}`, [
+    examples.length ? table(t("pair", { name: t("problems.latest"), value: code }), [
       ...Object.values(requestColumns("failed")), idColumn()], examples)
       : null];
 }

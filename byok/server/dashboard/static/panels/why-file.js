@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { attempt, badge, button, h, replace, section } from "../dom.js";
-import { t, textOr } from "../texts.js";
+import { pairOf, t, textOr } from "../texts.js";
 
 const SETTING = /(context\.(?:allow_secret|extensions))/u; // that an advice may name
 
@@ -32,7 +32,7 @@ function whyText({ path, what, reason, explanation, exists, rule, advice }) {
     h("p", { class: "note" }, badge(exists ? "good" : "bad",
       t(exists ? "index.there" : "index.what.not there")), " ", h("code", { class: "path" }, path)),
     what === "not there" ? null : h("p", { class: "note" }, exists
-      ? [badge(tone, textOr(`index.what.${what}`, what)), words ? `: ${words}` : ""]
+      ? pairOf(badge(tone, textOr(`index.what.${what}`, what)), words)
       : reason ? t("index.would-skip", { why: words }) : t("index.still")),
     h("p", { class: "note" }, advice.split(SETTING).map((part, place) => (place % 2
       ? h("a", { href: `#/settings/set/${part}` }, part) : part))),

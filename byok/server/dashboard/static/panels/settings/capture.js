@@ -15,7 +15,7 @@ export function captureSection(signal) {
     replace(folder, told.folder);
     replace(state, captureState(told));
     replace(act, t(told.on ? "capture.stop" : "capture.start"));
-    if (!background) announce(`${t("feature.capture")}: ${state.textContent}`);
+    if (!background) announce(t("pair", { name: t("feature.capture"), value: state.textContent }));
   });
   const look = () => ask("capture", {}, true);
   const act = button(t("capture.start"), "", () =>

@@ -4,7 +4,7 @@ import { badge, button, dots, h, replace } from "../../dom.js";
 import { visible } from "../../format.js";
 import { openChoice } from "../../palette.js";
 import { priceOf } from "../../requests.js";
-import { aboutSetting, t } from "../../texts.js";
+import { aboutSetting, listed, pairOf, t } from "../../texts.js";
 import { keyOf } from "./draft.js";
 
 export const idOf = (path) => `set-${path.join("-")}`;
@@ -100,10 +100,10 @@ function chooser(field, control) {
   const models = () => modelsFor(field).sort((one, other) => isUsed(other) - isUsed(one));
   const notes = (one) => dots(isUsed(one) && t("settings.in-use"), priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
   const open = () => openChoice(t("models.filter"), models().map((one) => ({
-    group: [one.upstream, ...catalog.fails.includes(one.upstream) ? [t("live.state.failed")] : []]
-      .join(": "), text: one.model, picture: "models", run: () => choose(one.name),
+    group: pairOf(one.upstream, catalog.fails.includes(one.upstream) && t("live.state.failed"))
+      .join(""), text: one.model, picture: "models", run: () => choose(one.name),
     note: notes(one) })),
-  (words) => ({ text: words ? `${t("settings.choose")}: ${words}` : t("none"), picture: "models",
+  (words) => ({ text: words ? t("pair", { name: t("settings.choose"), value: words }) : t("none"), picture: "models",
     run: () => choose(words) }));
   return button(t("settings.choose"), "", open, { disabled: control.disabled });
 }
@@ -114,7 +114,7 @@ function strangeModel(field, value) {
   const isListed = (name) => known.some((one) => one.name === name
     || one.name.replace(/^byok:/, "") === name || one.name.endsWith(`:${name}`));
   const strange = [value].flat().filter((one) => one && known.length && !isListed(String(one)));
-  return strange.length ? t("settings.strange-model", { names: strange.join(", ") }) : null;
+  return strange.length ? t("settings.strange-model", { names: listed(strange) }) : null;
 }
 
 // Show at each field what is wrong with it now.

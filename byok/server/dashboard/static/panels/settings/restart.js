@@ -4,7 +4,7 @@ import { ApiError, call } from "../../api.js";
 import { button, h, healthCard, openDialog, replace } from "../../dom.js";
 import { number } from "../../format.js";
 import { expectRestart, onRequests } from "../../live.js";
-import { t } from "../../texts.js";
+import { listed, t } from "../../texts.js";
 
 const LONGEST = 90; // seconds
 
@@ -12,7 +12,7 @@ const LONGEST = 90; // seconds
 export function restartBox(form, ask) {
   if (!form.restart.length) return null;
   return healthCard(null, { tone: "warn", say: t("health.restart"),
-    next: form.restart.join(", "), act: button(t("settings.restart.now"), "primary", ask) });
+    next: listed(form.restart), act: button(t("settings.restart.now"), "primary", ask) });
 }
 
 // Ask whether to restart; `run` does it.
