@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 from tests.fakes.daemon import Editor, running
 from tests.fakes.dashboard import signed_in
 from tests.fakes.engines import until, written
-from tests.fakes.pages import axe, open_panel
+from tests.fakes.pages import Watch, axe, open_panel
 from tests.fakes.patience import PATIENCE
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.py"
@@ -97,3 +97,28 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await expect(page.locator(".hits h2").first).to_have_text("long.py")
     await ask(page, "the \u202e of")
     await expect(page.get_by_text("No file matches.")).to_be_visible()
+
+
+async def test_back_leads_to_the_question_its_filters_and_its_answer(
+    page: Page, watch: Watch
+) -> None:
+    await open_panel(page, "search")
+    await page.get_by_label("Folder", exact=True).select_option("project")
+    await page.get_by_label("Maximum files").select_option("20")
+    await ask(page, "where is the oven preheated")
+    await expect(page.locator(".hits h2").first).to_have_text("oven.py")
+    await open_panel(page, "index")
+    await watch.take(page)
+    await page.go_back()
+    await expect(page.locator(".hits h2").first).to_have_text("oven.py")
+    question = page.get_by_label("Question")
+    await expect(question).to_have_value("where is the oven preheated")
+    limit = page.get_by_label("Maximum files")
+    await expect(limit).to_have_value("20")
+    folder = page.get_by_label("Folder", exact=True)
+    await expect(folder.locator("option:checked")).to_have_text("project")
+    assert "POST /ui/api/search" not in await watch.take(page)  # it costs nothing again
+    await page.locator("#language").select_option("zh")
+    await expect(page.locator(".hits h2").first).to_have_text("oven.py")
+    await page.reload()
+    await expect(page.locator("#search-query")).to_have_value("")

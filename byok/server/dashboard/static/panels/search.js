@@ -1,7 +1,8 @@
 // Code search as an agent has it: the files with their scores, and the text of an answer.
-// The question is never in the address: it would stay in the browser's history.
+// The question is never in the address: it would stay in the browser's history. The page keeps it
+// while it is open, with its filters and what was found, so that Back leads to the same.
 
-import { call } from "../api.js";
+import { call, onEnd } from "../api.js";
 import {
   announce, attempt, bar, errorBox, flushSection, h, menu, nothing, replace, section, seeking,
 } from "../dom.js";
@@ -14,18 +15,23 @@ import { whySection } from "./why-file.js";
 const LENGTHS = [5_000, 20_000, 80_000];
 const LIMITS = [10, 20, 50];
 const LONGEST = 10_000;
+let last = null; // the question that is shown: {body, folder, found}
+onEnd(() => { last = null; });
 
 export async function open(root, rest, signal) {
   const { workspaces } = await call("index", {}, { signal });
   const roots = workspaces.map((space) => space.root);
-  const view = { signal, roots, names: shortNames(roots), results: h("div", { class: "stack" }),
-    asked: 0 };
+  const view = { signal, roots, names: shortNames(roots), results: h("div", { class: "stack" }) };
   if (!roots.length) {
     return replace(root, h("section", { class: "card" }, nothing("index", t("search.none"),
       t("search.none.about"), h("a", { class: "button", href: "#/index" }, t("index.title")))));
   }
-  invite(view);
-  replace(root, form(view), h("div", { class: "two" }, view.results,
+  if (last?.body.workspaces.some((one) => !roots.includes(one))) last = null;
+  const filled = form(view);
+  if (!last) invite(view);
+  else if (last.found) show(view, last);
+  else search(view, last); // it was left before there was an answer
+  replace(root, filled, h("div", { class: "two" }, view.results,
     h("div", { class: "stack" }, folders(workspaces, view.names), whySection(signal))));
 }
 
@@ -40,17 +46,21 @@ function shortNames(roots) {
 function form(view) {
   const query = h("input", { id: "search-query", type: "search", required: true,
     maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false",
-    "aria-label": t("search.query"), placeholder: t("search.example"),
+    "aria-label": t("search.query"), placeholder: t("search.example"), value: last?.body.query,
     on: { input: () => { if (!query.value.trim()) invite(view); } } });
   const chosen = menu(t("search.folder"), [["", t("index.all")],
     ...view.names.entries()]);
   const limit = menu(t("search.limit"),
     LIMITS.map((count) => [String(count), t("search.limit-of", { count: number(count) })]));
+  chosen.value = last?.folder ?? "";
+  limit.value = last?.body.limit ?? LIMITS[0];
   const submit = (event) => {
     event.preventDefault();
     if (!query.value.trim()) return;
     const workspaces = chosen.value ? [chosen.value] : view.roots.slice(0, 100);
-    search(view, { query: query.value, workspaces, limit: Number(limit.value) });
+    last = { folder: chosen.value, found: null,
+      body: { query: query.value, workspaces, limit: Number(limit.value) } };
+    search(view, last);
   };
   return h("form", { class: "asking row", role: "search", on: { submit } },
     seeking(query), chosen, limit,
@@ -73,29 +83,30 @@ function folders(workspaces, names) {
 
 // An empty question has no answer.
 function invite(view) {
-  view.asked += 1;
+  last = null;
   replace(view.results, h("section", { class: "card" },
     nothing("search", t("search.ask"), t("search.ask.about"))));
 }
 
-async function search(view, body) {
-  const turn = ++view.asked; // only the last question is shown
+// Ask; only the last question is shown.
+async function search(view, mine) {
   replace(view.results, h("p", { class: "quiet" }, t("search.searching")));
   try {
-    const found = await call("search", body, { signal: view.signal });
-    if (turn !== view.asked) return;
-    const summary = t("search.found", { count: number(found.hits.length),
-      time: duration(found.seconds) });
-    replace(view.results,
-      h("div", { class: "quiet small" }, h("p", { class: "summary" }, summary),
-        termList(found.terms)),
-      found.notes.map((note) => h("p", { class: "note" }, note)),
-      hitList(found.hits, view.names),
-      answerSection(view, body));
-    announce(summary);
+    mine.found = await call("search", mine.body, { signal: view.signal });
+    if (mine === last) announce(show(view, mine));
   } catch (error) {
-    if (turn === view.asked && !view.signal.aborted) replace(view.results, errorBox(error));
+    if (mine === last && !view.signal.aborted) replace(view.results, errorBox(error));
   }
+}
+
+// Show what was found, and return its summary.
+function show(view, { body, found: { hits, notes, seconds, terms } }) {
+  const summary = t("search.found", { count: number(hits.length), time: duration(seconds) });
+  replace(view.results,
+    h("div", { class: "quiet small" }, h("p", { class: "summary" }, summary), termList(terms)),
+    notes.map((note) => h("p", { class: "note" }, note)),
+    hitList(hits, view.names), answerSection(view, body));
+  return summary;
 }
 
 // The exact text that an agent gets; it is only asked for on demand.
