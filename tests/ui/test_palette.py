@@ -1,12 +1,16 @@
 """What keys do anywhere on the page, the palette among it."""
 
+import re
+import time
 from functools import partial
 from typing import Any
 
 from playwright.async_api import Page, Route, expect
 
+from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import axe, control, field, open_panel
+from tests.fakes.journal_entries import entry, write_journal
+from tests.fakes.pages import axe, control, field, open_panel, settle
 
 
 async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:
@@ -70,6 +74,7 @@ WORDS = {
         "Connect your editor": ("editor", "vscode", "plugin"),
         "Costliest requests today": ("expensive", "cost most", "price"),
         "Slowest requests today": ("slow", "why slow", "latency"),
+        "Update what is known of models": ("update", "upgrade"),
         "Change the model": ("switch model", "llm", "default"),
         "Why is a path not found?": ("file not found", "missing", "ignored"),
         "Add or replace a key": ("add key", "api key", "token"),
@@ -83,6 +88,7 @@ WORDS = {
         "连接编辑器": ("编辑器", "插件", "editor"),
         "今天最贵的请求": ("最贵", "花费最多", "price"),
         "今天最慢的请求": ("慢", "为什么慢", "slow"),
+        "更新模型信息": ("更新", "update"),
         "更换模型": ("换模型", "切换模型", "model"),
         "为什么找不到某个路径？": ("找不到文件", "忽略", "missing"),
         "添加或更换密钥": ("添加密钥", "密钥", "api key"),
@@ -113,6 +119,58 @@ async def test_each_common_task_is_found_by_words_that_people_type(page: Page) -
     await page.keyboard.type("找不到文件")
     await page.keyboard.press("Enter")
     await expect(page.locator("#index-path")).to_be_focused()
+
+
+async def test_a_vendor_is_found_and_leads_to_its_addition(page: Page) -> None:
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("openrouter")
+    found = page.locator("#found [role=option]")
+    await expect(found).to_contain_text("OpenRouter")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#add-kind")).to_have_value("openrouter")
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("update")
+    await page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("button", name="Fetch")).to_be_enabled()
+    assert await axe(page) == ""
+    await page.go_back()
+    await settle(page)
+    await expect(page.locator(".panel.settings")).to_be_visible()
+    await expect(dialog).to_have_count(0)
+
+
+async def test_a_code_leads_to_its_error_and_an_id_to_its_request(
+    page: Page, editor: Editor
+) -> None:
+    started = time.time() - 60
+    mended = entry(
+        request_id="ab12cd34ef", started=started, conversation="talk", repairs=1
+    )
+    failed = {"outcome": "failed", "error": "upstream_timeout", "conversation": ""}
+    cut = entry(request_id="ab12zz", started=started, **failed)
+    write_journal(find_paths().journal, [mended, cut])
+    await editor.chat()
+    await open_panel(page, "live")
+    live = await page.locator("[data-request]").get_attribute("data-request") or ""
+    found = page.locator("#found [role=option]")
+
+    async def lead(typed: str, address: str) -> None:
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type(typed)
+        await expect(found).to_have_count(1)
+        await expect(found).not_to_contain_text("Nothing here")
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile(f"#/{address}$"))
+
+    await lead("upstream_timeout", "problems/upstream_timeout")
+    await expect(page.locator("h3").first).to_be_focused()
+    await lead("ab12c", "conversations/talk/1")
+    await expect(page.locator(".turn")).to_be_focused()
+    await lead("AB12zz", "problems/upstream_timeout")
+    await lead(live[:8], f"live/{live}")
+    await expect(page.get_by_role("heading", name=f"Request {live}")).to_be_visible()
 
 
 async def test_the_palette_opens_again_in_the_moment_it_closes(page: Page) -> None:

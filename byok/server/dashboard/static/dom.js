@@ -235,10 +235,19 @@ export function openDialog(title, body, footer = null) {
     h("header", {}, h("h2", {}, title),
       button(icon("cross"), "bare icon-only", close, { "aria-label": t("close") })),
     h("div", { class: "body" }, body), footer && h("footer", {}, footer(close)));
-  element.addEventListener("close", () => element.remove());
+  whileOpen(element);
   document.body.append(element);
   element.showModal();
   return element;
+}
+
+// Close a dialog when its user goes elsewhere, as by Back, and remove it; return a signal that is
+// aborted then.
+export function whileOpen(dialog) {
+  const left = new AbortController();
+  dialog.addEventListener("close", () => { left.abort(); dialog.remove(); });
+  addEventListener("hashchange", () => dialog.close(), { capture: true, signal: left.signal });
+  return left.signal;
 }
 
 // Show another title than the panel's name, and what stands below it.

@@ -35,6 +35,9 @@ export function onState(listener, signal = null) {
   listener(state);
 }
 
+// Return the ids of the requests that are known.
+export const liveRequests = () => rows.keys();
+
 // Open the stream unless it is open, nobody is signed in, or nobody sees the page.
 export function connect() {
   if (connection || document.hidden || !isSignedIn()) return;

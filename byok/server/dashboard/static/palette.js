@@ -1,16 +1,18 @@
-// What the page can show and do, found by words: panels, looks, conversations, models and
-// settings; by those of people, too, which `words.` of the texts have. What the daemon tells is
-// asked for when the palette opens.
+// What the page can show and do, found by words: panels, looks, conversations, models, vendors,
+// settings and errors; by those of people, too, which `words.` of the texts have. A request is found
+// by how its id begins. What the daemon tells is asked for when the palette opens.
 
 import { call } from "./api.js";
-import { h, replace } from "./dom.js";
+import { h, replace, whileOpen } from "./dom.js";
 import { spent } from "./format.js";
 import { icon } from "./icons.js";
-import { addressOf, costOf, modelAddress, nameOf } from "./requests.js";
+import { liveRequests } from "./live.js";
+import { addressOf, costOf, modelAddress, nameOf, problemOf } from "./requests.js";
 import { inBoth, keysLike, LANGUAGES, t } from "./texts.js";
 
 const MOST = 12; // results, where there are many kinds
 const MOST_ALIKE = 200;
+const SHORTEST = 4; // characters of an id
 
 // Open the palette; `panels` are their names, and `looks` change how the page looks.
 export function openPalette(panels, looks) {
@@ -18,7 +20,7 @@ export function openPalette(panels, looks) {
   const palette = new Palette(t("palette.title"), [...placesOf(panels), ...actionsOf(looks), ...settings()],
     MOST,
     (words) => inSettings(words, t("palette.none")));
-  for (const ask of [conversations, models]) palette.add(ask);
+  for (const ask of [conversations, models, vendors, requests]) palette.add(ask);
 }
 
 // Let one of `entries` be chosen; `other(words)` is offered where none has the words.
@@ -42,6 +44,7 @@ const actionsOf = ({ setTheme, changeLanguage }) => [
   ["editors.title", "overview", "#/overview/editors"],
   ["settings.add", "plus", "#/settings/add"],
   ["palette.model", "models", "#/settings/choose/routing.default"],
+  ["palette.update", "models", "#/models//update"],
   ["palette.key", "key", "#/settings/find/key"],
   ["usage.costliest", "usage", "#/usage/costliest"],
   ["usage.slowest", "clock", "#/usage/slowest"],
@@ -67,6 +70,26 @@ async function models(options) {
     entry(t("models.title"), id, "models", modelAddress(id)));
 }
 
+// Who may serve models, each to be added.
+async function vendors(options) {
+  const { presets } = await call("settings", {}, options);
+  return presets.map(({ name, title }) => entry(t("palette.do"),
+    t("pair", { name: t("settings.add"), value: title }), "plus", `#/settings/add/${name}`));
+}
+
+// Errors by their codes, and the requests that the page shows, by their ids.
+async function requests(options) {
+  const { groups, mended } = await call("problems", {}, options);
+  const codes = new Map(groups.filter(({ code }) => code).map((group) => [group.code, group]));
+  const shown = groups.flatMap(({ examples }) => examples).concat(mended);
+  const addresses = new Map(shown.map((one) => [one.request_id, one.conversation
+    ? `${addressOf(one.conversation)}/${one.number}` : problemOf(one.error)]));
+  for (const id of liveRequests()) addresses.set(id, `#/live/${encodeURIComponent(id)}`);
+  return [...[...codes].map(([code, { what }]) => entry(t("problems.title"),
+    what?.replaceAll("`", "") ?? code, "problems", problemOf(code))),
+  ...[...addresses].map(([id, address]) => ({ ...entry(t("request.kind"), id, "live", address), id }))];
+}
+
 // The settings that have a name in words.
 const settings = () => keysLike(/^setting\..*(?<!\.about)$/u).map((key) =>
   entry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace("setting.", "")}`));
@@ -88,10 +111,7 @@ class Palette {
       this.input, this.list, h("div", { class: "tips" },
         [["↑↓", "move"], ["Enter", does], ["Esc", "close"]].map(([key, name]) =>
           h("span", {}, h("kbd", {}, key), " ", t(`palette.${name}`)))));
-    this.left = new AbortController();
-    this.dialog.addEventListener("close", () => { this.left.abort(); this.dialog.remove(); });
-    addEventListener("hashchange", () => this.dialog.close(),
-      { capture: true, signal: this.left.signal }); // Back leads elsewhere
+    this.signal = whileOpen(this.dialog);
     this.dialog.addEventListener("click", (event) => {
       if (event.target === this.dialog) this.dialog.close();
     });
@@ -103,7 +123,7 @@ class Palette {
 
   // What cannot be told now is not offered.
   async add(ask) {
-    const { signal } = this.left;
+    const { signal } = this;
     try {
       this.entries.push(...await ask({ signal, background: true }));
       this.show();
@@ -114,8 +134,9 @@ class Palette {
 
   show() {
     const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
-    const fits = ({ group, text, run, words: others }) => words.every((word) =>
-      `${group} ${text} ${others} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word));
+    const fits = ({ id, group, text, run, words: others }) => (id
+      ? words[0]?.length >= SHORTEST && id.toLowerCase().startsWith(words[0]) : words.every((word) =>
+      `${group} ${text} ${others} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word)));
     this.hits = this.entries.filter(fits).slice(0, this.most);
     if (!this.hits.length) this.hits = [this.other(this.input.value)];
     this.at = Math.min(this.at, this.hits.length - 1);

@@ -20,10 +20,13 @@ const SORTS = { price: "models.fact.price", window: "models.window", max_output:
 const FACTS = { window: number, max_output: number, price: null, tools: yesNo, images: yesNo,
   thinking: yesNo };
 
-// `#/models/TEXT` shows the models whose names have it.
-export async function open(root, rest, signal) {
-  const panel = new ModelsPanel(root, rest[0] ?? "", signal);
+// `#/models/TEXT` shows the models whose names have it, `#/models//update` asks about the lists.
+export async function open(root, [wanted = "", what], signal) {
+  const panel = new ModelsPanel(root, wanted, signal);
   await panel.load();
+  if (what !== "update") return;
+  history.replaceState(history.state, "", "#/models"); // neither a reload nor Back asks again
+  panel.update();
 }
 
 class ModelsPanel {
@@ -103,7 +106,7 @@ class ModelsPanel {
   open(model) {
     const lately = h("div");
     const rows = Object.keys(FACTS).filter((name) => isKnown(model, name));
-    const dialog = openDialog(model.id, [
+    openDialog(model.id, [
       lately,
       table(t("models.facts"), [
         { title: t("models.fact"), lead: true, cell: (name) => t(`models.fact.${name}`) },
@@ -122,7 +125,7 @@ class ModelsPanel {
       const told = await call("usage", { by: "model", days: LATELY }, { signal: this.signal });
       const sums = told.rows.find(({ key }) => key === model.id) ?? (told.more ? null : NOTHING);
       if (sums) replace(lately, h("h3", {}, h("a", { href: "#/usage/month/model",
-        on: { click: () => dialog.close() } }, t("models.lately"))), facts([
+      }, t("models.lately"))), facts([
         [t("request.cost"), costText(sums)],
         [t("usage.figure.requests"), number(sums.requests)],
         [t("usage.figure.failed"), number(sums.failed)],

@@ -24,8 +24,8 @@ const draft = new Draft();
 
 // `#/settings/find/WORDS` finds settings, `#/settings/set/NAME` leads to one, perhaps with a
 // value that is not saved yet, `#/settings/choose/NAME` offers models for it, `#/settings/key/NAME`
-// asks for a key, `#/settings/add` adds an upstream, and `#/settings/restart` asks whether to
-// restart.
+// asks for a key, `#/settings/add` adds an upstream, `#/settings/add/KIND` one of that kind, and
+// `#/settings/restart` asks whether to restart.
 export async function open(root, [what, words, value], signal) {
   draft.adopt(await call("settings", {}, { signal }));
   const view = new View(root, signal, what === "find" ? words ?? "" : "");
@@ -37,11 +37,11 @@ export async function open(root, [what, words, value], signal) {
   view.readFacts();
   if (what === "set" || what === "choose") view.show(words, value);
   if (view.keys.places.has(what === "key" && words)) view.keys.enter(words);
-  if (what === "add" && !draft.form.blocked) view.add();
-  if (what === "restart") {
-    history.replaceState(history.state, "", "#/settings"); // a reload does not ask again
-    askToRestart(draft.form, () => view.restart(true));
+  if (["add", "restart"].includes(what)) {
+    history.replaceState(history.state, "", "#/settings"); // neither a reload nor Back asks again
   }
+  if (what === "add" && !draft.form.blocked) view.add(words);
+  if (what === "restart") askToRestart(draft.form, () => view.restart(true));
   if (what === "choose") await view.choose(words);
 }
 
@@ -180,8 +180,8 @@ class View {
   }
 
   // An upstream is saved at once, and tried; what else was changed waits.
-  add() {
-    openAddition(draft.form, async ({ name, type, address, key, vault }) => {
+  add(wanted) {
+    openAddition(draft.form, wanted, async ({ name, type, address, key, vault }) => {
       const path = ["upstreams", name];
       const changes = [{ path, value: {} }];
       if (type) changes.push({ path: [...path, "type"], value: type });

@@ -19,6 +19,7 @@ export const TEXTS = {
   "palette.go": "Go to",
   "palette.do": "Do",
   "palette.model": "Change the model",
+  "palette.update": "Update what is known of models",
   "palette.key": "Add or replace a key",
   "palette.capture": "Start or stop capture",
   // what people type for what they mean, beside its name
@@ -32,8 +33,9 @@ export const TEXTS = {
   "words.index": "folders workspace files indexed skipped vectors embeddings scan",
   "words.settings": "configuration options preferences limits budget temperature prompt",
   "words.editors.title": "connect an editor vs code vscode jetbrains cursor ide plugin client",
-  "words.settings.add": "a new provider vendor server openai anthropic ollama",
+  "words.settings.add": "a new provider vendor server",
   "words.palette.model": "the model llm switch choose select use another default",
+  "words.palette.update": "update updates upgrade refresh newer prices fetch",
   "words.palette.key": "an api key token secret password credential set enter",
   "words.usage.costliest":
     "which request cost the most expensive price money dear dearest why so much",

@@ -19,6 +19,7 @@ export const TEXTS = {
   "palette.go": "前往",
   "palette.do": "操作",
   "palette.model": "更换模型",
+  "palette.update": "更新模型信息",
   "palette.key": "添加或更换密钥",
   "palette.capture": "开始或停止抓包",
   // 人们为此输入的词语
@@ -34,6 +35,7 @@ export const TEXTS = {
   "words.editors.title": "连接编辑器 插件 客户端",
   "words.settings.add": "新增 添加 服务商 供应商 服务器",
   "words.palette.model": "切换模型 选择模型 更改模型 修改模型 默认",
+  "words.palette.update": "更新 升级 刷新 最新 价格",
   "words.palette.key": "添加密钥 更换密钥 设置密钥 新增 密码 令牌 凭据 钥匙",
   "words.usage.costliest": "哪个请求最贵 最花钱 花费最多 价格 费用",
   "words.usage.slowest": "为什么慢 很慢 速度 太慢 耗时 等待 延迟",

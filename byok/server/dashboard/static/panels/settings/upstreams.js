@@ -73,10 +73,11 @@ function noteOrigin(draft, upstream, row) {
   check();
 }
 
-// Ask for a new upstream: `add({name, type, address, key, vault})` saves and tries it, and raises
+// Ask for a new upstream, perhaps of the kind that is `wanted`: `add({name, type, address, key, vault})` saves and tries it, and raises
 // what went wrong. `keys` tells whether a key can be stored.
-export function openAddition(form, add, keys, signal) {
+export function openAddition(form, wanted, add, keys, signal) {
   const { kind, name, address, place, key } = additionFields(form.presets);
+  if (form.presets.some((one) => one.name === wanted)) kind.value = wanted;
   const names = new Set(form.upstreams.map((one) => one.name));
   const trouble = h("div", { role: "alert" });
   const chose = () => {
