@@ -193,6 +193,26 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     await expect(page.locator("select[name=by]")).to_have_value("purpose")
 
 
+async def test_the_values_of_a_chart_are_read_by_arrow_keys(page: Page) -> None:
+    await open_panel(page, "usage/month/model")
+    part = chart(page, "Requests")
+    slider, legend = part.get_by_role("slider"), part.locator(".legend")
+    await expect(legend).to_contain_text("30 days")
+    await slider.press("ArrowLeft")
+    today = time.strftime("%b ") + str(time.localtime(NOON).tm_mday)
+    await expect(legend).to_contain_text(today)
+    await expect(legend).to_contain_text("Not failed 1")
+    spoken = re.compile(f"{today}.*Not failed 1.*Failed 1")
+    await expect(slider).to_have_attribute("aria-valuetext", spoken)
+    await slider.press("Home")
+    await expect(legend).to_contain_text("Not failed 0")
+    await slider.press("ArrowRight")
+    await expect(slider).to_have_attribute("aria-valuenow", "1")
+    assert await axe(page) == ""
+    await page.keyboard.press("Tab")
+    await expect(legend).to_contain_text("Not failed 20")
+
+
 async def test_a_month_is_that_of_the_calendar(page: Page) -> None:
     await open_panel(page, "usage/week/model")
     await page.get_by_role("button", name="This month").click()

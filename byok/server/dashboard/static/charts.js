@@ -1,10 +1,11 @@
 // Charts over time. A chart is a section with a heading, a sentence that says the main
-// figure, the drawing, a legend, and the same numbers as a table. The drawing is only
-// for eyes: series differ by pattern or dash too, and everything is in the table.
+// figure, the drawing, a legend, and the same numbers as a table. Series differ by pattern
+// or dash too. The legend shows the values where the pointer is, or where arrow keys lead: to who
+// hears the page the drawing is a slider, whose value they are.
 
 import { h, replace, table } from "./dom.js";
 import { fillOf, paletteOf, swatch, DASHES } from "./chart-colours.js";
-import { t } from "./texts.js";
+import { listed, t } from "./texts.js";
 
 // A program of the browser's older kind, which index.html loads behind the page's own.
 if (!globalThis.uPlot && document.readyState !== "complete") {
@@ -28,7 +29,9 @@ export function createChart(title, kind, signal) {
   loadStyle();
   const parts = {
     sentence: h("p", {}),
-    plot: h("div", { class: "plot", "aria-hidden": "true" }),
+    plot: h("div", { class: "plot", role: "slider", tabindex: "0", "aria-label": title,
+      "aria-valuemin": "0", on: { keydown: (event) => step(state, event),
+        blur: () => state.plot?.setCursor({ left: -1, top: 0 }) } }),
     legend: h("ul", { class: "legend", "aria-hidden": "true" }),
     table: h("div", {}),
   };
@@ -45,6 +48,17 @@ function update(state, content) {
   replace(state.parts.sentence, content.sentence);
   fillTable(state);
   draw(state);
+}
+
+// Lead to the bucket before or behind that of the cursor, or to the first or last one.
+function step({ content, plot }, event) {
+  if (!plot) return;
+  const last = content.times.length - 1;
+  const { idx } = plot.cursor;
+  const to = { ArrowLeft: (idx ?? last + 1) - 1, ArrowRight: (idx ?? -1) + 1, Home: 0, End: last }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  plot.setCursor({ left: plot.valToPos(Math.max(0, Math.min(last, to)), "x"), top: 0 });
 }
 
 function watch(state, signal) {
@@ -155,6 +169,9 @@ function showLegend({ content, kind, parts }, palette) {
       const value = place === null ? series.total : series.values[place];
       replace(values[index], value === undefined ? "" : content.write(value));
     });
+    parts.plot.ariaValueMax = content.times.length - 1;
+    parts.plot.ariaValueNow = place ?? 0;
+    parts.plot.ariaValueText = listed([...parts.legend.children].map((one) => one.textContent));
   };
   show(null);
   return show;
