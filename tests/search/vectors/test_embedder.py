@@ -378,31 +378,22 @@ def rest_by(clock: Clock, luck: float = 1.0) -> Rest:
     return Rest(clock=clock, sleep=clock.sleep, luck=lambda: luck)
 
 
-def lengths(rest: Rest, cause: UpstreamUnreachable | UpstreamRefused) -> list[float]:
-    found = []
-    for _ in range(9):
+@pytest.mark.parametrize(
+    ("cause", "luck", "seconds"),
+    [
+        (GONE, 1, [1, 2, 4, 8, 16, 32, 60, 60]),
+        (GONE, 0, [0.5, 1, 2]),
+        (NO_KEY, 1, [10, 20, 40, 80, 160, 300, 300]),  # a user must mend it
+    ],
+    ids=str,
+)
+def test_rests_grow_to_a_limit(
+    cause: UpstreamError, luck: float, seconds: list[float]
+) -> None:
+    rest = rest_by(Clock(), luck)
+    for expected in seconds:
         rest.begin(cause)
-        found.append(rest.seconds)
-    return found
-
-
-def test_rests_grow_to_a_minute() -> None:
-    assert lengths(rest_by(Clock()), GONE) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert lengths(rest_by(Clock(), luck=0), GONE)[:3] == [0.5, 1, 2]
-
-
-def test_what_a_user_must_mend_is_tried_less_often() -> None:
-    assert lengths(rest_by(Clock()), NO_KEY) == [
-        10,
-        20,
-        40,
-        80,
-        160,
-        300,
-        300,
-        300,
-        300,
-    ]
+        assert rest.seconds == expected
 
 
 @pytest.mark.parametrize(

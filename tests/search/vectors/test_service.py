@@ -1,6 +1,8 @@
 """The service as a whole, over a real index; the model is inside the test."""
 
 import asyncio
+import os
+import re
 import subprocess
 import sys
 import threading
@@ -213,17 +215,40 @@ async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
         assert len(tries) == 2
 
 
-def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
-    code = "import sys, byok.cli.serve, byok.wiring.services; print(*sys.modules)"
+LOADED = """
+import os, sys, byok.cli.serve, byok.wiring.services
+print(*sys.modules)
+before = dict(os.environ)
+import byok.search.vectors.numeric
+assert "numpy" in sys.modules
+assert dict(os.environ) == before
+"""
+
+
+def test_without_embeddings_nothing_is_loaded_and_numpy_changes_no_environment() -> (
+    None
+):
+    environ = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+        [sys.executable, "-c", LOADED],
+        env=environ, capture_output=True, text=True, check=True,
+    )  # fmt: skip
     loaded = set(done.stdout.split())
     assert not {"numpy", "qdrant_client"} & loaded
     own = {name for name in loaded if name.startswith("byok.search.vectors.")}
     assert own <= {
         f"byok.search.vectors.{name}" for name in ("consent", "service", "types")
     }
+
+
+def test_numpy_comes_by_way_of_one_module_only() -> None:
+    room = Path(__file__).parents[3] / "byok" / "search" / "vectors"
+    direct = [
+        path.name
+        for path in room.rglob("*.py")
+        if re.search(r"(?m)^(import|from) numpy", path.read_text("utf-8"))
+    ]
+    assert direct == []
 
 
 async def test_a_request_that_is_left_still_begins_one_session(
