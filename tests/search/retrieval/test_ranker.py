@@ -116,23 +116,17 @@ async def test_words_of_code_are_wanted_where_no_code_says_the_question(
     assert "cache.py" in [file.path for file in found.files]
 
 
-@pytest.mark.parametrize("question", ["lion", "wolf"])
-async def test_without_a_vector_words_alone_answer(
-    tmp_path: Path, question: str
-) -> None:
+async def test_without_a_vector_words_alone_answer(tmp_path: Path) -> None:
     root = project(tmp_path / "zoo", lion__py="lion", cat__py="cat")
+    query = parse_query("lion")
     async with indexed(tmp_path / "e", root) as made:
         scope = await select_scope(made, BlobNames(), [])
-        query = parse_query(question)
-        plain = await Ranker(made).rank(question, query, scope)
+        plain = await Ranker(made).rank("lion", query, scope)
         late, none = FakeVectors([]), FakeVectors(None)
         late.come.clear()
         for aids in (ModelAids(vectors=late), ModelAids(vectors=none)):
             ranker = Ranker(made, partial(replace, aids))
-            assert (
-                await ranker.rank(question, parse_query(question), scope, patience=0.01)
-                == plain
-            )
+            assert await ranker.rank("lion", query, scope, patience=0.01) == plain
         assert late.cancelled == 1  # it does not go on for an answer that was given
 
 
@@ -313,15 +307,25 @@ def scores(signals: HistorySignals | JoinedSignals, text: str) -> dict[str, floa
     return signals.text_scores(parse_query(text).terms)
 
 
-def test_history_signal_finds_a_file_by_the_words_of_its_commits() -> None:
-    signals = HistorySignals(
-        history(("retry on timeout", "a.py"), ("colour", "b.py")), "ab"
-    )
-    assert scores(signals, "retry") == {}
-    signals = HistorySignals(
-        history(("retry on timeout", "a.py"), ("colour", "b.py")), ["a.py", "b.py"]
-    )
-    assert list(scores(signals, "the timeouts")) == ["a.py"]
+SAID = history(("retry on timeout", "a"), ("colour", "b"))
+GONE = history(("retry", "a gone"), ("retry", "gone"))
+MANY = CommitHistory("0" * 40, (Commit("0" * 40, 0, "retry", ("a", "b"), 31),))
+
+
+@pytest.mark.parametrize(
+    ("commits", "question", "found"),
+    [
+        (SAID, "the timeouts", ["a"]),
+        (SAID, "lion", []),
+        (GONE, "retry", ["a"]),  # of the files that are still there
+        (MANY, "retry", []),  # of too many files
+        (history(("fix the file", "a")), "fix the file", []),  # words of any task
+    ],
+)
+def test_history_signal_finds_files_by_the_words_of_their_commits(
+    commits: CommitHistory, question: str, found: list[str]
+) -> None:
+    assert list(scores(HistorySignals(commits, "ab"), question)) == found
 
 
 def test_history_signal_of_a_commit_of_few_files_is_stronger() -> None:
@@ -330,25 +334,6 @@ def test_history_signal_of_a_commit_of_few_files_is_stronger() -> None:
     )
     found = scores(signals, "retry")
     assert found["a"] > found["b"] == found["c"]
-
-
-def test_history_signal_ignores_files_that_are_gone() -> None:
-    commits = history(("retry", "a gone"), ("retry", "gone"))
-    signals = HistorySignals(commits, ["a"])
-    assert set(scores(signals, "retry")) == {"a"}
-    assert signals.cochange({"a": 1.0, "gone": 1.0}) == {}
-
-
-def test_history_signal_ignores_a_commit_of_too_many_files() -> None:
-    large = Commit("0" * 40, 0, "retry", ("a", "b"), 31)
-    signals = HistorySignals(CommitHistory("0" * 40, (large,)), ["a", "b"])
-    assert scores(signals, "retry") == {}
-    assert signals.cochange({"a": 1.0}) == {}
-
-
-def test_history_signal_ignores_task_words_of_messages() -> None:
-    signals = HistorySignals(history(("fix the file", "a")), ["a"])
-    assert scores(signals, "fix the file") == {}
 
 
 def test_history_signal_weighs_rare_and_important_words_more() -> None:
@@ -369,6 +354,8 @@ def test_history_signal_passes_a_tenth_on_to_files_changed_together() -> None:
     )
     found = signals.cochange({"a": 3.0, "d": 5.0, "unknown": 9.0})
     assert found == pytest.approx({"b": 0.2, "c": 0.1})
+    assert HistorySignals(GONE, "a").cochange({"a": 1.0, "gone": 1.0}) == {}
+    assert HistorySignals(MANY, "ab").cochange({"a": 1.0}) == {}
 
 
 def test_joined_signals_speak_of_whole_paths() -> None:
@@ -396,16 +383,11 @@ PRICE = commit("Round prices", "ferry/prices.py")
 OTHER = commit("Spelling", "README.md")
 
 
-def test_commit_search_counts_words_of_messages_and_paths() -> None:
-    assert rank_commits([OTHER, FERRY, PRICE], {"ferri": 1.0, "ticket": 1.0}) == [
-        FERRY,
-        PRICE,
-    ]
-
-
-def test_commit_search_prefers_the_newest_of_equals() -> None:
-    newest, older = commit("lion", time=2 * DAY), commit("lion", time=DAY)
-    assert rank_commits([newest, older], {"lion": 1.0}) == [newest, older]
+def test_commit_search_counts_words_of_messages_and_paths_newest_first() -> None:
+    found = rank_commits([OTHER, FERRY, PRICE], {"ferri": 1.0, "ticket": 1.0})
+    assert found == [FERRY, PRICE]
+    equal = [commit("lion", time=2 * DAY), commit("lion", time=DAY)]
+    assert rank_commits(equal, {"lion": 1.0}) == equal
 
 
 def test_a_commit_is_shown_with_its_day_subject_and_files() -> None:
