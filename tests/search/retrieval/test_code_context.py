@@ -12,10 +12,8 @@ import pytest
 
 from byok.core.code_query import BlobNames, RetrievalRequest, UnknownBlobs, Upload
 from byok.core.errors import ByokError, NotReady
-from byok.search.index.engine import ContextEngine
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
-from byok.search.retrieval.model_aids import FindNear
 from tests.fakes.engines import project, until
 from tests.fakes.patience import PATIENCE
 
@@ -182,44 +180,6 @@ async def test_code_context_opens_at_the_start_where_there_is_something(
     await two.start()
     await two.until_indexed()
     await two.close()
-
-
-class _SlowVectors:
-    """Vectors that take their time when the index is opened."""
-
-    def __init__(self) -> None:
-        self.began, self.may_go_on = asyncio.Event(), asyncio.Event()
-        self.closed = False
-
-    async def open(self, engine: ContextEngine) -> None:
-        self.began.set()
-        await self.may_go_on.wait()
-
-    async def close(self) -> None:
-        self.closed = True
-
-    async def begin(self, question: str) -> FindNear | None:
-        raise NotImplementedError
-
-
-async def test_a_client_that_leaves_while_the_index_opens_does_not_block_others(
-    tmp_path: Path,
-) -> None:
-    vectors = _SlowVectors()
-    context = CodeContext(
-        tmp_path / "data.db",
-        tmp_path / "index",
-        IndexOptions(workers=1),
-        vectors=vectors,
-    )
-    leaving = asyncio.ensure_future(context.open())
-    await vectors.began.wait()
-    leaving.cancel()
-    await asyncio.gather(leaving, return_exceptions=True)
-    vectors.may_go_on.set()
-    await context.open()  # it is not in use by anybody else
-    await context.close()
-    assert vectors.closed
 
 
 @pytest.mark.case("F36")

@@ -263,15 +263,14 @@ async def test_several_questions_are_answered_each(tmp_path: Path) -> None:
     assert {"bird.py", "keeper.py"} <= {hit["path"] for hit in hits[:3]}
 
 
-@pytest.mark.parametrize("query", ["", " \n"])
 async def test_retrieval_tells_an_empty_question_from_a_search_without_code(
-    tmp_path: Path, root: Path, query: str
+    tmp_path: Path, root: Path
 ) -> None:
     async with asking(tmp_path) as nothing_declared:
-        told = await nothing_declared.ask(query, commits=True)
-    assert told.text.startswith("missing information_request/query")
+        told = await nothing_declared.text("", commits=True)
+    assert told.startswith("missing information_request/query")
     async with asking(tmp_path / "two", root) as one:
-        assert (await one.ask(query, blobs=BlobNames("none"))).text == told.text
+        assert await one.text(" \n", blobs=BlobNames("none")) == told
 
 
 async def test_retrieval_without_hits_is_a_sentence(tmp_path: Path, root: Path) -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from byok.core.errors import IndexFailed
 from byok.search.index.store.schema import INDEXED, TO_INDEX, TO_REMOVE
@@ -37,20 +36,6 @@ def opened(tmp_path: Path) -> Opened:
     with opened.database.writing() as db:
         db.execute("INSERT INTO workspace(id, root) VALUES(1, 'x'), (2, 'y')")
     return opened
-
-
-def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
-    blob_id = put_file(opened, A1)
-    assert put_file(opened, A1, workspace=2) == blob_id
-    opened.batches.flush()
-    opened.batches.drop_files(1, ["a.py", "unknown.py"])
-    opened.batches.flush()
-    assert blob_state(opened, blob_id) == INDEXED
-    opened.batches.drop_workspace(2)
-    opened.batches.flush()
-    assert blob_state(opened, blob_id) is None
-    assert opened.index.chunks == 0
-    opened.check()
 
 
 def test_batch_keeps_content_that_comes_again_before_its_removal(
@@ -117,14 +102,6 @@ def test_batch_looks_again_at_a_file_that_went_back_to_an_old_version(
     opened.batches.drop_files(1, ["a.py"])
     opened.batches.put([unchanged("a.py", A1.name)])
     assert opened.database.one("SELECT size FROM file") == -1
-
-
-def test_batch_remembers_a_parser_crash(opened: Opened) -> None:
-    task, outcome = of_file("a.py", A1)
-    dead, well = (task, replace(outcome, plain=True)), of_file("b.py", B1)
-    opened.batches.put([dead, well, dead])
-    assert opened.database.rows("SELECT name FROM parser_crasher") == [(A1.name,)]
-    assert opened.batches.parser_crashers == {A1.name}
 
 
 @pytest.mark.case("F28")

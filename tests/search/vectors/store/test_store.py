@@ -17,7 +17,6 @@ from byok.search.vectors.numeric import quantise
 from byok.search.vectors.recipe import is_embedded
 from byok.search.vectors.store import database
 from byok.search.vectors.store.database import Space, VectorDatabase
-from byok.search.vectors.store.matrix import BLOCK
 from byok.search.vectors.store.open_space import ids_of_keys, insert_vectors
 from byok.search.vectors.store.store import VectorStore, give_back, tidy
 from tests.fakes.disk import fill as fill_disk
@@ -274,36 +273,6 @@ def test_questions_of_another_recipe_can_be_compared(
     model = change.pop("model_of_probe", "model")
     other = database.Space(2, replace(SPACE, **change), probe(model), is_ready=False)
     assert other.answers(space) is answers
-
-
-def test_only_vectors_since_the_last_good_probe_are_dropped(
-    connection: VectorDatabase,
-) -> None:
-    def add(place: int, turn: int) -> None:
-        first = (space.id << 32) + place
-        values = (first, space.id, place, turn)
-        db.execute("INSERT INTO vector VALUES(?, ?, ?, ?, 1.0, 0, x'')", values)
-        db.execute("UPDATE space SET turn = ?", (turn,))
-
-    with connection.writing() as db:
-        space = database.make_space(db, SPACE, probe())
-        add(0, 1)
-        add(1, 2)
-        database.note_good_probe(db, space)
-        add(2, 3)
-        add(3, 4)
-        assert database.drop_unchecked(db, space) == 2
-        found = db.execute("SELECT turn FROM vector ORDER BY turn").fetchall()
-        assert found == [(1,), (2,)]
-
-
-def test_a_block_that_changes_has_no_checksum(connection: VectorDatabase) -> None:
-    with connection.writing() as db:
-        space = database.make_space(db, SPACE, probe())
-        db.execute("INSERT INTO block VALUES(1, 0, 1), (1, 1, 1), (1, 2, 1)")
-        rows = quantise(vectors(["a", "b", "c"]))
-        insert_vectors(db, space.id, [0, 5, BLOCK + 1], [1, 2, 3], rows)
-        assert db.execute("SELECT number FROM block").fetchall() == [(2,)]
 
 
 # What is no longer needed goes, step by step and not too early
