@@ -83,6 +83,7 @@ async def ask(editor: Editor) -> str:
     return await find_code(editor, question)
 
 
+@pytest.mark.case("B127")
 async def test_a_second_daemon_embeds_nothing(
     root: Path, model: EmbeddingServer, team: QdrantServer
 ) -> None:
@@ -106,6 +107,7 @@ async def test_a_second_daemon_embeds_nothing(
         assert planted.encode() not in everything
 
 
+@pytest.mark.case("F49")
 async def test_a_dead_server_changes_no_answer(
     root: Path, model: EmbeddingServer, team: QdrantServer
 ) -> None:
@@ -116,3 +118,4 @@ async def test_a_dead_server_changes_no_answer(
         async with member(root, model, url, write=True) as (editor, told):
             assert told.note
             assert await ask(editor) == alone
+            assert (await editor.post("/byok/embed/push")).status == 503

@@ -303,20 +303,9 @@ async def test_engine_rebuild_does_not_parse_again_what_crashed_a_parser(
         assert sorted(path for path, _ in workers.spared) == ["a.py", "src/b.py"]
 
 
-# Opening the engine, with its real workers
-
-
 @pytest.fixture
 def lion_root(tmp_path: Path) -> Path:
     return project(tmp_path / "project", a__py="def lion(): pass\n")
-
-
-async def test_the_real_workers_do_the_same(tmp_path: Path, lion_root: Path) -> None:
-    options = IndexOptions(roots=[lion_root])
-    async with open_engine(tmp_path / "data.db", tmp_path / "index", options) as made:
-        await complete(made)
-        [entry] = made.contents.entries(made.workspaces[0].ids()).values()
-        assert made.contents.lines_of(entry) == ["def lion(): pass"]
 
 
 async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(

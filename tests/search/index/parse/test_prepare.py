@@ -123,16 +123,6 @@ def test_a_file_of_one_mebibyte_is_read_and_one_byte_more_is_not() -> None:
     assert (prepared.reason, prepared.spans) == (SkipReason.TOO_LARGE, ())
 
 
-@pytest.mark.case("B75")
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-def test_line_numbers_are_right_in_any_encoding(end: str, encoding: str) -> None:
-    text = (b"# \xc3\xa9\n" + BODY + b"def g():\n" + BODY).decode()
-    prepared = prepare("a.py", text.replace("\n", end).encode(encoding))
-    assert [span[:2] for span in prepared.spans] == [(0, 6), (7, 13)]
-    assert [one.symbols for one in prepared.documents] == ["", ""]
-
-
 @given(st.binary(max_size=300), st.sampled_from(["a.py", "b.md", "c.vue", "d.txt"]))
 def test_any_bytes_are_prepared_and_covered(content: bytes, path: str) -> None:
     prepared = prepare(path, content)

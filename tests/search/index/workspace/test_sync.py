@@ -152,20 +152,6 @@ async def test_sync_progress_stays_between_0_and_100_and_ends_at_100(
     assert bench.workspace.progress.files_processed == 92
 
 
-async def test_sync_tells_changed_new_and_deleted_files_apart(bench: Bench) -> None:
-    root = bench.workspace.root
-    await bench.sync.scan()
-    await bench.idle()
-    before = bench.workspace.blob_of("a.py")
-    (root / "a.py").write_text("three")
-    (root / "c.py").write_text("four")
-    (root / "src" / "b.py").unlink()
-    await bench.sync.refresh(["a.py", "c.py", "src/b.py", "never/there"])
-    await bench.idle()
-    assert bench.paths == ["a.py", "c.py"]
-    assert bench.workspace.blob_of("a.py") != before
-
-
 async def test_sync_leaves_too_many_files_to_ripgrep(root: Path) -> None:
     async with opened(root, max_files=1) as bench:
         await bench.sync.scan()

@@ -101,17 +101,6 @@ def test_a_damaged_file_is_written_again(
     filled.check()
 
 
-def test_whole_blocks_are_not_written_again(filled: Filled) -> None:
-    filled.reopen()
-    filled.check()  # stores what was not noted yet
-    filled.reopen()
-    with filled.store._database.reading() as db:
-        stored = dict(db.execute("SELECT number, crc FROM block"))
-    assert stored.keys() == {0, 1}
-    opened = filled.store.open_space(filled.space)
-    assert stored == {number: opened._file.crc_of(number) for number in (0, 1)}
-
-
 @pytest.mark.case("F51")
 @pytest.mark.skipif(os.name != "posix", reason="a mapped file cannot be cut there")
 def test_a_file_that_is_cut_while_in_use_is_written_again(filled: Filled) -> None:
