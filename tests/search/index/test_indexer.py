@@ -25,7 +25,6 @@ class Shelf:
         self.flushed = 0
         self.failures = 0
         self.failure: Exception = OSError("no space left on device")
-        self.contents: dict[int, bytes] = {}
 
     def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
         if self.failures:
@@ -37,7 +36,7 @@ class Shelf:
         self.flushed += 1
 
     def content(self, blob_id: int) -> bytes | None:
-        return self.contents.get(blob_id)
+        return None
 
     def parser_crashers(self) -> frozenset[bytes]:
         return frozenset()
@@ -53,7 +52,6 @@ class Hands:
     def __init__(self) -> None:
         self.sizes: list[int] = []
         self.closed = 0
-        self.contents: list[bytes | None] = []
         self.gate = threading.Event()
         self.gate.set()
 
@@ -64,7 +62,6 @@ class Hands:
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for job in jobs:
             self.gate.wait(PATIENCE)
-            self.contents.append(job.content)
             yield ParseOutcome(job, Prepared(b"n", 1))
 
     def close(self) -> None:
