@@ -11,6 +11,8 @@ import pytest
 from byok.core import errors
 from byok.core.error_table import GROUPS, ErrorRow, error_rows
 from byok.core.errors import ByokError, RefusalKind
+from byok.core.language import known_languages
+from byok.settings import UpstreamSettings
 
 SOURCES = Path(errors.__file__).parent.parent
 CLASSES = {
@@ -97,3 +99,16 @@ def test_a_row_says_what_happened_why_and_what_to_do(row: ErrorRow) -> None:
         assert sentence[-1] == ".", sentence
     for phrase in row.causes:
         assert not phrase.endswith("."), phrase
+
+
+@pytest.mark.parametrize("language", known_languages())
+def test_a_setting_of_an_upstream_is_said_in_words_before_its_name(
+    language: str,
+) -> None:
+    names = "|".join(UpstreamSettings.model_fields)
+    rows = error_rows(language).values()
+    texts = [text for row in rows for text in (row.what, *row.causes, *row.cures)]
+    named = [text for text in texts if re.search(rf"`({names})`", text)]
+    assert len(named) > 10
+    for text in named:
+        assert not re.search(rf"`({names})`", re.sub(r"[(（].*?[)）]", "", text)), text

@@ -88,7 +88,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     ):
         assert part in second
     assert "3 Chat failed" in third
-    assert "byok keys list" in await turns.nth(2).locator("code").all_inner_texts()
+    assert "byok keys set NAME" in await turns.nth(2).locator("code").all_inner_texts()
     assert "cache lost" in last
     assert "byok waited 400 ms for the model's first word" in last
     assert "the answer took 9.6 s (3 tokens/s)." in last
