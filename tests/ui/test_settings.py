@@ -57,6 +57,8 @@ async def test_an_error_is_shown_at_its_setting_and_the_change_is_kept(
     await search.fill("port")  # no word that merely ends with it
     await expect(control(page, "server.port")).to_be_visible()
     await expect(page.locator("[data-upstream=fake]")).to_be_hidden()
+    await search.fill("longest answer")  # words for what the file calls max_tokens
+    await expect(control(page, "upstreams.fake.max_tokens")).to_be_visible()
     await search.fill("(nothing [has these words")
     await expect(page.get_by_text("No setting fits")).to_be_visible()
     await search.fill("")
@@ -195,7 +197,7 @@ async def test_an_upstream_is_added_and_removed(
     await name.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("already exists")
     await kind.select_option("")
-    await page.get_by_label("Address").fill(fake.url)
+    await page.get_by_role("dialog").get_by_label("Address").fill(fake.url)
     await name.fill("work")
     await name.press("Enter")
     card = page.locator("[data-upstream=work]")

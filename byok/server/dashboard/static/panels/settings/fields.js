@@ -4,7 +4,7 @@ import { badge, button, dots, h, replace } from "../../dom.js";
 import { visible } from "../../format.js";
 import { openChoice } from "../../palette.js";
 import { priceOf } from "../../requests.js";
-import { aboutSetting, listed, pairOf, t } from "../../texts.js";
+import { aboutSetting, listed, pairOf, t, textOr } from "../../texts.js";
 import { keyOf } from "./draft.js";
 
 export const idOf = (path) => `set-${path.join("-")}`;
@@ -42,9 +42,12 @@ export function fieldRow(draft, field, words = null) {
       "aria-describedby": `${id}-about ${id}-fault` });
   if (draft.form.blocked && "disabled" in control) control.disabled = true;
   const isEntered = control.matches("input, select, textarea");
-  const name = words?.name ?? field.path.at(-1);
+  const own = field.path.at(-1);
+  const name = words?.name ?? (field.path[0] === "upstreams" ? textOr(`upstream.${own}`, own) : own);
+  const isNamed = !words && name !== own && { class: "named" };
   const head = h("div", { class: "row" },
-    isEntered ? h("label", { for: id }, name) : h("strong", {}, name),
+    isEntered ? h("label", { for: id, ...isNamed }, name) : h("strong", isNamed, name),
+    isNamed ? h("code", { class: "quiet small" }, own) : null,
     field.restart ? badge("quiet", t("settings.restart")) : null);
   const usual = h("div");
   const explained = h("div", { class: "quiet", id: `${id}-about` },
