@@ -6,8 +6,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from byok.cli.demo import UPSTREAM
+from tests.fakes.daemon import Editor
 from tests.fakes.pages import axe
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import FakeUpstream, refusal
 
 
 @pytest.fixture
@@ -16,9 +17,15 @@ def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
     return {"upstreams": {UPSTREAM: {"base_url": fake.url, "model": "sample"}}}
 
 
-async def test_the_page_of_the_demo_says_what_it_shows(page: Page) -> None:
-    health = page.locator(".health")
-    await expect(health).to_contain_text("made up")
-    await page.locator("#language").select_option("zh")
-    await expect(health).to_contain_text("byok demo")
+async def test_the_page_of_the_demo_says_what_it_shows(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    samples = page.locator(".card.note")
+    await expect(samples).to_contain_text("made up")
+    fake.play(refusal(401, "no"))
+    await editor.chat()
+    await expect(page.locator(".health.bad")).to_contain_text("rejects the key")
+    await expect(samples).to_contain_text("made up")
     assert await axe(page) == ""
+    await page.locator("#language").select_option("zh")
+    await expect(samples).to_contain_text("byok demo")

@@ -76,6 +76,8 @@ class Health {
       : connection === "lost" ? AWAY() : judge(state, upstreams, today, isNew);
     this.element.hidden = false;
     renderAgain(this.element, () => replace(this.element,
+      upstreams.some(({ name }) => name === DEMO) ? h("p", { class: "card note" },
+        h("strong", {}, t("health.samples")), " ", t("health.samples.next")) : null,
       healthCard(t("request.state"), health),
       isNew ? firstSteps(state.model, upstreams[0]) : null));
   }
@@ -129,7 +131,6 @@ function judge(state, upstreams, today, isNew) {
   if (upstreams[0]?.type === "demo") {
     return warn(t("health.demo"), t("overview.demo"), toSettings);
   }
-  if (upstreams[0]?.name === DEMO) return warn(t("health.samples"), t("health.samples.next"));
   if (restart.length) {
     return warn(t("health.restart"), t("overview.restart-what", { names: listed(restart) }),
       toSettings);
