@@ -117,6 +117,7 @@ class CatalogEntry(Struct, eq=False):
     fetched: float = float("-inf")
     fresh_for: float = _FRESH_SECONDS
     failure: str = ""
+    code: str = ""  # of the failure
     fetching: asyncio.Task[None] | None = None
 
     @property
@@ -144,12 +145,14 @@ class CatalogEntry(Struct, eq=False):
 class ListState(NamedTuple):
     """How the fetching of a list stands: `age` is how many seconds ago it ended.
 
-    It is None before the first end; `failure` is why the last one failed, or "".
+    It is None before the first end; `failure` is why the last one failed, or "", and
+    `code` that of the error.
     """
 
     asking: bool
     age: float | None
     failure: str
+    code: str
 
 
 class Catalog:
@@ -232,7 +235,8 @@ class Catalog:
         entry = self._entries[name]
         age = self._clock() - entry.fetched
         asking = entry.fetching is not None and not entry.fetching.done()
-        return ListState(asking, None if age == float("inf") else age, entry.failure)
+        ended = None if age == float("inf") else age
+        return ListState(asking, ended, entry.failure, entry.code)
 
     def refresh(self, *, anew: bool = False) -> None:
         """Start to fetch lists that are old, or all of them; returns at once."""
@@ -260,7 +264,7 @@ class Catalog:
         try:
             found = await entry.upstream.models()
         except (UpstreamError, ConfigError, NotReady) as error:
-            entry.failure = error.sentence
+            entry.failure, entry.code = error.sentence, error.code
             entry.fetched = self._clock()
             may_begin = isinstance(error, UpstreamUnreachable) and not entry.names
             entry.fresh_for = _EMPTY_SECONDS if may_begin else _FRESH_SECONDS
@@ -269,7 +273,7 @@ class Catalog:
         known = entry.known.listed_facts() if entry.known else {}
         found = found[:_MAX_LISTED]
         entry.learn([known.get(name) or ModelFacts(name) for name in found])
-        entry.failure = ""
+        entry.failure = entry.code = ""
         entry.fetched = self._clock()
         entry.fresh_for = _FRESH_SECONDS if entry.names else _EMPTY_SECONDS
         if not entry.names:

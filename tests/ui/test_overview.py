@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import Watch, axe, open_panel
+from tests.fakes.pages import Watch, axe, control, open_panel
 from tests.fakes.upstream import FakeUpstream, Script, delta, refusal
 
 HOSTILE = "<script>alert(1)</script>\u202egnp"
@@ -75,6 +75,15 @@ async def test_a_silent_upstream_holds_up_nothing(
     await expect(rows.nth(0)).to_contain_text("models: 3")
     await expect(button).to_be_focused()
     assert len(fake.list_headers) == asked + 1
+
+
+async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
+    upstream = section(page, "Upstreams").locator("li", has_text="gone")
+    for place in (page.locator(".health"), upstream):
+        await place.get_by_role("link", name="Change address").click()
+        await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
+        await open_panel(page, "overview")
+    assert await axe(page) == ""
 
 
 async def test_what_runs_and_what_ended_is_shown_at_once(

@@ -96,6 +96,34 @@ async def test_a_setting_that_a_cure_names_is_a_link_to_it(page: Page) -> None:
         await expect(page.get_by_text("No setting fits")).to_be_hidden()
 
 
+async def test_each_cure_leads_to_the_very_place(page: Page) -> None:
+    setting = "#set-upstreams-fake-"
+    cures = {
+        "upstream_connect": ("Change address", f"{setting}base_url"),
+        "upstream_not_json": ("Change address", f"{setting}base_url"),
+        "upstream_timeout": ("Change timeout", f"{setting}timeout"),
+        "upstream_protocol": ("Change protocol", f"{setting}dialect"),
+        "upstream_cut": ("Change the longest answer", f"{setting}max_tokens"),
+        "upstream_failed": ("Choose fallback", "#set-routing-fallback-chat"),
+        "upstream_not_found": ("Choose model", "dialog.palette input"),
+        "context_length": ("Choose model", "dialog.palette input"),
+        "upstream_region": ("Add upstream", "#add-kind"),
+    }
+    write(
+        *(ago(1, outcome="failed", error=code, upstream="fake") for code in cures),
+        ago(1, **REFUSED, upstream="fake"),
+    )
+    await open_panel(page, "problems")
+    for code, (name, place) in cures.items():
+        card = page.locator("article").filter(has=page.locator(f"[data-code={code}]"))
+        await card.get_by_role("link", name=name).click()
+        await expect(page.locator(place)).to_be_focused()
+        await page.keyboard.press("Escape")
+        await open_panel(page, "problems")
+    await page.get_by_role("link", name="Replace key").click()
+    await expect(page.get_by_role("dialog", name="Key for fake")).to_be_visible()
+
+
 async def test_of_many_errors_the_latest_are_shown_first(page: Page) -> None:
     write(
         *(

@@ -165,7 +165,11 @@ class JournalApi:
         }
 
     async def describe_upstreams(self) -> dict[str, Json]:
-        """Return whether each upstream answers, since when, and what it did today."""
+        """Return whether each upstream answers, since when, and what it did today.
+
+        One that fails has the row of its error, too; `key_outside` tells that its key
+        is in no store of byok.
+        """
         known = await self._follow_upstreams()
         names = self._services.selection.upstreams
         return {name: self._state_of(name, known.get(name, {})) for name in names}
@@ -184,20 +188,30 @@ class JournalApi:
             if not known or (listed.failure and ended > known["last"]):
                 goes_on = known.get("answers") is False
                 since = known["since"] if goes_on else ended
-                answers = not listed.failure
-                known = {"answers": answers, "since": since, "last": ended, "code": ""}
+                known = {
+                    "answers": not listed.failure,
+                    "since": since,
+                    "last": ended,
+                    "code": listed.code,
+                }
         states = {None: "unknown", True: "answers", False: "fails"}
         rests = self._services.upstreams[name].rest_seconds > 0
         code = known.get("code", "")
-        row = error_rows(language_in_force()).get(code)
         return {
+            **_explain({code}).get(code, {}),
             "state": "resting" if rests else states[known.get("answers")],
             "since": known.get("since"),
             "last": known.get("last"),
             "code": code,
-            "why": row.what if row else "",
+            "key_outside": self._has_key_outside(name),
             "today": today,
         }
+
+    def _has_key_outside(self, name: str) -> bool:
+        """Tell whether the key of an upstream is in no store of byok."""
+        section = self._services.selection.upstreams[name]
+        outside_source = self._services.ladder.outside_source
+        return any(map(outside_source, keys_wanted(name, section)))
 
     async def _follow_upstreams(self) -> dict[str, dict[str, Any]]:
         """Return what requests tell of each upstream.
@@ -394,8 +408,8 @@ class JournalApi:
         """Return failures by what they ask of the user, and repairs by model.
 
         `damaged` requests were met in the journal and left out, by whatever read it.
-        Of the upstream, `answers` tells whether it does, and `key_outside` that its key
-        is in no store of byok.
+        Of the upstream, `answers` tells whether it does, and `key_outside` is as of
+        `describe_upstreams`.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
@@ -408,12 +422,7 @@ class JournalApi:
         known = _explain({group.code for group in groups})
         states = await self.describe_upstreams()
         answering = {one for one in states if states[one]["state"] == "answers"}
-        source_of = self._services.ladder.outside_source
-        outside = {
-            name
-            for name, section in upstreams.items()
-            if any(map(source_of, keys_wanted(name, section)))
-        }
+        outside = {one for one in states if states[one]["key_outside"]}
         return {
             "groups": [
                 {

@@ -101,6 +101,9 @@ async def test_an_upstream_tells_why_it_fails_without_its_key(
         found = await settled(page)
         raw = (await page.raw("upstreams")).raw
     assert "bad one" in found["failure"]
+    row = error_rows()[found["code"]]
+    assert (found["what"], found["cures"]) == (row.what, [*row.cures])
+    assert found["key_outside"]
     assert KEY.encode() not in raw
     assert (found["type"], found["dialect"]) == ("openai", "openai_chat")
     assert found["base_url"] == fake.url
@@ -143,7 +146,7 @@ async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
         write_journal(find_paths().journal, [rows[0]._replace(started=noon + 50)])
         later, _ = (await page.call("upstreams"))["upstreams"]
     assert (one["state"], one["code"]) == ("fails", "upstream_quota")
-    assert one["why"] == error_rows()["upstream_quota"].what
+    assert one["what"] == error_rows()["upstream_quota"].what
     assert (one["since"], one["last"]) == (noon + 2, noon + 4)
     assert (one["today"]["requests"], one["today"]["cost"]) == (4, 0.25)
     assert (two["state"], two["today"]["speed"]) == ("answers", 50)

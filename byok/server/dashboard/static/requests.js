@@ -232,9 +232,12 @@ export const firstAid = ({ what, cures }) => h("span", {},
 export const list = (sentences) => h("ul", {},
   sentences.map((sentence) => h("li", {}, withCode(sentence))));
 
-// Return what to do about an error: a setting that it names is a link to that.
-export const withSettings = (text) => withCode(text, (part) => {
+// Return what to do about an error: a setting that it names is a link to that, of the upstream if it
+// is known.
+export const withSettings = (text, upstream = "") => withCode(text, (part) => {
   const [name] = part.match(/(?<=^\[?)[a-z][a-z_.]+(?=\]?$)/u) ?? [];
-  return name ? h("a", { href: `#/settings/find/${name}` }, h("code", {}, part))
+  const isIts = upstream && textOr(`upstream.${name}`, "");
+  const address = isIts ? `set/upstreams.${encodeURIComponent(upstream)}.${name}` : `find/${name}`;
+  return name ? h("a", { href: `#/settings/${address}` }, h("code", {}, part))
     : h("code", {}, part);
 });

@@ -3,6 +3,7 @@
 // nothing else.
 
 import { call, onEnd } from "../api.js";
+import { cureLinks } from "../cures.js";
 import {
   ago, announce, attempt, badge, bar, breakable, button, command, dots, facts, flushSection, h,
   healthCard, replace, showTools, spark, tile, withCode,
@@ -14,7 +15,7 @@ import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
   beginOf, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, speedText,
-  unpricedText,
+  unpricedText, withSettings,
 } from "../requests.js";
 import { listed, pairOf, t } from "../texts.js";
 import { editorsSection } from "./editors.js";
@@ -117,10 +118,12 @@ function judge(state, upstreams, today, isNew) {
     const names = listed(failing.map(({ name }) => name));
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
-    return tell(t(others ? "health.some-fail" : "health.all-fail", { names }),
-      first.failure ? [first.failure, " ", t("health.by-list")] : [withCode(first.why), h("br"),
-        t("health.fails-since", { time: clock(first.since) })],
-      first.code ? link(problemOf(first.code), t("health.show-errors")) : toSettings);
+    return tell(t(others ? "health.some-fail" : "health.all-fail", { names }), [
+      first.what ? [h("strong", {}, withCode(first.what)), " ",
+        withSettings(first.cures[0] ?? "", first.name)] : first.failure,
+      first.failure && !today.needs_you ? [" ", t("health.by-list")] : null,
+    ], [cureLinks(first, [{ ...first, upstream: first.name }], "button primary")[0] ?? toSettings,
+      today.needs_you ? link(problemOf(first.code), t("health.show-errors")) : null]);
   }
   const [cap] = [...today.caps].sort((one, other) => partOf(other) - partOf(one));
   if (cap && partOf(cap) >= NEAR) {
@@ -336,7 +339,8 @@ function upstreamRow(one, first) {
     h("div", { class: "small quiet" }, dots(state,
       t("overview.model-count", { count: number(one.models) }),
       speed === null ? null : speedText(speed),
-      one.base_url || t("overview.inside")))),
+      one.base_url || t("overview.inside"))),
+    tone === "bad" ? cureLinks(one, [{ ...one, upstream: one.name }]) : null),
   requests ? h("span", { class: "numeric small" }, costCell(one.today, Infinity)) : null);
 }
 
@@ -345,7 +349,7 @@ const settingsLink = (name) => h("a", { class: "names",
   href: `#/settings/find/${encodeURIComponent(name)}.` }, name);
 
 // Return how an upstream is, in words and by its shape, and since when.
-function upstreamState({ asking, failure, rest, state, since, code, why: what }) {
+function upstreamState({ asking, failure, rest, state, since, code, what }) {
   const when = since === null ? null : t("problems.since", { time: clock(since) });
   if (asking) return { tone: "quiet", state: t("overview.asking") };
   if (rest > 0) {
@@ -353,8 +357,7 @@ function upstreamState({ asking, failure, rest, state, since, code, why: what })
     return { tone: "warn", state: h("span", { class: "warn" }, pause) };
   }
   if (state === "fails") {
-    const why = code ? h("a", { href: problemOf(code) }, withCode(what || code))
-      : failure;
+    const why = failure || h("a", { href: problemOf(code) }, withCode(what || code));
     return { tone: "bad", state: [h("span", { class: "bad" }, pairOf(t("live.state.failed"), why)), " ",
       when] };
   }

@@ -2,6 +2,7 @@
 // repaired.
 
 import { call } from "../api.js";
+import { cureLinks } from "../cures.js";
 import {
   ago, badge, breakable, button, copyButton, dots, h, nothing, replace, section, segments, showTools,
   spark, table, withCode,
@@ -10,7 +11,7 @@ import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
 import { cut, list, mendBadges, requestColumns, withSettings } from "../requests.js";
-import { pairOf, t } from "../texts.js";
+import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
 const WEIGHTS = { needs_you: "bad", look: "warn", cured: "good" };
@@ -22,34 +23,6 @@ const LONGEST = 300; // characters of what was said of a failure
 const EXAMPLES = 5; // requests of a card
 const SHOWN = 10; // of the last requests, before all are asked for
 let days = 7; // it stays while the page is open
-
-// Where an error is cured: the address behind `#/` and what is done there, by its code or its
-// group in the table of errors. The upstream's name stands for {name}.
-const UPSTREAM = ["settings/find/{name}.", "upstream"];
-const FALLBACK = ["settings/find/fallback", "fallback"];
-const LONGER = ["settings/find/{name}.max_tokens", "longer"];
-const KEY = ["settings/key/{name}", "key"];
-const CURES = {
-  keys: KEY,
-  reach: UPSTREAM,
-  address: UPSTREAM,
-  limits: FALLBACK,
-  index: ["index", "index"],
-  machine: ["settings", "settings"],
-  cap_reached: ["settings/find/caps", "cap"],
-  upstream_bad_parameter: UPSTREAM,
-  upstream_cut: LONGER,
-  upstream_event_too_large: LONGER,
-  upstream_failed: FALLBACK,
-  upstream_quota: KEY,
-  upstream_timeout: ["settings/find/{name}.timeout", "timeout"],
-  too_many_streams: ["settings/find/limits.streams", "settings"],
-  no_template: ["settings/find/completion", "settings"],
-};
-const OF_MODEL = ["context_length", "model_not_found", "upstream_bad_messages",
-  "upstream_bad_schema", "upstream_empty", "upstream_no_images", "upstream_no_memory",
-  "upstream_no_tools", "upstream_remark", "upstream_tool_failed"];
-for (const code of OF_MODEL) CURES[code] = ["models", "model"];
 
 // `#/problems/CODE` leads to the error of that code, `#/problems/count` sorts by how often.
 export async function open(root, rest, signal) {
@@ -198,20 +171,14 @@ function outcomeOf({ ending, goes_on: goesOn, answers }) {
   return t(`problems.${!goesOn ? "over" : answers ? "answering" : "goes-on"}`);
 }
 
-function cureOf({ code, group, cures = [], parts }) {
-  const [address, does] = CURES[code] ?? CURES[group] ?? [];
-  if (!address && !cures.length) return null;
-  const isTheirs = address?.includes("{name}");
-  const addressFor = (upstream) => (!isTheirs ? address
-    : upstream ? address.replace("{name}", encodeURIComponent(upstream)) : "settings");
-  const places = !address ? [] : isTheirs ? parts : parts.slice(0, 1);
-  return h("div", { class: "cure" },
-    h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ",
-      withSettings(cures.join(" "))),
-    places.map(({ upstream, key_outside: isOutside }) => h("a", { class: "button little",
-      href: `#/${addressFor(upstream)}`, "data-key": `cure ${code} ${upstream}` }, pairOf(t(
-      does !== "key" ? `problems.do.${does}` : isOutside ? "settings.key.from-where"
-        : "settings.key.replace"), places.length > 1 && upstream))));
+function cureOf(group) {
+  const [first = "", ...others] = group.cures ?? [];
+  const links = cureLinks(group, group.parts);
+  if (!first && !links.length) return null;
+  const of = (text) => withSettings(text, group.parts[0].upstream);
+  return [h("div", { class: "cure" },
+    h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ", of(first)), links),
+  others.length ? h("p", { class: "small" }, of(others.join(" "))) : null];
 }
 
 function detailsOf({ code, causes = [], examples }) {

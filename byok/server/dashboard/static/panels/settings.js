@@ -163,20 +163,25 @@ class View {
     row.querySelector(".control button")?.click();
   }
 
-  // Lead to a setting, and enter a value if there is one.
+  // Lead to a setting, and enter a value if there is one; of an upstream that is gone, to what others
+  // have by that name.
   show(name, value) {
     const row = this.root.querySelector(`[data-name="${CSS.escape(name ?? "")}"]`);
-    const entry = row?.querySelector("input, select, textarea, button");
-    if (!entry) return;
-    const folded = row.closest("details");
-    if (folded) folded.open = true;
-    if (value && !entry.disabled) {
+    if (!row) {
+      this.finder.value = name?.split(".").at(-1) ?? "";
+      return this.filter();
+    }
+    const entry = row.querySelector("input, select, textarea, button"); // none if it is fixed
+    for (let one = row.closest("details"); one; one = one.parentElement.closest("details")) {
+      one.open = true;
+    }
+    if (value && entry && !entry.disabled) {
       entry.value = value;
       entry.dispatchEvent(new Event("input", { bubbles: true }));
     }
     row.classList.add("sought");
     row.scrollIntoView({ block: "center" });
-    entry.focus({ preventScroll: true });
+    entry?.focus({ preventScroll: true });
   }
 
   // An upstream is saved at once, and tried; what else was changed waits.

@@ -155,7 +155,6 @@ export const TEXTS = {
   "overview.model-count": "models: {count}",
   "health.some-fail": "Failing: {names}. Other upstreams answer.",
   "health.all-fail": "All upstreams fail: {names}.",
-  "health.fails-since": "It has failed since {time}.",
   "health.demo": "Only the demo answers.",
   "health.samples": "These are samples.",
   "health.samples.next":
@@ -630,6 +629,8 @@ export const TEXTS = {
   "problems.retried.what": "byok asked again, or another model, and that answered.",
   "problems.cancelled": "Requests were cancelled.",
   "problems.cancelled.what": "You or the editor stopped them before the answer was complete.",
+  "problems.do.address": "Change address",
+  "problems.do.dialect": "Change protocol",
   "problems.do.longer": "Change the longest answer",
   "problems.do.upstream": "Change upstream",
   "problems.do.fallback": "Choose fallback",
