@@ -122,9 +122,9 @@ async def test_a_list_is_made_empty_and_what_needs_a_restart_gets_it(
     await page.get_by_role("button", name="Cancel").click()
     await control(page, "server.port").fill("12345")
     await page.get_by_role("button", name="Save and restart").click()
-    await expect(
-        page.locator("p[role=status]", has_text="byok restarts")
-    ).to_be_focused()
+    said = page.get_by_role("dialog").get_by_role("status")
+    await expect(said).to_contain_text("byok restarts")
+    await expect(said).to_be_focused()
     await asyncio.wait_for(editor.daemon.control.ending.wait(), PATIENCE)
     assert editor.daemon.control.again
 
@@ -138,16 +138,40 @@ async def test_the_page_waits_for_a_restart_that_loses_nothing(
         """Answer as the process that takes the place of this one."""
 
     control.on_restart(take_over)
-    await open_panel(page, "settings")
-    await page.get_by_role("button", name="Restart byok").click()
+    await open_panel(page, "usage/week")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("restart")
+    await page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("You stay signed in")
-    await dialog.get_by_role("button", name="Restart byok").click()
+    assert await axe(page) == ""
+    await expect(dialog.get_by_role("button", name="Restart byok")).to_be_focused()
+    await page.keyboard.press("Enter")
     await asyncio.wait_for(control.ending.wait(), PATIENCE)
     control.instance = "the one that follows"
-    await expect(page.locator("#status")).to_have_text("byok has restarted.")
-    await expect(page.get_by_text("byok has restarted.")).to_have_count(2)  # one stays
-    await expect(page.locator("main p.card")).to_be_focused()
+    await expect(dialog).to_contain_text("byok has restarted. Version")
+    assert await axe(page) == ""
+    await page.locator("main .panel").evaluate("(panel) => { panel.id = 'before'; }")
+    await page.keyboard.press("Enter")  # on Close
+    await expect(dialog).to_have_count(0)
+    await expect(page.locator(".panel.usage:not(#before)")).to_be_visible()  # anew
+    assert page.url.endswith("#/usage/week")
+
+
+async def test_a_restart_says_which_settings_are_in_effect_then(
+    page: Page, editor: Editor
+) -> None:
+    daemon, said = editor.daemon.control, page.get_by_role("dialog")
+    await open_panel(page, "settings")
+    await unfold(page)
+    await control(page, "retrieval.mode").select_option("index")
+    await page.get_by_role("button", name="Save and restart").click()
+    await asyncio.wait_for(daemon.ending.wait(), PATIENCE)
+    daemon.instance = "the one that follows"
+    await expect(said).to_contain_text("byok has restarted.")
+    await expect(said).to_contain_text("In effect now: retrieval.mode")
+    await page.keyboard.press("Enter")
+    await expect(control(page, "retrieval.mode")).to_have_value("index")
 
 
 async def test_two_clicks_save_once_and_what_is_typed_meanwhile_is_kept(

@@ -7,6 +7,7 @@ import { h, replace, whileOpen } from "./dom.js";
 import { spent } from "./format.js";
 import { icon } from "./icons.js";
 import { liveRequests } from "./live.js";
+import { openRestart } from "./panels/settings/restart.js";
 import { addressOf, costOf, modelAddress, nameOf, problemOf } from "./requests.js";
 import { inBoth, keysLike, LANGUAGES, t } from "./texts.js";
 
@@ -50,7 +51,7 @@ const actionsOf = ({ setTheme, changeLanguage }) => [
   ["usage.slowest", "clock", "#/usage/slowest"],
   ["index.why", "file", "#/index/why"],
   ["palette.capture", "live", "#/settings/set/capture"],
-  ["settings.restart.do", "settings", "#/settings/restart"],
+  ["settings.restart.do", "settings", () => openRestart()],
   ...["auto", "light", "dark"].map((name) => ["palette.theme", "settings", () => setTheme(name),
     t(`theme.${name}`)]),
   ...LANGUAGES.map(([name, title]) => ["palette.language", "settings", () => changeLanguage(name),

@@ -21,6 +21,7 @@ import { listed, pairOf, t } from "../texts.js";
 import { editorsSection } from "./editors.js";
 import { bytes, elapsed, stateOf } from "./live-table.js";
 import { keyAct, keyState } from "./settings/keys.js";
+import { namesOf, openRestart } from "./settings/restart.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 const TICK = 250; // ms
@@ -135,8 +136,8 @@ function judge(state, upstreams, today, isNew) {
     return warn(t("health.demo"), t("overview.demo"), toSettings);
   }
   if (restart.length) {
-    return warn(t("health.restart"), t("overview.restart-what", { names: listed(restart) }),
-      toSettings);
+    return warn(t("health.restart"), t("overview.restart-what", { names: namesOf(restart) }),
+      button(t("settings.restart.now"), "", () => openRestart()));
   }
   if (upstreams.some((one) => one.rest > 0)) {
     const names = listed(upstreams.filter((one) => one.rest > 0).map(({ name }) => name));

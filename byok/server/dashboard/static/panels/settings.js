@@ -3,10 +3,9 @@
 
 import { call } from "../api.js";
 import {
-  announce, attempt, badge, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking,
+  announce, attempt, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking,
   showTools,
 } from "../dom.js";
-import { time } from "../format.js";
 import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
 import { addressesOf } from "./settings/address.js";
@@ -17,15 +16,14 @@ import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
 import { fieldRow, focusFault, forgetFields, idOf, offerModels } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
-import { askToRestart, restart, restartBox } from "./settings/restart.js";
+import { openRestart, restartBox } from "./settings/restart.js";
 import { openAddition, upstreamRow } from "./settings/upstreams.js";
 
 const draft = new Draft();
 
 // `#/settings/find/WORDS` finds settings, `#/settings/set/NAME` leads to one, perhaps with a
 // value that is not saved yet, `#/settings/choose/NAME` offers models for it, `#/settings/key/NAME`
-// asks for a key, `#/settings/add` adds an upstream, `#/settings/add/KIND` one of that kind, and
-// `#/settings/restart` asks whether to restart.
+// asks for a key, `#/settings/add` adds an upstream, and `#/settings/add/KIND` one of that kind.
 export async function open(root, [what, words, value], signal) {
   draft.adopt(await call("settings", {}, { signal }));
   const view = new View(root, signal, what === "find" ? words ?? "" : "");
@@ -37,11 +35,10 @@ export async function open(root, [what, words, value], signal) {
   view.readFacts();
   if (what === "set" || what === "choose") view.show(words, value);
   if (view.keys.places.has(what === "key" && words)) view.keys.enter(words);
-  if (["add", "restart"].includes(what)) {
+  if (["add", "key"].includes(what)) {
     history.replaceState(history.state, "", "#/settings"); // neither a reload nor Back asks again
   }
   if (what === "add" && !draft.form.blocked) view.add(words);
-  if (what === "restart") askToRestart(draft.form, () => view.restart(true));
   if (what === "choose") await view.choose(words);
 }
 
@@ -75,14 +72,13 @@ class View {
       this.bar.refresh();
     };
     this.renderUpstreams();
-    const ask = () => askToRestart(form, () => this.restart(true));
-    showTools(fileName(form), button(t("settings.restart.do"), "", ask));
+    showTools(fileName(form), button(t("settings.restart.do"), "", () => openRestart()));
     replace(this.trouble);
     replace(this.root,
       seeking(this.finder, "search"),
       this.trouble, messages(form),
       this.conflict.length ? conflictBox(draft, this.conflict, (row) => this.take(row)) : null,
-      restartBox(form, ask), this.unfound, this.upstreamsSection(), commonSection(draft),
+      restartBox(form), this.unfound, this.upstreamsSection(), commonSection(draft),
       this.capture,
       h("section", { class: "card", "data-part": "all" }, h("h2", {}, t("settings.all")),
         form.groups.map((group) => this.group(group))),
@@ -231,25 +227,10 @@ class View {
     draft.adopt(told.form);
     this.renderInPlace(changes);
     this.readFacts();
-    if (restarts && !told.form.error) return this.restart(!told.form.in_place);
-    announce(t(told.form.error ? "settings.saved.unused" : "settings.saved"));
-  }
-
-  // Wait for a restart; it is to be asked for, unless byok restarts by itself.
-  async restart(asks) {
-    try {
-      const form = await restart(this.trouble, draft.form, asks, this.signal);
-      if (!form || this.signal.aborted) return;
-      draft.adopt(form);
-      this.render();
-      this.readFacts();
-      announce(t("settings.restart.done"));
-      replace(this.trouble, h("p", { class: "card", tabindex: "-1" },
-        badge("good", time(Date.now() / 1000)), " ", t("settings.restart.done")));
-      this.trouble.firstChild.focus();
-    } catch (error) {
-      this.showFailure(error);
+    if (restarts.length && !told.form.error) {
+      return openRestart({ form: told.form, names: restarts });
     }
+    announce(t(told.form.error ? "settings.saved.unused" : "settings.saved"));
   }
 
   showFailure(error) {

@@ -885,7 +885,6 @@ export const TEXTS = {
   "settings.save-restart": "Save and restart",
   "settings.restart.after": "byok restarts; answers in progress go on, unlisted.",
   "settings.restart.after-ends": "byok restarts; answers in progress are ended.",
-  "settings.restart.ask": "Restart byok?",
   "settings.restart.in-place":
     "A new byok takes over at once. The old one ends when the answers in progress are "
     + "finished (now: {count}). You stay signed in.",
@@ -893,6 +892,7 @@ export const TEXTS = {
   "settings.restart.do": "Restart byok",
   "settings.restart.now": "Restart now",
   "settings.restart.done": "byok has restarted.",
+  "settings.restart.changed": "In effect now: {names}",
   "settings.restart.moved": "byok restarts on another port. Open it with: byok dashboard",
   "settings.restart.slow": "byok has not restarted yet. byok status shows why.",
   "settings.add": "Add upstream",

@@ -49,11 +49,11 @@ export class ChangesBar {
     const text = t(draft.size === 1 ? "settings.change" : "settings.changes",
       { count: draft.size });
     if (this.count.textContent !== text) replace(this.count, text);
-    replace(this.notes, draft.restarts ? [" · ", t(draft.form.in_place
+    replace(this.notes, draft.restarts.length ? [" · ", t(draft.form.in_place
       ? "settings.restart.after" : "settings.restart.after-ends")] : null,
     changesCompletions(draft) ? [" · ", t("settings.completions-too",
       { name: t("setting.routing.models.completion") })] : null);
-    replace(this.saving, t(draft.restarts ? "settings.save-restart" : "settings.save"));
+    replace(this.saving, t(draft.restarts.length ? "settings.save-restart" : "settings.save"));
     this.saving.disabled = !draft.size || draft.invalid.size > 0 || draft.faults.size > 0;
     markFields();
     const elsewhere = [...draft.faults].filter(([key]) => !hasField(JSON.parse(key)));

@@ -96,9 +96,10 @@ export class Draft {
     return JSON.stringify(this.list.filter((change) => isUpstream(change.path)));
   }
 
-  // Tell whether a change needs a restart.
+  // Return the names of what is changed and needs a restart.
   get restarts() {
-    return this.list.some((change) => this.field(change.path)?.restart);
+    return this.list.filter((change) => this.field(change.path)?.restart)
+      .map(({ path }) => path.join("."));
   }
 
   fault(path) {

@@ -1,55 +1,89 @@
-// A restart: what it does to answers that are being written, and the page waits for byok.
+// A restart, in a dialog over any panel: what it does to answers that are being written, the wait
+// for byok, and what came of it. Behind it the user stays where they are.
 
 import { ApiError, call } from "../../api.js";
-import { button, h, healthCard, openDialog, replace } from "../../dom.js";
-import { number } from "../../format.js";
+import { attempt, badge, button, command, h, healthCard, openDialog, replace } from "../../dom.js";
+import { number, time } from "../../format.js";
 import { expectRestart, onRequests } from "../../live.js";
-import { listed, t } from "../../texts.js";
+import { listed, t, textOr } from "../../texts.js";
 
 const LONGEST = 90; // seconds
 
+// Return the names of settings in words, where there are any.
+export const namesOf = (settings) =>
+  listed(settings.map((name) => textOr(`setting.${name}`, name)));
+
 // Return what says that settings wait for a restart, or null.
-export function restartBox(form, ask) {
+export function restartBox(form) {
   if (!form.restart.length) return null;
-  return healthCard(null, { tone: "warn", say: t("health.restart"),
-    next: listed(form.restart), act: button(t("settings.restart.now"), "primary", ask) });
+  return healthCard(null, { tone: "warn", say: t("health.restart"), next: namesOf(form.restart),
+    act: button(t("settings.restart.now"), "primary", () => openRestart()) });
 }
 
-// Ask whether to restart; `run` does it.
-export function askToRestart(form, run) {
-  const open = new AbortController();
-  const say = h("p");
+// Restart byok if the user agrees; `saved` is {form, names} of settings that they saved for that.
+export async function openRestart(saved = null) {
+  const left = new AbortController();
+  const { signal } = left;
+  const say = h("div", { role: "status", tabindex: "-1" });
+  const go = button(t("settings.restart.do"), "primary", null, { hidden: true });
+  let [leave, isDone] = [null, false];
+  const dialog = openDialog(t("settings.restart.do"), say, (close) => {
+    leave = button(t("cancel"), "", close);
+    return [leave, go];
+  });
+  dialog.addEventListener("close", () => {
+    left.abort();
+    if (isDone) dispatchEvent(new Event("hashchange")); // the panel shows what is new
+  });
+  await attempt(say, signal, async () => {
+    const form = saved?.form ?? await call("settings", {}, { signal });
+    if (!saved) await agreement(form, say, go);
+    go.remove();
+    replace(leave, t("close"));
+    replace(say, t(form.in_place ? "settings.restart.after" : "settings.restart.after-ends"));
+    say.focus();
+    expectRestart(true);
+    if (!saved || !form.in_place) await call("restart", {}, { signal }); // else it does so itself
+    if (form.moves) {
+      replace(say, h("p", {}, t("settings.restart.moved")), command("byok dashboard"));
+      return;
+    }
+    isDone = await isReplaced(form, signal);
+    if (signal.aborted) return;
+    expectRestart(false);
+    const { version } = isDone ? await call("state", {}, { signal }) : {};
+    const names = namesOf(saved?.names ?? form.restart);
+    replace(say, isDone ? [h("p", {}, badge("good", time(Date.now() / 1000)), " ",
+      t("settings.restart.done"), " ", t("overview.version-is", { version })),
+    names ? h("p", {}, t("settings.restart.changed", { names })) : null]
+      : t("settings.restart.slow"));
+    leave.focus();
+  });
+}
+
+// Tell what a restart does, and wait until the user agrees.
+function agreement(form, say, go) {
+  const asked = new AbortController();
   onRequests(({ rows }) => {
     const count = [...rows.values()].filter((row) => row.outcome === "open").length;
     replace(say, t(form.in_place ? "settings.restart.in-place" : "settings.restart.ends",
       { count: number(count) }));
-  }, open.signal);
-  const dialog = openDialog(t("settings.restart.ask"), say, (close) => [
-    button(t("cancel"), "", close),
-    button(t("settings.restart.do"), "primary", () => { close(); run(); }),
-  ]);
-  dialog.querySelector(".primary").focus(); // it loses nothing
-  dialog.addEventListener("close", () => open.abort());
+  }, asked.signal);
+  go.hidden = false;
+  go.focus(); // it loses nothing
+  return new Promise((agree) => {
+    go.addEventListener("click", () => { asked.abort(); agree(); });
+  });
 }
 
-// Wait in `place` for the byok that follows the one of `form`, and return its form; null if
-// the page cannot see it. `asks`: byok does not restart by itself.
-export async function restart(place, form, asks, signal) {
-  const said = h("p", { class: "card", role: "status", tabindex: "-1" },
-    t(form.in_place ? "settings.restart.after" : "settings.restart.after-ends"));
-  replace(place, said);
-  said.focus();
-  expectRestart(true);
-  if (asks) await call("restart", {}, { signal });
-  if (form.moves) return void replace(said, t("settings.restart.moved"));
+// Wait for the byok that follows the one of `form`; false if none comes.
+async function isReplaced(form, signal) {
   for (let passed = 0; passed < LONGEST && !signal.aborted; passed += 1) {
     await new Promise((done) => setTimeout(done, 1000));
     const found = await ask(signal);
-    if (found && found.instance !== form.instance) return found;
+    if (found && found.instance !== form.instance) return true;
   }
-  expectRestart(signal.aborted);
-  replace(said, t("settings.restart.slow"));
-  return null;
+  return false;
 }
 
 // Without a session the answer leads to the sign-in.
