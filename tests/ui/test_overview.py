@@ -117,11 +117,12 @@ async def test_keys_are_looked_for_once_and_again_on_demand(
     row = {"upstream": "fake", "source": "vault", "from": "", "fingerprint": "1a2b"}
     await page.evaluate(
         "(detail) => dispatchEvent(new CustomEvent('byok-keys', { detail }))",
-        {"keys": [row], "unread": []},
+        {"keys": [row], "vault": "its lock"},
     )
     await open_panel(page, "search")
     await open_panel(page, "overview")
     await expect(keys.locator("li").first).to_contain_text("1a2b")
+    await expect(keys).to_contain_text("The vault cannot be used: its lock.")
     assert watch.requests.count("POST /ui/api/keys") == 1
     await page.get_by_role("button", name="Look again").click()
     await expect(page.locator("#status")).to_contain_text("looked up again")

@@ -67,7 +67,8 @@ async def test_without_a_keyring_the_vault_is_explained_and_used_if_wanted(
     await expect(key).to_contain_text("not set")
     await key.get_by_role("button", name="Set key").click()
     dialog, field = page.get_by_role("dialog"), page.get_by_label("New key")
-    await expect(dialog).to_contain_text("no OS keyring")
+    said = "cannot be used: no OS keyring is available here. Keep keys in byok's vault"
+    await expect(dialog).to_contain_text(said)
     await expect(dialog).to_contain_text("the vault")
     await expect(field).to_be_hidden()
     assert await axe(page) == ""
@@ -112,7 +113,7 @@ async def test_no_key_is_taken_for_another_address_or_in_vain(
     assert ring.kept == {}
     row = {"upstream": "fake", "source": "FAKE_KEY", "from": "FAKE_KEY"}
     keys = [{**row, "fingerprint": "1a2b"}]
-    told = partial(Route.fulfill, json={"keys": keys, "unread": [], "keyring": ""})
+    told = partial(Route.fulfill, json={"keys": keys, "keyring": ""})
     await page.route("**/ui/api/keys", told)
     await page.keyboard.press("Escape")
     await open_panel(page, "search")

@@ -94,18 +94,17 @@ def make_overview_handlers(
         return {"upstreams": rows}
 
     async def keys(asked: PageRequest) -> Json:
-        """Return keys, each with where it is `from`, and the fault of each store."""
+        """Return keys, each with where it is `from`, and why a store cannot be used."""
         told = await look(asked)
         rows = [{**row, "from": row["source"]} for row in told["keys"]]
-        unread = told["unread"]
 
         def fault_of(store: type[KeyringStore] | type[Vault]) -> str:
-            faults = (one for one in unread if one.startswith(store.label))
-            return translate(next(faults, ""))
+            begin = f"{store.label} ("
+            found = next((one for one in told["unread"] if one.startswith(begin)), "")
+            return translate(found.removeprefix(begin).removesuffix(")"))
 
         return {
             "keys": [in_words(row, "error", "from") for row in rows],
-            "unread": [*map(translate, unread)],
             "keyring": fault_of(KeyringStore),
             "vault": fault_of(Vault),
         }

@@ -182,4 +182,4 @@ async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time(
     assert looks == 1
     await find(asked)
     assert looks == 2
-    assert found == [{"keys": [], "unread": [], "keyring": "", "vault": ""}] * 4
+    assert found == [{"keys": [], "keyring": "", "vault": ""}] * 4

@@ -20,7 +20,7 @@ import {
 import { listed, pairOf, t } from "../texts.js";
 import { editorsSection } from "./editors.js";
 import { bytes, elapsed, stateOf } from "./live-table.js";
-import { keyAct, keyState } from "./settings/keys.js";
+import { keyAct, keyState, storeFault, STORES } from "./settings/keys.js";
 import { namesOf, openRestart } from "./settings/restart.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
@@ -378,9 +378,9 @@ async function keysBlock(body, signal, tools) {
   await show(false);
 }
 
-function keyList({ keys, unread }) {
+function keyList({ keys, ...faults }) {
   return [
-    unread.map((why) => h("p", { class: "note" }, badge("warn", t("settings.key.failed")), " ", why)),
+    STORES.filter((store) => faults[store]).map((store) => storeFault(store, faults)),
     keys.length ? h("ul", { class: "list" }, keys.map(keyRow))
       : h("p", { class: "empty" }, t("overview.keys-none"))];
 }

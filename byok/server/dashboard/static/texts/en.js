@@ -1006,6 +1006,9 @@ export const TEXTS = {
     + "only you can read, opens it: whoever gets a copy of the vault alone reads nothing, whoever "
     + "can read all your files reads the keys.",
   "settings.key.use-vault": "Keep the key in the vault",
+  "settings.key.no.keyring":
+    "The keyring of your system cannot be used: {why}. Keep keys in byok's vault instead.",
+  "settings.key.no.vault": "The vault cannot be used: {why}.",
   "settings.key.no-vault":
     "Nothing can be stored there now. If it is locked, stop byok, and start it in a terminal after "
     + "this command, which asks for the vault's passphrase:",

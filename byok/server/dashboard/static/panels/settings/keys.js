@@ -7,6 +7,7 @@ import {
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 
+export const STORES = ["keyring", "vault"]; // of byok's; the answer about keys has their `faults`
 const KEYRING = "OS keyring";
 const VAULT = "vault";
 const LAST = [KEYRING, VAULT, "none"]; // a key is looked for elsewhere before
@@ -18,6 +19,10 @@ const UNLOCK = "read -rs BYOK_VAULT_PASSPHRASE && export BYOK_VAULT_PASSPHRASE";
 export const keyAct = (row) => t(`settings.key.${!row?.fingerprint ? "set"
   : LAST.includes(row.source) ? "replace" : "from-where"}`);
 
+// Say that a store cannot be used, and why.
+export const storeFault = (store, faults) => h("p", { class: "note" },
+  t(`settings.key.no.${store}`, { why: faults[store].replace(/[.。]$/u, "") }));
+
 // What the daemon says of all keys, and the lines that show it.
 export class Keys {
   constructor(signal, draft) {
@@ -25,7 +30,7 @@ export class Keys {
     this.draft = draft;
     this.rows = null; // not known yet
     this.failed = false; // whether that is because nobody could tell
-    this.unread = {}; // why a store cannot be used
+    this.faults = {}; // of stores
     this.places = new Map();
   }
 
@@ -57,7 +62,7 @@ export class Keys {
     try {
       const told = await call("keys", {}, { signal: this.signal, background: !name });
       this.rows = told.keys;
-      this.unread = told;
+      this.faults = told;
       dispatchEvent(new CustomEvent("byok-keys", { detail: told })); // the overview has them too
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -88,7 +93,7 @@ export class Keys {
     };
     const show = () => {
       const { source = "none", from } = this.rows?.find((one) => one.upstream === name()) ?? {};
-      const note = LAST.includes(source) ? this.unread.keyring && this.otherStore(offer)
+      const note = LAST.includes(source) ? this.faults.keyring && this.otherStore(offer)
         : t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source: from });
       replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
       reveal();
@@ -100,10 +105,9 @@ export class Keys {
 
   // Say what the vault is, and offer it, or how it is opened.
   otherStore(offer) {
-    const { keyring, vault } = this.unread;
-    return [h("p", { class: "warn" }, keyring), h("p", {}, t("settings.key.vault")), vault
-      ? [h("p", { class: "warn" }, vault), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)]
-      : offer];
+    const say = (store) => h("p", {}, t(`settings.key.no.${store}`, { why: this.faults[store] }));
+    return [say("keyring"), h("p", {}, t("settings.key.vault")), this.faults.vault
+      ? [say("vault"), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)] : offer];
   }
 
   // A key is entered for one address; while another one is shown, it is not taken.
