@@ -226,6 +226,7 @@ async def test_an_upstream_is_added_and_removed(
     await name.press("Enter")
     card = page.locator("[data-upstream=work]")
     await expect(card).to_contain_text("lists its models: 1.")
+    await expect(card.get_by_role("button", name="Set key")).to_be_focused()
     assert "work" in editor.daemon.services.upstreams
     added = f'\n[upstreams.work]\nbase_url = "{fake.url}"\n'
     assert file.read_text() == text_for(fake) + added

@@ -10,7 +10,15 @@ from playwright.async_api import Page, Route, expect
 
 from tests.fakes.daemon import Editor, running_on_file, write_settings
 from tests.fakes.dashboard import text_for
-from tests.fakes.pages import Watch, axe, control, field, open_panel, unfold
+from tests.fakes.pages import (
+    Watch,
+    axe,
+    control,
+    field,
+    open_panel,
+    save_button,
+    unfold,
+)
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream
 
@@ -48,6 +56,12 @@ async def test_a_key_is_set_used_and_removed(
     await expect(key).to_contain_text("lists with it: 1.")
     await expect(key.get_by_role("button", name="Replace key")).to_be_visible()
     assert KEY not in await page.content()
+    await key.get_by_role("button", name="Choose a model for chats").click()
+    await expect(page.locator("dialog .group")).to_have_text("fake")
+    await page.keyboard.press("Enter")
+    await expect(control(page, "routing.default")).to_have_value("byok:fake:m")
+    await expect(save_button(page)).to_be_enabled()
+    await page.get_by_role("button", name="Discard").click()
     await editor.chat()
     assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
     await key.get_by_role("button", name="Test").click()

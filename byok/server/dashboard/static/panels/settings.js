@@ -199,7 +199,6 @@ class View {
       await this.readFacts();
       if (key) await this.keys.store(name, key, addressesOf(draft, name).used, vault);
       announce(t("settings.added", { name }));
-      this.keys.test(name);
     }, this.keys, this.signal);
   }
 

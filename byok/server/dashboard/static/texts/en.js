@@ -999,6 +999,7 @@ export const TEXTS = {
   "settings.key.removed": "The key of {name} was removed.",
   "settings.key.sure": "Remove the stored key of {name}?",
   "settings.key.testing": "testing …",
+  "settings.key.use": "Choose a model for chats",
   "settings.key.works": "works",
   "settings.key.lists": "Models that {origin} lists with it: {models}.",
   "settings.key.vault":

@@ -953,10 +953,13 @@ export const TEXTS = {
   "settings.key.removed": "{name} 的密钥已移除。",
   "settings.key.sure": "移除已保存的 {name} 的密钥？",
   "settings.key.testing": "正在测试……",
+  "settings.key.use": "选择对话模型",
   "settings.key.works": "可用",
   "settings.key.lists": "{origin} 使用该密钥列出了 {models} 个模型。",
   "settings.key.vault": "byok 可以改用自己的加密文件保存密钥。打开它的是另一个只有你能读取的文件：只拿到加密文件副本的人读不到任何内容，能读取你所有文件的人则能读到密钥。",
   "settings.key.use-vault": "把密钥存入加密文件",
+  "settings.key.no.keyring": "无法使用系统密钥环：{why}。请改用 byok 的加密文件保存密钥。",
+  "settings.key.no.vault": "无法使用加密文件：{why}。",
   "settings.key.no-vault": "现在无法存入其中。如果它被锁定，请停止 byok，在终端中运行以下命令并输入加密文件的口令，然后在那里启动 byok：",
   "settings.key.from-where": "密钥的来源",
   "settings.key.variable":

@@ -1,7 +1,8 @@
 // One setting: its name, what it is entered by, what it does, and what is wrong with it.
 
+import { call } from "../../api.js";
 import { badge, button, dots, h, replace } from "../../dom.js";
-import { visible } from "../../format.js";
+import { short, visible } from "../../format.js";
 import { openChoice } from "../../palette.js";
 import { priceOf } from "../../requests.js";
 import { aboutSetting, listed, pairOf, t, textOr } from "../../texts.js";
@@ -90,7 +91,18 @@ function usualModel(field) {
 }
 
 // Return the button by which a model is chosen, or one more where a field holds several.
-function chooser(field, control) {
+const chooser = (field, control) => button(t("settings.choose"), "",
+  () => openModels(field, control), { disabled: control.disabled });
+
+// Let one of an upstream's models be the default of chats.
+export async function chooseDefault(draft, upstream, signal) {
+  const field = draft.field(["routing", "default"]);
+  offerModels(await call("catalog", {}, { signal }));
+  openModels(field, document.getElementById(idOf(field.path)), upstream);
+}
+
+// Offer the models for a field, or those of one `upstream`.
+function openModels(field, control, upstream = "") {
   const choose = (name) => {
     const isList = control.matches("textarea");
     control.value = [isList ? control.value.trim() : "", name].filter(Boolean).join("\n");
@@ -100,15 +112,17 @@ function chooser(field, control) {
   const isUsed = ({ name }) => [name, name.replace(/^byok:/, "")]
     .includes(control.value || usualModel(field));
   // The one in use comes first, so that Enter alone changes nothing.
-  const models = () => modelsFor(field).sort((one, other) => isUsed(other) - isUsed(one));
-  const notes = (one) => dots(isUsed(one) && t("settings.in-use"), priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
-  const open = () => openChoice(t("models.filter"), models().map((one) => ({
+  const models = modelsFor(field).filter((one) => !upstream || one.upstream === upstream)
+    .sort((one, other) => isUsed(other) - isUsed(one));
+  const notes = (one) => dots(isUsed(one) && t("settings.in-use"),
+    one.facts.window && t("request.cache-tokens", { tokens: short(one.facts.window) }),
+    priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
+  openChoice(t("models.filter"), models.map((one) => ({
     group: pairOf(one.upstream, catalog.fails.includes(one.upstream) && t("live.state.failed"))
       .join(""), text: one.model, picture: "models", run: () => choose(one.name),
     note: notes(one) })),
   (words) => ({ text: words ? t("pair", { name: t("settings.choose"), value: words }) : t("none"), picture: "models",
     run: () => choose(words) }));
-  return button(t("settings.choose"), "", open, { disabled: control.disabled });
 }
 
 // Say that no upstream lists a model; it may be right all the same.

@@ -6,6 +6,7 @@ import {
 } from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
+import { chooseDefault } from "./fields.js";
 
 export const STORES = ["keyring", "vault"]; // of byok's; the answer about keys has their `faults`
 const KEYRING = "OS keyring";
@@ -105,9 +106,9 @@ export class Keys {
 
   // Say what the vault is, and offer it, or how it is opened.
   otherStore(offer) {
-    const say = (store) => h("p", {}, t(`settings.key.no.${store}`, { why: this.faults[store] }));
-    return [say("keyring"), h("p", {}, t("settings.key.vault")), this.faults.vault
-      ? [say("vault"), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)] : offer];
+    const { faults } = this;
+    return [storeFault("keyring", faults), h("p", {}, t("settings.key.vault")), faults.vault
+      ? [storeFault("vault", faults), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)] : offer];
   }
 
   // A key is entered for one address; while another one is shown, it is not taken.
@@ -153,15 +154,26 @@ export class Keys {
     });
   }
 
+  // Lead the user to a key, and test it.
+  lead(name) {
+    const place = this.places.get(name);
+    place.scrollIntoView({ block: "center" });
+    place.querySelector("button").focus({ preventScroll: true });
+    return this.test(name);
+  }
+
   test(name) {
     const place = this.told(name);
     replace(place, h("p", { class: "quiet" }, t("settings.key.testing")));
     const upstream = name.split("/")[0];
+    const { fixed, locked } = this.draft.field(["routing", "default"]);
     return attempt(place, this.signal, async () => {
       const told = await call("key-test", { upstream }, { signal: this.signal });
       const said = !("models" in told) ? "taken" : told.with_key ? "lists" : "untried";
       replace(place, h("p", { role: "status" }, said === "untried" ? null
-        : [badge("good", t("settings.key.works")), " "], t(`settings.key.${said}`, told)));
+        : [badge("good", t("settings.key.works")), " "], t(`settings.key.${said}`, told), " ",
+      told.models && !fixed && !locked ? button(t("settings.key.use"), "little", () => attempt(place, this.signal,
+        () => chooseDefault(this.draft, upstream, this.signal))) : null));
     });
   }
 }

@@ -101,6 +101,7 @@ export function openAddition(form, wanted, add, keys, signal) {
         address: place.hidden ? "" : address.value.trim(), key: key.value,
         vault: storage.usesVault() });
       dialog.close();
+      keys.lead(name.value);
     });
     sure.disabled = false;
   };
