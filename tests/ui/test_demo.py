@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from byok.cli.demo import UPSTREAM
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import axe
+from tests.fakes.pages import axe, control, open_panel
 from tests.fakes.upstream import FakeUpstream, refusal
 
 
@@ -29,3 +29,11 @@ async def test_the_page_of_the_demo_says_what_it_shows(
     assert await axe(page) == ""
     await page.locator("#language").select_option("zh")
     await expect(samples).to_contain_text("byok demo")
+
+
+async def test_any_free_port_is_told_as_the_one_that_it_is(
+    page: Page, editor: Editor
+) -> None:
+    await open_panel(page, "settings")
+    port = control(page, "server.port")
+    await expect(port).to_have_attribute("placeholder", str(editor.daemon.port))

@@ -874,7 +874,7 @@ export const TEXTS = {
   "setting.memory.on.about":
     "Their text stays on this computer, so that agents can find what was said.",
   "setting.server.port": "Port that editors use",
-  "setting.server.port.about": "Editors must be connected again after a change.",
+  "setting.server.port.about": "Editors must be connected again after a change. 0: any free port.",
   "settings.uses": "Not set: uses",
   "settings.choose": "Choose",
   "settings.in-use": "in use",

@@ -835,7 +835,7 @@ export const TEXTS = {
   "setting.memory.on": "记住对话",
   "setting.memory.on.about": "对话文本只存于本机，供智能体查找。",
   "setting.server.port": "编辑器使用的端口",
-  "setting.server.port.about": "更改后需要重新连接编辑器。",
+  "setting.server.port.about": "更改后需要重新连接编辑器。0：任意空闲端口。",
   "settings.uses": "未设置，使用",
   "settings.choose": "选择",
   "settings.in-use": "使用中",

@@ -164,10 +164,14 @@ export function written(value) {
   return Array.isArray(value) ? value.join(", ") || "[]" : String(value);
 }
 
+// Return the value that counts; of any free port, the one that it is.
+const inForce = ({ path, value }) =>
+  (path.join(".") === "server.port" && value === 0 ? location.port : value);
+
 // Return a value that the page does not change, with the reason.
 function fixedValue(field) {
   const why = field.locked ? t("settings.locked") : t("settings.fixed", { by: field.fixed });
-  const value = field.locked ? null : h("code", {}, written(field.value ?? "–"));
+  const value = field.locked ? null : h("code", {}, written(inForce(field) ?? "–"));
   return h("p", { class: "fixed" }, value, " ", why);
 }
 
@@ -293,7 +297,7 @@ function emptyBox(draft, field, control) {
 
 // Return the value that counts where the file says nothing.
 function placeholder(field) {
-  const value = "given" in field ? field.default : field.value;
+  const value = "given" in field ? field.default : inForce(field);
   const isNone = value === null || value === undefined || value.length === 0;
   return isNone ? null : written(value);
 }
