@@ -14,7 +14,7 @@ import { captureSection } from "./settings/capture.js";
 import { commonSection, isCommon } from "./settings/common.js";
 import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
-import { fieldRow, focusFault, forgetFields, idOf, offerModels } from "./settings/fields.js";
+import { fieldRow, focusFault, forgetFields, idOf, offerModels, unfold } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
 import { openRestart, restartBox } from "./settings/restart.js";
 import { openAddition, upstreamRow } from "./settings/upstreams.js";
@@ -168,9 +168,7 @@ class View {
       return this.filter();
     }
     const entry = row.querySelector("input, select, textarea, button"); // none if it is fixed
-    for (let one = row.closest("details"); one; one = one.parentElement.closest("details")) {
-      one.open = true;
-    }
+    unfold(row);
     if (value && entry && !entry.disabled) {
       entry.value = value;
       entry.dispatchEvent(new Event("input", { bubbles: true }));
@@ -267,6 +265,7 @@ class View {
     draft.clear();
     this.conflict = [];
     this.renderInPlace(changes);
+    announce(t("settings.discarded"));
   }
 
   // Show everything anew; the user stays where they are.

@@ -4,7 +4,7 @@ import { call } from "../../api.js";
 import { button, errorBox, h, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { keyOf } from "./draft.js";
-import { hasField, markFields } from "./fields.js";
+import { focusFault, hasField, markFields } from "./fields.js";
 
 const PAUSE = 500; // ms without a key pressed, until the daemon is asked
 
@@ -32,7 +32,7 @@ export class ChangesBar {
   refresh() {
     this.show();
     clearTimeout(this.timer);
-    if (!this.draft.size) return;
+    if (!this.draft.list.length) return this.showLines([], 0);
     this.timer = setTimeout(() => this.check().catch((error) => this.showFailure(error)), PAUSE);
   }
 
@@ -44,21 +44,30 @@ export class ChangesBar {
 
   show() {
     const { draft } = this;
-    this.element.hidden = !draft.size && !draft.invalid.size;
-    if (!draft.size) this.showLines([], 0);
+    this.hide(!draft.size);
+    const wrong = draft.invalid.size + draft.faults.size;
     const text = t(draft.size === 1 ? "settings.change" : "settings.changes",
       { count: draft.size });
     if (this.count.textContent !== text) replace(this.count, text);
     replace(this.notes, draft.restarts.length ? [" · ", t(draft.form.in_place
       ? "settings.restart.after" : "settings.restart.after-ends")] : null,
     changesCompletions(draft) ? [" · ", t("settings.completions-too",
-      { name: t("setting.routing.models.completion") })] : null);
+      { name: t("setting.routing.models.completion") })] : null,
+    wrong ? [" · ", t("settings.wrong", { count: wrong }), " ",
+      button(t("settings.wrong.show"), "little", focusFault)] : null);
     replace(this.saving, t(draft.restarts.length ? "settings.save-restart" : "settings.save"));
-    this.saving.disabled = !draft.size || draft.invalid.size > 0 || draft.faults.size > 0;
+    this.saving.disabled = !draft.list.length || wrong > 0;
     markFields();
     const elsewhere = [...draft.faults].filter(([key]) => !hasField(JSON.parse(key)));
     replace(this.faults, elsewhere.map(([key, message]) =>
       h("p", { class: "error", role: "alert" }, [...JSON.parse(key), ""].join(" "), message)));
+  }
+
+  // What is entered stays in sight when the bar comes.
+  hide(isHidden) {
+    if (this.element.hidden === isHidden) return;
+    this.element.hidden = isHidden;
+    if (!isHidden) document.activeElement.scrollIntoView({ block: "nearest" });
   }
 
   // Ask the daemon what is wrong with the changes, and which lines they change.

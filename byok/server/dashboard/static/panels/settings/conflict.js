@@ -1,7 +1,7 @@
 // The file was changed by somebody else: what differs, and whose value counts.
 
 import { button, h, table } from "../../dom.js";
-import { t } from "../../texts.js";
+import { t, textOr } from "../../texts.js";
 import { written } from "./fields.js";
 
 const fieldsOf = (form) =>
@@ -17,6 +17,8 @@ export function differences(before, after) {
     .filter((row) => JSON.stringify(row.before) !== JSON.stringify(row.after));
 }
 
+const nameOf = (name) => [textOr(`setting.${name}`, ""), " ", h("code", {}, name)];
+
 // Return what shows the differences; `take` drops the user's own change of a setting.
 export function conflictBox(draft, rows, take) {
   const write = (value) => (value === undefined ? t("settings.unset") : written(value));
@@ -25,7 +27,7 @@ export function conflictBox(draft, rows, take) {
   const choice = (row) => h("span", { class: "row" }, write(mine(row).value),
     button(t("settings.take"), "", () => take(row)));
   const columns = [
-    { title: t("settings.setting"), cell: (row) => h("code", {}, row.path.join(".")) },
+    { title: t("settings.setting"), cell: (row) => nameOf(row.path.join(".")) },
     { title: t("settings.before"), cell: (row) => write(row.before) },
     { title: t("settings.now"), cell: (row) => write(row.after) },
     { title: t("settings.yours"), cell: (row) => (mine(row) ? choice(row) : "–") },

@@ -9,7 +9,7 @@ export class Draft {
   constructor() {
     this.form = null; // as the daemon gave it
     this.changes = new Map(); // by key: {path, value} or {path, remove: true}
-    this.invalid = new Map(); // what the browser itself refuses: a message by key
+    this.invalid = new Map(); // what the browser itself refuses: {message, text} by key
     this.faults = new Map(); // what the daemon refuses
     this.changed = () => {};
     addEventListener("beforeunload", (event) => {
@@ -18,7 +18,7 @@ export class Draft {
   }
 
   get size() {
-    return this.changes.size;
+    return new Set([...this.changes.keys(), ...this.invalid.keys()]).size;
   }
 
   // Take over a form; changes that it has already are none any more.
@@ -48,7 +48,7 @@ export class Draft {
   }
 
   isChanged(path) {
-    return this.changes.has(keyOf(path));
+    return this.changes.has(keyOf(path)) || this.invalid.has(keyOf(path));
   }
 
   // Tell a list that is there and has no entry.
@@ -69,9 +69,9 @@ export class Draft {
     this.changed();
   }
 
-  // Note that a field holds what cannot even be asked for.
-  refuse(field, message) {
-    this.invalid.set(keyOf(field.path), message);
+  // Note that a field holds what cannot even be asked for; its text is kept.
+  refuse(field, message, text) {
+    this.invalid.set(keyOf(field.path), { message, text });
     this.changed();
   }
 
@@ -103,7 +103,7 @@ export class Draft {
   }
 
   fault(path) {
-    return this.invalid.get(keyOf(path)) ?? this.faults.get(keyOf(path));
+    return this.invalid.get(keyOf(path))?.message ?? this.faults.get(keyOf(path));
   }
 
   drop(path) {

@@ -150,7 +150,17 @@ export const hasField = (path) => writers.has(keyOf(path));
 
 // Put the focus on the first field that is wrong.
 export function focusFault() {
-  document.querySelector(".settings [aria-invalid=true]")?.focus();
+  const entry = document.querySelector(".settings [aria-invalid=true]");
+  if (!entry) return;
+  unfold(entry);
+  entry.focus();
+}
+
+// Unfold all that an element is folded in.
+export function unfold(element) {
+  for (let one = element.closest("details"); one; one = one.parentElement.closest("details")) {
+    one.open = true;
+  }
 }
 
 // Return what a setting does, in the page's language if that is known.
@@ -264,7 +274,7 @@ function line(draft, field, { id, ...attributes }) {
     : field.above);
   const input = (event) => {
     const element = event.target;
-    if (!element.validity.valid) return draft.refuse(field, element.validationMessage);
+    if (!element.validity.valid) return draft.refuse(field, element.validationMessage, element.value);
     if (element.value === "") return draft.set(field, undefined);
     draft.set(field, isNumber ? element.valueAsNumber : element.value);
   };
@@ -272,7 +282,7 @@ function line(draft, field, { id, ...attributes }) {
     min: isNumber ? least : null, max: isNumber ? field.most : null, step: isNumber ? step : null,
     maxlength: isNumber ? null : 2000, autocomplete: "off", spellcheck: "false",
     placeholder: placeholder(field), on: { input } });
-  element.value = String(draft.shown(field) ?? "");
+  element.value = draft.invalid.get(keyOf(field.path))?.text ?? String(draft.shown(field) ?? "");
   return element;
 }
 
