@@ -13,84 +13,76 @@ from byok.core.errors import RefusalKind, UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.dialects.base import DIALECTS, UpstreamRequest
+from tests.fakes import messages_api
+from tests.fakes.ollama_server import call_line, done_line, text_line
+from tests.fakes.responses_server import (
+    call_item,
+    reasoning_item,
+    streamed,
+    text_item,
+)
 from tests.fakes.trial_dialect.dialect import TrialDialect
+from tests.fakes.upstream import DONE, delta, event, tool_answer
 from tests.fakes.values import SCALARS, singles
 
 MADE = {**DIALECTS, "trial": TrialDialect.of}
 
 
-def sse(*events: Any) -> bytes:
-    return b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events)
-
-
 def framed(name: str, values: list[Any]) -> bytes:
     """Write the values of a stream as the protocol frames them."""
     if name not in ("ollama", "trial"):
-        return sse(*values)
+        return b"".join(map(event, values))
     return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
-def chat(delta: Any, finish: str | None = None) -> Any:
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+def values(*events: bytes) -> list[Any]:
+    """Return the values of server-sent events."""
+    lines = b"".join(events).splitlines()
+    return [json.loads(line[6:]) for line in lines if line.startswith(b"data: {")]
 
 
-def gemini(text: str, **fields: Any) -> Any:
-    return {"candidates": [{"content": {"parts": [{"text": text}]}, **fields}]}
+def gemini(*parts: Any, finish: str = "", **fields: Any) -> bytes:
+    candidate: dict[str, Any] = {"content": {"parts": [*parts]}}
+    if finish:
+        candidate["finishReason"] = finish
+    return event({"candidates": [candidate], **fields})
 
 
-def text_delta(text: str) -> Any:
-    delta = {"type": "text_delta", "text": text}
-    return {"type": "content_block_delta", "index": 0, "delta": delta}
-
-
-START = {"type": "message_start", "message": {"usage": {"input_tokens": 3}}}
-STOPPED = {
-    "type": "message_delta",
-    "delta": {"stop_reason": "end_turn"},
-    "usage": {"output_tokens": 1},
-}
-DONE = {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"}
+HI = {"text": "Hi"}
+HI_DELTA = event(
+    {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"}
+)
+OPENAI_USAGE = {"prompt_tokens": 3, "completion_tokens": 1}
+USAGE = {"input_tokens": 3, "output_tokens": 1}
 # The beginning of an answer, the same with its reason to finish (or what comes before
 # the last event), and an answer that says nothing.
 STREAMS: dict[str, tuple[bytes, bytes, bytes]] = {
     "openai_chat": (
-        sse(chat({"content": "Hi"})),
-        sse(chat({"content": "Hi"}), chat({}, "stop")),
-        sse(
-            chat({"role": "assistant", "content": ""}),
-            chat({}, "stop"),
-            {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}},
-        )
-        + b"data: [DONE]\n\n",
+        delta(content="Hi"),
+        delta(content="Hi") + delta(finish="stop"),
+        delta(role="assistant", content="")
+        + delta(finish="stop")
+        + event({"choices": [], "usage": OPENAI_USAGE})
+        + DONE,
     ),
     "anthropic": (
-        sse(START, text_delta("Hi")),
-        sse(START, text_delta("Hi"), STOPPED),
-        sse(START, STOPPED, {"type": "message_stop"}),
+        messages_api.start() + messages_api.text_block(0, "Hi"),
+        messages_api.answer("Hi").partition(b"event: message_stop")[0],
+        messages_api.start(input_tokens=3)
+        + messages_api.end(usage={"output_tokens": 1}),
     ),
     "gemini": (
-        sse(gemini("Hi")),
-        sse(gemini("Hi"), gemini("", finishReason="STOP")),
-        sse(
-            {
-                **gemini("", finishReason="STOP"),
-                "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 1},
-            }
+        gemini(HI),
+        gemini(HI) + gemini(finish="STOP"),
+        gemini(
+            finish="STOP",
+            usageMetadata={"promptTokenCount": 3, "candidatesTokenCount": 1},
         ),
     ),
     "openai_responses": (
-        sse(DONE),
-        sse(DONE, {"type": "response.output_text.done", "text": "Hi"}),
-        sse(
-            {
-                "type": "response.completed",
-                "response": {
-                    "status": "completed",
-                    "output": [],
-                    "usage": {"input_tokens": 3, "output_tokens": 1},
-                },
-            }
-        ),
+        HI_DELTA,
+        HI_DELTA + event({"type": "response.output_text.done", "text": "Hi"}),
+        b"".join(streamed(usage=USAGE)),
     ),
 }
 BROKEN = {"code": 429, "message": "Too many requests", "status": "RESOURCE_EXHAUSTED"}
@@ -99,7 +91,7 @@ BODIES = {
     "several lines": json.dumps({"error": BROKEN}, indent=2).encode() + b"\n\n",
     "a list": b"\n" + json.dumps([{"error": BROKEN}], indent=1).encode(),
     "bare": json.dumps(BROKEN).encode() + b"\r\n",
-    "an event": sse({"error": BROKEN}),
+    "an event": event({"error": BROKEN}),
 }
 
 
@@ -108,8 +100,8 @@ def read(name: str, pieces: list[bytes]) -> tuple[list[StreamEvent], str]:
     reader = MADE[name]("").reader(UpstreamRequest("", {}))
     events: list[StreamEvent] = []
     try:
-        for event in drain(reader, pieces):
-            events.append(event)
+        for found in drain(reader, pieces):
+            events.append(found)
     except UpstreamError as error:
         return events, error.code
     return events, ""
@@ -121,7 +113,7 @@ def test_an_error_that_is_no_event_ends_the_answer_as_an_error() -> None:
         for start in (begun, finished):
             for body_name, body in BODIES.items():
                 raw = start + body
-                more = [raw, b"\n" + sse({})]
+                more = [raw, b"\n" + event({})]
                 for pieces in ([raw], [start, body], singles(raw), more):
                     events, error = read(name, pieces)
                     said = [e.text for e in events if isinstance(e, TextDelta)]
@@ -233,85 +225,48 @@ def test_whatever_comes_ends_or_is_an_error_of_the_upstream(
 # A stream of each protocol with all kinds of events.
 FULL: dict[str, list[Any]] = {
     "anthropic": [
-        START,
-        *(
-            {"type": "content_block_start", "index": n, "content_block": block}
-            for n, block in enumerate(
-                (
-                    {"type": "thinking", "thinking": "", "signature": ""},
-                    {"type": "text", "text": "", "citations": []},
-                    {"type": "tool_use", "id": "i", "name": "view", "input": {}},
-                )
-            )
+        *values(
+            messages_api.start(),
+            messages_api.thinking_block(0, "hm"),
+            messages_api.text_block(1, "Hi"),
+            messages_api.call_block(2, "view", "{}"),
         ),
-        *(
-            {"type": "content_block_delta", "index": n, "delta": {"type": kind, **more}}
-            for n, kind, more in (
-                (0, "thinking_delta", {"thinking": "hm"}),
-                (0, "signature_delta", {"signature": "s"}),
-                (1, "text_delta", {"text": "Hi"}),
-                (2, "input_json_delta", {"partial_json": "{}"}),
-            )
-        ),
-        {"type": "content_block_stop", "index": 2},
         {"type": "message", "content": [{"type": "text", "text": "Ho"}]},
-        STOPPED,
-        {"type": "message_stop"},
+        *values(messages_api.end("tool_use")),
     ],
-    "gemini": [
-        gemini("Hi"),
-        *(
-            {"candidates": [{"content": {"parts": [part]}}]}
-            for part in (
-                {"text": "hm", "thought": True},
-                {"text": "m", "thought": True, "thoughtSignature": "s"},
-                {"functionCall": {"name": "view", "willContinue": True}},
-                {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "text": "b"}]}},
-                {"functionCall": {"name": "edit", "args": {}}, "thoughtSignature": "s"},
-            )
-        ),
-        {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "No."}},
-        gemini("Ho", finishReason="STOP", finishMessage="Done."),
-    ],
+    "gemini": values(
+        gemini(HI),
+        gemini({"text": "hm", "thought": True}),
+        gemini({"text": "m", "thought": True, "thoughtSignature": "s"}),
+        gemini({"functionCall": {"name": "view", "willContinue": True}}),
+        gemini({"functionCall": {"partialArgs": [{"jsonPath": "$.a", "text": "b"}]}}),
+        gemini({"functionCall": {"name": "a", "args": {}}, "thoughtSignature": "s"}),
+        event({"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "N"}}),
+        event({"candidates": [{"finishReason": "OTHER", "finishMessage": "Done."}]}),
+        gemini(HI, finish="STOP"),
+    ),
     "ollama": [
-        {"message": {"role": "assistant", "content": "Hi", "thinking": "hm"}},
-        {"message": {"tool_calls": [{"function": {"name": "view", "arguments": {}}}]}},
-        {"message": {"content": "Ho"}, "done": True, "done_reason": "stop"},
+        text_line("Hi", thinking="hm"),
+        call_line("view", {}),
+        done_line(),
     ],
-    "openai_chat": [
-        chat({"role": "assistant", "content": "Hi", "reasoning": "hm"}),
-        chat({"content": [{"text": "a"}, {"type": "thinking", "thinking": "m"}]}),
-        chat({"content": "Ho"}),
-        chat(
-            {"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": ""}}]}
+    "openai_chat": values(
+        delta(role="assistant", content="Hi", reasoning="hm"),
+        delta(content=[{"text": "a"}, {"type": "thinking", "thinking": "m"}]),
+        delta(content="Ho"),
+        *tool_answer("a", ""),
+        event({"choices": [], "x_groq": {"usage": {"prompt_tokens": 3}}}),
+    ),
+    "openai_responses": values(
+        event(
+            {"type": "response.reasoning_text.delta", "output_index": 0, "delta": "m"}
         ),
-        {**chat({}, "stop"), "x_groq": {"usage": {"prompt_tokens": 3}}},
-    ],
-    "openai_responses": [
-        *(
-            {"type": "response.output_item.added", "output_index": n, "item": item}
-            for n, item in enumerate(
-                (
-                    {"type": "reasoning", "id": "r", "summary": []},
-                    {"type": "message", "id": "m", "phase": "commentary"},
-                    {"type": "function_call", "id": "f", "call_id": "c", "name": "a"},
-                )
-            )
+        *streamed(
+            reasoning_item("e", "hm"),
+            text_item("Hi", phase="commentary"),
+            call_item("a"),
         ),
-        {"type": "response.reasoning_text.delta", "output_index": 0, "delta": "hm"},
-        {**DONE, "output_index": 1},
-        {
-            "type": "response.function_call_arguments.delta",
-            "output_index": 2,
-            "delta": "{}",
-        },
-        {
-            "type": "response.output_item.done",
-            "output_index": 0,
-            "item": {"type": "reasoning", "id": "r", "encrypted_content": "e"},
-        },
-        {"type": "response.completed", "response": {"status": "completed"}},
-    ],
+    ),
     "trial": [
         {"thought": "hm"},
         {"text": "Hi"},

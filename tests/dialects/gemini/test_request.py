@@ -32,9 +32,9 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.core.errors import BadRequest
-from byok.dialects.base import Target, UpstreamRequest, write_request
+from byok.dialects.base import ModelPage, Target, UpstreamRequest, write_request
 from byok.dialects.chat_changes import NO_PICTURE
-from byok.dialects.gemini.dialect import Gemini
+from byok.dialects.gemini.dialect import MODELS_PATH, Gemini, read_models
 from byok.dialects.gemini.request import (
     GeminiContents,
     ModelTurns,
@@ -526,3 +526,57 @@ def test_gemini_3_sees_pictures_inside_of_results_and_others_behind_them() -> No
     assert first["functionResponse"]["parts"] == [INLINE]
     assert second == response("output", "ok")
     assert rest == [{"text": "Image 2, output of f (a):"}, {"text": NO_PICTURE}]
+
+
+# Headers, and the list of models
+
+
+@pytest.mark.parametrize(
+    ("key", "headers"),
+    [
+        ("", {}),
+        ("AIza-1", {"x-goog-api-key": "AIza-1"}),
+        ("ya29.a-token", {"Authorization": "Bearer ya29.a-token"}),
+    ],
+)
+def test_gemini_key_is_in_its_header(key: str, headers: dict[str, str]) -> None:
+    sent = dict(Gemini().headers(key))
+    assert sent.pop("Accept")
+    assert sent == headers
+
+
+def test_gemini_pictures_that_are_left_out_are_told() -> None:
+    gif = ImagePart("image/gif", "aGk=")
+    chat = ChatRequest((Message(Role.USER, (gif,)),))
+    assert len(Gemini().encode(chat, Target("m")).notices) == 1
+    assert Gemini().read_models({}).models == ()
+
+
+# Gemini's list of models
+
+
+def test_gemini_models_have_their_limits_and_the_next_page() -> None:
+    page = {
+        "models": [
+            {
+                "name": "models/gemini-3-pro",
+                "inputTokenLimit": 1_048_576,
+                "outputTokenLimit": 65_536,
+                "supportedGenerationMethods": ["generateContent", "countTokens"],
+                "thinking": True,
+            },
+            {"name": "models/embed", "supportedGenerationMethods": ["embedContent"]},
+            {"name": "models/gemma", "inputTokenLimit": "?"},
+            {"name": "models/"},
+            {"name": 7},
+            7,
+        ],
+        "nextPageToken": "a/b=",
+    }
+    assert read_models(page) == ModelPage(
+        (
+            ModelFacts("gemini-3-pro", 1_048_576, 65_536, thinking=True),
+            ModelFacts("gemma"),
+        ),
+        f"{MODELS_PATH}&pageToken=a%2Fb%3D",
+    )
