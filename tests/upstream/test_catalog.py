@@ -170,14 +170,6 @@ async def test_catalog_reports_a_file_that_cannot_be_written(
         pytest.param("", (), ("m1", "m2"), ["m1", "m2"], "m1", id="found"),
         pytest.param("", ("h",), ("m1",), ["h", "m1"], "h", id="by hand first"),
         pytest.param("m2", (), ("m1", "m2"), ["m2", "m1"], "m2", id="by choice"),
-        pytest.param(
-            "",
-            (),
-            ("text-embedding-3", "whisper-1", "gpt-5"),
-            ["gpt-5", "text-embedding-3", "whisper-1"],
-            "gpt-5",
-            id="one that chats",
-        ),
         pytest.param("bge-m3", (), ("m",), ["bge-m3", "m"], "bge-m3", id="even then"),
     ],
 )
@@ -301,6 +293,7 @@ async def test_discover_leaves_out_a_slow_server(fake: FakeUpstream) -> None:
         pytest.param(200, b'{"data": []}', True, id="an object"),
         pytest.param(200, b"<html>", False, id="a web page"),
         pytest.param(302, b"{}", False, id="a redirect"),
+        pytest.param(404, b"{}", False, id="an error"),
     ],
 )
 async def test_discover_counts_only_a_list_of_models(

@@ -227,17 +227,6 @@ async def test_circuit_breaker_waits_for_a_short_pause(
     assert not is_open(breaker.check)
 
 
-async def test_circuit_breaker_reports_a_long_pause_at_once(
-    breaker: CircuitBreaker, clock: Clock
-) -> None:
-    fail(breaker)
-    clock.now += 27.9
-    with pytest.raises(NotReady, match=r" in 3 s\."):
-        async with breaker.attempt():
-            pass
-    assert clock.now == pytest.approx(1027.9)
-
-
 # One exchange with an upstream: headers, deadlines, the breaker
 
 

@@ -217,13 +217,10 @@ def test_profiles_that_another_process_wrote_are_read(file: Path) -> None:
     "content",
     [
         b"{",
-        b"\xff",
-        b"[]",
         b'{"version": 2, "profiles": {}}',
-        b'{"version": 1}',
         b" " * (4 * 2**20 + 1),
     ],
-    ids=["cut", "garbage", "array", "version", "none", "large"],
+    ids=["cut", "version", "large"],
 )
 def test_damaged_profiles_are_reported_once_and_left_alone(
     file: Path, content: bytes, caplog: pytest.LogCaptureFixture

@@ -27,7 +27,6 @@ from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, note_waits
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import (
-    DONE,
     FakeUpstream,
     Script,
     answer,
@@ -78,20 +77,8 @@ FAULTS = {
         "upstream_rate_limit",
         by_key=True,
     ),
-    "limit in a stream": Fault(
-        in_stream("Rate limit reached. Please try again in 1m20.5s."),
-        1,
-        "upstream_rate_limit",
-        by_key=True,
-        passes=True,
-        waits=80.5,
-    ),
     "401": Fault(refusal(401), 1, "upstream_auth", by_key=True),
-    "no money in a stream": Fault(
-        in_stream("insufficient_quota"), 1, "upstream_quota", by_key=True
-    ),
     "500": Fault(refusal(500), 2, "upstream_failed"),
-    "503": Fault(refusal(503), 3, "upstream_failed", passes=True),
     "overload in a stream": Fault(
         in_stream("Sorry", type="overloaded_error"),
         3,
@@ -99,7 +86,6 @@ FAULTS = {
         passes=True,
     ),
     "reset": Fault(Script(before_head=True), 3, "upstream_cut"),
-    "empty": Fault(Script([DONE]), 2, "upstream_empty"),
     "cut": Fault(Script([delta(content="")]), 2, "upstream_cut"),
     "window": Fault(
         refusal(400, "maximum context length is 9 tokens"), 1, "context_length"
