@@ -1,6 +1,5 @@
 """Which upstreams there are, in which order, and for whom keys are looked for."""
 
-import httpx
 import pytest
 
 from byok.dialects.presets import PRESETS
@@ -76,24 +75,6 @@ async def test_upstream_selection_takes_the_first_local_server_that_answers() ->
     assert choice.reason == f"it answers at {PRESETS['lmstudio'].base_url}"
     asked = {str(request.url.host) for request in transports.requests}
     assert asked == {"127.0.0.1"}, "nobody beyond this machine is asked"
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        httpx.Response(404, content=b"{}"),
-        httpx.Response(200, content=b"<html>"),
-        httpx.Response(302, headers={"Location": "http://127.0.0.1:9/"}),
-        httpx.Response(200, content=b""),
-    ],
-    ids=["404", "a web page", "redirect", "empty"],
-)
-async def test_another_program_on_a_usual_port_is_no_upstream(
-    response: httpx.Response,
-) -> None:
-    transports = FakeTransports({PRESETS["ollama"].base_url: response})
-    choice = await select_upstreams(Settings(), "", transports, keys())
-    assert list(choice.upstreams) == ["demo"]
 
 
 @pytest.mark.parametrize(

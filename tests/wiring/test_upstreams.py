@@ -1,19 +1,21 @@
 """One section of the settings becomes one upstream, reached as the settings say."""
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from byok.core.errors import UpstreamUnreachable
+from byok.core.errors import ConfigError, UpstreamUnreachable
 from byok.core.redact import Redactor
 from byok.dialects.fim_templates import FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.settings import Settings
+from byok.settings import Settings, UpstreamSettings
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.ladder import UpstreamKey
 from byok.upstream.base import Destination
+from byok.upstream.client import HttpUpstream
 from byok.upstream.model_facts import Profiles
 from byok.upstream.own_questions import Summariser
 from byok.upstream.provider_data_store import ProviderDataStore
@@ -23,12 +25,15 @@ from byok.wiring.key_sources import key_wanted, official_wanted
 from byok.wiring.upstreams import (
     Helpers,
     Shared,
+    choose_model,
     make_official,
     make_spec,
     make_upstream,
+    open_probed,
 )
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.scripted import FakeTransports, listing
+from tests.fakes.upstream import FakeUpstream
 
 LONGER = {"first_byte": 900.0, "idle": 900.0, "comments_only": 900.0, "total": 1800.0}
 
@@ -73,13 +78,8 @@ def test_how_an_upstream_is_reached(
     ("section", "vendor"),
     [
         ({"base_url": "https://api.deepseek.com/v1"}, "deepseek"),
-        ({"base_url": "https://me.openai.azure.com/openai/v1"}, "azure"),
-        ({"base_url": "https://h/v1", "type": "mistral"}, "mistral"),
-        ({"base_url": "http://127.0.0.1:11434/v1"}, "ollama"),
         ({"base_url": "https://h/v1"}, "openai_compatible"),
-        ({"type": "groq"}, "groq"),
         ({"type": "gemini", "dialect": "openai_chat"}, "gemini"),
-        ({"type": "openrouter"}, "openrouter"),
     ],
 )
 def test_upstream_quirks_follow_the_type_or_the_address(
@@ -181,3 +181,48 @@ async def test_upstream_official_service_is_requested_by_its_route(
     [request] = transports.requests
     assert str(request.url) == f"{base_url}/chat"
     assert request.headers["Authorization"] == "Bearer some-token"
+
+
+# The upstream of a probe: with its own API and keys, and nothing around it
+
+
+def probed(
+    section: UpstreamSettings, **environ: str
+) -> AbstractAsyncContextManager[HttpUpstream]:
+    ladder, settings = KeyLadder(environ=environ), Settings(upstreams={"box": section})
+    return open_probed("box", section, settings, ladder, Redactor())
+
+
+async def test_a_probed_upstream_sends_its_own_key(fake: FakeUpstream) -> None:
+    section = UpstreamSettings(base_url=fake.url)
+    async with probed(section, BYOK_KEY_BOX="sk-0123456789") as upstream:
+        assert await choose_model(upstream, section) == "fake-model"
+    assert fake.list_headers[0]["Authorization"] == "Bearer sk-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("fields", "model"),
+    [({"model": "a", "models": ["b"]}, "a"), ({"models": ["b"]}, "b")],
+)
+async def test_a_model_of_the_settings_is_probed_first(
+    fake: FakeUpstream, fields: dict[str, Any], model: str
+) -> None:
+    section = UpstreamSettings(base_url=fake.url, **fields)
+    async with probed(section) as upstream:
+        assert await choose_model(upstream, section) == model
+    assert fake.list_headers == []
+
+
+async def test_an_upstream_without_models_cannot_be_probed(fake: FakeUpstream) -> None:
+    fake.models = []
+    section = UpstreamSettings(base_url=fake.url)
+    async with probed(section) as upstream:
+        with pytest.raises(ConfigError) as caught:
+            await choose_model(upstream, section)
+    assert "byok probe box/MODEL" in caught.value.hint
+
+
+async def test_the_demo_cannot_be_probed() -> None:
+    with pytest.raises(ConfigError):
+        async with probed(UpstreamSettings(type="demo")):
+            pass
