@@ -31,14 +31,10 @@ def test_preset_base_url_is_safe_and_complete(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_preset_name_can_stand_in_a_model_id(name: str) -> None:
+def test_preset_can_be_named_in_model_ids_and_names_its_key(name: str) -> None:
+    preset = PRESETS[name]
     assert re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name)
     assert name not in (OPENAI_COMPATIBLE, DEMO)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_preset_of_a_hosted_service_names_its_key_variable(name: str) -> None:
-    preset = PRESETS[name]
     assert bool(preset.key_env) != preset.local
     assert re.fullmatch(r"([A-Z]+_)+(KEY|TOKEN(_[A-Z]+)?)|", preset.key_env)
 

@@ -333,15 +333,6 @@ def test_openai_chat_tool_calls_are_passed_on_as_deltas(
     assert events == [*deltas, TOOLS]
 
 
-@pytest.mark.parametrize("arguments", [{"a": 2**70}, {"a": "\ud83d"}])
-def test_openai_chat_arguments_object_beyond_orjson_is_serialised(
-    arguments: Any,
-) -> None:
-    found, _ = decode(delta(tool_calls=[call(arguments=arguments)]), DONE)
-    assert isinstance(found, ToolCallDelta)
-    assert json.loads(found.arguments) == arguments
-
-
 @pytest.mark.parametrize(
     ("reason", "finish"),
     [

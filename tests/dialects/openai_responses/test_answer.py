@@ -236,23 +236,12 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [
             item_event("done", {"type": "web_search_call"}, output_index=0),
             item_event("done", {"type": "apply_patch_call"}, output_index=1),
-            item_event(
-                "done", {"type": "custom_tool_call", "name": "x"}, output_index=2
-            ),
-            item_event(
-                "done",
-                {"type": "shell_call", "environment": {"type": "container"}},
-                output_index=3,
-            ),
             ended(),
         ],
         [
-            *(
-                Notice(
-                    f"The model called `{name}`, a tool of its API that byok cannot "
-                    "run."
-                )
-                for name in ("apply_patch", "x")
+            Notice(
+                "The model called `apply_patch`, a tool of its API that byok cannot "
+                "run."
             ),
             CALLS,
         ],

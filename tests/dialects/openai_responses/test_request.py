@@ -405,16 +405,9 @@ def test_a_phase_that_was_kept_beside_a_call_belongs_to_the_text_before_it() -> 
 
 def test_vendors_differ_in_the_header_and_the_number_of_tools() -> None:
     openai, azure = OpenAIResponses.of("openai"), OpenAIResponses.of("azure")
-    assert openai == OpenAIResponses.of("openai")
     assert openai.headers("k")["Authorization"] == "Bearer k"
     assert azure.headers("k")["api-key"] == "k"
     unknown = ModelFacts("m")
     assert azure.presumed_remedies(unknown) == (Remedy("most tools", "128"),)
     assert OpenAIResponses.of("other").presumed_remedies(unknown) == ()
     assert openai.url("https://h/v1", "responses") == "https://h/v1/responses"
-    assert openai.sends_thoughts
-
-
-def test_responses_are_forwarded_only_where_they_are_the_first_api() -> None:
-    dialect = OpenAIResponses.of("openai")
-    assert dialect.serves == dialect.second_best == {"responses"}
