@@ -71,7 +71,6 @@ def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
         pytest.param('```json\n{"a": 1}\n```', '{"a":1}', [FENCE], id="a fence"),
         # a fence amid words
         ('Sure:\n```json\r\n{"a": 1}\r\n```\nDone.', '{"a":1}', [FENCE]),
-        pytest.param('```json\n{"a": 1}\n', '{"a":1}', [STRAY], id="a fence left open"),
         ('```\n{"a": "x```"}\n```', '{"a":"x```"}', [STRAY]),  # a fence in a fence
         pytest.param('"{\\"a\\": 1}"', '{"a":1}', [DOUBLE], id="encoded twice"),
         pytest.param(
@@ -89,7 +88,6 @@ def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
         pytest.param('{}{"a": 1}', '{"a":1}', [BESIDE], id="nothing, then an object"),
         pytest.param('{"a": 1}{"a": 1}', '{"a":1}', [REPEATED], id="the same twice"),
         ('{}{"a": 1} {"a":1}}', '{"a":1}', [SURPLUS, BESIDE]),  # all of that
-        ('```json\n{}{"a": 1}\n```', '{"a":1}', [FENCE, BESIDE]),  # in a fence
     ],
 )
 def test_syntax_is_repaired_and_the_rule_named(
@@ -103,20 +101,15 @@ def test_syntax_is_repaired_and_the_rule_named(
     [
         pytest.param('{"path": "a.py"', id="the last brace is missing"),
         pytest.param('```json\n{"a": 1\n```', id="cut in a fence"),
-        pytest.param('"{\\"a\\": 1}', id="encoded and cut"),
         pytest.param("{'command': 'rm -rf {tmp}", id="a brace inside an open string"),
         pytest.param("7", id="a number"),
-        pytest.param("rm -rf /", id="no JSON at all"),
         pytest.param('{"a": 1}{"a": 2}', id="two objects"),
         '{"a": 1}{"a": 1.0}',  # two objects that Python takes for equal
-        pytest.param('{}{"a": "rm -rf ', id="nothing and one that is cut"),
         pytest.param('{"a": [1}]}', id="brackets that do not match"),
         pytest.param(r'{"a": "class\s+\w+\("}', id="a regular expression"),
         pytest.param(r"""{"a": "echo 'it'\''s here'"}""", id="a shell's apostrophe"),
         pytest.param("{'a': 1e400}", id="a number no float holds, in need of repair"),
         pytest.param('{"a": 1} and {"b": 2}', id="two objects amid words"),
-        pytest.param('```\n{}\n```\n```\n{"a": 1}\n```', id="two fences"),
-        pytest.param("[" * 5000, id="brackets without end"),
         pytest.param('{"a":' * 5000 + "1" + "}" * 5000, id="too deep"),
     ],
 )
@@ -148,12 +141,6 @@ def test_arguments_that_are_no_object_have_no_wrong_place() -> None:
         ('{"mode": "b"}', '{"mode": "b"}', []),  # a value without default stays out
         # null is not absent
         ('{"path": null, "mode": null}', '{"path": null, "mode": null}', []),
-        pytest.param(
-            '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": "5"}',
-            '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": 5}',
-            ["line: type made integer"],
-            id="a long integer beside a repair",
-        ),
         ("", '{"mode":"text"}', [EMPTY, "mode: schema default"]),  # no arguments at all
     ],
 )
@@ -302,25 +289,20 @@ SAME: Any = object()
         ("integer", 5.5, SAME),
         ("integer", 1e16, SAME),
         ("integer", True, SAME),
-        ("integer", None, SAME),
         ("number", "-0.5e1", -5.0),
         ("number", "12345678901234567890123", 12345678901234567890123),
         ("number", "NaN", SAME),
         ("number", 5, SAME),
         ("boolean", "true", True),
-        ("boolean", "False", False),
         ("boolean", "yes", SAME),
         ("string", 5, "5"),
         ("string", 5.5, SAME),
         ("array", '["a", 1]', ["a", 1]),
-        ("array", "['a']", SAME),
         ("object", '{"a": 1}', {"a": 1}),
-        ("object", '{"a": 1', SAME),
         ("object", "[1]", SAME),
         ("nonsense", "5", SAME),
         (["null", "integer"], "5", 5),
         (["integer", "string"], "5", SAME),
-        ([], "5", SAME),
         ([{"type": "integer"}], "5", SAME),
     ],
 )
@@ -335,13 +317,6 @@ def test_an_argument_is_coerced_to_its_type(kind: Any, value: Any, wanted: Any) 
 @pytest.mark.parametrize(
     ("schema", "value", "result", "rules"),
     [
-        pytest.param(
-            {"properties": {"a": {"items": {"type": "boolean"}}}},
-            {"a": ["true", False, "no"]},
-            {"a": [True, False, "no"]},
-            ["a[]: type made boolean"],
-            id="inside an array",
-        ),
         pytest.param(
             {"properties": {"a": {"type": "array", "items": {"type": "integer"}}}},
             {"a": '["5"]'},
@@ -431,9 +406,7 @@ FARE = {
         ({"kind": "a"}, True),
         ({"kind": None, "list": [1, 2], "inner": {"x": {}}}, True),
         ({}, False),
-        ("a", False),
         ({"kind": "b"}, False),
-        ({"kind": 5}, False),
         ({"kind": "a", "other": 1}, False),
         ({"kind": "a", "list": [1, "2"]}, False),
         ({"kind": "a", "inner": {}}, False),

@@ -577,12 +577,3 @@ def test_compaction_memory_is_kept_per_model() -> None:
     assert kept.knows("m")
     assert not kept.knows("n")
     assert find(kept, BODY, "n") is None
-
-
-def test_further_compaction_counts_the_messages_that_the_first_one_replaced() -> None:
-    first = Compaction(6, FRONT)
-    seen = first.apply(BODY)
-    made = CompactionPlan(seen, cut=3, length=4, task=(), longest=100, weight=0)
-    further = first.further(made, "Later.")
-    assert further.length == 4 - len(FRONT) + 6
-    assert further.apply(BODY)[1:] == (*seen[3:4], *BODY[further.length :])
