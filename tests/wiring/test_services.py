@@ -141,8 +141,6 @@ async def defaults_of(model: str, **chat: Any) -> Defaults:
         ("of-a-small-window", ("short",)),
         ("a-family", ("glm",)),
         ("qwen3:8b", ("small", "qwen")),
-        ("google/gemini-3-pro", ("gemini", "reasoning")),
-        ("anthropic/claude-3-5-haiku", ("claude",)),
         ("anything", ()),
     ],
 )
