@@ -1,6 +1,5 @@
 """Uploads, checkpoints and questions over HTTP: limits, losses, and odd input."""
 
-import asyncio
 import json
 import os
 import shutil
@@ -10,32 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.clients import MISSING, blob, upload
+from tests.fakes.clients import MISSING, blob, find_code, indexed, upload
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
-from tests.fakes.patience import PATIENCE, START
+from tests.fakes.patience import START
 from tests.fakes.program import configure, serving
-from tests.fakes.raw import check_error, request
+from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
-
-
-async def missing(editor: Editor, *names: Any) -> Any:
-    reply = await editor.post("/find-missing", {"mem_object_names": list(names)})
-    assert reply.status == 200
-    return reply.json
-
-
-async def retrieve(editor: Editor, query: Any, **blobs: Any) -> Any:
-    """Ask until nothing is being indexed any more: a loaded machine takes its time."""
-    body = {"information_request": query, "blobs": blobs}
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            reply = await editor.post("/agents/codebase-retrieval", body)
-            assert reply.status == 200
-            if "being indexed" not in reply.json["formatted_retrieval"]:
-                return reply.json
 
 
 ODD: list[Any] = [None, 5, "x", [], {}, [1], [None], [[]], {"a": 1}, True]
@@ -86,11 +68,10 @@ async def test_upload_path_is_only_a_text(tmp_path: Path) -> None:
     async with running(upstream="demo") as editor:
         before = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
         sent = [blob(path, "def zebra(): pass\n") for path in PATHS]
-        names = await upload(editor, *sent)
+        names = await indexed(editor, *sent)
         assert names == [one["blob_name"] for one in sent]
         for path, name in zip(PATHS, names, strict=True):
-            found = await retrieve(editor, "zebra", added_blobs=[name])
-            text = found["formatted_retrieval"]
+            text = await find_code(editor, "zebra", blobs={"added_blobs": [name]})
             assert "\0" not in text
             # No file can have a name that long: there is nothing to search in it.
             assert ("def zebra" in text) == (len(path) < 5000), path
@@ -120,12 +101,7 @@ async def test_retrieval_of_odd_questions(tmp_path: Path, mode: str) -> None:
     settings = {"context": context, "retrieval": {"mode": mode}}
     async with running(settings, upstream="demo") as editor:
         for query in [query for some in QUERIES.values() for query in some]:
-            reply = await editor.post(
-                "/agents/codebase-retrieval", {"information_request": query}
-            )
-            assert reply.status == 200
-            text = reply.json["formatted_retrieval"]
-            assert isinstance(text, str)
+            text = await find_code(editor, query)
             assert text
             for word in ("SQL", "syntax", "root:", "Traceback", "usage"):
                 assert word not in text
@@ -183,10 +159,9 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
     )
     monkeypatch.setenv("PATH", f".:{root}:{os.environ['PATH']}")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rgrc"))
-    ask = json.dumps({"information_request": "work_699"}).encode()
+    target, asked = "/agents/codebase-retrieval", {"information_request": "work_699"}
     async with serving(tmp_path / "program") as program:
-        sent = request(target=b"/agents/codebase-retrieval", body=ask)
-        first = await program.ask(sent)  # by ripgrep
+        first = await program.post(target, **asked)  # by ripgrep
         assert "def work_699" in first.json["formatted_retrieval"]
         code, _, _ = await program.ended(signal.SIGTERM)  # in the middle of indexing
         assert code == 0
@@ -194,13 +169,11 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
     async with serving(tmp_path / "program") as program:
 
         async def is_indexed() -> bool:
-            told = await program.ask(request(target=b"/byok/index/status"))
+            told = await program.post("/byok/index/status")
             return bool(told.json["state"] == "indexed")
 
         await until(is_indexed, START)
-        second = await program.ask(
-            request(target=b"/agents/codebase-retrieval", body=ask)
-        )
+        second = await program.post(target, **asked)
         assert "def work_699" in second.json["formatted_retrieval"][:400]
         code, _, _ = await program.ended(signal.SIGTERM)
         assert code == 0

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from byok.core.routing import EndpointGroup
-from tests.fakes.clients import until_indexed
+from tests.fakes.clients import find_code, until_indexed
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,
@@ -75,14 +75,13 @@ async def test_while_it_is_down_everything_works_here(
         sent = await editor.post("/batch-upload", {"blobs": blobs})
         await until_indexed(editor, ["n"])
         missing = await editor.post("/find-missing", {"mem_object_names": ["n", "o"]})
-        question = {"information_request": "bake", "blobs": {"added_blobs": ["n"]}}
-        found = await editor.post("/agents/codebase-retrieval", question)
+        found = await find_code(editor, "bake", blobs={"added_blobs": ["n"]})
         quiet = [await editor.post(path) for path in QUIET]
     assert models.json["default_model"] == "byok:fake:m"
     assert (chat.text, unary.json["text"], edit.json["text"]) == ("Mine.",) * 3
     assert sent.json == {"blob_names": ["n"]}
     assert missing.json["unknown_memory_names"] == ["o"]
-    assert "def bake" in found.json["formatted_retrieval"]
+    assert "def bake" in found
     assert {got.status for got in quiet} == {200}
     lines = told(caplog)
     for group in EndpointGroup:
