@@ -1,6 +1,5 @@
 """A question in a user's words is also asked in the words that code has for it."""
 
-import re
 from importlib import resources
 
 import pytest
@@ -12,7 +11,6 @@ from byok.search.retrieval.query import parse_query
 
 _TABLE = resources.files("byok.search.retrieval") / "concepts.tsv"
 _ENTRIES = read_entries(_TABLE.read_text("utf-8"))
-_CODE = re.compile(r"[a-z0-9]{2,20}( [a-z0-9]{2,20}){0,5}")
 
 
 @pytest.mark.parametrize(

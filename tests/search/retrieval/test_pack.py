@@ -111,19 +111,6 @@ def test_pack_shows_one_line_of_files_behind_and_more_where_many_are_as_good(
     assert found.others == tuple(f"{n:02}.py" for n in others)
 
 
-@pytest.mark.parametrize("limit", [2_000, 8_000])
-def test_pack_shows_lines_within_the_limit(limit: int) -> None:
-    files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(40)]
-    of = {n: spans(600) for n in range(40)}
-    found = pack(files, of.__getitem__, limit, lambda file: Span(3, 3, 60))
-    code = sum(
-        600 + 10 * 7 if last > first else 60 + 7
-        for file in found.files
-        for first, last in file.sections
-    )
-    assert code <= limit
-
-
 @pytest.mark.parametrize(
     ("given_spans", "expected"),
     [

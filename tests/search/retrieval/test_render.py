@@ -67,13 +67,6 @@ def test_a_section_says_what_it_is_in_unless_one_line_is_all_of_a_file() -> None
     )
 
 
-def test_render_of_nothing_is_a_sentence() -> None:
-    answer = render(Packed((), ()), lambda _: None, 500, ["It is being indexed."])
-    assert answer.text == (
-        "No code was found for this request (no matches).\n\nIt is being indexed.\n"
-    )
-
-
 def test_render_notes_a_file_that_can_no_longer_be_read() -> None:
     packed = Packed((file("gone.py", (0, 1)), file("here.py", (0, 0))), ())
     answer = render(packed, lambda f: ["x"] if f.path == "here.py" else None, 500)

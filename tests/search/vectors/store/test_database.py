@@ -28,9 +28,11 @@ def test_links_are_not_followed(tmp_path: Path, index: Path, name: str) -> None:
     assert target.read_bytes() == b"mine"
 
 
-def test_a_database_is_private(tmp_path: Path, index: Path) -> None:
+def test_a_database_is_private_and_leaves_no_log(tmp_path: Path, index: Path) -> None:
     path = tmp_path / "new" / "vectors.db"
-    VectorDatabase(path, index).close()
+    database = VectorDatabase(path, index)
+    database.close()
+    assert [file.name for file in path.parent.iterdir()] == ["vectors.db"]
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
