@@ -228,11 +228,16 @@ async def test_nothing_outside_of_the_view_is_found(
     assert await asker.near(view=View("none", frozenset([10**6]), 0)) == NOTHING
 
 
-async def test_outside_of_repositories_nobody_is_asked(
+async def test_outside_of_repositories_or_without_leave_nobody_is_asked(
     machine: Machine, server: QdrantServer, team: Team
 ) -> None:
-    member = team.member(space=SPACE)
-    search = TeamSearch(member, machine.store.listed_keys, lambda ids: [])
+    await offer(team, 30)
+    before = len(server.calls)
     view = View("v", frozenset(machine.ids), 0)
-    assert await search.near(machine.space, vector("q"), view, []) == NOTHING
-    assert server.calls == []
+    for searches, repositories in ((True, list[str]()), (False, HERE)):
+        member = team.member(space=SPACE, searches=searches)
+        member.use(SPACE, probe())
+        listed = machine.store.listed_keys
+        search = TeamSearch(member, listed, lambda ids: repositories)  # noqa: B023
+        assert await search.near(machine.space, vector("q"), view, []) == NOTHING
+    assert len(server.calls) == before
