@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from byok.core.errors import IndexFailed
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.parse.prepare import prepare
@@ -30,6 +31,9 @@ from byok.search.index.types import (
 )
 from byok.search.index.workspace.watch import Found
 from byok.search.retrieval.model_aids import FindNear, NearChunks
+from byok.search.retrieval.query import Query
+from byok.search.retrieval.ranker import Ranker, Ranking
+from byok.search.retrieval.scope import Scope
 from tests.fakes.patience import PATIENCE
 
 
@@ -170,6 +174,13 @@ class FakeVectors:
     async def _find(self, view: View, blob_ids: Collection[int]) -> NearChunks:
         self.asked = blob_ids
         return NearChunks([c for c in self.near or () if c.blob_id in view.ids], {})
+
+
+class BrokenRanker(Ranker):
+    """Stands for an index that was damaged meanwhile."""
+
+    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
+        raise IndexFailed("The index is damaged.", hint="Mend it.")
 
 
 Step = Found | Exception

@@ -15,17 +15,14 @@ from byok.core.code_query import (
     RetrievalRequest,
     SearchMode,
 )
-from byok.core.errors import IndexFailed
 from byok.search.index.engine import ContextEngine
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Phase, blob_name
 from byok.search.retrieval.model_aids import ModelAids
-from byok.search.retrieval.query import Query
-from byok.search.retrieval.ranker import Ranker, Ranking
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import ASK_IN_ENGLISH, Ripgrep
-from byok.search.retrieval.scope import Scope
 from tests.fakes.engines import (
+    BrokenRanker,
     FakeVectors,
     InlineWorkers,
     complete,
@@ -38,13 +35,6 @@ from tests.fakes.project import git
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
-
-
-class BrokenRanker(Ranker):
-    """Stands for an index that was damaged meanwhile."""
-
-    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
-        raise IndexFailed("The index is damaged.", hint="Mend it.")
 
 
 class Asker:

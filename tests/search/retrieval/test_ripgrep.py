@@ -338,12 +338,9 @@ def order(found: MatchCollector) -> list[str]:
     return [file.path for file in rank_by_rarity(found)]
 
 
-def test_matches_of_a_rare_word_count_more() -> None:
+def test_matches_of_rare_words_of_more_words_and_of_more_lines_count_more() -> None:
     found = found_in(rare="b.py", common="a.py c.py d.py e.py f.py")
     assert order(found) == ["b.py", "a.py", "c.py", "d.py", "e.py", "f.py"]
-
-
-def test_matches_of_more_words_and_lines_count_more() -> None:
     found = found_in(one="a.py b.py b.py c.py", two="c.py")
     assert order(found) == ["c.py", "b.py", "a.py"]
 
