@@ -70,7 +70,7 @@ async def test_engine_restart_reads_no_unchanged_file(
     assert workers.prepared == []
 
 
-async def test_engine_remembers_a_workspace_added_by_hand(
+async def test_engine_remembers_a_workspace_added_by_hand_until_it_is_removed(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e") as made:
@@ -79,6 +79,13 @@ async def test_engine_remembers_a_workspace_added_by_hand(
         await complete(made)
     async with engine(tmp_path / "e") as made:
         assert [space.root for space in made.workspaces] == [root]
+        assert await made.remove(root)
+        assert not await made.remove(root)
+        assert made.workspaces == []
+        assert totals(made.store)["blobs"] == 0
+        assert made.state is State.STANDBY
+    async with engine(tmp_path / "e") as made:
+        assert made.workspaces == []
 
 
 async def test_engine_gives_up_an_own_folder_that_was_once_added(
@@ -92,21 +99,6 @@ async def test_engine_gives_up_an_own_folder_that_was_once_added(
         assert totals(made.store)["blobs"] == 0
         with pytest.raises(ConfigError):
             await made.add(root)
-
-
-async def test_engine_removes_a_workspace_completely(
-    tmp_path: Path, root: Path
-) -> None:
-    async with engine(tmp_path / "e") as made:
-        await made.add(root)
-        await complete(made)
-        assert await made.remove(root)
-        assert not await made.remove(root)
-        assert made.workspaces == []
-        assert totals(made.store)["blobs"] == 0
-        assert made.state is State.STANDBY
-    async with engine(tmp_path / "e") as made:
-        assert made.workspaces == []
 
 
 async def test_engine_removes_a_workspace_while_it_is_indexed(

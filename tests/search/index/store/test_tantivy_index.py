@@ -360,11 +360,16 @@ def test_fields_are_not_appended_while_another_process_writes(tmp_path: Path) ->
     assert not lacks_fields(folder)
 
 
-@pytest.mark.parametrize("content", [b"", b"junk", b"{}", b'{"schema": [1]}', b"[]"])
-def test_fields_of_a_damaged_index_are_left_alone(
+BROKEN = [b"", b"junk", b"{}", b'{"schema": [1]}', b"[]", b'{"segments": 1}', b"\xff"]
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_a_broken_list_of_segments_is_damage_and_gets_no_fields(
     tmp_path: Path, content: bytes
 ) -> None:
+    make_index(tmp_path)
     (tmp_path / "meta.json").write_bytes(content)
+    assert find_damaged(tmp_path) == "meta.json"
     assert not lacks_fields(tmp_path)
     append_fields(tmp_path)
     assert (tmp_path / "meta.json").read_bytes() == content
@@ -392,13 +397,6 @@ def test_every_byte_of_a_segment_counts(tmp_path: Path) -> None:
 def _only_version(file: Path, whole: bytes) -> bool:
     start = whole.rindex(b'{"version"')
     return file.read_bytes()[:start] == whole[:start]
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"segments": 1}', b"\xff"])
-def test_a_broken_list_of_segments(tmp_path: Path, content: bytes) -> None:
-    make_index(tmp_path)
-    (tmp_path / "meta.json").write_bytes(content)
-    assert find_damaged(tmp_path) == "meta.json"
 
 
 FOREIGN = {
