@@ -14,7 +14,9 @@ from tests.fakes.patience import PATIENCE
 from tests.fakes.window import TASK, Talk, WindowedUpstream
 
 
-async def go(upstream: WindowedUpstream, talk: Talk, turns: int, window: int) -> int:
+async def go(
+    upstream: WindowedUpstream, talk: Talk, turns: int, window: int, **sections: Any
+) -> int:
     """Do more turns, each with the result of one tool call; return how many cut anew.
 
     Each turn is answered by a tool call, and nothing of importance is lost.
@@ -26,7 +28,7 @@ async def go(upstream: WindowedUpstream, talk: Talk, turns: int, window: int) ->
         "timeout": PATIENCE,
         "context_window": window,
     }
-    settings: dict[str, Any] = {"upstreams": {"fake": section}}
+    settings: dict[str, Any] = {"upstreams": {"fake": section}, **sections}
     async with running(settings, environ={"BYOK_KEY_FAKE": "k"}) as editor:
         for _ in range(turns):
             talk.step()
@@ -75,3 +77,13 @@ async def test_a_long_answer_that_only_the_upstream_knows_of_is_made_room_for() 
         )
         await go(upstream, Talk(2, 3000), 40, 16_384)
     assert 1 <= upstream.overflows <= 4
+
+
+async def test_the_small_model_writes_the_summaries() -> None:
+    models = {"small": "byok:fake:tiny"}
+    async with WindowedUpstream(8192) as upstream:
+        await go(upstream, Talk(80, 3000), 1, 8192, routing={"models": models})
+    [asked] = upstream.summaries
+    assert asked["model"] == "tiny"
+    assert TASK in asked["messages"][-1]["content"]
+    assert "the lexer is done" in str(upstream.taken[-1])

@@ -30,7 +30,7 @@ class WindowedUpstream(StrictUpstream):
         )
         self.answer = 0  # tokens that it keeps for its answer
         self.overflows = 0
-        self.summaries = 0
+        self.summaries: list[dict[str, Any]] = []  # the requests for one
         self.taken: list[dict[str, Any]] = []
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
@@ -50,7 +50,7 @@ class WindowedUpstream(StrictUpstream):
             self.taken.append(body)
             pieces = tool_answer("view", "{}")
         else:
-            self.summaries += 1
+            self.summaries.append(body)
             said = "So far the lexer is done."
             pieces = [delta(content=said), delta(finish="stop"), DONE]
         pieces.insert(-1, usage)
