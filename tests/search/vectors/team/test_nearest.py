@@ -109,7 +109,10 @@ async def replaced(
     old, new = FakeEmbedder(), FakeEmbedder()
     new.weights = new.model = "another"
     one, two = homes(tmp_path)
-    async with at_work(one, new, team.member(writes=True)) as (session, made):
+    writer = team.member(writes=True)
+    async with at_work(one, new, writer, paused=True) as (session, made):
+        await until_named(session, made)  # before that, nothing is offered
+        session.filling.resume()
         await until_filled(session)
         expected = await ask(session, made, "which?")
     async with at_work(two, old, None) as (session, made):
