@@ -50,6 +50,16 @@ VERSION_1 = f"""
     PRAGMA application_id = {0x62796F6B};
     PRAGMA user_version = 1;
 """
+# What is not known of a request that was cut off.
+UNKNOWN: dict[str, Any] = dict.fromkeys(
+    (
+        "cost",
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_written_tokens",
+    )
+)
 QUICK = WriterLimits(waiting=100_000, gather=0.0, pause=0.0, last_words=30.0)
 
 

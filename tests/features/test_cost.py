@@ -34,7 +34,6 @@ PRICE = Price(3.0, 15.0, 0.3, 3.75)
         (Usage(9, 9, 9), Price(0.0, 0.0), 0.0),
         (Usage(0, 0, MILLION), PRICE, 0.3),  # counts that contradict each other
     ],
-    ids=str,
 )
 def test_tokens_cost_what_known_prices_say(
     usage: Usage, price: Price | None, dollars: float | None
@@ -84,44 +83,48 @@ def test_a_request_costs_what_all_its_models_took(
     assert cost_of(record, lambda upstream, model: PRICE) == dollars
 
 
-def test_a_model_that_is_free_costs_nothing_whatever_became_of_it() -> None:
-    wrong: list[str] = []
-    for record in (
+@pytest.mark.parametrize(
+    "record",
+    [
         finished(usage=Usage(MILLION), first_byte=0.1),
         finished(),
         finished(status=CLIENT_GONE, first_byte=0.1),
         finished(UpstreamTimeout("slow")),
         finished(UpstreamRefused("no")),
-        finished(usage=Usage(9), uncounted=[("one", "small")]),
-    ):
-        if (cost := cost_of(record, lambda upstream, model: FREE)) != 0.0:
-            wrong.append(f"{record}: {cost}")
-    assert not wrong
+    ],
+)
+def test_a_model_that_is_free_costs_nothing_whatever_became_of_it(
+    record: RequestRecord,
+) -> None:
+    assert cost_of(record, lambda upstream, model: FREE) == 0.0
+
+
+def test_of_a_model_beside_it_that_is_not_free_nothing_is_known() -> None:
+    record = finished(usage=Usage(9), uncounted=[("one", "small")])
+    assert cost_of(record, lambda upstream, model: FREE) == 0.0
     prices = {("one", "m"): FREE}
-    asked_other = finished(usage=Usage(9), uncounted=[("one", "small")])
-    assert cost_of(asked_other, lambda *asked: prices.get(asked)) is None
+    assert cost_of(record, lambda *asked: prices.get(asked)) is None
 
 
-def test_a_failure_of_unknown_price_is_not_known_to_be_free() -> None:
-    for error in (UpstreamRefused("no"), ConnectFailed("no")):
+def test_one_unknown_price_makes_the_cost_unknown() -> None:
+    known = {("one", "m"): PRICE}
+    record = finished(usage=Usage(MILLION), own_usage=OWN)
+    assert cost_of(record, lambda *asked: known.get(asked)) is None
+    for error in (UpstreamRefused("no"), ConnectFailed("no")):  # though it failed
         assert cost_of(finished(error), lambda upstream, model: None) is None
 
 
-def test_a_sum_never_calls_unknown_costs_nothing() -> None:
-    wrong: list[str] = []
-    for dollars, unpriced, text in (
+@pytest.mark.parametrize(
+    ("dollars", "unpriced", "text"),
+    [
         (1.2, 61, "$1.20 + 61 requests of unknown price"),
         (0.25, 1, "$0.2500 + 1 request of unknown price"),
         (0.0, 61, "61 requests of unknown price"),
         (0.0, 0, "$0"),
         (1234.5, 0, "$1,234.50"),
-    ):
-        if write_cost(dollars, unpriced) != text:
-            wrong.append(f"{write_cost(dollars, unpriced)!r} is not {text!r}")
-    assert not wrong
-
-
-def test_one_unknown_price_makes_the_cost_unknown() -> None:
-    prices = {("one", "m"): PRICE}
-    record = finished(usage=Usage(MILLION), own_usage=OWN)
-    assert cost_of(record, lambda *asked: prices.get(asked)) is None
+    ],
+)
+def test_a_sum_never_calls_unknown_costs_nothing(
+    dollars: float, unpriced: int, text: str
+) -> None:
+    assert write_cost(dollars, unpriced) == text

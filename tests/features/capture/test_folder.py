@@ -37,11 +37,13 @@ def ids(folder: CaptureFolder) -> list[str]:
     return [stored.id for stored in folder.contents()]
 
 
-def test_captures_are_private_and_listed_by_age(folder: CaptureFolder) -> None:
+def test_captures_are_private_listed_by_age_and_cleared(folder: CaptureFolder) -> None:
     assert ids(folder) == IDS
     assert folder.path.stat().st_mode & 0o777 == 0o700
     assert {f.stat().st_mode & 0o777 for f in folder.path.iterdir()} == {0o600}
     assert folder.facts(folder.contents()[0])["id"] == IDS[0]
+    assert folder.clear() == 3
+    assert ids(folder) == []
 
 
 def test_a_capture_is_found_by_the_begin_of_its_id(folder: CaptureFolder) -> None:
@@ -53,13 +55,7 @@ def test_a_capture_is_found_by_the_begin_of_its_id(folder: CaptureFolder) -> Non
     "wanted",
     [
         *("", "a", "aaaa", "cccc", "../x", "/etc/passwd", "..", "*", "aaaa1*"),
-        *(
-            "AAAA1",
-            "bbbb\n",
-            "bbbb\x00",
-            "bbbb333333333333.capture.jsonl",
-            "\u202ebbbb",
-        ),
+        *("AAAA1", "bbbb\n", "bbbb\x00", f"{IDS[2]}.capture.jsonl", "\u202ebbbb"),
     ],
 )
 def test_an_id_names_one_capture_or_nothing(folder: CaptureFolder, wanted: str) -> None:
@@ -136,11 +132,6 @@ def test_a_killed_write_is_swept(folder: CaptureFolder) -> None:
     folder.sweep()
     left = {path.name for path in folder.path.iterdir() if path.name.startswith(".")}
     assert left == {other.name}
-
-
-def test_clear_deletes_all(folder: CaptureFolder) -> None:
-    assert folder.clear() == 3
-    assert ids(folder) == []
 
 
 CAPTURE = Capture(

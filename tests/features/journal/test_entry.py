@@ -23,13 +23,9 @@ def record_of(**fields: object) -> RequestRecord:
     return record
 
 
-def test_entry_starts_when_the_request_did() -> None:
-    entry = make_entry(record_of(), 1000.0, price)
-    assert (entry.started, entry.seconds, entry.endpoint) == (997.5, 2.5, "/chat")
-
-
 def test_entry_of_a_request_without_a_model_has_no_tokens_and_cost_nothing() -> None:
     entry = make_entry(record_of(), 1000.0, price)
+    assert (entry.started, entry.seconds, entry.endpoint) == (997.5, 2.5, "/chat")
     assert entry[12:17] == (None, None, None, None, 0.0)
     assert (entry.outcome, entry.first_byte) == ("ok", None)
 
@@ -84,18 +80,14 @@ def test_entry_names_the_tools_that_were_called() -> None:
         (["view"] * 3, "view x3"),
         (["view", "save-file", "view", "view"], "view, save-file, view x2"),
         (["n" * 5000], "n" * 60),
-        ([f"tool-{n:04}" * 6 for n in range(9)], "... +6"),
+        (
+            [f"tool-{n:04}" * 6 for n in range(9)],
+            ", ".join(f"tool-{n:04}" * 6 for n in range(3)) + ", +6",
+        ),
     ],
-    ids=["none", "one", "equal", "in order", "long name", "many"],
 )
 def test_names_of_tools_are_few(names: list[str], text: str) -> None:
-    shown = name_calls(names)
-    assert len(shown) <= 200
-    if text.startswith("..."):
-        assert shown.split(", ")[:3] == names[:3]
-        assert shown.endswith(text[4:])
-    else:
-        assert shown == text
+    assert name_calls(names) == text
 
 
 def test_entry_limits_what_others_chose() -> None:

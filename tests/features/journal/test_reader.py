@@ -1,13 +1,14 @@
 """Damage in a journal keeps no whole request from being shown, and is told."""
 
 import logging
+import math
 import os
 import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec import to_builtins
@@ -24,6 +25,7 @@ from byok.features.journal.conversations import (
     latest_conversations,
     sum_requests,
 )
+from byok.features.journal.entry import MOST, JournalEntry, Moment
 from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
     LogFilter,
@@ -34,6 +36,7 @@ from byok.features.journal.reading import (
     last_entries,
 )
 from byok.features.journal.recent import RecentRequests
+from byok.features.journal.rows import make_row, whole_row
 from byok.features.journal.usage import (
     GROUPS,
     SeriesReader,
@@ -289,3 +292,65 @@ def test_a_schema_that_cannot_even_be_quoted_is_damage(path: Path) -> None:
         with closing(journal_file(path)) as connection:
             assert connection.use(lambda db: True)
         path.with_name("journal.db.damaged-1").unlink()
+
+
+class Kind(NamedTuple):
+    """One field of each type."""
+
+    text: str
+    at: Moment
+    number: int
+    cost: float
+    tokens: int | None
+    first: float | None
+    rest: tuple[str, ...] = ()
+
+
+ROW = ("a", 1e9, 2.0, 0.5, None, None)
+
+
+def test_sums_of_whole_numbers_become_whole() -> None:
+    made = make_row(Kind, ROW)
+    assert made == Kind("a", 1e9, 2, 0.5, None, None)
+    assert type(made.number) is int
+    assert make_row(Kind, ("", 1e9, 7, 3, 4.0, 5.5))[2:] == (7, 3, 4, 5.5, ())
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("client", b"\xff\x00"),
+        ("conversation", b"c0ffee-1"),
+        ("prompt", b""),
+        ("started", "never"),
+        ("started", 1e200),
+        ("started", -1.0),
+        ("seconds", math.inf),
+        ("seconds", b"2.5"),
+        ("first_byte", "soon"),
+        ("input_tokens", MOST + 1),
+        ("output_tokens", b"30"),
+        ("cost", 1e100),
+        ("cost", None),
+        ("status", "ok"),
+        ("status", -200),
+        ("tool_calls", "view"),
+        ("attempts", MOST),
+    ],
+)
+def test_sql_knows_the_same_rows_as_damaged(
+    tmp_path: Path, column: str, value: Any
+) -> None:
+    path = write_journal(tmp_path / "journal.db", [entry()])
+    columns = ", ".join(JournalEntry._fields)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"UPDATE request SET {column} = ?", (value,))
+        row = db.execute(f"SELECT {columns} FROM request").fetchone()
+        whole = db.execute(f"SELECT {columns} FROM request WHERE {whole_row()}")
+        if whole.fetchone():
+            assert make_row(JournalEntry, row, MOST) == entry()._replace(
+                **{column: value}
+            )
+            return
+        with pytest.raises(sqlite3.DatabaseError, match="byok wrote"):
+            make_row(JournalEntry, row, MOST)

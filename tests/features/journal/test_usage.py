@@ -5,8 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from byok.features.journal.usage import GROUPS, UsageRow, add_rows, sum_usage, top_usage
-from tests.fakes.journal_entries import NOW, entry, write_journal
+from byok.features.caps.feature import spending_of
+from byok.features.journal.usage import (
+    GROUPS,
+    JournalSums,
+    UsageRow,
+    add_rows,
+    sum_conversation,
+    sum_period,
+    sum_usage,
+    top_usage,
+)
+from tests.fakes.journal_entries import NOW, UNKNOWN, entry, write_journal
 
 DAY = 86_400
 PLAIN = entry(
@@ -22,14 +32,7 @@ def path(tmp_path: Path) -> Path:
             PLAIN._replace(started=NOW - DAY, cost=0.25),
             PLAIN._replace(cost=0.5, client="cli/1", conversation="two"),
             PLAIN._replace(cost=None, model="other"),
-            PLAIN._replace(
-                cost=None,
-                input_tokens=None,
-                output_tokens=None,
-                cache_read_tokens=None,
-                cache_written_tokens=None,
-                outcome="cancelled",
-            ),
+            PLAIN._replace(**UNKNOWN, outcome="cancelled"),
             PLAIN._replace(
                 outcome="failed",
                 error_class="UpstreamRefused",
@@ -79,3 +82,46 @@ def test_the_total_is_that_of_rows_that_are_not_kept_too(path: Path) -> None:
     found = top_usage(path, "model", 0, 1)
     assert [row.key for row in found.rows] == ["byok:one:m"]
     assert (found.more, found.total) == (1, add_rows(sum_usage(path, "model", 0)))
+
+
+SPENT = [
+    PLAIN,
+    PLAIN._replace(started=NOW + 10, conversation="two"),
+    PLAIN._replace(cost=None),  # of unknown price
+    PLAIN._replace(cost=None, input_tokens=None, output_tokens=None),  # cancelled
+    PLAIN._replace(model="", upstream="", cost=0.5),  # byok's own question
+    PLAIN._replace(model="", upstream="official", cost=None, input_tokens=None),
+    PLAIN._replace(attempts=0, cost=0.0, input_tokens=None, output_tokens=None),
+    PLAIN._replace(started=NOW - 1),
+    PLAIN._replace(started=NOW + 20),
+]
+
+
+@pytest.fixture
+def spent(tmp_path: Path) -> Path:
+    return write_journal(tmp_path / "journal.db", SPENT)
+
+
+def test_a_period_has_its_begin_but_not_its_end(spent: Path) -> None:
+    assert sum_period(spent, NOW, NOW + 20) == JournalSums(4, 450, 1.0, 2)
+    assert sum_period(spent, NOW + 20, NOW + 21) == JournalSums(1, 110, 0.25, 0)
+    assert sum_period(spent, NOW + 21, NOW + 99) == JournalSums()
+
+
+def test_only_entries_up_to_a_number_count(spent: Path) -> None:
+    assert sum_period(spent, NOW, NOW + 20, last=1) == JournalSums(1, 110, 0.25, 0)
+    assert sum_period(spent, NOW, NOW + 20, last=0) == JournalSums()
+    assert sum_conversation(spent, "two", last=1) == JournalSums()
+
+
+def test_a_conversation_is_its_whole_id(spent: Path) -> None:
+    assert sum_conversation(spent, "two") == JournalSums(1, 110, 0.25, 0)
+    for other in ("tw", "", "two' OR 1", "\ud83d"):
+        assert sum_conversation(spent, other) == JournalSums()
+
+
+def test_the_journal_counts_as_memory_does(spent: Path) -> None:
+    in_memory = JournalSums()
+    for one in SPENT:
+        in_memory = in_memory.plus(spending_of(one))
+    assert sum_period(spent, 0, NOW * 2) == in_memory

@@ -375,7 +375,6 @@ Damage = Callable[[Path], object]
         lambda path: path.unlink(),
         lambda path: path.write_bytes(b""),
     ],
-    ids=["garbled", "gone", "empty"],
 )
 async def test_a_damaged_file_is_begun_anew_and_forgotten_with_the_rest(
     place: Remembering, tmp_path: Path, damage: Damage

@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from byok.core.daemon.token import read_token, rotate_token
 from byok.core.platform.paths import find_paths
+from byok.features.journal.reading import last_entries
 from byok.features.metrics.settings import MetricsSettings
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import RawAnswer, put, request
@@ -56,18 +57,13 @@ async def test_a_chat_is_counted_with_its_tokens(fake: FakeUpstream) -> None:
     assert b'endpoint="/chat-stream",outcome="ok",upstream="fake"' in answer.body
 
 
-BAD_HTTP, WRONG_HOST = (400, "bad_http"), (421, "host_not_allowed")
-FROM_A_PAGE = (403, "origin_not_allowed")
+WRONG_HOST, FROM_A_PAGE = (421, "host_not_allowed"), (403, "origin_not_allowed")
 REFUSED = {
     "the client's token": (asked(), NO_TOKEN),
     "a wrong token": (asked(bearer="x" * 43), NO_TOKEN),
     "no token": (asked(token=b""), NO_TOKEN),
-    "key": (asked(b"X-Api-Key: TOKEN", token=b""), NO_TOKEN),
-    "in a query": (asked(target=b"/metrics?token=TOKEN"), NO_TOKEN),
-    "two hosts": (asked(b"Host: evil.example"), BAD_HTTP),
     "host": (asked(host=b"Host: evil.example"), WRONG_HOST),
     "a web page": (asked(b"Origin: https://evil.example"), FROM_A_PAGE),
-    "a script of a page": (asked(b"Sec-Fetch-Site: cross-site"), FROM_A_PAGE),
     "preflight": (asked(method=b"OPTIONS"), FROM_A_PAGE),
 }
 
@@ -82,14 +78,8 @@ async def test_metrics_are_guarded_like_everything_else() -> None:
 
 async def test_the_token_of_the_metrics_opens_nothing_else() -> None:
     async with running(ON, upstream="demo") as editor:
-        for target in (
-            b"/get-models",
-            b"/byok/settings",
-            b"/find-missing",
-            b"/metrics/x",
-        ):
-            answer = await scrape(editor, target=target)
-            assert answer.status == 401
+        for target in (b"/get-models", b"/byok/settings", b"/metrics/x"):
+            assert (await scrape(editor, target=target)).status == 401
         assert (await scrape(editor)).status == 200
 
 
@@ -143,8 +133,6 @@ async def test_a_damaged_token_file_shuts_the_metrics_and_nothing_else() -> None
 
 
 async def test_scrapes_do_not_fill_the_journal(fake: FakeUpstream) -> None:
-    from byok.features.journal.reading import last_entries
-
     async with running({**settings_for(fake.url), **ON}) as editor:
         await scrape(editor)
         await editor.chat("Hello.")

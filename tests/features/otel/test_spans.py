@@ -1,9 +1,12 @@
 """Spans of a daemon's requests, as a collector gets them."""
 
+import asyncio
+import logging
 import sys
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from pydantic import ValidationError
 
@@ -11,9 +14,11 @@ from byok.core.errors import ConfigError
 from byok.core.events import Usage
 from byok.core.record import RequestRecord
 from byok.core.redact import Redactor
+from byok.features.otel.collector import Collector
 from byok.features.otel.settings import OtelSettings
 from byok.features.otel.spans import attributes_of, span_name
 from byok.settings import mask_settings
+from byok.upstream.transport import Route
 from tests.fakes.clock import Clock
 from tests.fakes.collector import FakeCollector, values_of
 from tests.fakes.daemon import running, settings_for
@@ -138,7 +143,6 @@ def test_names_are_those_of_the_conventions() -> None:
 @pytest.mark.parametrize(
     ("status", "error", "told"),
     [(200, "upstream_refused", "upstream_refused"), (499, "", "cancelled")],
-    ids=["failed", "cancelled"],
 )
 def test_a_failure_has_a_type(status: int, error: str, told: str) -> None:
     record = record_of()
@@ -166,3 +170,48 @@ def test_hostile_names_are_short_and_hold_no_key() -> None:
     assert len(model) == 200
     assert found["gen_ai.usage.input_tokens"] == 10**12
     assert found["gen_ai.usage.output_tokens"] == 0
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1/traces"])
+async def test_the_path_of_traces_is_added_once(path: str) -> None:
+    async with FakeCollector() as fake:
+        collector = Collector(fake.url + path, {"Authorization": "Basic x"}, Route())
+        done = await asyncio.to_thread(collector.export, [])
+        collector.shutdown()
+    assert done is SpanExportResult.SUCCESS
+    assert fake.headers[0]["Authorization"] == "Basic x"
+
+
+async def test_a_redirect_is_a_failure_and_not_followed() -> None:
+    async with (
+        FakeCollector() as other,
+        FakeCollector(307, f"{other.url}/v1/traces") as fake,
+    ):
+        collector = Collector(fake.url, {}, Route())
+        done = await asyncio.to_thread(collector.export, [])
+        collector.shutdown()
+    assert done is SpanExportResult.FAILURE
+    assert (len(fake.bodies), len(other.bodies)) == (1, 0)
+
+
+async def test_proxies_of_the_environment_are_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with FakeCollector() as fake:
+        collector = Collector(fake.url, {}, Route(proxy="http://127.0.0.1:9"))
+        done = await asyncio.to_thread(collector.export, [])
+        collector.shutdown()
+    assert done is SpanExportResult.SUCCESS
+
+
+def test_a_dead_collector_is_told_once_and_without_secrets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    collector = Collector("http://127.0.0.1:9", {"Authorization": "secret"}, Route())
+    for _ in range(3):
+        assert collector.export([]) is SpanExportResult.FAILURE
+    collector.shutdown()
+    [told] = caplog.messages
+    assert told == "spans cannot be sent to 127.0.0.1: ConnectError"

@@ -43,66 +43,23 @@ async def search(fake: FakeWeb, who: str = "searxng", key: Any = None) -> Any:
 
 
 FOUND = [("https://a.example/1", "One", "food for lions")]
+HITS = {"results": [hit(*FOUND[0])]}
+ONE = {"url": "https://a.example/1", "title": "One"}
 ANSWERS: list[tuple[str, str, dict[str, Any], dict[str, str]]] = [
-    (
-        "searxng",
-        "/search?q=lion+food&format=json",
-        {"results": [hit("https://a.example/1", "One", "food for lions")]},
-        {},
-    ),
-    (
-        "brave",
-        "/res/v1/web/search?q=lion+food&count=10",
-        {
-            "web": {
-                "results": [
-                    {
-                        "url": "https://a.example/1",
-                        "title": "One",
-                        "description": "<strong>food</strong> for lions",
-                    }
-                ]
-            }
-        },
-        {"X-Subscription-Token": "k-123"},
-    ),
-    (
-        "tavily",
-        '/search {"query":"lion food","max_results":10}',
-        {"results": [hit("https://a.example/1", "One", "food for lions")]},
-        {"Authorization": "Bearer k-123"},
-    ),
-    (
-        "exa",
-        '/search {"query":"lion food","numResults":10,"contents":{"highlights":true}}',
-        {
-            "results": [
-                {
-                    "url": "https://a.example/1",
-                    "title": "One",
-                    "highlights": ["food for lions"],
-                }
-            ]
-        },
-        {"x-api-key": "k-123"},
-    ),
-    (
-        "kagi",
-        "/api/v0/search?q=lion+food&limit=10",
-        {
-            "data": [
-                {
-                    "t": 0,
-                    "url": "https://a.example/1",
-                    "title": "One",
-                    "snippet": "food for lions",
-                },
-                {"t": 1, "list": ["lion", "zoo"]},
-            ]
-        },
-        {"Authorization": "Bot k-123"},
-    ),
-]
+    ("searxng", "/search?q=lion+food&format=json", HITS, {}),
+    ("brave", "/res/v1/web/search?q=lion+food&count=10",
+     {"web": {"results": [{**ONE, "description": "<strong>food</strong> for lions"}]}},
+     {"X-Subscription-Token": "k-123"}),
+    ("tavily", '/search {"query":"lion food","max_results":10}', HITS,
+     {"Authorization": "Bearer k-123"}),
+    ("exa",
+     '/search {"query":"lion food","numResults":10,"contents":{"highlights":true}}',
+     {"results": [{**ONE, "highlights": ["food for lions"]}]}, {"x-api-key": "k-123"}),
+    ("kagi", "/api/v0/search?q=lion+food&limit=10",
+     {"data": [{"t": 0, **ONE, "snippet": "food for lions"},
+               {"t": 1, "list": ["lion", "zoo"]}]},
+     {"Authorization": "Bot k-123"}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
