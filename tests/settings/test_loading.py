@@ -51,9 +51,6 @@ def failure(path: Path, overrides: dict[str, Any] | None = None) -> ConfigError:
     return caught.value
 
 
-# --- where a setting comes from ---
-
-
 @pytest.mark.parametrize("content", ["", "# nothing\r\n"])
 @pytest.mark.case("B97")
 def test_config_empty_file_gives_the_defaults(write: Write, content: str) -> None:
@@ -117,23 +114,18 @@ def test_config_variables_alone_can_define_an_upstream(
     assert upstreams["my-box"].base_url == "https://host"
 
 
-# --- B97, B99: files that are wrong ---
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param(b"\0" * 10_000_000, "too large", id="10 MB of zeros"),
-        pytest.param(f"# {CANARY}\0", "line 1", id="NUL in a comment"),
-        pytest.param(f"[{'a.' * 10_000}a]", "unknown key", id="1e4 nested tables"),
-        pytest.param(f"a = {'[' * 60_000}", "nested too deeply", id="nested arrays"),
-        pytest.param(f"a = {'9' * 5000}", "too long", id="endless number"),
-        pytest.param(f'a = 1\na = "{CANARY}"\n', "line 2", id="duplicate key"),
-        pytest.param(
-            f"\ufeff# {CANARY}\r\na = 1\r\n", "unknown key", id="CRLF and BOM"
-        ),
-        pytest.param(f'port = "{CANARY}\n', "line 1", id="open string"),
-        pytest.param(f"# {CANARY} \xe9".encode("latin-1"), "valid UTF-8", id="Latin-1"),
+        (b"\0" * 10_000_000, "too large"),
+        (f"# {CANARY}\0", "line 1"),
+        (f"[{'a.' * 10_000}a]", "unknown key"),
+        (f"a = {'[' * 60_000}", "nested too deeply"),
+        (f"a = {'9' * 5000}", "too long"),
+        (f'a = 1\na = "{CANARY}"\n', "line 2"),
+        (f"\ufeff# {CANARY}\r\na = 1\r\n", "unknown key"),
+        (f'port = "{CANARY}\n', "line 1"),
+        (f"# {CANARY} \xe9".encode("latin-1"), "valid UTF-8"),
     ],
 )
 @pytest.mark.case("B97")
@@ -226,9 +218,6 @@ def test_config_pipe_instead_of_a_file_is_refused_without_waiting(
     assert "is not a file" in str(failure(path))
 
 
-# --- variables and flags that are wrong ---
-
-
 @pytest.mark.parametrize(
     ("name", "guess"),
     [
@@ -303,16 +292,11 @@ def test_config_variable_with_invalid_json_is_refused(
 
 
 @pytest.mark.parametrize("port", [CANARY, "1.5"])
-def test_config_error_in_a_flag_blames_the_command_line(
+def test_config_error_in_a_flag_alone_blames_the_command_line(
     write: Write, port: str
 ) -> None:
     error = failure(write("[server]\nport = 9000\n"), {"server": {"port": port}})
     assert str(error).startswith("the command line: server.port: ")
-
-
-def test_config_error_beside_a_flag_does_not_blame_the_command_line(
-    write: Write,
-) -> None:
     path = write("[server]\nprot = 9000\n")
     error = failure(path, {"server": {"port": 9001}})
     assert str(error).startswith(f"{path}: ")
@@ -421,17 +405,14 @@ def test_masking_hides_secrets_and_shows_the_rest() -> None:
 OWN = {"base_url": "https://box.example/v1"}
 
 
-def test_upstream_azure_needs_a_base_url() -> None:
-    with pytest.raises(ConfigError, match="address of your resource"):
-        upstream_named("azure", Settings())
-
-
 @pytest.mark.parametrize("wanted", ["olama", "OLLAMA"])
 def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> None:
     settings = Settings(upstreams={"box": OWN, "ollama": {}})
     with pytest.raises(ConfigError, match="Unknown upstream") as caught:
         upstream_named(wanted, settings)
     assert "ollama?" in caught.value.hint
+    with pytest.raises(ConfigError, match="address of your resource"):
+        upstream_named("azure", settings)
     with pytest.raises(ConfigError, match="Unknown upstream") as caught:
         upstream_named("nothing like it", settings)
     _, _, names = caught.value.hint.partition("Use one of ")

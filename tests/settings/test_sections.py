@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from byok.core.errors import ConfigError
 from byok.core.routing import EndpointGroup, Purpose, ServedBy
 from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
-from byok.settings import Settings, load_settings, sections
+from byok.settings import Settings, load_settings, sections, values
 from byok.settings.sections import (
     EmbeddingSettings,
     FactSettings,
@@ -42,7 +42,6 @@ def test_config_section_keys_have_descriptions() -> None:
         {"dimensions": -1},
         {"document_prefix": "x" * 1001},
     ],
-    ids=str,
 )
 def test_config_refuses_embeddings_that_cannot_work(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -191,7 +190,6 @@ def test_config_fallback_of_small_jobs_is_common_to_them() -> None:
         {"aliases": {"fast": "slow"}},
         {"aliases": {"byok:a:b": A}},
     ],
-    ids=str,
 )
 def test_config_fallback_and_alias_name_whole_models(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -236,3 +234,181 @@ def test_facts_are_a_section_of_their_upstream(tmp_path: Path) -> None:
     file.write_text("[upstreams.openai.facts.m]\nwindows = 400000\n")
     with pytest.raises(ConfigError, match="Did you mean window"):
         load_settings(file)
+
+
+HOST = "https://api.example.com/v1"
+
+
+@pytest.mark.case("B99")
+def test_no_setting_can_make_byok_listen_elsewhere() -> None:
+    assert set(type(Settings().server).model_fields) == {"port"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.example.com",
+        "http://127.1",
+        "http://2130706433",
+        "http://localhost.example.com",
+    ],
+)
+def test_plain_http_beyond_this_machine_needs_permission(url: str) -> None:
+    with pytest.raises(ValidationError, match="plain http to another machine"):
+        Settings(upstreams={"box": {"base_url": url}})
+    allowed = {"base_url": url, "allow_insecure_http": True}
+    assert Settings(upstreams={"box": allowed}).upstreams["box"].base_url == url
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[::1]:1"])
+def test_plain_http_to_this_machine_is_accepted(url: str) -> None:
+    assert Settings(upstreams={"box": {"base_url": url}}).upstreams["box"].base_url
+
+
+@pytest.mark.parametrize("name", ["Box", "a.b", "x" * 33])
+def test_upstream_name_with_odd_characters_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="32 characters at most"):
+        Settings(upstreams={name: {"base_url": HOST}})
+
+
+def test_upstream_cannot_be_named_like_the_official_service() -> None:
+    with pytest.raises(ValidationError, match=r"address under \[routing.official\]"):
+        Settings(upstreams={"official": {"base_url": HOST}})
+
+
+@pytest.mark.parametrize(
+    "keys", [["sk-canary-0123456789abcdef"], ["env:"], ["a" * 17], ["work", "work"]]
+)
+def test_key_names_hold_no_keys(keys: list[str]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings(upstreams={"openai": {"key_names": keys}})
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "upstreams",
+    [
+        {"a": {"key_names": ["b"]}, "a__b": {}},
+        {"a": {"key_names": ["b-c", "b_c"]}},
+        {"a-b": {}, "a_b": {}},
+    ],
+)
+def test_no_two_keys_are_read_from_one_variable(upstreams: dict[str, Any]) -> None:
+    given = {n: {"base_url": "https://h/v1", **u} for n, u in upstreams.items()}
+    with pytest.raises(ValidationError, match="would both be read from BYOK_KEY_A"):
+        Settings(upstreams=given)
+
+
+@pytest.mark.parametrize("other", [{"api_key_env": "A"}, {"api_key_cmd": ["pass"]}])
+def test_key_names_are_the_only_source_of_keys(other: dict[str, Any]) -> None:
+    keys = ["work", "env:OPENAI_KEY_B"]
+    openai = Settings(upstreams={"openai": {"key_names": keys}}).upstreams["openai"]
+    assert openai.key_names == keys
+    with pytest.raises(ValidationError, match="one more source of a key"):
+        Settings(upstreams={"openai": {"key_names": keys, **other}})
+
+
+CANARY = "canary7f3a"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://api.example.com", "https://api.example.com"),
+        ("https://api.example.com/v1/", "https://api.example.com/v1"),
+        ("https://box.test/v1/chat/completions", "https://box.test/v1"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+        ("https://10.0.0.7:8443/openai", "https://10.0.0.7:8443/openai"),
+    ],
+)
+def test_a_base_url_is_kept_but_for_its_end(given: str, kept: str) -> None:
+    assert values.base_url(given) == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("", ""),
+        ("https://example.com/tenant/7//", "https://example.com/tenant/7"),
+        ("http://127.0.0.1:9", "http://127.0.0.1:9"),
+        ("HTTP://localhost:9", "HTTP://localhost:9"),
+    ],
+)
+def test_official_url_is_kept(given: str, kept: str) -> None:
+    assert values.official_url(given) == kept
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://{CANARY}.example",
+        f"http://127.1/{CANARY}",
+        f"https://user:{CANARY}@h.example",
+    ],
+)
+def test_official_url_where_a_token_could_be_read_is_refused(url: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        values.official_url(url)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (f"file:///etc/{CANARY}", "https://host/v1"),
+        (f"//{CANARY}/v1", "https://host/v1"),
+        (f"https://me:{CANARY}@host", "password"),
+        (f"https://{CANARY}@host", "password"),
+        ("https://@host", "password"),
+        ("https://host/v1?", "query"),
+        (f"https://host/v1#{CANARY}", "fragment"),
+        ("https://host/v1#", "fragment"),
+        ("https://host:65536", "port"),
+        (f"https://[{CANARY}]", "host"),
+        ("http://[::1]n", "host"),
+        ("https://[v1.x]", "host"),
+        (f"https://host/{CANARY}\r\nX: y", "printable"),
+        ("https://hóst", "printable"),
+    ],
+)
+@pytest.mark.case("B58")
+def test_base_url_that_is_no_http_url_is_refused_without_showing_it(
+    url: str, expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected) as caught:
+        values.base_url(url)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "2852039166",
+        "0xa9fea9fe",
+        "0251.0376.0251.0376",
+        "[fe80::1]",
+        "[::ffff:169.254.169.254]",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.case("B58")
+def test_link_local_address_is_refused_in_every_spelling(
+    scheme: str, host: str
+) -> None:
+    with pytest.raises(ValueError, match="link-local"):
+        values.base_url(f"{scheme}://{host}/v1")
+
+
+@pytest.mark.parametrize("number", [-1, 1023, 65536])
+@pytest.mark.case("B99")
+def test_port_outside_the_range_is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match="from 1024 to 65535") as caught:
+        values.port(number)
+    assert f"{number}," not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"": "a"}, {"a b": ""}, {"a": "x\ny"}])
+def test_query_with_odd_characters_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="printable ASCII"):
+        values.query(given)

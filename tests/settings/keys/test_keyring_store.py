@@ -61,18 +61,13 @@ def test_keyring_keeps_reads_and_removes_a_key() -> None:
     assert store.get(ENTRY) is None
 
 
-# --- which backend ---
-
-
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        pytest.param(null.Keyring, "no OS keyring", id="null"),
-        pytest.param(PlaintextKeyring, "keyrings.alt.file is refused", id="plain"),
-        pytest.param(FakeRing, "tests.fakes.ring is refused", id="unknown"),
-        pytest.param(
-            lambda: Chainer(PlaintextKeyring()), "no OS keyring", id="plain in chain"
-        ),
+        (null.Keyring, "no OS keyring"),
+        (PlaintextKeyring, "keyrings.alt.file is refused"),
+        (FakeRing, "tests.fakes.ring is refused"),
+        (lambda: Chainer(PlaintextKeyring()), "no OS keyring"),
     ],
 )
 @pytest.mark.case("F38")
@@ -99,9 +94,6 @@ def test_keyring_chain_uses_only_the_systems_own_backend() -> None:
     keyring.set_keyring(as_backend(Chainer(plain, real)))
     KeyringStore().set(ENTRY, KEY)
     assert (plain.calls, real.kept) == (0, {("byok", ENTRY): KEY})
-
-
-# --- backends that misbehave ---
 
 
 @pytest.mark.case("F38")

@@ -1,8 +1,10 @@
 """What counts as a key, where it is looked for, and what is told without one."""
 
+import asyncio
 import hashlib
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.errors import ConfigError, KeyMissing
-from byok.settings.keys import KeyLadder, KeyWanted, clean_key, fingerprint, ladder
+from byok.core.redact import Redactor
+from byok.settings.keys import clean_key, fingerprint, ladder
+from byok.settings.keys import vault as vault_module
+from byok.settings.keys.ladder import (
+    FoundKey,
+    KeyLadder,
+    KeyPool,
+    KeyWanted,
+    UpstreamKey,
+)
 from byok.settings.keys.vault import Vault
+from tests.fakes.clock import Clock
+from tests.fakes.patience import PATIENCE
 from tests.fakes.ring import FakeRing, store_of
 
 URL = "https://api.openai.com/v1"
@@ -34,8 +47,6 @@ def printing(text: str) -> tuple[str, ...]:
     """A key command that prints something."""
     return (sys.executable, "-c", f"print({text!r})")
 
-
-# --- the order ---
 
 RUNGS = {
     "systemd credential": "sk-from-credential",
@@ -66,17 +77,10 @@ def test_key_ladder_takes_the_first_source_that_has_a_key(
     assert ring.calls == (source in ("OS keyring", "vault"))
 
 
-def test_key_ladder_ignores_a_blank_variable() -> None:
-    environ = {"BYOK_KEY_OPENAI": " ", "OPENAI_API_KEY": "sk-usual"}
-    ladder_ = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    assert ladder_.find(WANTED).source == "OPENAI_API_KEY"
-
-
-def test_key_ladder_cleans_a_key_like_a_typed_one() -> None:
-    assert (
-        KeyLadder(environ={"OPENAI_API_KEY": "Bearer sk-own"}).find(WANTED).value
-        == "sk-own"
-    )
+def test_key_ladder_takes_a_key_as_it_was_typed_and_no_blank_variable() -> None:
+    environ = {"BYOK_KEY_OPENAI": " ", "OPENAI_API_KEY": "Bearer sk-own"}
+    found = KeyLadder(environ=environ, keyring=store_of(FakeRing())).find(WANTED)
+    assert (found.source, found.value) == ("OPENAI_API_KEY", "sk-own")
 
 
 @pytest.mark.case("B98")
@@ -87,20 +91,11 @@ def test_key_ladder_names_the_source_of_an_invalid_key_but_not_the_key() -> None
     assert "canary" not in caught.value.sentence
 
 
-# --- a named source is the only one ---
-
-
 @pytest.mark.parametrize(
     "wanted",
     [
-        pytest.param(
-            KeyWanted("openai", URL, "OPENAI_API_KEY", named_env="TEAM_KEY"),
-            id="variable",
-        ),
-        pytest.param(
-            KeyWanted("openai", URL, "OPENAI_API_KEY", command=printing("")),
-            id="command",
-        ),
+        KeyWanted("openai", URL, "OPENAI_API_KEY", named_env="TEAM_KEY"),
+        KeyWanted("openai", URL, "OPENAI_API_KEY", command=printing("")),
     ],
 )
 def test_key_ladder_with_a_named_source_uses_no_other(wanted: KeyWanted) -> None:
@@ -112,9 +107,6 @@ def test_key_ladder_with_a_named_source_uses_no_other(wanted: KeyWanted) -> None
             environ=environ, keyring=store_of(ring), vault=FakeVault(openai="sk-vault")
         ).find(wanted)
     assert ring.calls == 0
-
-
-# --- the key command ---
 
 
 def of_command(*command: str) -> str:
@@ -175,14 +167,10 @@ def test_key_command_runs_in_the_home_folder(
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        pytest.param(("no-such-program-7f3a",), "was not found", id="missing"),
-        pytest.param(
-            (sys.executable, "-c", "print('sk-canary'); exit(3)"),
-            "exit code 3",
-            id="non-zero exit",
-        ),
-        pytest.param(printing(""), "printed nothing", id="no output"),
-        pytest.param(printing("sk-canary no key"), "api_key_cmd: ", id="no key"),
+        (("no-such-program-7f3a",), "was not found"),
+        ((sys.executable, "-c", "print('sk-canary'); exit(3)"), "exit code 3"),
+        (printing(""), "printed nothing"),
+        (printing("sk-canary no key"), "api_key_cmd: "),
     ],
 )
 def test_key_command_that_fails_is_reported_without_its_output(
@@ -196,7 +184,6 @@ def test_key_command_that_fails_is_reported_without_its_output(
 
 
 def test_key_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ladder._COMMAND_SECONDS == 5
     monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.2)
     with pytest.raises(ConfigError, match=r"did not answer within 0\.2 seconds"):
         of_command(sys.executable, "-c", "import time; time.sleep(60)")
@@ -210,17 +197,11 @@ def test_key_command_children_end_with_it(monkeypatch: pytest.MonkeyPatch) -> No
         of_command(sys.executable, "-c", script)
 
 
-# --- the systemd credential ---
-
-
 def test_systemd_credential_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "byok.openai").mkdir()
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path), "OPENAI_API_KEY": "sk-usual"}
     with pytest.raises(ConfigError, match=r"credential byok\.openai cannot be read"):
         KeyLadder(environ=environ).find(WANTED)
-
-
-# --- several keys of one upstream ---
 
 
 def test_key_with_a_label_has_places_of_its_own(tmp_path: Path) -> None:
@@ -237,9 +218,6 @@ def test_key_with_a_label_has_places_of_its_own(tmp_path: Path) -> None:
             KeyWanted("open-ai", URL, label="work-2"), stores=False
         )
     assert e.value.hint == "Run: byok keys set open-ai/work-2"
-
-
-# --- stored keys belong to an origin ---
 
 
 @pytest.mark.parametrize(
@@ -262,9 +240,6 @@ def test_stored_key_is_not_given_to_another_origin(
     else:
         with pytest.raises(KeyMissing):
             keys.find(KeyWanted(name, url))
-
-
-# --- nothing found ---
 
 
 def test_key_missing_names_the_sources_tried_and_a_hint(tmp_path: Path) -> None:
@@ -306,7 +281,6 @@ KEY = "sk-canary0123456789"
         f"Bearer {KEY}",
         f"Bearer bearer {KEY}",
     ],
-    ids=repr,
 )
 @pytest.mark.case("B98")
 def test_key_validation_removes_what_a_paste_brings_along(pasted: str) -> None:
@@ -321,12 +295,12 @@ def test_key_validation_accepts_the_shortest_and_the_longest_key(length: int) ->
 @pytest.mark.parametrize(
     ("pasted", "told"),
     [
-        pytest.param("", "at least 8", id="empty"),
-        pytest.param("k" * 7, "at least 8", id="seven characters"),
-        pytest.param("k" * 513, "at most 512", id="513 characters"),
-        pytest.param(f"{KEY}\r\nX-A: y", "no space", id="a second line"),
-        pytest.param(f"\u200b{KEY}", "ASCII", id="a zero-width space"),
-        pytest.param(f"{KEY}\0", "printable", id="NUL"),
+        ("", "at least 8"),
+        ("k" * 7, "at least 8"),
+        ("k" * 513, "at most 512"),
+        (f"{KEY}\r\nX-A: y", "no space"),
+        (f"\u200b{KEY}", "ASCII"),
+        (f"{KEY}\0", "printable"),
     ],
 )
 @pytest.mark.case("B98")
@@ -357,3 +331,164 @@ def test_key_validation_result_can_always_be_sent_in_a_header(pasted: str) -> No
 def test_key_fingerprint_tells_keys_apart_and_reveals_nothing() -> None:
     assert fingerprint(KEY) == hashlib.sha256(KEY.encode()).hexdigest()[:8]
     assert fingerprint(KEY) != fingerprint(f"{KEY}x")
+
+
+SHORT_KEY = "key-0123456789abcdef"
+BOX_URL = "https://api.example.com/v1"
+
+
+def lookup(
+    environ: dict[str, str], wanted: KeyWanted, redactor: Redactor | None = None
+) -> UpstreamKey:
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    return UpstreamKey(ladder, wanted, redactor or Redactor())
+
+
+async def test_key_lookup_finds_a_key_once_and_keeps_it_out_of_logs() -> None:
+    environ = {"BYOK_KEY_BOX": SHORT_KEY}
+    redactor = Redactor()
+    key = lookup(environ, KeyWanted("box", BOX_URL), redactor)
+    assert await key.get() == SHORT_KEY
+    environ["BYOK_KEY_BOX"] = "another-0123456789"
+    assert await key.get() == SHORT_KEY
+    assert SHORT_KEY not in redactor(f"refused {SHORT_KEY}")
+
+
+@pytest.mark.parametrize("preset_env", ["OPENAI_API_KEY", ""])
+async def test_a_key_stored_in_the_encrypted_file_later_is_found_without_a_restart(
+    preset_env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault_module, "_N", 2**8)  # cheap
+    place, key_file = tmp_path / "vault.json", tmp_path / "vault.key"
+
+    def opened() -> Vault:
+        return Vault(place, {}, key_file=key_file)
+
+    ladder = KeyLadder(environ={}, keyring=store_of(FakeRing()), vault=opened())
+    key = UpstreamKey(ladder, KeyWanted("box", BOX_URL, preset_env), Redactor())
+    if preset_env:
+        with pytest.raises(KeyMissing):
+            await key.get()
+    else:
+        assert await key.get() == ""  # it may need none: the refusal tells
+        key.forget()
+    for value in (SHORT_KEY, "another-0123456789"):
+        other_process = opened()
+        other_process.create_key_file()
+        other_process.set(key.wanted.entry, value)
+        assert await key.get() == value
+        key.forget()
+
+
+async def test_key_lookup_for_a_local_server_opens_the_keyring_after_a_refusal() -> (
+    None
+):
+    ring = FakeRing()
+    store = store_of(ring)
+    wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
+    store.set(wanted.entry, SHORT_KEY)
+    asked = ring.calls
+    ladder = KeyLadder(environ={}, keyring=store)
+    key = UpstreamKey(ladder, wanted, Redactor(), local=True)
+    assert await key.get() == ""
+    assert ring.calls == asked
+    key.forget()
+    assert await key.get() == SHORT_KEY
+    assert ring.calls > asked
+
+
+class HeldLadder(KeyLadder):
+    """Finds what a variable holds when the search begins, and gives it later."""
+
+    def __init__(self, environ: dict[str, str]) -> None:
+        super().__init__(environ=environ, keyring=store_of(FakeRing()))
+        self.has_read, self.may_give = threading.Event(), threading.Event()
+
+    def find(self, wanted: KeyWanted, *, stores: bool = True) -> FoundKey:
+        found = super().find(wanted, stores=stores)
+        self.has_read.set()
+        assert self.may_give.wait(PATIENCE)
+        return found
+
+
+async def test_a_key_that_changes_while_it_is_looked_up_counts_at_once() -> None:
+    """A keyring may ask for its password meanwhile, which takes its time."""
+    environ = {"BYOK_KEY_BOX": SHORT_KEY}
+    ladder = HeldLadder(environ)
+    key = UpstreamKey(ladder, KeyWanted("box", BOX_URL), Redactor())
+    looking = asyncio.ensure_future(key.get())
+    await asyncio.to_thread(ladder.has_read.wait, PATIENCE)
+    environ["BYOK_KEY_BOX"] = "another-0123456789"
+    key.forget(everywhere=False)  # as after `byok keys set`
+    ladder.may_give.set()
+    assert await looking == "another-0123456789"
+
+
+WORK, HOME = "key-work-0123456789", "key-home-0123456789"
+BOTH = {"BYOK_KEY_BOX__WORK": WORK, "BYOK_KEY_BOX__HOME": HOME}
+
+
+class Box:
+    """A pool with the keys `work` and `home`, a clock, and what is not logged."""
+
+    def __init__(self, environ: dict[str, str] | None = None) -> None:
+        self.environ = {**BOTH} if environ is None else environ
+        self.clock = Clock()
+        self.redactor = Redactor()
+        ladder = KeyLadder(environ=self.environ, keyring=store_of(FakeRing()))
+        keys = [
+            UpstreamKey(ladder, KeyWanted("box", BOX_URL, label=label), self.redactor)
+            for label in ("work", "home")
+        ]
+        self.pool = KeyPool(keys, clock=self.clock)
+
+
+async def test_key_pool_replaces_a_key_until_its_rest_is_over() -> None:
+    box = Box()
+    key = box.pool.begin()
+    assert await key.get() == WORK
+    assert key.replace(60)
+    assert await key.get() == HOME
+    assert not key.replace(30)
+    assert await key.get() == HOME
+    assert await box.pool.get() == HOME  # it rests shorter
+    box.clock.now += 60
+    assert await box.pool.get() == WORK
+
+
+async def test_key_pool_keeps_the_key_of_a_conversation() -> None:
+    box = Box()
+    key = box.pool.begin("c-1")
+    key.replace(60)
+    assert await key.get() == HOME
+    box.clock.now += 3600
+    assert await box.pool.begin("c-1").get() == HOME
+    assert await box.pool.begin("c-2").get() == WORK
+    assert await box.pool.begin().get() == WORK
+
+
+async def test_key_pool_goes_on_without_a_key_that_is_missing() -> None:
+    box = Box({"BYOK_KEY_BOX__HOME": HOME})
+    assert await box.pool.get() == HOME
+    with pytest.raises(KeyMissing, match="box/home"):
+        await Box({}).pool.get()
+
+
+async def test_key_pool_forgets_everything_on_a_reload() -> None:
+    box = Box({"BYOK_KEY_BOX__HOME": HOME})
+    assert await box.pool.get() == HOME
+    box.environ |= BOTH
+    box.pool.forget(everywhere=False)
+    assert await box.pool.get() == WORK
+
+
+async def test_key_pool_looks_only_the_refused_key_up_again() -> None:
+    box = Box()
+    key = box.pool.begin()
+    await key.get()
+    await box.pool.keys[1].get()
+    box.environ |= {name: f"{value}-new" for name, value in BOTH.items()}
+    key.forget()
+    assert await key.get() == f"{WORK}-new"
+    key.replace(60)
+    assert await key.get() == HOME

@@ -86,9 +86,6 @@ def test_vault_passphrase_that_is_wrong_is_reported(path: Path) -> None:
     assert "passphrase is wrong" in str(refusal(vault))
 
 
-# --- the key file ---
-
-
 def key_file(folder: Path, content: bytes, mode: int = 0o600) -> dict[str, str]:
     file = folder / "passphrase"
     file.write_bytes(content)
@@ -101,23 +98,17 @@ def test_vault_passphrase_may_come_from_a_key_file(path: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(b"", "empty"), (b"\xff\xfe", "cannot be read")], ids=repr
+    ("content", "mode", "told"),
+    [
+        (b"", 0o600, "empty"),
+        (b"\xff\xfe", 0o600, "cannot be read"),
+        pytest.param(b"correct horse", 0o640, "other users", marks=needs_modes),
+    ],
 )
-def test_vault_key_file_without_a_passphrase_is_refused(
-    path: Path, tmp_path: Path, content: bytes, told: str
+def test_vault_key_file_without_a_private_passphrase_is_refused(
+    path: Path, tmp_path: Path, content: bytes, mode: int, told: str
 ) -> None:
-    assert told in str(refusal(Vault(path, key_file(tmp_path, content))))
-
-
-@needs_modes
-def test_vault_key_file_that_others_can_read_is_refused(
-    path: Path, tmp_path: Path
-) -> None:
-    error = refusal(Vault(path, key_file(tmp_path, b"correct horse", 0o640)))
-    assert "other users" in str(error)
-
-
-# --- damage ---
+    assert told in str(refusal(Vault(path, key_file(tmp_path, content, mode))))
 
 
 @needs_modes
