@@ -85,3 +85,10 @@ headers = {{ X-Team = "secret-of-the-team" }}
 [chat]
 temperature = 0.5 # not too wild
 """
+
+
+def age_confirmation(page: Page) -> None:
+    """Let the last code of the only session be older than a change may have."""
+    sessions = page.editor.daemon.sessions
+    [(name, (begun, used, confirmed))] = sessions.export().items()
+    sessions.adopt({name: [begun, used, confirmed - 900]})

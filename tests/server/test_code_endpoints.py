@@ -8,12 +8,16 @@ import pytest
 
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ConfigError
+from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from byok.protocols.augment.blobs import decode_retrieval
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
-from byok.server.code_endpoints import CodeEndpoints, OpenFolders
+from byok.server.code_endpoints import CodeEndpoints, OpenFolders, open_answers
+from byok.settings import Settings
+from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import project, until
+from tests.fakes.project import make_project
 
 
 class Code(CodeEndpoints):
@@ -152,3 +156,33 @@ def test_open_folders_of_the_oldest_windows_are_forgotten() -> None:
     assert folders(known, window("b")) == []
     assert folders(known, window("a")) == ["/a"]
     assert folders(known, window("c")) == ["/c"]
+
+
+async def test_own_answers_make_no_vectors_and_send_nothing(tmp_path: Path) -> None:
+    root = make_project(tmp_path / "bakery")
+    async with EmbeddingServer() as server:
+        settings = Settings.model_validate(
+            {
+                "upstreams": {"box": {"base_url": server.url}},
+                "embeddings": {"upstream": "box", "model": "tiny-embed"},
+            }
+        )
+        async with open_answers(settings, find_paths(), [root]) as answer:
+            added = await answer(Service.INDEX_ADD, {"root": str(root)})
+            assert added["workspace"]["root"] == str(root)
+            cost = await answer(Service.EMBED_ESTIMATE, {})
+            assert (cost["model"], cost["is_local"]) == ("tiny-embed", True)
+            body = {"host": cost["host"], "model": cost["model"]}
+            for service in (Service.EMBED_ENABLE, Service.EMBED_STATUS):
+                told = await answer(service, body)
+                assert (told["state"], told["error"]) == ("standby", "")
+            await answer(Service.SEARCH, {"query": "oven heat"})
+    assert server.asked == 0
+
+
+async def test_own_answers_without_a_model_say_so() -> None:
+    async with open_answers(Settings(), find_paths(), []) as answer:
+        assert (await answer(Service.EMBED_STATUS, {}))["state"] == "off"
+        with pytest.raises(ConfigError, match="no model for embeddings"):
+            await answer(Service.EMBED_ESTIMATE, {})
+    assert not find_paths().database.exists()

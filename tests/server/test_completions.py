@@ -72,9 +72,9 @@ async def test_completion_is_superseded_by_a_newer_one_of_the_same_file(
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param({"path": "b.py"}, id="another file"),
-        pytest.param({"headers": {"X-Request-Session-Id": "s-2"}}, id="another editor"),
-        pytest.param({"headers": {}}, id="an editor without a name"),
+        {"path": "b.py"},
+        {"headers": {"X-Request-Session-Id": "s-2"}},
+        {"headers": {}},
     ],
 )
 async def test_completion_of_another_editor_or_file_goes_on(
@@ -108,11 +108,11 @@ async def test_completion_typed_along_is_answered_without_a_request(
 @pytest.mark.parametrize(
     ("typed", "body"),
     [
-        pytest.param("return 1", {}, id="all of it"),
-        pytest.param("rex", {}, id="something else"),
-        pytest.param("ret", {"suffix": ")"}, id="other code behind"),
-        pytest.param("ret", {"path": "b.py"}, id="another file"),
-        pytest.param("ret", {"model": "byok:fake:other"}, id="another model"),
+        ("return 1", {}),
+        ("rex", {}),
+        ("ret", {"suffix": ")"}),
+        ("ret", {"path": "b.py"}),
+        ("ret", {"model": "byok:fake:other"}),
     ],
 )
 async def test_completion_after_other_typing_is_requested_again(

@@ -57,6 +57,13 @@ def write(file: Path, text: str) -> None:
     file.chmod(0o600)
 
 
+async def told(control: Control, *, is_wrong: bool = True) -> None:
+    """Wait until an error of the settings is told, or none any more."""
+    async with asyncio.timeout(PATIENCE):
+        while bool(control.status()["error"]) is not is_wrong:
+            await asyncio.sleep(0)
+
+
 @contextlib.asynccontextmanager
 async def following(
     control: Control, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -80,17 +87,13 @@ async def test_config_file_that_is_lost_leaves_the_settings_in_force(
             file.unlink()
         else:
             write(file, "")
-        async with asyncio.timeout(PATIENCE):
-            while not control.status()["error"]:
-                await asyncio.sleep(0)
+        await told(control)
         assert "is gone or empty" in control.status()["error"]
         assert "restart byok" in control.status()["error"]
         assert used.ports.empty()
         write(file, "[server]\nport = 9002\n")
         assert await used.next() == 9002
-        async with asyncio.timeout(PATIENCE):
-            while control.status()["error"]:
-                await asyncio.sleep(0)
+        await told(control, is_wrong=False)
 
 
 async def test_config_file_missing_at_restart_is_the_users_choice(
@@ -119,16 +122,12 @@ async def test_config_file_with_an_error_changes_nothing_until_corrected(
 ) -> None:
     async with following(control):
         write(file, "[server\n")
-        async with asyncio.timeout(PATIENCE):
-            while not control.status()["error"]:
-                await asyncio.sleep(0)
+        await told(control)
         assert "is not valid TOML" in control.status()["error"]
         assert used.ports.empty()
         write(file, "[server]\nport = 9001\n")
         assert await used.next() == 9001
-        async with asyncio.timeout(PATIENCE):
-            while control.status()["error"]:
-                await asyncio.sleep(0)
+        await told(control, is_wrong=False)
     assert "the previous settings stay in use" in caplog.text
 
 
@@ -139,9 +138,8 @@ async def test_config_file_is_used_once_its_permissions_are_right(
     async with following(control):
         file.write_text("[server]\nport = 9001\n")
         file.chmod(0o666)
-        async with asyncio.timeout(PATIENCE):
-            while "can be changed by other users" not in control.status()["error"]:
-                await asyncio.sleep(0)
+        await told(control)
+        assert "can be changed by other users" in control.status()["error"]
         file.chmod(0o600)
         assert await used.next() == 9001
 

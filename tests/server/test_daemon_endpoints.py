@@ -206,15 +206,6 @@ async def test_facts_come_with_their_sources_and_jobs_with_their_models(
     assert told["table"]["source"].startswith("LiteLLM")
 
 
-async def test_a_default_that_the_user_chose_does_every_job(fake: FakeUpstream) -> None:
-    fake.models = ["gpt-5.4-mini", "gpt-5.5"]
-    section = {"type": "openai", "base_url": fake.url}
-    given = {"upstreams": {"fake": section}, "routing": {"default": "gpt-5.5"}}
-    async with running(given) as editor:
-        told = (await editor.post("/byok/catalog")).json
-    assert set(told["jobs"].values()) == {"byok:fake:gpt-5.5"}
-
-
 class Control:
     """Notes what it was told, and counts seven of whatever it does."""
 

@@ -62,7 +62,6 @@ async def test_openai_forward_compressed_answer_stays_compressed(
 @pytest.mark.parametrize(
     ("query", "of_codex"),
     [("", None), ("?after_id=x", None), ("?client_version=0.99.0", [])],
-    ids=["plain", "another parameter", "Codex"],
 )
 async def test_openai_forward_lists_models(
     fake: FakeUpstream, query: str, of_codex: list[object] | None

@@ -22,6 +22,7 @@ from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.generate import Grounding, ModelChooser
 from byok.settings.sections import ChatSettings
+from tests.fakes.bodies import PNG, exchange, image_node, result_node
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.jobs import PLAIN, STATE
 from tests.fakes.patience import PATIENCE
@@ -113,6 +114,7 @@ def chooser(editor: Editor) -> ModelChooser:
         services.router,
         services.fallbacks,
         services.moments,
+        services.decoding,
     )
 
 
@@ -260,3 +262,141 @@ async def test_grounding_calls_nothing_unknown_where_blobs_cannot_be_looked_up(
     assert facts == ReplyFacts("r")
     [record] = caplog.records
     assert record.getMessage().startswith("nothing is said of blobs")
+
+
+SVG = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4="
+HUGE = PNG[:20] + "AAAA" * (6 * 2**20)
+SEEN = [{"type": 2, "image_content": {"image_data": PNG, "format": 1}}]
+
+
+SAID = {"message": "Look."}
+
+
+def said(**fields: Any) -> dict[str, Any]:
+    return {**SAID, **fields}
+
+
+def shown(data: str = PNG, **fields: Any) -> dict[str, Any]:
+    return said(nodes=[image_node(data)], **fields)
+
+
+def offering(*names: str, server: str = "") -> dict[str, Any]:
+    of = {"mcp_server_name": server} if server else {}
+    tools = [{"name": name, "input_schema_json": "{}", **of} for name in names]
+    return said(mode="AGENT", tool_definitions=tools)
+
+
+def long(tokens: int) -> list[dict[str, Any]]:
+    return [exchange("a" * int(tokens * 3.5), "Yes.")]
+
+
+LOOKED = exchange("Look.", "Ok.", nodes=[image_node()])
+LOOKING = {"chat_history": [exchange("Look.", nodes=[image_node()], calls="t")]}
+RESULT_SHOWN = {
+    "nodes": [result_node("t", content_nodes=SEEN)],
+    "chat_history": [exchange("Look.", calls="t")],
+}
+VERY_LONG = {"chat_history": long(90_000)}
+GROWN = {
+    "chat_history": [
+        exchange("a" * 20_000, calls="t"),
+        exchange(nodes=[result_node("t", "b" * 9000)], calls="u"),
+    ],
+}
+OWN_PARENT = {"conversation_id": "p", "parent_conversation_id": "p"}
+NO_IDS: dict[str, Any] = {"conversation_id": {}, "parent_conversation_id": [1, None]}
+CONTINUES = {"message": "", "nodes": [result_node("t")]}
+CHILD = {"conversation_id": "c", "parent_conversation_id": "p"}
+HOME, FAR = {"model": "byok:home:h"}, {"model": "byok:far:f"}
+SITUATIONS: list[tuple[str, dict[str, Any], str]] = [
+    ("a plain chat", SAID, "home:small"),
+    ("the client names a model", said(**FAR), "far:f"),
+    ("a new picture", shown(), "far:eyes"),
+    ("a picture alone", {"nodes": [image_node()]}, "far:eyes"),
+    ("a picture, the client names a model", shown(**FAR), "far:eyes"),
+    ("a picture, the client keeps the chat on this machine", shown(**HOME), "home:h"),
+    ("a picture that is an SVG", shown(SVG), "home:small"),
+    ("a picture of 24 MB", shown(HUGE), "home:small"),
+    ("a picture that is broken", shown(PNG[8:]), "home:small"),
+    ("a picture in an earlier turn", said(chat_history=[LOOKED]), "home:small"),
+    ("results of the turn of a picture", {**CONTINUES, **LOOKING}, "far:eyes"),
+    ("a picture in the results of a turn", RESULT_SHOWN, "home:small"),
+    ("a long chat", said(chat_history=long(7600)), "far:wide"),
+    ("a chat that is nearly long", said(chat_history=long(6400)), "home:small"),
+    ("a long chat, nobody knows the window", said(**FAR, **VERY_LONG), "far:f"),
+    ("a long chat with a picture", shown(chat_history=long(7600)), "far:eyes"),
+    ("a turn that became long by its results", {**CONTINUES, **GROWN}, "home:small"),
+    ("a sub-agent", said(**CHILD), "home:helper"),
+    ("a sub-agent that names a model", said(**CHILD, **FAR), "home:helper"),
+    (
+        "a long chat of a sub-agent",
+        said(**CHILD, chat_history=long(7600)),
+        "home:helper",
+    ),
+    ("a conversation that is its own parent", said(**OWN_PARENT), "home:small"),
+    ("ids that are numbers", said(parent_conversation_id=7), "home:helper"),
+    ("ids that are no ids", said(**NO_IDS), "home:small"),
+    ("tools that read", offering("view", "diagnostics"), "home:planner"),
+    ("tools of which one writes", offering("view", "save-file"), "home:small"),
+    ("a tool that nobody knows", offering("view", "look"), "home:small"),
+    (
+        "one of a server, as one that reads",
+        offering("view", server="box"),
+        "home:small",
+    ),
+    ("an agent without tools", offering(), "home:small"),
+    ("a chat with tools that read", {**offering("view"), "mode": "CHAT"}, "home:small"),
+    ("a sub-agent that reads", {**offering("view"), **CHILD}, "home:helper"),
+    ("a silent job with a picture", shown(silent=True), "home:small"),
+]
+SETTINGS = {
+    "upstreams": {
+        "home": {
+            "base_url": "http://127.0.0.1:9/v1",
+            "models": ["small", "helper", "planner"],
+            "facts": {"small": {"window": 10_000}, "helper": {"window": 90_000}},
+        },
+        "far": {"base_url": "https://far.example/v1", "models": ["f", "eyes", "wide"]},
+    },
+    "routing": {
+        "models": {
+            "image": "byok:far:eyes",
+            "long_context": "byok:far:wide",
+            "subagent": "byok:home:helper",
+            "plan": "planner",
+        }
+    },
+}
+
+
+@pytest.mark.case("B130")
+async def test_each_moment_of_a_chat_has_its_model() -> None:
+    async with running(SETTINGS) as editor:
+        models = chooser(editor)
+        found = {
+            name: (await models.choose(Purpose.CHAT, body)).model_id
+            for name, body, _ in SITUATIONS
+        }
+    assert found == {name: f"byok:{model}" for name, _, model in SITUATIONS}
+
+
+async def test_rules_hold_for_other_clients_as_far_as_their_bodies_tell(
+    fake: FakeUpstream,
+) -> None:
+    models = {"image": "byok:fake:eyes", "plan": "byok:fake:planner"}
+    section = settings_for(fake.url, models=["small"])
+    url = {"url": f"data:image/png;base64,{PNG}"}
+    shown = [{"role": "user", "content": [{"type": "image_url", "image_url": url}]}]
+    answered = [*shown, {"role": "assistant", "content": "A button."}]
+    said = [{"role": "user", "content": "Hi."}]
+    unreadable = [{"role": "user", "content": [{"type": "video_url"}]}]
+    async with running({**section, "routing": {"models": models}}) as editor:
+        for messages in (said, shown, [*answered, *said], unreadable):
+            body = {"model": "byok:fake:small", "messages": messages}
+            await editor.post("/v1/chat/completions", body)
+    assert [sent["model"] for sent in fake.requests] == [
+        "small",
+        "eyes",
+        "small",
+        "small",
+    ]

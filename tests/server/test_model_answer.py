@@ -1,5 +1,6 @@
 """An answer on its way: how it ends or fails, and what of its calls is mended."""
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator
@@ -8,9 +9,12 @@ import pytest
 
 from byok.core.errors import UpstreamGarbled
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.core.record import Hop
+from byok.server.http.deadlines import Timing
 from byok.upstream.base import Plan
 from byok.upstream.demo import DemoUpstream
 from tests.fakes.daemon import Editor, Watcher, daemon_with, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import (
     DONE,
     FakeUpstream,
@@ -82,11 +86,11 @@ LATE_FAULT = Odd(STOP, error=KeyError("late"))
 @pytest.mark.parametrize(
     ("path", "upstream"),
     [
-        pytest.param("/chat-stream", NO_END, id="streamed without a last word"),
-        pytest.param("/chat-stream", LATE_FAILURE, id="streamed with a late failure"),
-        pytest.param("/chat-stream", LATE_FAULT, id="streamed with a late fault"),
-        pytest.param("/chat", NO_END, id="whole without a last word"),
-        pytest.param("/chat", LATE_FAILURE, id="whole with a late failure"),
+        ("/chat-stream", NO_END),
+        ("/chat-stream", LATE_FAILURE),
+        ("/chat-stream", LATE_FAULT),
+        ("/chat", NO_END),
+        ("/chat", LATE_FAILURE),
     ],
 )
 async def test_an_answer_that_is_whole_ends_once_and_well(
@@ -210,7 +214,6 @@ WRITE = {**READ, "name": "write"}
 @pytest.mark.parametrize(
     ("flags", "names"),
     [({}, ["read"]), ({"support_parallel_tool_use": True}, ["read", "read", "write"])],
-    ids=["one call a turn", "many"],
 )
 async def test_names_of_the_tools_that_were_passed_on_are_noted(
     fake: FakeUpstream, flags: dict[str, bool], names: list[str]
@@ -236,3 +239,45 @@ async def test_names_of_tools_are_noted_for_other_clients_too(
         answer = await editor.post("/v1/responses", body)
     assert answer.status == 200
     assert [record.tool_calls for record in seen.finished] == [["read"]]
+
+
+RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)
+
+
+async def test_stream_heartbeats_go_on_between_texts_and_hurt_none(
+    fake: FakeUpstream,
+) -> None:
+    first, last, *rest = answer("One ", "two.")
+    first_due, last_due, watcher = asyncio.Event(), asyncio.Event(), Watcher()
+
+    async def beats(said: bytes) -> None:
+        """Wait for two lines without text behind what was said."""
+        while True:
+            sent = watcher.bytes[Hop.TO_CLIENT]
+            if said in sent and sent[sent.index(said) :].count(b'"text":""') >= 2:
+                return
+            await asyncio.sleep(0.01)
+
+    fake.play(Script([first_due, first, last_due, last, *rest]))
+    async with (
+        running(settings_for(fake.url), timing=RESTLESS, observers=[watcher]) as editor,
+        asyncio.timeout(PATIENCE),
+    ):
+        asking = asyncio.ensure_future(editor.chat())
+        await beats(b"")
+        first_due.set()
+        await beats(b"One ")
+        last_due.set()
+        reply = await asking
+    texts = [line["text"] for line in reply.lines]
+    assert reply.text == "One two."
+    assert set(texts[: texts.index("One ")]) == {""}
+    assert [line for line in reply.lines if line["stop_reason"]] == [reply.last]
+
+
+async def test_a_static_stream_has_one_line_or_none(editor: Editor) -> None:
+    one = await editor.post("/remote-agents/list-stream")
+    none = await editor.post("/remote-agents/agent-history-stream")
+    assert one.lines[0]["remote_agents"] == []
+    assert (none.status, none.raw) == (200, b"")
+    assert none.headers["Content-Type"].startswith("application/x-ndjson")

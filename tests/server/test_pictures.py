@@ -88,9 +88,9 @@ async def test_picture_is_described_after_a_refusal(fake: FakeUpstream) -> None:
 @pytest.mark.parametrize(
     ("data", "models", "questions"),
     [
-        pytest.param(PNG, {"vision": EYES}, 1, id="it fails"),
-        pytest.param(PNG, {"vision": TALKER}, 0, id="it sees none either"),
-        pytest.param("A" * 40, {"vision": EYES}, 0, id="a broken picture"),
+        (PNG, {"vision": EYES}, 1),
+        (PNG, {"vision": TALKER}, 0),
+        ("A" * 40, {"vision": EYES}, 0),
     ],
 )
 async def test_picture_that_nobody_describes_is_a_placeholder(

@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.errors import BadRequest
-from byok.core.routing import EndpointGroup, ServedBy
+from byok.core.routing import EndpointGroup, ListedModel, ServedBy
 from byok.protocols.augment.constant_replies import ConstantReply
 from byok.protocols.augment.endpoints import ENDPOINTS, Refused
+from byok.server.openai_api import (
+    ClientApi,
+    client_api,
+    find_route,
+    model_list,
+    one_model,
+    takes_api_key,
+)
 from byok.server.routes import choose_where, find_row, longest_body
 from byok.settings.sections import OfficialSettings
 
@@ -72,7 +80,6 @@ def test_routes_refuse_a_path_that_could_hide_another(raw: str) -> None:
         ("/", ConstantReply("/", {})),
         ("/some-stream", ConstantReply("/some-stream", None, stream=True)),
         ("/some/stream", ConstantReply("/some/stream", {"updates": [], "events": []})),
-        ("/some-stream", ConstantReply("/some-stream", None, stream=True)),
         ("/streams", ConstantReply("/streams", {})),
         ("/settings/anything", ConstantReply("/settings/anything", {"configs": []})),
         (
@@ -87,9 +94,9 @@ def test_routes_answer_an_unknown_path_in_a_way_that_calms_clients(
     assert find_row(raw) == (answer, False)
 
 
-def test_routes_refuse_to_write_what_byok_does_not_keep() -> None:
-    wrong: list[str] = []
-    for path in (
+@pytest.mark.parametrize(
+    "path",
+    [
         "/settings/upsert-mcp-configs",
         "/api/settings/upsert-mcp-server",
         "/settings/update-x",
@@ -97,16 +104,17 @@ def test_routes_refuse_to_write_what_byok_does_not_keep() -> None:
         "/cloud-agents/agents/create",
         "/cloud-agents/agents/send-message",
         "/cloud-experts/experts/create-agent",
-    ):
-        row, _ = find_row(path)
-        if not isinstance(row, Refused) or row.status != 403 or not row.reason:
-            wrong.append(f"{path}: {row}")
-    assert not wrong
+    ],
+)
+def test_routes_refuse_to_write_what_byok_does_not_keep(path: str) -> None:
+    row, _ = find_row(path)
+    assert isinstance(row, Refused)
+    assert row.status == 403 and row.reason
 
 
-def test_routes_of_other_apis_are_refused_with_a_cure() -> None:
-    wrong: list[str] = []
-    for raw in (
+@pytest.mark.parametrize(
+    "raw",
+    [
         "/api/tags",
         "/api/generate",
         "/api/show?x=y",
@@ -119,18 +127,15 @@ def test_routes_of_other_apis_are_refused_with_a_cure() -> None:
         "/openai/deployments/gpt/chat/completions?api-version=1",
         "/x/chat/completions",
         "/v1/threads",
-    ):
-        try:
-            wrong.append(f"{raw}: {find_row(raw)}")
-        except BadRequest as error:
-            if (error.status, error.code) != (
-                404,
-                "not_found",
-            ) or "/v1" not in error.hint:
-                wrong.append(f"{raw}: {error!r}")
-    assert not wrong
-    for raw in ("/v1/models/qwen:7b", "/api/chat", "/openai/v1/chat/completions"):
+    ],
+)
+def test_routes_of_other_apis_are_refused_with_a_cure(raw: str) -> None:
+    with pytest.raises(BadRequest) as caught:
         find_row(raw)
+    assert (caught.value.status, caught.value.code) == (404, "not_found")
+    assert "/v1" in caught.value.hint
+    for near in ("/v1/models/qwen:7b", "/api/chat", "/openai/v1/chat/completions"):
+        find_row(near)
 
 
 @given(st.text(max_size=60))
@@ -200,3 +205,78 @@ def test_body_limit_is_small_where_nobody_reads_the_body(
 ) -> None:
     settings = OfficialSettings.model_validate(OFFICIAL)
     assert longest_body(settings, find_row(path)[0]) == mebibytes * 2**20
+
+
+def test_openai_api_lists_a_model_by_its_full_id() -> None:
+    listed = model_list([ListedModel("fake", "a/b")])
+    assert listed["object"] == "list"
+    (row,) = listed["data"]
+    assert (row["id"], row["object"], row["owned_by"]) == (
+        "byok:fake:a/b",
+        "model",
+        "fake",
+    )
+    assert (row["type"], row["display_name"]) == ("model", "a/b")
+    assert listed["first_id"] == listed["last_id"] == row["id"]
+    assert model_list([])["data"] == []
+
+
+MODELS = [ListedModel("fake", "a/b"), ListedModel("other", "c")]
+
+
+def test_openai_api_finds_a_model_by_its_id_or_its_name() -> None:
+    for wanted in ("byok:fake:a/b", "a/b"):
+        assert one_model(MODELS, wanted)["id"] == "byok:fake:a/b"
+    with pytest.raises(BadRequest) as caught:
+        one_model(MODELS, "gone")
+    assert (caught.value.status, caught.value.code) == (404, "model_not_found")
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/models", "/v1/models"),
+        ("/v1/models/byok:x:a%2Fb", "/v1/models/{id} byok:x:a/b"),
+        ("/models/byok:x:a/b", "/v1/models/{id} byok:x:a/b"),
+        ("/v1/models/", ""),
+        ("/v1/chat/completions", ""),
+        ("/v1/v1/messages", "/v1/messages"),
+        ("/chat", ""),
+        ("/x/models", ""),
+    ],
+)
+def test_openai_api_base_url_without_v1_and_a_model_id_are_routed(
+    path: str, found: str
+) -> None:
+    route = find_route(path)
+    told = f"{route.path} {getattr(route, 'wanted', '')}".strip() if route else ""
+    assert told == found
+    editor = client_api(path + "?x=1") is ClientApi.EDITOR
+    assert editor == (not found and not path.startswith("/v1/"))
+
+
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [
+        ("/v1/messages?beta=true", ClientApi.ANTHROPIC),
+        ("/messages", ClientApi.ANTHROPIC),
+        ("/v1/v1/messages/count_tokens", ClientApi.ANTHROPIC),
+        ("/v1/responses", ClientApi.OPENAI),
+        ("/v1/unknown", ClientApi.OPENAI),
+        ("/mcp", ClientApi.MCP),
+        ("/chat-stream", ClientApi.EDITOR),
+    ],
+)
+def test_openai_api_path_tells_whose_protocol_a_client_speaks(
+    path: str, api: ClientApi
+) -> None:
+    assert client_api(path) is api
+
+
+def test_openai_api_takes_anthropics_header_of_the_token_on_its_own_paths_only() -> (
+    None
+):
+    taken = ["/v1/messages?beta=true", "/messages", "/v1/models/a%2Fb"]
+    assert all(map(takes_api_key, taken))
+    assert not any(map(takes_api_key, ["/chat-stream", "/v1/unknown", "/mcp"]))

@@ -6,7 +6,7 @@ import pytest
 
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
-from tests.fakes.dashboard import Page
+from tests.fakes.dashboard import Page, age_confirmation
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.settings_files import lay_vscode
 
@@ -71,9 +71,7 @@ async def test_a_file_that_changed_since_it_was_shown_is_not_written(
 async def test_writing_the_file_needs_a_new_code_and_looking_does_not(
     file: Path, page: Page
 ) -> None:
-    sessions = page.editor.daemon.sessions
-    [(name, (begun, used, confirmed))] = sessions.export().items()
-    sessions.adopt({name: [begun, used, confirmed - 900]})
+    age_confirmation(page)
     for change in ("client-connect", "client-disconnect"):
         asked = {"client": "vscode", "write": True}
         assert await page.refused(change, asked) == (403, "dashboard_confirm")
@@ -128,9 +126,7 @@ async def test_no_other_file_is_shown_or_written_and_only_with_a_new_code(
         asked = {"client": "cursor", "file": named, "write": True}
         assert await page.refused("client-connect", asked) == (422, "bad_field"), named
     assert other.read_text() == '{"mine": 1}'
-    sessions = page.editor.daemon.sessions
-    [(name, (begun, used, confirmed))] = sessions.export().items()
-    sessions.adopt({name: [begun, used, confirmed - 900]})
+    age_confirmation(page)
     asked = {"client": "cursor", "file": str(file)}
     assert await page.refused("client-connect", asked) == (403, "dashboard_confirm")
 

@@ -6,6 +6,8 @@ import hmac
 import logging
 import time
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
 import orjson
 import pytest
@@ -38,6 +40,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.daemon import Editor, Watcher, running, settings_for
 from tests.fakes.dashboard import Page, make_code, signed_in
 from tests.fakes.patience import PATIENCE
+from tests.fakes.program import build_wheel
 from tests.fakes.raw import RawAnswer, check_error, put, request
 from tests.fakes.upstream import FakeUpstream
 
@@ -308,8 +311,10 @@ async def test_the_daemon_proves_itself_to_who_has_a_session(
     text = f"{editor.daemon.port} {'n' * 32}".encode()
     proof = hmac.digest(key.digest(), text, "sha256").hex()
     assert await stranger.call("prove", asked) == {"proof": proof}
-    for wrong in ({}, {**asked, "session": "0" * 64}):
+    for unknown in ("", key.hexdigest(), "0" * 64, "\ud800"):
+        wrong = {**asked, "session": unknown}
         assert await stranger.refused("prove", wrong) == NO_SESSION
+    assert await stranger.refused("prove", {}) == NO_SESSION
     wrong = {**asked, "nonce": "n" * 129}
     assert await stranger.refused("prove", wrong) == (422, "bad_field")
 
@@ -719,3 +724,153 @@ async def test_the_page_is_no_client(fake: FakeUpstream) -> None:
         *("/ui/", "/byok/dashboard-code"),
         *("/ui/api/sign-in", "/ui/api/daemon", "/ui/api/sign-out"),
     }  # fmt: skip
+
+
+GET = {"method": b"GET", "token": b"", "kind": b"", "body": b"", "length": b""}
+ASKS = b"Service-Worker: script"
+
+
+@pytest.mark.parametrize(
+    "target", ["/worker.js", "/ui/worker.js", "/ui/api/x", "/", "/chat-stream"]
+)
+@pytest.mark.case("B143")
+async def test_a_browser_that_asks_for_a_worker_gets_its_end(target: str) -> None:
+    async with running(upstream="demo") as editor:
+        sent = request(
+            ASKS, b"Sec-Fetch-Site: same-origin", target=target.encode(), **GET
+        )
+        answer = await put(editor, sent)
+    assert answer.status == 200
+    assert answer.header("content-type") == "text/javascript; charset=utf-8"
+    assert answer.header("cache-control") == "no-store"
+    assert b"registration.unregister()" in answer.body
+    assert b"fetch" not in answer.body
+
+
+@pytest.mark.parametrize(
+    ("lines", "parts", "status"),
+    [
+        ([b"Service-Worker: x"], {}, 401),
+        ([], {}, 401),
+        ([ASKS], {"method": b"POST"}, 401),
+        ([ASKS, b"Origin: http://127.0.0.1:1"], {}, 403),
+        ([ASKS, b"Sec-Fetch-Site: cross-site"], {}, 403),
+        ([ASKS], {"host": b"Host: evil.example"}, 421),
+    ],
+)
+async def test_nothing_else_gets_it(
+    lines: list[bytes], parts: dict[str, bytes], status: int
+) -> None:
+    async with running(upstream="demo") as editor:
+        sent = request(*lines, target=b"/worker.js", **{**GET, **parts})
+        answer = await put(editor, sent)
+    assert answer.status == status
+
+
+NAMES = {
+    "daemon": "model",
+    "catalog": "models",
+    "keys": "keys",
+    "index": "workspaces",
+}
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("search", {"query": " \n"}),
+    ("search", {"query": "x" * 10_001}),
+    ("search", {"query": "x", "limit": 51}),
+    ("search", {"query": "x", "workspaces": "/"}),
+    ("retrieval", {"query": "x", "length": 0}),
+    ("retrieval", {"query": ["x"]}),
+    ("index-skipped", {"root": ""}),
+    ("index-skipped", {"root": "/", "reason": "because"}),
+    ("index-skipped", {"root": "/", "offset": -1}),
+    ("index-skipped", {"root": "/", "limit": 201}),
+    ("index-skipped", {"root": "/not-a-workspace"}),
+    ("index-why", {"path": "relative"}),
+    ("index-add", {"root": "../up"}),
+    ("conversations", {"count": 0}),
+    ("conversations", {"offset": -1}),
+    ("conversation", {}),
+    ("conversation", {"conversation": ["a"]}),
+    ("conversation", {"conversation": "a", "before": -1}),
+    ("problems", {"days": 0}),
+    ("problems", {"days": 1e3}),
+    ("series", {}),
+    ("series", {"range": "year"}),
+    ("series", {"range": {"day": 1}}),
+    ("series", {"range": "day", "by": "conversation"}),
+    ("series", {"range": "day", "by": "1; DROP TABLE request"}),
+    ("usage", {"days": 3}),
+    ("usage", {"by": "purpose"}),
+    ("usage", {"by": "day", "days": 367}),
+    ("usage", {"by": "day", "days": True}),
+]
+
+
+async def test_what_commands_ask_for_has_a_name(page: Page) -> None:
+    for name, field in NAMES.items():
+        assert field in await page.call(name), name
+
+
+async def test_a_field_that_does_not_fit_is_refused(page: Page) -> None:
+    for name, body in WRONG:
+        assert (await page.refused(name, body))[0] == 422, (name, body)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("app.js", "text/javascript; charset=utf-8"),
+        ("style.css", "text/css; charset=utf-8"),
+        ("icon.svg", "image/svg+xml"),
+        ("panels/overview.js", "text/javascript; charset=utf-8"),
+        ("vendor/uPlot.iife.min.js", "text/javascript; charset=utf-8"),
+        ("vendor/uPlot.LICENSE.txt", "text/plain; charset=utf-8"),
+    ],
+)
+def test_a_file_has_its_type(name: str, kind: str) -> None:
+    found = static_files()[name]
+    assert found.kind == kind
+    assert found.content
+
+
+@pytest.mark.slow
+def test_the_wheel_has_every_file_and_the_licence_of_the_charts(tmp_path: Path) -> None:
+    with ZipFile(build_wheel(tmp_path)) as wheel:
+        names = wheel.namelist()
+    folder = "byok/server/dashboard/static/"
+    assert {folder + name for name in static_files() if name} <= set(names)
+    licences = [name for name in names if "/licenses/" in name]
+    assert any(name.endswith("/LICENSE") for name in licences)
+    assert any(name.endswith("/uPlot.LICENSE.txt") for name in licences)
+
+
+def test_what_others_wrote_is_as_they_published_it() -> None:
+    # npm's uplot 1.6.32: LICENSE, dist/uPlot.iife.min.js and dist/uPlot.min.css. A
+    # newer version is taken as a whole, with its sums; nothing is changed here.
+    files = static_files()
+    assert b"(v1.6.32)" in files["vendor/uPlot.iife.min.js"].content[:400]
+    sums = {
+        name: hashlib.sha256(file.content).hexdigest()
+        for name, file in files.items()
+        if name.startswith("vendor/")
+    }
+    assert sums == {
+        "vendor/uPlot.LICENSE.txt": (
+            "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd"
+        ),
+        "vendor/uPlot.iife.min.js": (
+            "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
+        ),
+        "vendor/uPlot.min.css": (
+            "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"
+        ),
+    }
+
+
+def test_one_file_alone_knows_the_library_of_charts() -> None:
+    knows = {
+        name
+        for name, file in static_files().items()
+        if not name.startswith("vendor/") and b"uPlot" in file.content
+    }
+    assert knows - {""} == {"charts.js", "index.html"}

@@ -1,6 +1,5 @@
 """Keys are stored and removed on the page, and never shown."""
 
-import threading
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -49,52 +48,49 @@ def origin(fake: FakeUpstream) -> str:
     return fake.url.removesuffix("/v1")
 
 
-async def test_a_key_is_stored_used_and_removed(fake: FakeUpstream) -> None:
-    write(fake)
-    ring = FakeRing()
-    async with running_on_file(keyring=store_of(ring)) as editor:
-        page = await signed_in(editor)
-        stored = await page.raw(
-            "key-set", {"name": "fake", "key": f" {KEY}\n", "address": fake.url}
-        )
-        assert stored.json == {
-            "name": "fake",
-            "origin": origin(fake),
-            "fingerprint": fingerprint(KEY),
-        }
-        assert KEY.encode() not in stored.raw
-        assert KEY not in editor.services.redactor(f"a {KEY}")
-        assert ring.kept == {("byok", f"fake@{origin(fake)}"): KEY}
-        sent = f"Bearer {KEY}"  # a list that failed for want of it is asked for again
-        await until(lambda: sent in [h.get("Authorization") for h in fake.list_headers])
-        await editor.chat()
-        assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
-        rows = (await page.call("keys"))["keys"]
-        (row,) = [row for row in rows if row["upstream"] == "fake"]
-        assert (row["source"], row["fingerprint"]) == ("OS keyring", fingerprint(KEY))
-        test = partial(page.call, "key-test", {"upstream": "fake"})
-        assert (await test())["with_key"]
-        assert (await page.call("key-remove", {"name": "fake"}))["removed"]
-        assert not (await test())["with_key"]  # its models are listed all the same
-        assert not (await page.call("key-remove", {"name": "fake"}))["removed"]
-        await editor.chat()
-        assert "Authorization" not in fake.headers[-1]
+async def test_a_key_is_stored_used_and_removed(
+    fake: FakeUpstream, page: Page, ring: FakeRing
+) -> None:
+    editor = page.editor
+    stored = await page.raw(
+        "key-set", {"name": "fake", "key": f" {KEY}\n", "address": fake.url}
+    )
+    assert stored.json == {
+        "name": "fake",
+        "origin": origin(fake),
+        "fingerprint": fingerprint(KEY),
+    }
+    assert KEY.encode() not in stored.raw
+    assert KEY not in editor.services.redactor(f"a {KEY}")
+    assert ring.kept == {("byok", f"fake@{origin(fake)}"): KEY}
+    sent = f"Bearer {KEY}"  # a list that failed for want of it is asked for again
+    await until(lambda: sent in [h.get("Authorization") for h in fake.list_headers])
+    await editor.chat()
+    assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
+    rows = (await page.call("keys"))["keys"]
+    (row,) = [row for row in rows if row["upstream"] == "fake"]
+    assert (row["source"], row["fingerprint"]) == ("OS keyring", fingerprint(KEY))
+    test = partial(page.call, "key-test", {"upstream": "fake"})
+    assert (await test())["with_key"]
+    assert (await page.call("key-remove", {"name": "fake"}))["removed"]
+    assert not (await test())["with_key"]  # its models are listed all the same
+    assert not (await page.call("key-remove", {"name": "fake"}))["removed"]
+    await editor.chat()
+    assert "Authorization" not in fake.headers[-1]
     assert ring.kept == {}
 
 
-async def test_one_of_several_keys_is_stored_by_its_name(fake: FakeUpstream) -> None:
-    write(fake)
-    ring = FakeRing()
-    async with running_on_file(keyring=store_of(ring)) as editor:
-        page = await signed_in(editor)
-        assert await page.refused(
-            "key-set", {"name": "two", "key": KEY, "address": fake.url}
-        ) == (
-            400,
-            "config",
-        )
-        await page.call("key-set", entry("two/work", fake.url))
-        await page.call("key-set", entry("groq", "https://api.groq.com/x"))
+async def test_one_of_several_keys_is_stored_by_its_name(
+    fake: FakeUpstream, page: Page, ring: FakeRing
+) -> None:
+    assert await page.refused(
+        "key-set", {"name": "two", "key": KEY, "address": fake.url}
+    ) == (
+        400,
+        "config",
+    )
+    await page.call("key-set", entry("two/work", fake.url))
+    await page.call("key-set", entry("groq", "https://api.groq.com/x"))
     names = [entry for _, entry in ring.kept]
     assert names == [f"two/work@{origin(fake)}", "groq@https://api.groq.com"]
 
@@ -180,33 +176,20 @@ async def test_a_vault_with_a_passphrase_is_not_opened_otherwise(
     assert not paths.vault_key.exists()
 
 
-async def test_keys_are_told_in_the_language_of_the_page(fake: FakeUpstream) -> None:
-    write(fake)
-    ring = FakeRing()
-    async with running_on_file(keyring=store_of(ring)) as editor:
-        page = await signed_in(editor)
-        await page.call("key-set", entry("fake", fake.url))
-        page.language = "zh-CN"
-        [row] = [one for one in (await page.call("keys"))["keys"] if one["fingerprint"]]
-        assert row["source"].isascii()  # by which the page knows what it can replace
-        assert not row["from"].isascii()
-        ring.error = type("NoKeyringError", (Exception,), {})()
-        told = await page.call("keys")
-        assert not told["keyring"].isascii()
-        assert "(" not in told["keyring"]  # the reason alone: the page has the sentence
-        page.language = "en"
-        assert (await page.call("keys"))["keyring"].startswith("no OS keyring")
-
-
-async def test_a_keyring_that_hangs_is_given_up(fake: FakeUpstream) -> None:
-    write(fake)
-    end = threading.Event()
-    ring = FakeRing(wait_for=end)
-    async with running_on_file(keyring=store_of(ring, seconds=0.05)) as editor:
-        page = await signed_in(editor)
-        answer = await page.raw("key-set", entry("fake", fake.url))
-        end.set()
-    assert "did not answer" in answer.json["error"]["message"]
+async def test_keys_are_told_in_the_language_of_the_page(
+    fake: FakeUpstream, page: Page, ring: FakeRing
+) -> None:
+    await page.call("key-set", entry("fake", fake.url))
+    page.language = "zh-CN"
+    [row] = [one for one in (await page.call("keys"))["keys"] if one["fingerprint"]]
+    assert row["source"].isascii()  # by which the page knows what it can replace
+    assert not row["from"].isascii()
+    ring.error = type("NoKeyringError", (Exception,), {})()
+    told = await page.call("keys")
+    assert not told["keyring"].isascii()
+    assert "(" not in told["keyring"]  # the reason alone: the page has the sentence
+    page.language = "en"
+    assert (await page.call("keys"))["keyring"].startswith("no OS keyring")
 
 
 WRONG: list[dict[str, Any]] = [

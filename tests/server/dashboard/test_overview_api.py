@@ -16,7 +16,7 @@ from byok.server.dashboard.endpoint import PageRequest
 from byok.server.dashboard.journal_api import JournalApi
 from byok.server.endpoints import LocalHandler
 from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.dashboard import Page, age_confirmation, signed_in
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, dead_url
@@ -60,9 +60,7 @@ async def test_capturing_is_told_stopped_and_started_with_a_new_code_only(
     started = await page.call("capture", {"write": True})
     usual = (await client.post("/byok/capture", {"switch": "on"})).json
     assert started == usual
-    sessions = client.daemon.sessions
-    [(name, (begun, used, confirmed))] = sessions.export().items()
-    sessions.adopt({name: [begun, used, confirmed - 900]})
+    age_confirmation(page)
     [row] = (await page.call("state"))["features"]["capture"]
     assert row["key"] == "capture.on"
     assert not (await page.call("capture-stop"))["on"]

@@ -113,20 +113,17 @@ async def test_a_change_by_an_editor_is_kept_and_said(
     assert file.read_text().endswith("# by an page.editor\n")
 
 
-async def test_of_two_pages_that_save_at_once_one_is_told(fake: FakeUpstream) -> None:
-    write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        revision = (await page.call("settings"))["revision"]
-        answers = await asyncio.gather(
-            *(
-                page.raw(
-                    "settings-save",
-                    {"revision": revision, "changes": [change(TEMPERATURE, value)]},
-                )
-                for value in (0.1, 0.2, 0.3)
+async def test_of_two_pages_that_save_at_once_one_is_told(page: Page) -> None:
+    revision = (await page.call("settings"))["revision"]
+    answers = await asyncio.gather(
+        *(
+            page.raw(
+                "settings-save",
+                {"revision": revision, "changes": [change(TEMPERATURE, value)]},
             )
+            for value in (0.1, 0.2, 0.3)
         )
+    )
     assert sorted(answer.status for answer in answers) == [200, 409, 409]
 
 
@@ -192,14 +189,11 @@ async def test_what_is_for_the_file_alone_or_malformed_is_refused(
     assert file.read_text() == text_for(fake)
 
 
-async def test_a_preview_shows_the_lines_and_no_neighbour(fake: FakeUpstream) -> None:
-    write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        body = {"changes": [change(TEMPERATURE, 1.5), change(["server", "port"], 9000)]}
-        told = await page.call("settings-check", body)
-        gone = {"changes": [{"path": ["upstreams", "fake"], "remove": True}]}
-        removed = await page.raw("settings-check", gone)
+async def test_a_preview_shows_the_lines_and_no_neighbour(page: Page) -> None:
+    body = {"changes": [change(TEMPERATURE, 1.5), change(["server", "port"], 9000)]}
+    told = await page.call("settings-check", body)
+    gone = {"changes": [{"path": ["upstreams", "fake"], "remove": True}]}
+    removed = await page.raw("settings-check", gone)
     assert told["restart"] == ["server.port"]
     assert {"sign": "-", "line": "temperature = 0.5 # not too wild"} in told["lines"]
     assert {"sign": "+", "line": "temperature = 1.5 # not too wild"} in told["lines"]
@@ -238,9 +232,9 @@ def large(fake: FakeUpstream) -> bytes:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        pytest.param(lambda fake: b"a = [", "not valid TOML", id="broken"),
-        pytest.param(lambda fake: b"[chat]\nx = \xff\n", "UTF-8", id="no UTF-8"),
-        pytest.param(large, "larger than 65,536", id="large"),
+        (lambda fake: b"a = [", "not valid TOML"),
+        (lambda fake: b"[chat]\nx = \xff\n", "UTF-8"),
+        (large, "larger than 65,536"),
     ],
 )
 async def test_a_file_that_cannot_be_used_is_left_alone(

@@ -50,18 +50,12 @@ def test_an_encrypted_body_is_refused_by_its_own_code() -> None:
     assert caught.value.code == "UNSUPPORTED_WRAPPER_PAYLOAD"
 
 
-async def test_small_bodies_are_parsed_in_the_event_loop() -> None:
-    bodies = LargeBodies(large=10, at_once=1)
-    async with bodies.room(10), bodies.room(9) as run:
-        assert await run(threading.get_ident) == threading.get_ident()
-
-
-async def test_a_large_or_unknown_one_is_understood_elsewhere() -> None:
-    bodies = LargeBodies(large=10, at_once=2)
-    async with bodies.room(10) as run, bodies.room(None) as same:
-        here = threading.get_ident()
-        assert await run(threading.get_ident) != here
-        assert await same(threading.get_ident) != here
+@pytest.mark.parametrize(("size", "here"), [(9, True), (10, False), (None, False)])
+async def test_only_a_small_body_is_understood_in_the_event_loop(
+    size: int | None, *, here: bool
+) -> None:
+    async with LargeBodies(large=10, at_once=1).room(size) as run:
+        assert (await run(threading.get_ident) == threading.get_ident()) is here
 
 
 async def test_large_bodies_are_parsed_a_few_at_once() -> None:

@@ -78,7 +78,6 @@ async def serving(handler: Handler, connections: int = 8) -> AsyncIterator[int]:
         b"GET / HTTP/1.1\r\nX-A: a-canary\r\n" + b"X: 1\r\n" * 80 + b"\r\n",
         b"GET /a-canary" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n",
     ],
-    ids=["control", "no colon", "version", "no request", "headers", "target"],
 )
 async def test_http_protocol_neither_echoes_nor_logs_invalid_http(
     head: bytes, caplog: pytest.LogCaptureFixture
