@@ -1,6 +1,7 @@
 """byok connect: settings of clients, as commands show and make them."""
 
 import json
+import os
 import shlex
 import socket
 from pathlib import Path
@@ -9,15 +10,15 @@ import pytest
 
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
-from tests.fakes.commands import Cli
+from tests.fakes.commands import Cli, Done
 from tests.fakes.daemon import daemon_thread, write_settings
+from tests.fakes.program import run_byok
+from tests.fakes.second_user import squatting
 
 CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
 NAMES = {
     "vscode": ("augment.advanced.completionURL", "augment.advanced.apiToken"),
     "jetbrains": ("completionURL", "apiToken"),
-    "cli": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
-    "sdk": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
 }
 
 
@@ -106,21 +107,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("verb", ["connect", "disconnect"])
-def test_without_a_terminal_the_whole_command_is_told(
-    home: Path, cli: Cli, verb: str
-) -> None:
+def test_without_a_terminal_the_whole_command_is_told(home: Path, cli: Cli) -> None:
     file = home / "own.json"
     file.write_text("{}")
-    if verb == "disconnect":
-        with daemon_thread():
-            done = cli("connect", "vscode", "--write", "--yes", "--file", file)
-        assert done.code == 0
-    write = ["--write"] if verb == "connect" else []
+    words = ("connect", "vscode", "--write", "--file", str(file))
     with daemon_thread():
-        done = cli(verb, "vscode", *write, "--file", file)
-    told = shlex.join(["byok", verb, "vscode", *write, "--file", str(file), "--yes"])
-    assert told in done.err.replace("\n", " ")
+        asked = [cli(*words)]
+        assert cli(*words, "--yes").code == 0
+        asked.append(cli("disconnect", "vscode", "--file", file))
+    for done, told in zip(
+        asked, (words, ("disconnect", "vscode", "--file", str(file))), strict=True
+    ):
+        whole = shlex.join(["byok", *told, "--yes"])
+        assert whole in done.err.replace("\n", " ")
 
 
 def test_what_cannot_be_written_is_told_with_the_other_ways(
@@ -131,3 +130,54 @@ def test_what_cannot_be_written_is_told_with_the_other_ways(
     assert done.code == 78
     told = done.err.replace("\n", " ")
     assert "--file PATH" in told and "without --write" in told
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="there are other users on POSIX")
+COMMANDS = (
+    *("connect cli", "connect vscode", "connect sdk --json", "connect cli --start"),
+    *("connect vscode --write --yes --file FILE", "connect codex --model m"),
+    *("token", "status", "dashboard --link", "serve", "serve --ensure", "doctor"),
+    *("stop", "restart", "reload", "models", "keys list", "index status", "capture on"),
+    *("index add WORK", "search bread -w WORK", "usage", "log"),
+)
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.case("B162")
+def test_whoever_holds_the_port_first_hears_no_secret(
+    clean_environment: Path, tmp_path: Path, cli: Cli
+) -> None:
+    home, log, file = clean_environment, tmp_path / "heard", tmp_path / "settings.json"
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "bread.py").write_text("def bake_bread():\n    pass\n")
+    file.write_text("{}")
+    token = read_token(find_paths().token)
+    secrets = [token, read_token(find_paths().owner_secret)]
+    with squatting(log) as port:
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text(
+            f"[server]\nport = {port}\n[upstreams.demo]\n"
+        )
+        (home / "config.toml").chmod(0o600)
+        told = {}
+        for words in COMMANDS:
+            line = words.replace("FILE", str(file)).replace("WORK", str(work)).split()
+            if line[0] == "serve":  # it changes its own process
+                ended = run_byok(*line)
+                done = Done(ended.returncode, ended.stdout, ended.stderr)
+            else:
+                done = cli(*line)
+            told[words] = done
+            assert token not in done.out + done.err, words
+            assert "Traceback" not in done.err, words
+        for words in ("connect cli", "connect cli --start", "token", "serve"):
+            assert told[words].code == 69, words
+            assert "byok token rotate" in told[words].err, words
+        assert "byok token rotate" in told["doctor"].out
+        secrets.append(read_token(find_paths().owner_secret))
+    heard = log.read_bytes()
+    assert [value for value in secrets if value.encode() in heard] == []
+    assert b"byok_owner_" not in heard
+    assert file.read_text() == "{}"

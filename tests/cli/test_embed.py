@@ -10,10 +10,10 @@ import pytest
 
 from byok.cli.embed import describe_cost, describe_vectors
 from byok.core.platform.paths import find_paths
+from byok.search.vectors.consent import Consent
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.patience import PATIENCE
-from tests.fakes.project import make_project
 from tests.fakes.upstream import dead_url
 
 REMOTE = """
@@ -44,11 +44,6 @@ COST: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "bakery")
-
-
 def test_status_line_has_the_figures_that_there_are() -> None:
     filled = {
         **STATUS, "chunks": 19_000, "embedded": 17_000, "refused": 3,
@@ -73,7 +68,6 @@ def test_status_line_has_the_figures_that_there_are() -> None:
         ({"chunks": 0}, "how much is unknown, as nothing is indexed yet"),
         
     ],
-    ids=str,
 )  # fmt: skip
 def test_cost_names_host_model_chunks_tokens_and_price(
     more: dict[str, Any], words: str
@@ -162,3 +156,39 @@ def test_before_the_consent_nobody_is_connected_to(cli: Cli, project: Path) -> N
             assert cli("embed", "enable", "--yes").code == 0
             assert proxy.reached.wait(PATIENCE)
             assert cli("embed", "disable").code == 0
+
+
+HOST = "code.example:8443"
+
+
+@pytest.fixture
+def consent(monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BYOK_SEARCH__REMOTE__URL", f"https://{HOST}")
+    return find_paths().search_consent
+
+
+def is_allowed(host: str = HOST) -> bool:
+    consent = Consent(find_paths().search_consent)
+    return consent.allows(host, "", is_local=False)
+
+
+@pytest.mark.case("B129")
+def test_a_search_server_is_enabled_by_the_user_only(cli: Cli, consent: Path) -> None:
+    refused = cli("remote", "enable", stdin="y\n")
+    assert refused.code
+    assert HOST in refused.out
+    assert not consent.exists()
+    enabled = cli("remote", "enable", "--yes")
+    assert (enabled.code, enabled.err) == (0, "")
+    assert consent.stat().st_mode & 0o777 == 0o600
+    assert is_allowed()
+    assert not is_allowed("other.example:443")
+    assert cli("remote", "disable").code == 0
+    assert not is_allowed()
+
+
+def test_a_server_must_be_named_first(cli: Cli) -> None:
+    done = cli("remote", "enable", "--yes")
+    assert done.code
+    assert "[search.remote]" in done.err
+    assert not find_paths().search_consent.exists()

@@ -251,11 +251,11 @@ def test_a_new_file_names_the_upstream_and_the_models() -> None:
 
 
 FILES = [
-    pytest.param(b"# only a comment", id="no last line end"),
-    pytest.param(COMMENTED.replace(b'"quoted key".x = 1\n', b""), id="comments"),
-    pytest.param(b"[server]\r\nport = 9001\r\n# x\r\n", id="crlf"),
-    pytest.param(b"[upstreams]\nopenai = { model = 'm' }\n", id="inline"),
-    pytest.param(b"routing.aliases.a = 'byok:ollama:x'\n", id="dotted"),
+    b"# only a comment",
+    COMMENTED.replace(b'"quoted key".x = 1\n', b""),
+    b"[server]\r\nport = 9001\r\n# x\r\n",
+    b"[upstreams]\nopenai = { model = 'm' }\n",
+    b"routing.aliases.a = 'byok:ollama:x'\n",
 ]
 
 
@@ -312,9 +312,9 @@ def test_a_hostile_name_of_a_model_stays_a_value(model: str) -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        pytest.param(b"not toml", id="no toml"),
-        pytest.param(b"routing = 3\n", id="no table"),
-        pytest.param(b"[nonsense]\nx = 1\n", id="unknown section"),
+        b"not toml",
+        b"routing = 3\n",
+        b"[nonsense]\nx = 1\n",
     ],
 )
 def test_a_file_that_cannot_be_extended_is_refused(before: bytes) -> None:

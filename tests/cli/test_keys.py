@@ -175,23 +175,6 @@ async def test_a_missing_key_of_a_server_without_a_name_is_told_by_its_address(
     assert f"for {origin}" in stored
 
 
-@pytest.mark.parametrize(
-    ("typed", "told"),
-    [("sk-1\n", "at least 8"), (f"{KEY} {KEY}\n", "no space")],
-    ids=["too short", "two words"],
-)
-@pytest.mark.usefixtures("vault")
-@pytest.mark.case("B98")
-def test_what_is_no_key_is_not_stored_and_not_shown(
-    cli: Cli, typed: str, told: str
-) -> None:
-    done = cli("keys", "set", "openai", "--store", "vault", stdin=typed)
-    assert (done.code, done.out) == (78, "")
-    assert told in done.err
-    assert KEY not in done.err
-    assert not find_paths().vault.exists()
-
-
 def test_each_upstream_is_listed_with_the_source_of_its_key(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

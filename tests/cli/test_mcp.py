@@ -34,11 +34,6 @@ HELLO = (
 )
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "bakery")
-
-
 @asynccontextmanager
 async def connected(*arguments: str | Path, cwd: Path = ROOT) -> AsyncIterator[Client]:
     """Start `byok mcp` as a client's settings do."""

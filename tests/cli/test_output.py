@@ -9,6 +9,8 @@ import time
 import pytest
 
 from byok.cli.terminal import (
+    Asker,
+    confirm,
     fail,
     say,
     say_json,
@@ -37,6 +39,9 @@ def test_output_lines_have_no_control_characters(capsys: Capture) -> None:
     assert told.out == f"{SHOWN}\\n\n"
     more = "  More: byok explain internal\n"
     assert told.err == f"{SHOWN}\nbyok: {SHOWN}\n  {SHOWN}\n{more}"
+    fail(ConfigError("One.\nTwo."))
+    more = "  More: byok explain config\n"
+    assert capsys.readouterr() == ("", f"byok: One.\nTwo.\n{more}")
 
 
 @pytest.mark.case("B117")
@@ -46,23 +51,6 @@ def test_output_json_escapes_keep_its_value(capsys: Capture) -> None:
     assert json.loads(out) == {"path": ODD, "n": [1]}
     assert out.replace("\n", "").isascii()
     assert out.replace("\n", "").isprintable()
-
-
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (ByokError("It broke.", code="port"), "byok: It broke.\n{port}"),
-        (ConfigError("No.", hint="Do."), "byok: No.\n  Do.\n{config}"),
-        (ConfigError("One.\nTwo."), "byok: One.\nTwo.\n{config}"),
-    ],
-)
-def test_output_of_an_error_has_a_hint_and_the_code(
-    capsys: Capture, error: ByokError, text: str
-) -> None:
-    fail(error)
-    more = "  More: byok explain {}\n".format
-    told = text.format(port=more("port"), config=more("config"))
-    assert capsys.readouterr() == ("", told)
 
 
 def test_output_table_goes_on_in_the_same_columns(capsys: Capture) -> None:
@@ -115,7 +103,6 @@ def test_output_in_styles_is_wrapped_behind_its_mark(
         (":smile:", ":smile:"),
         ("two\nlines", "two\\nlines"),
     ],
-    ids=ascii,
 )
 def test_output_name_of_an_upstream_is_only_text(
     capsys: Capture, cell: str, shown: str
@@ -125,6 +112,8 @@ def test_output_name_of_an_upstream_is_only_text(
 
 
 class Terminal(io.StringIO):
+    """Input or output that says it is a terminal."""
+
     def isatty(self) -> bool:
         return True
 
@@ -179,3 +168,42 @@ def test_progress_is_shown_in_a_terminal_only(
             time.sleep(0.01)
     assert ("writing" in drawn.getvalue()) is shown
     assert ("617 of 1,234 files" in drawn.getvalue()) is shown
+
+
+def test_a_person_may_take_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("\n\n no\n mine \n"))
+    asker = Asker(is_person=True)
+    assert asker.confirm("Yes?") is True
+    assert asker.text("Which?", "1") == "1"
+    assert asker.confirm("Yes?") is False
+    assert asker.text("Which?", "1") == "mine"
+
+
+def test_yes_takes_what_is_proposed_and_nothing_else() -> None:
+    asker = Asker(takes_best=True)
+    assert asker.confirm("Sure?") is True
+    assert asker.confirm("Sure?", default=False) is False
+    assert asker.text("Which?", "1") == "1"
+    with pytest.raises(ConfigError, match="Which"):
+        asker.text("Which?", "")
+    with pytest.raises(ConfigError, match="Key"):
+        asker.secret("Key?")
+
+
+@pytest.mark.parametrize("ask", ["confirm", "text", "secret"])
+def test_nobody_answers_nothing(ask: str) -> None:
+    asker = Asker("byok init --yes")
+    arguments = ("Which?", "1") if ask == "text" else ("Which?",)
+    with pytest.raises(ConfigError, match="Which") as caught:
+        getattr(asker, ask)(*arguments)
+    assert caught.value.hint == "In a script: byok init --yes"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"), [("y\n", True), ("n\n", False), ("\n", False)]
+)
+def test_confirm_asks_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, typed: str, said: bool
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    assert confirm("Sure?", "byok embed clear") is said

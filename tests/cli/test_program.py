@@ -3,13 +3,17 @@
 import itertools
 import platform
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from byok import __version__
-from byok.cli import exit_code
+from byok.cli import app, exit_code
 from byok.cli.commands import ROWS, load_command
+from byok.cli.examples import examples_of
+from byok.core.error_table import error_rows
 from byok.core.errors import ByokError, ConfigError, KeyMissing, UpstreamError
 from tests.fakes.commands import Cli
 
@@ -45,23 +49,31 @@ def test_help_lists_the_commands_in_groups(cli: Cli) -> None:
     assert re.findall(r"^│ ([a-z]+) {2,}\S", page, re.M) == [*ROWS]
 
 
-@pytest.mark.parametrize("name", ["", "index add"])
-def test_help_has_a_short_option(cli: Cli, name: str) -> None:
-    done = cli(*name.split(), "-h")
-    assert (done.code, done.out) == (0, cli(*name.split(), "--help").out)
-
-
-@pytest.mark.parametrize("asked", ["help index add", "help"])
-def test_help_is_a_word_too(cli: Cli, asked: str) -> None:
-    page = cli(*asked.split()[1:], "--help")
-    assert cli(*asked.split()) == page
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("-h", ""),
+        ("index add -h", "index add"),
+        ("help", ""),
+        ("help index add", "index add"),
+    ],
+)
+def test_help_has_a_short_option_and_is_a_word_too(
+    cli: Cli, asked: str, words: str
+) -> None:
+    assert cli(*asked.split()) == cli(*words.split(), "--help")
 
 
 @pytest.mark.parametrize(
     ("typed", "code", "named"),
     [
         ("connect vscod", 2, "Did you mean vscode?"),
+        ("nope", 2, "No such command"),
         ("serve --upstream olama", 78, "Did you mean ollama?"),
+        ("models --upstream olama", 78, "Did you mean ollama?"),
+        ("keys set olama", 78, "Did you mean ollama?"),
+        ("models --config {}/none.toml", 78, "none.toml does not exist"),
+        ("config check --config {}/none.toml", 78, "none.toml does not exist"),
         ("serve --config {}/model.toml", 78, "Did you mean ollama?"),
         ("serve --config {}/broken.toml", 78, "byok config check"),
         ("serve --config {}/key.toml", 78, "byok keys set openrouter"),
@@ -101,39 +113,6 @@ def test_a_wrong_turn_ends_with_what_to_do(
     assert "sk-0123456789" not in done.err
 
 
-@pytest.mark.parametrize("arguments", [("nope",), ("connect", "emacs")], ids=" ".join)
-def test_usage_error_exits_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
-    done = cli(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert "Error" in done.err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("models", "--upstream", "olama"), ("keys", "set", "olama")],
-    ids=" ".join,
-)
-def test_unknown_upstream_is_reported_with_the_known_ones(
-    cli: Cli, arguments: tuple[str, ...]
-) -> None:
-    done = cli(*arguments, stdin="sk-abcdefgh\n")
-    assert (done.code, done.out) == (78, "")
-    message, hint, _ = done.err.splitlines()
-    assert message == "byok: Unknown upstream 'olama'."
-    assert "ollama" in hint
-    assert "or a URL" in hint
-
-
-@pytest.mark.parametrize("command", ["models", "config check"])
-def test_settings_file_that_is_named_must_exist(
-    cli: Cli, tmp_path: Path, command: str
-) -> None:
-    path = tmp_path / "none.toml"
-    done = cli(*command.split(), "--config", path)
-    assert (done.code, done.out) == (78, "")
-    assert f"{path} does not exist" in done.err
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -167,3 +146,72 @@ def test_help_breaks_paragraphs_only_at_the_terminals_width(
     for line, following in itertools.pairwise(lines):
         if line and following:
             assert len(f"{line} {following.split()[0]}") > 70
+
+
+def test_a_code_is_explained_with_causes_and_cures(cli: Cli) -> None:
+    done = cli("explain", "upstream_auth")
+    row = error_rows()["upstream_auth"]
+    first, *lines = done.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    assert first == f"upstream_auth: {row.what}"
+    assert [line[4:] for line in lines if line.startswith("  - ")] == [
+        *row.causes,
+        *row.cures,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("upstream_aut", "Did you mean upstream_auth? All: byok explain"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("x" * 100_000, "x" * 100),
+    ],
+    ids=["near", "control characters", "long"],
+)
+def test_an_unknown_code_is_refused(cli: Cli, code: str, told: str) -> None:
+    done = cli("explain", code)
+    assert (done.code, done.out) == (1, "")
+    assert told in done.err
+    assert "\x1b" not in done.err
+    assert len(done.err) < 1000
+
+
+def commands() -> list[str]:
+    """Return all commands without commands below them, as they are typed."""
+    return [
+        words
+        for name in ROWS
+        for sub in ["", *getattr(load_command(name), "commands", {})]
+        if not (sub and load_command(name).commands[sub].hidden)
+        if (words := f"{name} {sub}".strip()) not in GROUPS
+    ]
+
+
+GROUPS = [name for name in ROWS if hasattr(load_command(name), "commands")]
+
+
+@pytest.mark.parametrize("words", [*commands(), *GROUPS])
+def test_every_command_has_examples_that_the_command_line_takes(words: str) -> None:
+    found = examples_of(words)
+    assert found
+    for line in found:
+        assert parse(shlex.split(line)[1:]).startswith(f"byok {words}")
+
+
+def parse(given: list[str]) -> str:
+    """Parse words as byok does without running it; return the command that is meant."""
+    import typer
+
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("byok", given)
+    while hasattr(command, "commands") and context._protected_args + context.args:
+        name, command, rest = command.resolve_command(
+            context, context._protected_args + context.args
+        )
+        context = command.make_context(name, rest, parent=context)
+    return str(context.command_path)
+
+
+def test_help_ends_with_examples(cli: Cli) -> None:
+    assert cli("keys", "test", "--help").out.rstrip().endswith("keys test openrouter")

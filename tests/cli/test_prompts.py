@@ -95,7 +95,6 @@ def test_show_prints_what_suits_a_model_and_its_window(cli: Cli) -> None:
         (["show", "agent.small", "--model", "m"], 1, "Leave out --model, or .small."),
         (["show", "title.small", "--source"], 1, "byok prompts edit title.small"),
     ],
-    ids=["name", "path", "condition", "both", "no file"],
 )
 def test_what_does_not_exist_is_told_with_a_cure(
     cli: Cli, arguments: list[str], code: int, said: str

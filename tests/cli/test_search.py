@@ -8,15 +8,9 @@ import pytest
 from byok.cli.search import wait_until_searchable
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import daemon_thread
-from tests.fakes.project import make_project
 from tests.fakes.rows import client, space
 
 QUESTION = "where is the oven heated before baking"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "bakery")
 
 
 def check_answers(cli: Cli) -> None:

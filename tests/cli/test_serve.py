@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import urllib.request
 from pathlib import Path
 
@@ -92,16 +91,6 @@ def test_token_that_was_rotated_counts_at_once(cli: Cli) -> None:
         assert status(url, old) == 200
         new = cli("token", "rotate").out.strip()
         assert (status(url, old), status(url, new)) == (401, 200)
-
-
-def test_serve_reports_a_taken_port(cli: Cli) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = cli("serve", "--upstream", "demo", "--port", port)
-    assert (done.code, done.out) == (69, "")
-    assert str(port) in done.err
 
 
 @pytest.mark.parametrize("port", ["80", "abc"])

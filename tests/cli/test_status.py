@@ -17,6 +17,11 @@ from tests.fakes.project import make_project
 from tests.fakes.rows import daemon_rows
 
 DAEMON = {"model": "m", "settings": {"file": "f", "error": "", "restart": []}}
+ANSWERS: dict[str, Any] = {
+    "/byok/daemon": DAEMON,
+    "/byok/official": {"base_url": ""},
+    "/byok/index/status": {"workspaces": [], "totals": {}},
+}
 
 
 def test_status_without_a_daemon_exits_with_3(cli: Cli) -> None:
@@ -47,12 +52,7 @@ def test_status_shows_the_daemon_its_model_and_its_index(
 
 
 async def test_status_reports_settings_that_are_not_in_force(cli: Cli) -> None:
-    answers: dict[str, Any] = {
-        "/byok/daemon": DAEMON,
-        "/byok/official": {"base_url": ""},
-        "/byok/index/status": {"workspaces": [], "totals": {}},
-    }
-    async with daemon_rows(answers) as rows:
+    async with daemon_rows({**ANSWERS}) as rows:
         fine = await asyncio.to_thread(cli, "status")
         told = {"file": "f", "error": "f is wrong.", "restart": ["server.port"]}
         rows.answers["/byok/daemon"] = {**DAEMON, "settings": told}
@@ -66,12 +66,8 @@ async def test_status_shows_what_features_tell_with_their_labels(cli: Cli) -> No
     lost = StatusLine("3 requests could not be written", warns=True)
     cap = Meter("requests_per_day", 12, 1000)
     features = to_builtins({"caps": [cap], "capture": [], "journal": [lost]})
-    answers: dict[str, Any] = {
-        "/byok/daemon": {**DAEMON, "features": features},
-        "/byok/official": {"base_url": ""},
-        "/byok/index/status": {"workspaces": [], "totals": {}},
-    }
-    async with daemon_rows(answers):
+    told = {**DAEMON, "features": features}
+    async with daemon_rows({**ANSWERS, "/byok/daemon": told}):
         done = await asyncio.to_thread(cli, "status")
     assert "cap: requests_per_day: 12 of 1,000 used\n" in done.out
     assert "journal: 3 requests could not be written\n" in done.out
@@ -84,12 +80,7 @@ async def test_status_shows_the_official_service_and_its_failures(cli: Cli) -> N
         "groups": {"chat": "official", "edit": "official", "telemetry": "off"},
         "troubles": {"chat": "it answered 402."},
     }
-    answers = {
-        "/byok/daemon": DAEMON,
-        "/byok/official": told,
-        "/byok/index/status": {"workspaces": [], "totals": {}},
-    }
-    async with daemon_rows(answers) as rows:
+    async with daemon_rows({**ANSWERS, "/byok/official": told}) as rows:
         done = await asyncio.to_thread(cli, "status")
         rows.answers["/byok/official"] = {**told, "groups": {}, "troubles": {}}
         unused = await asyncio.to_thread(cli, "status")

@@ -185,7 +185,7 @@ NOT_RUN = {
     "byok keys set openai/work": "needs the keyring of a desktop",
     "byok keys set search-server": "needs the keyring of a desktop",
     "byok keys set web-search": "needs the keyring of a desktop",
-    "byok remote enable": "asks at a terminal (tests/cli/test_remote.py)",
+    "byok remote enable": "asks at a terminal (tests/cli/test_embed.py)",
     "byok models update": "fetches public lists (tests/cli/test_models.py)",
     "byok probe": "asks models (tests/cli/test_probe.py)",
     "byok probe UPSTREAM/MODEL": "asks a model (tests/cli/test_probe.py)",

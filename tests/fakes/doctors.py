@@ -1,12 +1,19 @@
 """Settings that a user has written, and the checks of `byok doctor` inside the test."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from byok.cli.checks.base import CheckResult, CheckRow, Machine, Surroundings
+from byok.cli.checks.base import (
+    CheckResult,
+    CheckRow,
+    CheckState,
+    Machine,
+    Surroundings,
+)
 from byok.core.platform.paths import find_paths
 from tests.fakes import daemon
 from tests.fakes.commands import Done
@@ -49,3 +56,23 @@ def rows_of(done: Done) -> dict[str, dict[str, str]]:
     """Return the rows that a command printed as JSON, by check and what it is about."""
     report = json.loads(done.out)
     return {f"{row['check']} {row['about']}".strip(): row for row in report["checks"]}
+
+
+def judged(
+    result: CheckResult, state: CheckState, found: str = "", cure: str = ""
+) -> None:
+    """Check what is said of a state, and that nothing that is well has a cure."""
+    assert result.state is state, result
+    assert found in result.found
+    assert cure in result.cure
+    if state is not CheckState.NOT_CHECKED:
+        assert bool(result.cure) is (state is not CheckState.OK)
+
+
+async def run_check(
+    check: Callable[..., Any], *about: str, **around: Any
+) -> CheckResult:
+    """Run one check, about one thing, in surroundings of its own."""
+    async with surroundings(**around) as made:
+        result = check(made, *about)
+        return cast(CheckResult, await result if isawaitable(result) else result)

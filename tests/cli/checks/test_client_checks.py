@@ -31,7 +31,7 @@ from byok.clients.document import put_all
 from byok.clients.locations import WRITABLE, ClientKind
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
-from tests.fakes.doctors import surroundings, write_settings
+from tests.fakes.doctors import judged, surroundings, write_settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
 OWN = "http://127.0.0.1:9123"
@@ -79,8 +79,7 @@ async def test_where_an_editor_points_to(
     async with surroundings(Machine(home=tmp_path), {}) as around:
         result = await check_editor(around)
         assert given not in around.redactor(given)
-    assert result.state is state
-    assert said in result.found
+    judged(result, state, said)
     assert (result.cure == "byok connect vscode --write") is (
         state is not CheckState.OK
     )
@@ -137,7 +136,6 @@ def test_settings_of_an_editor_are_read(
         *('{"augment.advanced.completionURL": null}', '{"completionURL": "x"}'),
         '{"x": {"augment.advanced.completionURL": {"y": "x"}}}',
     ],
-    ids=str,
 )
 def test_settings_of_an_editor_without_byok(tmp_path: Path, text: str) -> None:
     assert read_editor(tmp_path, text.encode()) == []

@@ -35,7 +35,7 @@ from byok.core.errors import CannotStart
 from byok.core.platform.paths import Paths, find_paths
 from byok.features.status import Meter, StatusLine
 from tests.fakes.daemon import daemon_thread
-from tests.fakes.doctors import surroundings, write_settings
+from tests.fakes.doctors import judged, run_check, surroundings, write_settings
 from tests.fakes.rows import daemon_rows
 
 DAEMON = Instance(42, 8317, "a", 0.0)
@@ -126,7 +126,6 @@ async def test_the_service_of_this_python_is_known_in_every_spelling(
 @pytest.mark.parametrize(
     ("addresses", "state"),
     [(["127.0.0.1", "::1"], CheckState.OK), (["192.0.2.1"], CheckState.FAILURE)],
-    ids=str,
 )
 async def test_localhost_must_be_this_machine(
     monkeypatch: pytest.MonkeyPatch, addresses: list[str], state: CheckState
@@ -135,8 +134,7 @@ async def test_localhost_must_be_this_machine(
         return [(0, 0, 0, "", (address, 0)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    async with surroundings() as around:
-        result = check_localhost(around)
+    result = await run_check(check_localhost)
     assert result.state is state
     assert bool(result.cure) is (state is not CheckState.OK)
 
@@ -151,7 +149,6 @@ WEB_KEY = {"upstream": "web-search", "fingerprint": "12ab"}
         ([WEB_KEY], False, CheckState.OK, "3"),
         ([WEB_KEY], True, CheckState.WARNING, "no answer"),
     ],
-    ids=str,
 )
 async def test_web_tools(
     keys: list[Any], warns: bool, state: CheckState, said: str
@@ -166,9 +163,7 @@ async def test_web_tools(
     write_settings("[web]", 'search = "brave"')
     async with daemon_rows(answers), surroundings() as around:
         result = await check_web_tools(around)
-    assert result.state is state
-    assert said in result.found
-    assert bool(result.cure) is (state is not CheckState.OK)
+    judged(result, state, said)
 
 
 def index(**remote: Any) -> dict[str, Any]:
@@ -225,10 +220,7 @@ async def test_what_a_daemon_tells_of_itself_is_judged(
 ) -> None:
     async with daemon_rows(answers), surroundings() as around:
         result = await check(around)
-    assert result.state is state
-    assert said in result.found
-    assert cure in result.cure
-    assert bool(result.cure) is (state is not OK)
+    judged(result, state, said, cure)
 
 
 async def test_a_port_that_another_program_has_is_named() -> None:
@@ -238,9 +230,7 @@ async def test_a_port_that_another_program_has_is_named() -> None:
         write_settings("[server]", f"port = {stranger.getsockname()[1]}")
         async with surroundings() as around:
             result = await check_port(around)
-    assert result.state is CheckState.FAILURE
-    assert "on ::1 is taken" in result.found
-    assert "byok token rotate" in result.cure
+    judged(result, CheckState.FAILURE, "on ::1 is taken", "byok token rotate")
     assert sys.platform != "linux" or "ss -ltnp" in result.cure
 
 
@@ -255,6 +245,4 @@ def test_no_program_is_looked_for_where_none_has_the_port(reason: int) -> None:
 async def test_somebody_else_at_the_other_address_is_named() -> None:
     async with daemon_rows(), surroundings() as around:  # it listens on 127.0.0.1 alone
         result = await check_port(around)
-    assert result.state is CheckState.FAILURE
-    assert "on ::1 is taken" in result.found
-    assert "byok token rotate" in result.cure
+    judged(result, CheckState.FAILURE, "on ::1 is taken", "byok token rotate")

@@ -59,7 +59,6 @@ async def endless(around: Surroundings, about: str = "") -> CheckResult:
         (ConfigError("Bad.", hint="Mend it."), "failure", "Bad.", "Mend it."),
         (PermissionError(13, "Denied", "/x"), "failure", "/x: Denied", "accessible"),
     ],
-    ids=str,
 )
 async def test_a_check_that_raises_leaves_the_others(
     error: Exception, state: str, found: str, cure: str
@@ -132,7 +131,6 @@ async def test_a_row_is_one_line_each_short_and_without_secrets() -> None:
         ([good("x"), doubtful("x", "y"), skip("x")], CheckState.WARNING),
         ([wrong("x", "y"), doubtful("x", "y"), good("x")], CheckState.FAILURE),
     ],
-    ids=["none", "not checked", "warning", "failure"],
 )
 def test_the_worst_state_counts(results: list[CheckResult], worst: CheckState) -> None:
     rows = [CheckRow("c", "", result) for result in results]

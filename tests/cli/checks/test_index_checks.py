@@ -17,7 +17,7 @@ from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths, make_private
 from byok.search.index.store.schema import INDEX
 from byok.search.index.store.store import Store
-from tests.fakes.doctors import surroundings, write_settings
+from tests.fakes.doctors import judged, run_check, surroundings, write_settings
 from tests.fakes.rows import daemon_rows
 
 ROOT = "/w/bakery"
@@ -64,10 +64,8 @@ async def test_an_index_is_whole_without_a_daemon(tmp_path: Path) -> None:
 async def test_a_damaged_lexical_index_is_a_warning(tmp_path: Path) -> None:
     make_index(tmp_path)
     (find_paths().index / "meta.json").write_text("{}")
-    async with surroundings() as around:
-        result = await check_index(around)
-    assert result.state is CheckState.WARNING
-    assert "meta.json is damaged" in result.found
+    result = await run_check(check_index)
+    judged(result, CheckState.WARNING, "meta.json is damaged")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,6 @@ async def test_a_damaged_lexical_index_is_a_warning(tmp_path: Path) -> None:
         ),
         ({"note": "changes are looked for"}, CheckState.WARNING, "looked for"),
     ],
-    ids=str,
 )
 async def test_what_the_daemon_tells_of_a_workspace(
     tmp_path: Path, fields: dict[str, Any], state: CheckState, said: str
@@ -97,8 +94,7 @@ async def test_what_the_daemon_tells_of_a_workspace(
         async with surroundings() as around:
             assert await workspaces(around) == [str(tmp_path)]
             result = await check_workspace(around, str(tmp_path))
-    assert result.state is state
-    assert said in result.found
+    judged(result, state, said)
 
 
 async def test_a_folder_that_is_gone_or_not_indexed_is_named(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from byok.cli.checks.setup_checks import (
 )
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths, make_private
-from tests.fakes.doctors import surroundings, write_settings
+from tests.fakes.doctors import judged, run_check, surroundings, write_settings
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
 
@@ -32,16 +32,13 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
         (["[routing]", 'default = "byok:x:y"'], "not configured"),
         (["[serve]", "[log]", 'level = "loud"'], "(1 more)"),
     ],
-    ids=str,
 )
 async def test_settings_that_cannot_be_used_are_named(
     lines: list[str], found: str
 ) -> None:
     write_settings(*lines)
-    async with surroundings() as around:
-        result = check_settings_file(around)
-    assert result.state is CheckState.FAILURE
-    assert found in result.found
+    result = await run_check(check_settings_file)
+    judged(result, CheckState.FAILURE, found)
     assert result.cure
 
 
@@ -57,13 +54,11 @@ async def test_settings_that_cannot_be_used_are_named(
             CheckState.OK,
         ),
     ],
-    ids=str,
 )
 async def test_a_proxy_must_not_catch_what_is_for_byok(
     environ: dict[str, str], state: CheckState
 ) -> None:
-    async with surroundings(environ=environ) as around:
-        result = check_proxies(around)
+    result = await run_check(check_proxies, environ=environ)
     assert result.state is state
     if result.cure:
         given = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
@@ -117,10 +112,8 @@ async def test_a_token_that_cannot_be_used_is_named(
     make_private(file.parent)
     file.write_text(content)
     file.chmod(mode)
-    async with surroundings() as around:
-        result = check_token(around)
-    assert result.state is CheckState.FAILURE
-    assert cure in result.cure
+    result = await run_check(check_token)
+    judged(result, CheckState.FAILURE, cure=cure)
 
 
 @posix
@@ -145,10 +138,8 @@ async def test_a_folder_of_another_user_is_named() -> None:
     folder = find_paths().data_dir
     make_private(folder)
     os.chown(folder, 12345, -1)
-    async with surroundings() as around:
-        result = check_folder(around, str(folder))
-    assert result.state is CheckState.FAILURE
-    assert "chown" in result.cure
+    result = await run_check(check_folder, str(folder))
+    judged(result, CheckState.FAILURE, cure="chown")
 
 
 @pytest.mark.parametrize(
@@ -156,8 +147,7 @@ async def test_a_folder_of_another_user_is_named() -> None:
     [(10**12, CheckState.OK), (10**8, CheckState.WARNING), (1000, CheckState.FAILURE)],
 )
 async def test_room_on_the_disk(free: int, state: CheckState) -> None:
-    async with surroundings(Machine(free=lambda folder: free)) as around:
-        result = check_disk(around)
+    result = await run_check(check_disk, machine=Machine(free=lambda folder: free))
     assert result.state is state
 
 
@@ -172,11 +162,8 @@ async def test_a_ripgrep_that_does_not_work_is_named(
     fake = tmp_path / "rg"
     fake.write_text(f"#!/bin/sh\n{script}\n" if script else "#!/no/such/shell\n")
     fake.chmod(0o700)
-    async with surroundings(environ={"PATH": str(tmp_path)}) as around:
-        result = check_ripgrep(around)
-    assert result.state is CheckState.FAILURE
-    assert said in result.found
-    assert "Install ripgrep" in result.cure
+    result = await run_check(check_ripgrep, environ={"PATH": str(tmp_path)})
+    judged(result, CheckState.FAILURE, said, "Install ripgrep")
 
 
 async def test_ripgrep_of_the_working_folder_is_not_run(
@@ -186,7 +173,6 @@ async def test_ripgrep_of_the_working_folder_is_not_run(
     planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     planted.chmod(0o700)
     monkeypatch.chdir(tmp_path)
-    async with surroundings(environ={"PATH": f".:{tmp_path}"}) as around:
-        result = check_ripgrep(around)
+    result = await run_check(check_ripgrep, environ={"PATH": f".:{tmp_path}"})
     assert result.state is CheckState.WARNING
     assert not (tmp_path / "ran").exists()

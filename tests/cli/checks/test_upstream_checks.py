@@ -29,7 +29,13 @@ from byok.settings import Settings
 from byok.wiring import upstreams as wiring
 from tests.fakes.certificates import certificate, resolve_here, secure
 from tests.fakes.daemon import daemon_thread
-from tests.fakes.doctors import surroundings, upstream_box, write_settings
+from tests.fakes.doctors import (
+    judged,
+    run_check,
+    surroundings,
+    upstream_box,
+    write_settings,
+)
 from tests.fakes.ollama_server import OllamaServer
 from tests.fakes.probed import ProbedModel
 from tests.fakes.upstream import DONE, FakeUpstream, dead_url, delta, refusal
@@ -54,7 +60,6 @@ def status(name: str, url: str) -> dict[str, Any]:
         (status("groq", "https://api.groq.com/openai/v1"), ["groq", "box"]),
         (status("custom", "http://127.0.0.1:8/v1"), ["custom", "box"]),
     ],
-    ids=str,
 )
 async def test_the_default_of_the_daemon_comes_first(
     told: dict[str, Any], names: list[str]
@@ -83,7 +88,6 @@ async def test_without_settings_a_local_server_that_answers_is_looked_at(
         (["[routing]", 'default = "fast"', 'aliases = {fast = "byok:box:m"}'], "m"),
         (["[routing]", 'default = "byok:other:m"'], "fake-model"),
     ],
-    ids=str,
 )
 async def test_the_model_that_is_looked_at_is_the_default_of_its_upstream(
     fake: FakeUpstream, lines: list[str], model: str
@@ -105,16 +109,11 @@ async def test_values_of_headers_are_secrets(fake: FakeUpstream) -> None:
 async def test_a_refused_key_and_an_empty_list_are_named(fake: FakeUpstream) -> None:
     write_settings(*upstream_box(fake.url))
     fake.models_error = "No such key."
-    async with surroundings() as around:
-        refused = await check_models(around, "box")
+    refused = await run_check(check_models, "box")
     fake.models_error, fake.models = "", []
-    async with surroundings() as around:
-        empty = await check_models(around, "box")
-    assert refused.state is CheckState.FAILURE
-    assert "401" in refused.found
-    assert "byok keys" in refused.cure
-    assert empty.state is CheckState.WARNING
-    assert "[upstreams.box]" in empty.cure
+    empty = await run_check(check_models, "box")
+    judged(refused, CheckState.FAILURE, "401", "byok keys")
+    judged(empty, CheckState.WARNING, cure="[upstreams.box]")
 
 
 @pytest.mark.parametrize(
@@ -128,10 +127,8 @@ async def test_a_server_without_a_list_may_answer_chats(
     fake: FakeUpstream, lines: list[str], state: CheckState, said: str
 ) -> None:
     write_settings(*upstream_box(fake.url.replace("/v1", "/v2"), *lines))
-    async with surroundings() as around:
-        result = await check_models(around, "box")
-    assert result.state is state
-    assert said in result.found
+    result = await run_check(check_models, "box")
+    judged(result, state, said)
 
 
 async def test_an_ollama_without_models_is_told_to_get_one() -> None:
@@ -140,16 +137,13 @@ async def test_an_ollama_without_models_is_told_to_get_one() -> None:
         write_settings("[upstreams.ollama]", f'base_url = "{server.url}"')
         async with surroundings() as around:
             result = await check_models(around, "ollama")
-    assert result.state is CheckState.WARNING
-    assert "ollama pull " in result.cure
+    judged(result, CheckState.WARNING, cure="ollama pull ")
 
 
 async def test_that_no_model_is_named_is_a_warning() -> None:
     write_settings("[upstreams.try]", 'type = "demo"')
-    async with surroundings() as around:
-        result = await check_choice(around)
-    assert result.state is CheckState.WARNING
-    assert "byok serve --upstream" in result.cure
+    result = await run_check(check_choice)
+    judged(result, CheckState.WARNING, cure="byok serve --upstream")
 
 
 async def test_each_key_of_an_upstream_is_looked_up() -> None:
@@ -166,17 +160,14 @@ async def test_each_key_of_an_upstream_is_looked_up() -> None:
 
 async def test_an_upstream_of_the_users_own_needs_no_key() -> None:
     write_settings(*upstream_box(THERE))
-    async with surroundings(environ={}) as around:
-        result = await check_key(around, "box")
+    result = await run_check(check_key, "box", environ={})
     assert (result.state, "without" in result.found) == (CheckState.OK, True)
 
 
 async def test_a_hosted_preset_without_a_key_fails() -> None:
     write_settings("[upstreams.groq]")
-    async with surroundings(environ={}) as around:
-        result = await check_key(around, "groq")
-    assert result.state is CheckState.FAILURE
-    assert "byok keys set groq" in result.cure
+    result = await run_check(check_key, "groq", environ={})
+    judged(result, CheckState.FAILURE, cure="byok keys set groq")
     assert "keyring" in result.found  # it says which stores could not be read
 
 
@@ -212,8 +203,7 @@ async def test_a_chosen_model_is_compared_with_the_list(
     fake.models = ["coder:latest", "gpt-9-2026-10-01"]
     wanted = ["[routing]", f'default = "byok:box:{chosen}"']
     write_settings(*wanted, *upstream_box(fake.url, 'models = ["own"]'))
-    async with surroundings() as around:
-        result = await check_model(around, "default")
+    result = await run_check(check_model, "default")
     assert result.state is state
     assert said in f"{result.found} {result.cure}"
 
@@ -236,11 +226,8 @@ async def test_a_window_must_suffice_for_an_agent(
         f"context_window = {window}",
     ]
     write_settings(*lines)
-    async with surroundings() as around:
-        result = await check_window(around, "box")
-    assert result.state is state
-    assert said in result.found
-    assert bool(result.cure) is (state is not CheckState.OK)
+    result = await run_check(check_window, "box")
+    judged(result, state, said)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +249,6 @@ async def test_a_window_must_suffice_for_an_agent(
             "Raise num_ctx",
         ),
     ],
-    ids=str,
 )
 async def test_a_window_that_is_cut_is_named(
     lines: list[str], loaded: int, state: CheckState, said: str, cure: str
@@ -275,9 +261,7 @@ async def test_a_window_that_is_cut_is_named(
         write_settings(*named, *lines)
         async with surroundings() as around:
             result = await check_window(around, "ollama")
-    assert result.state is state
-    assert said in result.found
-    assert cure in result.cure
+    judged(result, state, said, cure)
     assert server.requests == []  # nothing was loaded for this
 
 
@@ -296,8 +280,7 @@ async def test_a_name_without_an_address_is_named(
 ) -> None:
     resolve_here(monkeypatch)
     write_settings(*upstream_box("https://models.invalid/v1"))
-    async with surroundings() as around:
-        result = await check_models(around, "box")
+    result = await run_check(check_models, "box")
     assert "the name models.invalid has no address here" in result.found
     assert "base_url" in result.cure
 
@@ -380,12 +363,10 @@ async def test_a_refusal_fails_and_the_rest_is_not_asked(fake: FakeUpstream) -> 
         (replace(ProbedModel(), tools=False), CheckState.FAILURE),
         (replace(ProbedModel(), calls="if it must"), CheckState.OK),
     ],
-    ids=["never", "refused", "if it must"],
 )
 async def test_a_model_without_tool_calls_is_named(
     fake: FakeUpstream, model: ProbedModel, state: CheckState
 ) -> None:
     model.serve(fake)
-    async with surroundings(asks_models=True) as around:
-        result = await check_tool_call(around, "box")
+    result = await run_check(check_tool_call, "box", asks_models=True)
     assert result.state is state

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from mcp_types import TextContent
 
-from byok.cli.code_client import Agent, check_project, workspace_of
+from byok.cli.code_client import Agent, check_project, folders, whole, workspace_of
+from byok.cli.command_context import load
 from byok.cli.daemon_client import Ask, LocalClient
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ByokError, ConfigError, IndexInUse
@@ -15,6 +16,7 @@ from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders
 from byok.server.mcp.tools import call
+from tests.fakes.daemon import write_settings
 
 QUESTION = {"information_request": "where"}
 
@@ -142,3 +144,29 @@ def test_a_folder_of_the_system_is_no_project(
     monkeypatch.setenv("SYSTEMROOT", str(tmp_path / "Windows"))
     with pytest.raises(ConfigError):
         check_project(inner, OWN)
+
+
+def test_ask_path_is_absolute_and_only_its_last_name_may_be_a_symlink(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    (real / "other").symlink_to("nowhere")
+    monkeypatch.chdir(tmp_path)
+    assert whole(Path("link/other")) == real / "other"
+    assert whole(Path("real/../link")) == tmp_path / "link"
+    assert folders([Path("link"), Path()]) == [real, tmp_path]
+    assert folders(None) == []
+
+
+def test_command_settings_come_from_the_users_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = tmp_path / "workspace"
+    for name in ("config.toml", "byok.toml", ".byok.toml", ".env"):
+        write_settings("[server]\nport = 9001\n", workspace / name)
+    monkeypatch.chdir(workspace)
+    assert load()[0].server.port == 8317
+    write_settings("[server]\nport = 9002\n")
+    assert load()[0].server.port == 9002

@@ -219,7 +219,6 @@ async def test_another_tool_is_unknown() -> None:
         (ValueError("secret"), "Internal error"),
         (OSError(30, "Read-only file system", "/a"), "/a: Read-only file system."),
     ],
-    ids=repr,
 )
 async def test_mcp_tool_failure_is_a_result_too(error: Exception, words: str) -> None:
     result = await call(Asks(error), NAME, {"information_request": "a"})
