@@ -35,10 +35,6 @@ def test_value_with_a_place_of_its_own_stays_as_it_is() -> None:
     assert "[Socket]\n{mark}\nBind" in filled
 
 
-def test_empty_value_leaves_no_line() -> None:
-    assert "[Socket]\nBind" in fill("byok.socket", {"mark": "m", "listen": ""})
-
-
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program called systemctl, found before any other."""
