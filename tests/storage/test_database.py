@@ -205,7 +205,7 @@ def test_no_database_of_a_later_byok_is_touched(path: Path, kind: DatabaseKind) 
 @pytest.mark.parametrize(
     ("kind", "damage"),
     [(INDEX, damage) for damage in DAMAGES]
-    + [(kind, "garbage") for kind in KINDS.values()],
+    + [(k, damage) for k in KINDS.values() for damage in ("0 bytes", "garbage")],
 )
 def test_every_damaged_database_is_set_aside_whole_and_begun_anew(
     path: Path, kind: DatabaseKind, damage: str
