@@ -157,19 +157,6 @@ def test_error_body_that_is_a_web_page_is_shown_by_its_title() -> None:
     assert "a web page." in refusal_of("<html>Bad</html>", 502).message
 
 
-def check_sentence(error: UpstreamRefused) -> None:
-    sentence = error.sentence
-    assert len(str(error)) > 10
-    assert len(sentence) <= 420
-    assert sentence == " ".join(sentence.split())
-    assert str(error).endswith((".", "?", "!", "…"))
-
-
-NESTED: Any = "No."
-for _ in range(1015):
-    NESTED = [NESTED]
-
-
 @settings(max_examples=150)
 @given(
     VALUES
@@ -182,7 +169,12 @@ for _ in range(1015):
 def test_error_body_of_any_json_becomes_one_short_sentence(
     body: Any, status: int
 ) -> None:
-    check_sentence(refusal_of(body, status))
+    error = refusal_of(body, status)
+    sentence = error.sentence
+    assert len(str(error)) > 10
+    assert len(sentence) <= 420
+    assert sentence == " ".join(sentence.split())
+    assert str(error).endswith((".", "?", "!", "…"))
 
 
 def test_endless_names_of_quotas_take_linear_time() -> None:

@@ -425,11 +425,6 @@ def test_a_long_string_in_many_pieces_takes_linear_time() -> None:
 # Recorded answers of Gemini and Vertex AI, as Google's own SDK reads them
 
 
-def read_recorded(raw: bytes) -> list[StreamEvent]:
-    stage = Gemini().reader(UpstreamRequest("", {}))
-    return [*stage.feed(raw), *stage.flush()]
-
-
 def joined(events: list[StreamEvent], kind: type[TextDelta | ThinkingDelta]) -> str:
     return "".join(e.text for e in events if isinstance(e, kind))
 
@@ -445,7 +440,7 @@ def test_gemini_recordings_are_read_as_by_the_sdk(shared: Path) -> None:
         expected, raw = item["expected"], bytes_of(shared, item)
         if not expected or b"partialArgs" in raw:  # which the SDK does not join
             continue
-        events = read_recorded(raw)
+        events = read(raw)
         assert joined(events, TextDelta) == (expected["text"] or ""), item["id"]
         assert joined(events, ThinkingDelta) == (expected["reasoning"] or ""), item[
             "id"

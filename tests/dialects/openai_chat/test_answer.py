@@ -349,52 +349,35 @@ def test_openai_chat_finish_reason_is_understood(
     assert decode(HI, delta(finish=reason))[-1] == Finish(finish)
 
 
-WHOLE = {
-    "object": "chat.completion",
-    "choices": [
-        {
-            "index": 0,
-            "message": {
-                "role": "assistant",
-                "reasoning_content": "hm",
-                "content": "Hi.",
-                "tool_calls": [call(None, id="x", name="f", arguments="{}")],
-            },
-            "finish_reason": "tool_calls",
-        }
-    ],
-    "usage": USAGE,
-}
-
-
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.case("F11")
-def test_a_whole_answer_gives_the_same_events(indent: int | None) -> None:
-    assert decode(json.dumps(WHOLE, indent=indent).encode()) == [
-        ThinkingDelta("hm"),
-        end(field="reasoning_content"),
-        TextDelta("Hi."),
-        D(None, "x", "f", "{}"),
-        Usage(3, 2),
-        TOOLS,
-    ]
-
-
 @pytest.mark.parametrize(
     ("finish", "reason"),
-    [(None, STOP), ("", STOP), ("stop", STOP), ("length", LENGTH)],
+    [(None, STOP), ("", STOP), ("tool_calls", TOOLS), ("length", LENGTH)],
 )
 @pytest.mark.parametrize(
     "beside", [{}, {"delta": {"role": "assistant", "content": ""}}]
 )
+@pytest.mark.case("F11")
 def test_openai_chat_whole_message_ends_the_turn(
     finish: str | None, reason: Finish, beside: dict[str, Any]
 ) -> None:
     calls = [call(None, id="x", name="f", arguments="{}")]
-    message = {"role": "assistant", "content": "Hi.", "tool_calls": calls}
-    body = {"choices": [{**beside, "message": message, "finish_reason": finish}]}
-    found = decode(json.dumps(body).encode())
-    assert found == [TextDelta("Hi."), D(None, "x", "f", "{}"), reason]
+    message = {
+        "role": "assistant",
+        "content": "Hi.",
+        "reasoning_content": "hm",
+        "tool_calls": calls,
+    }
+    choice = {**beside, "message": message, "finish_reason": finish}
+    body = {"object": "chat.completion", "choices": [choice], "usage": USAGE}
+    for indent in (None, 2):
+        assert decode(json.dumps(body, indent=indent).encode()) == [
+            ThinkingDelta("hm"),
+            end(field="reasoning_content"),
+            TextDelta("Hi."),
+            D(None, "x", "f", "{}"),
+            Usage(3, 2),
+            reason,
+        ]
 
 
 def test_openai_chat_empty_message_beside_an_empty_delta_is_a_beginning() -> None:

@@ -741,57 +741,6 @@ def test_quirks_default_is_openais_own_way() -> None:
     assert roles == ["user", "assistant", "tool", "assistant", "tool", "user"]
 
 
-@pytest.mark.parametrize(
-    ("accepted", "vendors"),
-    [
-        (
-            lambda name: "max_completion_tokens" in body_for(name),
-            "openai azure xai groq minimax",
-        ),
-        (lambda name: "stream_options" not in body_for(name), "mistral"),
-        (
-            lambda name: "tool_choice" not in body_for(name),
-            "ollama llamacpp zai minimax",
-        ),
-        (
-            lambda name: "parallel_tool_calls" not in body_for(name),
-            "ollama zai anthropic gemini minimax cerebras",
-        ),
-        (
-            lambda name: calls_for(name)[0]["content"] == "",
-            "dashscope siliconflow lmstudio deepseek zai llamacpp",
-        ),
-        (
-            lambda name: calls_for(name)[1].get("reasoning_content") == "hm",
-            "deepseek zai moonshot",
-        ),
-        (
-            lambda name: calls_for(name)[0].get("reasoning_content") == "",
-            "deepseek moonshot",
-        ),
-    ],
-)
-def test_quirk_is_that_of_some_vendors_alone(accepted: Any, vendors: str) -> None:
-    assert those(accepted) == {*vendors.split()}
-
-
-@pytest.mark.parametrize(
-    ("vendor", "pattern"),
-    [
-        ("mistral", r"[A-Za-z0-9]{9}"),
-        ("openai", r"[ -~]{1,40}"),
-        ("azure", r"[ -~]{1,40}"),
-        ("anthropic", r"[A-Za-z0-9_-]{1,64}"),
-        ("moonshot", re.escape(LONG)),
-    ],
-)
-def test_quirk_tool_call_ids_have_the_vendors_form(vendor: str, pattern: str) -> None:
-    messages = body_for(vendor)["messages"]
-    sent = [c["id"] for m in messages for c in m.get("tool_calls", ())]
-    assert [m["tool_call_id"] for m in messages if m["role"] == "tool"] == sent
-    assert re.fullmatch(pattern, sent[1])
-
-
 def test_quirk_gemini_gets_its_subset_of_json_schema() -> None:
     narrow = those(
         lambda n: body_for(n)["tools"][0]["function"]["parameters"] != QUIRK_SCHEMA
