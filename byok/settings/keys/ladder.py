@@ -100,7 +100,6 @@ def fingerprint(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
-_COMMAND_SECONDS = 5
 _COMMAND_BYTES = 4096  # of a command, and of a credential
 
 
@@ -168,8 +167,10 @@ class KeyLadder:
         environ: Mapping[str, str] = os.environ,
         keyring: KeyringStore | None = None,
         vault: Vault | None = None,
+        command_seconds: float = 5,
     ) -> None:
         self._environ = environ
+        self._command_seconds = command_seconds
         self.keyring = keyring or KeyringStore()
         self.vault = vault
 
@@ -227,7 +228,7 @@ class KeyLadder:
             yield wanted.named_env, self._environ.get(wanted.named_env, "")
             return
         if wanted.command:
-            yield "api_key_cmd", _run(wanted)
+            yield "api_key_cmd", _run(wanted, self._command_seconds)
             return
         if folder := self._environ.get("CREDENTIALS_DIRECTORY", ""):
             yield "systemd credential", _credential(Path(folder), wanted.credential)
@@ -291,7 +292,7 @@ def _home() -> Path | None:
     return home if home.is_dir() else None
 
 
-def _run(wanted: KeyWanted) -> str:
+def _run(wanted: KeyWanted, seconds: float) -> str:
     """Run the user's key command and return its first line.
 
     Raises:
@@ -302,14 +303,14 @@ def _run(wanted: KeyWanted) -> str:
         ended = run_program(
             [_program(program), *arguments],
             _environment(wanted),
-            seconds=_COMMAND_SECONDS,
+            seconds=seconds,
             most=_COMMAND_BYTES,
             folder=_home(),
         )
     except OSError as error:
         raise _no_key_of(wanted, f"cannot be run: {error.strerror}") from error
     if ended.was_late:
-        raise _no_key_of(wanted, f"did not answer within {_COMMAND_SECONDS} seconds")
+        raise _no_key_of(wanted, f"did not answer within {seconds:g} seconds")
     if ended.exit_code and not ended.was_cut:
         raise _no_key_of(wanted, f"ended with exit code {ended.exit_code}")
     first = ended.out.decode("utf-8", "replace").partition("\n")[0]

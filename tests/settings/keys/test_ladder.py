@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from byok.core.errors import ConfigError, KeyMissing
 from byok.core.redact import Redactor
-from byok.settings.keys import clean_key, fingerprint, ladder
+from byok.settings.keys import clean_key, fingerprint
 from byok.settings.keys import vault as vault_module
 from byok.settings.keys.ladder import (
     FoundKey,
@@ -109,9 +109,9 @@ def test_key_ladder_with_a_named_source_uses_no_other(wanted: KeyWanted) -> None
     assert ring.calls == 0
 
 
-def of_command(*command: str) -> str:
+def of_command(*command: str, seconds: float = PATIENCE) -> str:
     wanted = KeyWanted("openai", URL, command=command)
-    return KeyLadder(environ={}).find(wanted).value
+    return KeyLadder(environ={}, command_seconds=seconds).find(wanted).value
 
 
 def test_key_command_runs_without_a_shell(tmp_path: Path) -> None:
@@ -132,7 +132,8 @@ def test_key_command_environment_has_no_keys(monkeypatch: pytest.MonkeyPatch) ->
     )
     command = (sys.executable, "-c", code)
     wanted = KeyWanted("openai", URL, "PRESET", command=command)
-    assert KeyLadder(environ={}).find(wanted).value == "PASSWORD_STORE_DIR"
+    ladder = KeyLadder(environ={}, command_seconds=PATIENCE)
+    assert ladder.find(wanted).value == "PASSWORD_STORE_DIR"
 
 
 @pytest.mark.case("B109")
@@ -183,18 +184,16 @@ def test_key_command_that_fails_is_reported_without_its_output(
     assert "canary" not in caught.value.sentence
 
 
-def test_key_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.2)
+def test_key_command_that_hangs_is_given_up() -> None:
     with pytest.raises(ConfigError, match=r"did not answer within 0\.2 seconds"):
-        of_command(sys.executable, "-c", "import time; time.sleep(60)")
+        of_command(sys.executable, "-c", "import time; time.sleep(60)", seconds=0.2)
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
-def test_key_command_children_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.2)
+def test_key_command_children_end_with_it() -> None:
     script = "import subprocess, sys; subprocess.run(['sleep', '60'])"
     with pytest.raises(ConfigError, match="did not answer"):
-        of_command(sys.executable, "-c", script)
+        of_command(sys.executable, "-c", script, seconds=0.2)
 
 
 def test_systemd_credential_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
