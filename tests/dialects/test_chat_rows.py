@@ -22,7 +22,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.dialects.base import DIALECTS, Target, write_request
-from byok.dialects.chat_changes import CHAT_ROWS
+from byok.dialects.chat_changes import CHAT_ROWS, shows_picture
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, rewrite_chat
 from tests.fakes import (
@@ -539,3 +539,10 @@ def test_a_system_message_joins_the_question_where_there_is_one() -> None:
     joined, _ = rewrite_chat(CHAT_ROWS, asked, [Remedy("system")])
     assert texts(joined) == [("user", "Be exact.\n\nHi?")]
     assert rewrite_chat(CHAT_ROWS, chat(), [Remedy("system")])[0] == chat()
+
+
+def test_a_picture_counts_until_the_assistant_has_answered() -> None:
+    shown = Message(Role.USER, (PNG,))
+    assert shows_picture(chat(messages=(shown, user("Well?"))))
+    assert not shows_picture(chat(messages=(shown, said("A cat."), user("Well?"))))
+    assert not shows_picture(chat())

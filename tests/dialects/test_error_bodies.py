@@ -47,6 +47,7 @@ from tests.fakes.values import VALUES
             id="Gemini's list",
         ),
         pytest.param({"error": "No."}, "No.", "", id="a bare text"),
+        pytest.param({"detail": "No."}, "No.", "", id="detail"),
         pytest.param(
             {"detail": [{"msg": "No.", "loc": ["body", "seed", 0]}, {"msg": "Nor."}]},
             "body.seed.0: No.; Nor.",
@@ -71,6 +72,7 @@ from tests.fakes.values import VALUES
             id="a router with the provider's JSON",
         ),
         pytest.param({}, "", "", id="an empty object"),
+        pytest.param(7, "", "", id="a number"),
     ],
 )
 def test_error_body_message_is_found(body: Any, message: str, code: str) -> None:
@@ -157,6 +159,19 @@ def test_error_body_that_is_a_web_page_is_shown_by_its_title() -> None:
     assert "a web page." in refusal_of("<html>Bad</html>", 502).message
 
 
+def check_sentence(error: UpstreamRefused) -> None:
+    sentence = error.sentence
+    assert len(str(error)) > 10
+    assert len(sentence) <= 420
+    assert sentence == " ".join(sentence.split())
+    assert str(error).endswith((".", "?", "!", "…"))
+
+
+NESTED: Any = "No."
+for _ in range(1015):
+    NESTED = [NESTED]
+
+
 @settings(max_examples=150)
 @given(
     VALUES
@@ -169,12 +184,23 @@ def test_error_body_that_is_a_web_page_is_shown_by_its_title() -> None:
 def test_error_body_of_any_json_becomes_one_short_sentence(
     body: Any, status: int
 ) -> None:
-    error = refusal_of(body, status)
-    sentence = error.sentence
-    assert len(str(error)) > 10
-    assert len(sentence) <= 420
-    assert sentence == " ".join(sentence.split())
-    assert str(error).endswith((".", "?", "!", "…"))
+    check_sentence(refusal_of(body, status))
+
+
+def test_error_body_of_recorded_refusals_becomes_one_short_sentence(
+    shared: Path,
+) -> None:
+    files = sorted((shared / "streams" / "error").iterdir())
+    assert files
+    for file in files:
+        text = file.read_text("utf-8", "replace")
+        try:
+            body = json.loads(text)
+        except ValueError:
+            body = text
+        error = refusal_of(body, 400)
+        check_sentence(error)
+        assert "no reason given" not in str(error), file.name
 
 
 def test_endless_names_of_quotas_take_linear_time() -> None:
@@ -194,6 +220,9 @@ def test_endless_names_of_quotas_take_linear_time() -> None:
     [
         ("Please retry in 36.206s.", 36.206),
         ("Please try again in 1m26.4s.", 86.4),
+        ("try again in 2h5m", 7500.0),
+        ("Please retry after 26 seconds.", 26.0),
+        ("Try again in 2 minutes", 120.0),
         ("Try it again in 250 milliseconds", 0.25),
         ("Please wait 2 hours and 5 minutes before you ask", 7500.0),
         ("Limit resets in about 12s", 12.0),
@@ -493,6 +522,25 @@ def test_context_overflow_is_no_rate_limit_that_names_the_context_length() -> No
 def test_context_overflow_fields_may_hold_anything(one: Any, other: Any) -> None:
     told = overflow_of("", {"n_ctx": one, "n_prompt_tokens": other})
     assert all(n is None or 64 <= n < 2**31 for n in (told.window, told.counted))
+
+
+@pytest.mark.shared
+def test_recorded_overflows_tell_their_windows(shared: Path) -> None:
+    expected = {
+        "anthropic": (200_000, 3_333_404),
+        "cohere": (288_000, None),
+        "llamacpp": (512, 2009),
+        "openai": (None, None),
+        "vertex": (1_048_576, 1_250_074),
+    }
+    found = {}
+    for item in recorded(shared, "error"):
+        if "context-length" in item["id"] or "context-overflow" in item["id"]:
+            error = refusal_of(json.loads(bytes_of(shared, item)), item["status"])
+            assert isinstance(error, ContextLengthExceeded)
+            found[item["provider"]] = (error.window, error.counted)
+    assert found == {name: expected[name] for name in found}
+    assert len(found) >= 4
 
 
 # Recorded error bodies and the texts that users report: class and cure of each

@@ -10,10 +10,28 @@ from byok.dialects.default_models import (
     choose_job_model,
     find_closest,
 )
-from byok.dialects.families import FAMILIES, Family, family_facts
+from byok.dialects.families import FAMILIES, Family, family_facts, family_name
 from byok.dialects.model_facts import ModelFacts, Replay
 
 ROWS: list[Family] = [row for rows in FAMILIES.values() for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("GPT-5.6-Terra", "gpt-5.6-terra"),
+        ("us.anthropic.claude-opus-4-7-v1:0", "claude-opus-4-7-v1:0"),
+        ("accounts/fireworks/models/kimi-k2p7-code", "kimi-k2.7-code"),
+        ("qwen.qwen3-coder-next", "qwen3-coder-next"),
+        ("zai-glm-4.7", "glm-4.7"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b-instruct"),
+        ("hf.co/unsloth/Qwen3-8B-GGUF:Q4_K_M", "qwen3-8b-gguf:q4_k_m"),
+        ("llama3.1:8b", "llama3.1:8b"),
+        ("", ""),
+    ],
+)
+def test_a_family_name_has_nothing_of_the_host(model: str, name: str) -> None:
+    assert family_name(model) == name
 
 
 @pytest.mark.parametrize(
@@ -30,6 +48,14 @@ ROWS: list[Family] = [row for rows in FAMILIES.values() for row in rows]
             {"dialect": ""},
             id="those that do not",
         ),
+        pytest.param(
+            "gpt-5-mini openai/gpt-5-2025-08-07",
+            {"efforts": ("minimal", "low", "medium", "high"), "images": True},
+            id="GPT-5",
+        ),
+        pytest.param("gpt-5-chat-latest", {"sampling": True, "efforts": ()}, id="chat"),
+        pytest.param("o3-mini", {"images": False, "sampling": False}, id="o3-mini"),
+        pytest.param("o1-mini", {"tools": False}, id="o1-mini"),
         pytest.param(
             "openai/gpt-oss-20b gpt-oss:20b",
             {"images": False, "efforts": ("low", "medium", "high"), "sampling": None},
@@ -62,6 +88,15 @@ ROWS: list[Family] = [row for rows in FAMILIES.values() for row in rows]
             {"sampling": True, "adaptive_thinking": False, "max_output": 64_000},
             id="Claude with a budget",
         ),
+        pytest.param("claude-opus-4-1", {"max_output": 32_000}, id="Opus 4"),
+        pytest.param(
+            "claude-3-5-haiku-20241022", {"thinking": False, "max_output": 8192}, id="3"
+        ),
+        pytest.param(
+            "gemini-3.1-pro-preview google/gemini-2.5-flash models/gemini-3.6-flash",
+            {"replay": Replay.TOOL_TURNS, "images": True, "tools": True},
+            id="Gemini",
+        ),
         pytest.param(
             "deepseek-v4-pro deepseek-ai/DeepSeek-V4-Flash-0731 deepseek-reasoner",
             {"replay": Replay.EVERY_TURN, "empty_reasoning": True},
@@ -78,9 +113,17 @@ ROWS: list[Family] = [row for rows in FAMILIES.values() for row in rows]
             id="Kimi K2",
         ),
         pytest.param(
+            "kimi-k3 moonshotai/Kimi-K3-TEE",
+            {"replay": Replay.EVERY_TURN, "sampling": False, "images": True},
+            id="Kimi K3",
+        ),
+        pytest.param(
             "kimi-k2-0905-preview moonshotai/Kimi-K2-Instruct",
             {"replay": None, "images": False, "thinking": None},
             id="Kimi that does not think",
+        ),
+        pytest.param(
+            "glm-4.6 zai-org/GLM-4.5-Air", {"replay": Replay.TOOL_TURNS}, id="GLM 4"
         ),
         pytest.param(
             "glm-5.2 zai-org/GLM-4.7-FP8 zai.glm-5",
@@ -88,6 +131,13 @@ ROWS: list[Family] = [row for rows in FAMILIES.values() for row in rows]
             id="GLM 5",
         ),
         pytest.param("glm-4.6v glm-5v-turbo", {"images": True}, id="GLM that sees"),
+        pytest.param(
+            "MiniMax-M2.1 minimax/minimax-m3", {"replay": Replay.EVERY_TURN}, id="M2"
+        ),
+        pytest.param("mimo-v2.5-pro", {"replay": Replay.TOOL_TURNS}, id="MiMo"),
+        pytest.param("grok-4.5-latest", {"efforts": ("low", "medium", "high")}, id="x"),
+        pytest.param("grok-4.20-non-reasoning", {"thinking": False}, id="Grok"),
+        pytest.param("qwen3:8b Qwen/Qwen3-32B", {"thinking": True}, id="Qwen3"),
         pytest.param(
             "qwen2.5-coder:7b Qwen/Qwen3-Coder-480B-A35B-Instruct",
             {"thinking": False, "images": False},
@@ -99,6 +149,8 @@ ROWS: list[Family] = [row for rows in FAMILIES.values() for row in rows]
             {"images": True},
             id="Llama that sees",
         ),
+        pytest.param("meta-llama-3.1-8b llama3.3:70b", {"images": False}, id="Llama"),
+        pytest.param("gemma3:4b google/gemma-4-31b-it", {"images": True}, id="Gemma"),
     ],
 )  # fmt: skip
 def test_a_model_takes_what_its_family_takes(
@@ -161,8 +213,23 @@ def facts(names: str) -> list[ModelFacts]:
             "openai/gpt-oss-120b",
             "llama-3.1-8b-instant",
         ),
+        (
+            "gemini",
+            "models/embedding-001 models/gemini-2.5-flash models/gemini-3.5-flash "
+            "models/gemini-3.1-pro-preview models/gemini-3.1-flash-lite",
+            "models/gemini-3.5-flash",
+            "models/gemini-3.1-flash-lite",
+        ),
         ("xai", "grok-4.20 grok-4.5 grok-code-fast-1", "grok-4.5", "grok-code-fast-1"),
+        (
+            "fireworks",
+            "accounts/fireworks/models/llama-guard-3 accounts/fireworks/models/glm-5p2 "
+            "accounts/fireworks/models/glm-5p1 accounts/fireworks/models/gpt-oss-20b",
+            "accounts/fireworks/models/glm-5p2",
+            "accounts/fireworks/models/gpt-oss-20b",
+        ),
         ("ollama", "nomic-embed-text:latest llama3.2:3b qwen3:8b", "qwen3:8b", ""),
+        ("ollama", "qwen3:8b gpt-oss:20b qwen3-coder:30b", "qwen3-coder:30b", ""),
         ("openai_compatible", "embed large small", "large", ""),
         ("openai", "", "", ""),
     ],
@@ -180,6 +247,8 @@ def test_the_default_is_the_newest_good_model(
     ("vendor", "listed", "model"),
     [
         ("mistral", "mistral-medium-latest codestral-2508", "codestral-2508"),
+        ("mistral", "codestral-2508 codestral-latest", "codestral-latest"),
+        ("deepseek", "deepseek-v4-pro deepseek-v4-flash", "deepseek-v4-flash"),
         ("ollama", "qwen3:8b qwen2.5-coder:1.5b", "qwen2.5-coder:1.5b"),
         ("ollama", "qwen3:8b", ""),
         ("openai", "gpt-5.5 gpt-5.4-mini", "gpt-5.4-mini"),

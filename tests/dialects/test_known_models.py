@@ -21,9 +21,11 @@ from byok.dialects.known_models import (
 )
 from byok.dialects.model_facts import (
     FIELDS,
+    FactSource,
     ModelFacts,
     Price,
     Replay,
+    combine_facts,
     read_facts,
     read_window,
     write_facts,
@@ -46,6 +48,21 @@ TABLE = read_table(
         },
     }
 )
+
+
+def test_a_row_of_the_vendor_itself_counts_whole() -> None:
+    assert TABLE.facts("openai", "gpt-x") == ModelFacts(
+        "gpt-x",
+        window=272_000,
+        max_output=128_000,
+        images=True,
+        tools=True,
+        thinking=True,
+        sampling=False,
+        efforts=("low", "high"),
+        dialect="openai_responses",
+        price=Price(1.25, 10.0, 0.125),
+    )
 
 
 @pytest.mark.parametrize(
@@ -319,3 +336,23 @@ def test_a_window_that_cannot_be_one_is_unknown(odd: Any) -> None:
 
 
 # Facts of several sources become one record, and each fact has its source
+
+
+def test_the_first_source_that_knows_a_fact_counts() -> None:
+    combined = combine_facts(
+        "m",
+        [
+            (FactSource.TABLE, ModelFacts("x", 8192, images=True, price=Price(1.0))),
+            (FactSource.SERVER, ModelFacts("m", 4096, replay=Replay.NEVER)),
+            (FactSource.USER, ModelFacts("m", images=False)),
+        ],
+    )
+    assert combined.facts == ModelFacts(
+        "m", 4096, images=False, replay=Replay.NEVER, price=Price(1.0)
+    )
+    assert combined.sources == {
+        "window": FactSource.SERVER,
+        "images": FactSource.USER,
+        "replay": FactSource.SERVER,
+        "price": FactSource.TABLE,
+    }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.chat import ChatRequest, FimRequest, Sampling
+from byok.core.chat import ChatRequest, FimRequest, NextEditRequest, Sampling
 from byok.core.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
@@ -15,8 +15,10 @@ from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.fim_codecs import (
     FimAnswer,
+    NextEditCodec,
     codecs_of,
     modes_for,
+    next_edit_codecs,
     ollama_codecs,
 )
 from byok.dialects.fim_templates import (
@@ -26,6 +28,7 @@ from byok.dialects.fim_templates import (
     fim_profile_of,
     template_of,
 )
+from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
 from tests.fakes.ollama_server import broken_prompt_rules
 
 FILL = FimRequest("def f(", ")\n")
@@ -110,14 +113,35 @@ def test_fim_template_needs_a_known_model() -> None:
 # Which FIM modes are tried for which vendor
 
 
+def test_fim_modes_are_those_that_a_vendor_has() -> None:
+    modes = {
+        vendor: ", ".join(fim_profile_of(vendor).modes)
+        for vendor in (*PRESETS, OPENAI_COMPATIBLE)
+    }
+    assert {vendor: mode for vendor, mode in modes.items() if mode != "chat"} == {
+        "ollama": "suffix, chat",
+        "deepseek": "suffix, chat",
+        "mistral": "fim, chat",
+        "llamacpp": "infill, template, chat",
+        **dict.fromkeys(
+            ("lmstudio", "vllm", "sglang", "together", OPENAI_COMPATIBLE),
+            "template, chat",
+        ),
+    }
+
+
 # Raw prompts with the marks of the models
 
 
 # model -> what a prompt for "a|b" looks like
 PROMPTS = {
     "qwen2.5-coder:7b": "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+    "Qwen/Qwen2.5-Coder-32B-Instruct": "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+    "Qwen3-Coder-30B-A3B": "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
     "codellama:13b-code": "<PRE> a <SUF>b <MID>",
+    "meta-llama/CodeLlama-7b-hf": "<PRE> a <SUF>b <MID>",
     "bigcode/starcoder2-15b": "<fim_prefix>a<fim_suffix>b<fim_middle>",
+    "granite-code:8b": "<fim_prefix>a<fim_suffix>b<fim_middle>",
     "codeqwen:7b": "<fim_prefix>a<fim_suffix>b<fim_middle>",
     "deepseek-coder-v2:16b": "<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>",
     "mistralai/Codestral-22B-v0.1": "[SUFFIX]b[PREFIX]a",
@@ -304,3 +328,28 @@ def test_the_completion_is_read_from_lines() -> None:
         TextDelta("b"),
         Finish(FinishReason.LENGTH),
     ]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "mode", "name", "model", "path"),
+    [
+        ("ollama", FimMode.TEMPLATE, "zeta-2", "zeta-2", "generate"),
+        (
+            OPENAI_COMPATIBLE,
+            FimMode.TEMPLATE,
+            "sweep",
+            "sweep-next-edit",
+            "completions",
+        ),
+        ("inception", FimMode.EDIT, "mercury", "mercury-coder", "edit/completions"),
+    ],
+)
+def test_a_next_edit_is_asked_where_the_vendor_serves_it(
+    vendor: str, mode: FimMode, name: str, model: str, path: str
+) -> None:
+    asked = NextEditRequest("a = 1\n", "b = 2\n", path="x.py")
+    codec = NextEditCodec(name, next_edit_codecs(vendor)[mode])
+    chat = ChatRequest((), next_edit=asked)
+    request = codec.encode(chat, Target(model))
+    assert request.path.endswith(path)
+    assert "a = 1" in json.dumps(request.body)

@@ -133,6 +133,17 @@ def test_an_error_beside_a_text_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
+    "call",
+    [7, {"function": 7}, {}, {"function": {"name": 7, "arguments": None}}],
+)
+def test_odd_calls_do_no_harm(call: object) -> None:
+    events = read(raw(text_line("", tool_calls=[call]), done_line()))
+    assert isinstance(events[-1], Finish)
+    for event in events[:-1]:
+        assert event == ToolCallDelta(0, "", "", "{}") or isinstance(event, Usage)
+
+
+@pytest.mark.parametrize(
     ("data", "kind"),
     [
         (b"", UpstreamEmpty),

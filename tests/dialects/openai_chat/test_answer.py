@@ -151,6 +151,13 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             STOP,
         ],
     ),
+    "reasoning in pieces, in either field, then text": (
+        [*(delta(role="assistant", content=None, **{field: piece})
+           for field in ("reasoning_content", "reasoning") for piece in ("h", "m")),
+         delta(content="Hi."), delta(content=""), DONE],
+        [*map(ThinkingDelta, "hmhm"), end(field="reasoning_content"),
+         TextDelta("Hi."), STOP],
+    ),
     "a call that ends reasoning, in pieces": (
         [delta(reasoning="h"), delta(reasoning="m"),
          *(delta(tool_calls=[call(0, arguments=piece)]) for piece in "{}"), DONE],
@@ -161,6 +168,10 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [delta(thinking="hm"), delta(thinking=[{"text": "!"}], content="Hi."), DONE],
         [ThinkingDelta("hm"), ThinkingDelta("!"), end(field="thinking"),
          TextDelta("Hi."), STOP],
+    ),
+    "reasoning_text, as Copilot sends": (
+        [delta(reasoning_text="hm", content=None), delta(content="Hi."), DONE],
+        [ThinkingDelta("hm"), end(field="reasoning_text"), TextDelta("Hi."), STOP],
     ),
     "the whole text so far beside each delta, as Perplexity streams": (
         [
@@ -279,11 +290,12 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [TextDelta("x"), TextDelta("x"), Usage(1, 2), STOP],
     ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(
+TABLE = pytest.mark.parametrize(
     ("stream", "events"), list(STREAMS.values()), ids=list(STREAMS)
 )
+
+
+@TABLE
 @pytest.mark.case("F12", "F14")
 def test_sse_stream_gives_its_events(
     stream: list[bytes], events: list[StreamEvent]
@@ -337,10 +349,13 @@ def test_openai_chat_tool_calls_are_passed_on_as_deltas(
     ("reason", "finish"),
     [
         ("stop", FinishReason.STOP),
+        ("something new", FinishReason.STOP),
         ("length", FinishReason.LENGTH),
         ("model_context_window_exceeded", FinishReason.LENGTH),
         ("tool_calls", FinishReason.TOOL_CALLS),
+        ("function_call", FinishReason.TOOL_CALLS),
         ("content_filter", FinishReason.CONTENT_FILTER),
+        ("SAFETY", FinishReason.CONTENT_FILTER),
     ],
 )
 def test_openai_chat_finish_reason_is_understood(
@@ -387,8 +402,12 @@ def test_openai_chat_empty_message_beside_an_empty_delta_is_a_beginning() -> Non
 
 
 FAILURES: dict[str, tuple[list[bytes], str, str]] = {
+    "nothing": ([], "", "upstream_empty"),
+    "only comments": ([b": ping\n\n"], "", "upstream_empty"),
+    "[DONE] first": ([DONE], "", "upstream_empty"),
     "[DONE] and then text": ([DONE, HI], "", "upstream_empty"),
     "no choice": ([event({"choices": []})], "", "upstream_empty"),
+    "no end": ([HI], "Hi.", "upstream_cut"),
     "cut in a tag": ([delta(content="<thi")], "<thi", "upstream_cut"),
     "cut in an emoji": ([delta(content="a\ud83d")], "a\ufffd", "upstream_cut"),
     "cut in an event": ([HI, HI[:-9]], "Hi.", "upstream_not_json"),
@@ -398,8 +417,16 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
             "Hi.",
             "upstream_cut",
         )
-        for reason in ("error", "MALFORMED_FUNCTION_CALL")
+        for reason in (
+            "error",
+            "abort",
+            "network_error",
+            "cancelled",
+            "timeout",
+            "MALFORMED_FUNCTION_CALL",
+        )
     },
+    "no JSON": ([HI, b"data: oops\n\n"], "Hi.", "upstream_not_json"),
     "half JSON": ([b'data: {"a":1}\ndata: oops\n\n'], "", "upstream_not_json"),
     "a list as the whole answer": ([b'[{"error": "No"}]'], "", "upstream_not_json"),
     "an error event": (
@@ -593,8 +620,12 @@ def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) 
         pytest.param(
             {"prompt_tokens": "10", "completion_tokens": 5}, Usage(0, 5), id="a string"
         ),
+        pytest.param(
+            {"prompt_tokens": -1, "completion_tokens": 5}, Usage(0, 5), id="negative"
+        ),
         pytest.param({"prompt_tokens": 0, "completion_tokens": 0}, None, id="zeros"),
         pytest.param({"total_tokens": 15}, None, id="only the total"),
+        pytest.param([], None, id="a list"),
     ],
 )
 def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
@@ -702,10 +733,12 @@ def test_details_of_a_text_are_one_entry_however_it_is_cut(
             [[{**ENTRY, "text": "a"}, {**ENTRY, "text": "b"}]], id="one chunk"
         ),
         pytest.param([[SEALED], [{**SEALED, "id": "rs_2"}]], id="encrypted ones"),
+        pytest.param([[{**ENTRY, "summary": "a"}], [SEALED]], id="types"),
         pytest.param(
             [[{**ENTRY, "text": "a"}], [{**ENTRY, "index": 1, "text": "b"}]],
             id="indexes",
         ),
+        pytest.param([[{"type": "later", "x": [1, {"y": 2}]}]], id="unknown type"),
     ],
 )
 def test_details_that_are_no_pieces_stay_apart(chunks: list[Any]) -> None:

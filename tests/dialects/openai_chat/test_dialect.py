@@ -1,5 +1,7 @@
 """The dialect of OpenAI's Chat Completions: path, key, list of models."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from byok.dialects.openai_chat.dialect import (
     read_loaded_window,
     read_models,
 )
+from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
 
 
@@ -82,6 +85,9 @@ def test_model_list_ids_keep_their_order(body: Any) -> None:
         "max_model_len",
         "context_window",
         "context_length",
+        "max_context_length",
+        "max_input_tokens",
+        "context_size",
     ],
 )
 def test_model_list_context_window_is_read_from_each_vendors_field(field: str) -> None:
@@ -185,6 +191,18 @@ def test_a_list_may_tell_more_of_a_model(
 def test_model_list_may_be_any_json(body: Any) -> None:
     names = model_ids({"data": body})
     assert set(model_windows({"data": body})) <= set(names)
+
+
+@pytest.mark.shared
+def test_model_list_context_windows_of_recorded_lists(shared: Path) -> None:
+    told = {}
+    for item in recorded(shared, "models"):
+        body = json.loads(bytes_of(shared, item))
+        assert model_ids(body), item["id"]
+        for name, window in model_windows(body).items():
+            told[name] = window
+    assert len(told) > 20
+    assert min(told.values()) >= 512
 
 
 # The windows of loaded models, as local servers tell them

@@ -123,6 +123,17 @@ def test_request_message_roles_and_content(
     assert messages(message) == [expected]
 
 
+LONG_ID = "call_1__thought__" + "Q" * 300  # LiteLLM hides a signature in the id
+
+
+@pytest.mark.parametrize("call_id", [LONG_ID, "functions.read:0", "id 1", "ünï/1"])
+def test_tool_call_id_is_sent_verbatim_without_a_limit(call_id: str) -> None:
+    call = replace(CALL, id=call_id)
+    asked, told = messages(assistant(call), result(call))
+    assert asked["tool_calls"][0]["id"] == call_id
+    assert told["tool_call_id"] == call_id
+
+
 @pytest.mark.parametrize("call_id", ["", "a\nb", "a\ud83d"])
 def test_tool_call_id_that_is_unsafe_in_json_is_replaced(call_id: str) -> None:
     call = replace(CALL, id=call_id)
@@ -204,6 +215,25 @@ def test_parallel_tool_calls_are_disabled_unless_the_client_can(
     assert body.get("parallel_tool_calls") is sent
 
 
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("view", "view"),
+        ("a" * 65, r"a{55}_[0-9a-f]{8}"),
+        ("mcp server.tool", r"mcp_server_tool_[0-9a-f]{8}"),
+        ("工具", r"tool_[0-9a-f]{8}"),
+        ("", r"tool_[0-9a-f]{8}"),
+        ("view\n", r"view_[0-9a-f]{8}"),
+    ],
+)
+@pytest.mark.case("B87")
+def test_tool_name_is_made_safe_and_mapped_back(name: str, safe: str) -> None:
+    request = encode(tools=(tool(name),))
+    sent = request.body["tools"][0]["function"]["name"]
+    assert re.fullmatch(safe, sent)
+    assert request.tool_names[sent] == name
+
+
 NAMES = st.lists(
     st.text(max_size=70) | st.text("ab_- é", max_size=4),
     min_size=1,
@@ -238,10 +268,25 @@ def test_tool_names_stay_distinct(names: list[str], order: Any) -> None:
 # Efforts in the form of each vendor, and what is said where there is none
 
 
+FIELD, OBJECT, SWITCH, BUDGET, TEMPLATE = (
+    EffortForm.FIELD,
+    EffortForm.OBJECT,
+    EffortForm.SWITCH,
+    EffortForm.BUDGET,
+    EffortForm.TEMPLATE,
+)
+
+
+def fields(form: EffortForm, wanted: str, *efforts: str) -> dict[str, Any]:
+    found, notice = effort_fields(wanted, ModelFacts("m", efforts=efforts), form)
+    assert bool(found) or notice
+    return found
+
+
 @pytest.mark.parametrize(
     ("facts", "form"),
     [
-        (ModelFacts("m", thinking=False), EffortForm.FIELD),
+        (ModelFacts("m", thinking=False), FIELD),
         (ModelFacts("m"), EffortForm.NONE),
     ],
 )
@@ -258,7 +303,9 @@ def test_effort_without_a_setting_is_a_notice(
     ("model", "vendor", "fields"),
     [
         ("glm-5.2", "zai", {"thinking": {"type": "disabled"}}),
+        ("glm-5.1", "zai", {"thinking": {"type": "disabled"}}),
         ("deepseek-v4-pro", "deepseek", {"thinking": {"type": "disabled"}}),
+        ("deepseek-v4-flash", "volcengine", {"thinking": {"type": "disabled"}}),
         ("deepseek/deepseek-v4-pro", "openrouter", {"reasoning": {"effort": "none"}}),
         ("deepseek-ai/DeepSeek-V4", "siliconflow", {"enable_thinking": False}),
         (
@@ -350,7 +397,8 @@ def test_cache_key_is_a_field_or_a_header() -> None:
 # Parameters of a request: what each vendor takes, and a notice for the rest
 
 
-ASK = user("Hi?")
+ASK = Message(Role.USER, (TextPart("Hi?"),))
+TOLD = Message(Role.ASSISTANT, (TextPart("Yes."),))
 TOOLS = (ToolDefinition("a tool", "", {}), ToolDefinition("b", "", {}))
 OPTION_SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
@@ -399,7 +447,7 @@ def test_sampling_that_is_refused_is_a_notice_in_the_first_turn() -> None:
     assert request.body["stop"] == ["END"]
     assert not request.body.keys() & {"temperature", "top_p"}
     assert "temperature" in request.notices[0]
-    later = sent(model=facts, sampling=sampling, messages=(ASK, assistant("Yes."), ASK))
+    later = sent(model=facts, sampling=sampling, messages=(ASK, TOLD, ASK))
     assert later.notices == ()
     assert sent(model=facts, sampling=Sampling()).notices == ()
 
@@ -517,6 +565,7 @@ FORMS: dict[str, tuple[ThinkingPart, dict[str, Any]]] = {
         {"reasoning_content": "hm"},
     ),
     "reasoning": (thought("hm", field="reasoning"), {"reasoning": "hm"}),
+    "Copilot": (thought("hm", field="reasoning_text"), {"reasoning_text": "hm"}),
     "details": (
         thought("", field="reasoning", details=DETAILS),
         {"reasoning_details": DETAILS, "reasoning": ""},
@@ -694,15 +743,27 @@ QUIRK_SCHEMA = {
 }
 
 
-FIRST, SECOND = (ToolCall(call_id, "view", "{}") for call_id in ("a", LONG))
+def call(call_id: str, *thoughts: str) -> Message:
+    parts = [ThinkingPart(t) for t in thoughts]
+    return Message(Role.ASSISTANT, (*parts, ToolCall(call_id, "view", "{}")))
+
+
+def answer_call(call_id: str) -> Message:
+    return Message(Role.TOOL, (ToolResult(call_id, "view", "ok"),))
+
+
+def ask(text: str) -> Message:
+    return Message(Role.USER, (TextPart(text),))
+
+
 CHAT = ChatRequest(
     (
-        user("Hi?"),
-        assistant(FIRST),
-        result(FIRST),
-        assistant(ThinkingPart("hm"), SECOND),
-        result(SECOND),
-        user("Go."),
+        ask("Hi?"),
+        call("a"),
+        answer_call("a"),
+        call(LONG, "hm"),
+        answer_call(LONG),
+        ask("Go."),
     ),
     tools=(ToolDefinition("view", "", QUIRK_SCHEMA),),
     sampling=Sampling(max_tokens=9),
@@ -741,6 +802,57 @@ def test_quirks_default_is_openais_own_way() -> None:
     assert roles == ["user", "assistant", "tool", "assistant", "tool", "user"]
 
 
+@pytest.mark.parametrize(
+    ("accepted", "vendors"),
+    [
+        (
+            lambda name: "max_completion_tokens" in body_for(name),
+            "openai azure xai groq minimax",
+        ),
+        (lambda name: "stream_options" not in body_for(name), "mistral"),
+        (
+            lambda name: "tool_choice" not in body_for(name),
+            "ollama llamacpp zai minimax",
+        ),
+        (
+            lambda name: "parallel_tool_calls" not in body_for(name),
+            "ollama zai anthropic gemini minimax cerebras",
+        ),
+        (
+            lambda name: calls_for(name)[0]["content"] == "",
+            "dashscope siliconflow lmstudio deepseek zai llamacpp",
+        ),
+        (
+            lambda name: calls_for(name)[1].get("reasoning_content") == "hm",
+            "deepseek zai moonshot",
+        ),
+        (
+            lambda name: calls_for(name)[0].get("reasoning_content") == "",
+            "deepseek moonshot",
+        ),
+    ],
+)
+def test_quirk_is_that_of_some_vendors_alone(accepted: Any, vendors: str) -> None:
+    assert those(accepted) == {*vendors.split()}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "pattern"),
+    [
+        ("mistral", r"[A-Za-z0-9]{9}"),
+        ("openai", r"[ -~]{1,40}"),
+        ("azure", r"[ -~]{1,40}"),
+        ("anthropic", r"[A-Za-z0-9_-]{1,64}"),
+        ("moonshot", re.escape(LONG)),
+    ],
+)
+def test_quirk_tool_call_ids_have_the_vendors_form(vendor: str, pattern: str) -> None:
+    messages = body_for(vendor)["messages"]
+    sent = [c["id"] for m in messages for c in m.get("tool_calls", ())]
+    assert [m["tool_call_id"] for m in messages if m["role"] == "tool"] == sent
+    assert re.fullmatch(pattern, sent[1])
+
+
 def test_quirk_gemini_gets_its_subset_of_json_schema() -> None:
     narrow = those(
         lambda n: body_for(n)["tools"][0]["function"]["parameters"] != QUIRK_SCHEMA
@@ -759,3 +871,14 @@ def test_quirk_mistral_gets_an_assistant_between_tool_and_user() -> None:
         return bool(sent.body["messages"][-2]["role"] == "assistant")
 
     assert those(alternates) == {"mistral"}
+
+
+@pytest.mark.parametrize("vendor", PRESETS)
+def test_quirk_parameters_that_some_refuse_are_never_sent(vendor: str) -> None:
+    target = Target("m", cache=False)
+    body = OpenAIChat.of(vendor).encode(CHAT, target).body
+    assert not body.keys() & {"n", "logprobs", "logit_bias", "user", "store"}
+    assert "strict" not in body["tools"][0]["function"]
+    for message in body["messages"]:
+        assert "name" not in message
+        assert isinstance(message["content"], str) or message["content"] is None
