@@ -146,6 +146,29 @@ async def test_one_passed_socket_is_enough(tmp_path: Path) -> None:
                 assert "Hello!" in await chat(port, home, host)
 
 
+async def test_sockets_for_another_process_are_left_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with loopback_sockets(socket.AF_INET) as [sock]:
+        handles = [sock.fileno()]
+        command = launch(handles, *SERVE, "--port", "0")
+        async with process(
+            command, home, handles=handles, LISTEN_PID=str(os.getpid())
+        ) as run:
+            assert await is_ready(run) != sock.getsockname()[1]
+
+
+async def test_wrong_descriptors_end_the_start_with_a_cure(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as udp:
+        handles = [udp.fileno()]
+        async with process(launch(handles, *SERVE), home, handles=handles) as run:
+            out, err = await asyncio.wait_for(run.communicate(), PATIENCE)
+    assert (run.returncode, out) == (69, b"")
+    assert b"not a TCP socket" in err
+    assert b"byok service install" in err
+    assert b"Traceback" not in err
+
+
 @pytest.mark.skipif(
     shutil.which("systemd-socket-activate") is None, reason="systemd is not installed"
 )

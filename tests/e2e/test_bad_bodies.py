@@ -25,13 +25,31 @@ def nested(depth: int) -> bytes:
     return b'{"message":"deep","x":' + b"[" * arrays + b"]" * arrays + b"}"
 
 
+def said(fake: FakeUpstream) -> str:
+    """Return the last words that went up."""
+    return str(fake.requests[-1]["messages"][-1]["content"])
+
+
 BAD = [
     case_param(b"{", BAD_JSON, id="B39-open"),
+    case_param(b"{}{}", BAD_JSON, id="B39-two"),
     case_param(b"[]", NOT_AN_OBJECT, id="B39-array"),
+    case_param(b'"x"', NOT_AN_OBJECT, id="B39-string"),
+    case_param(b"null", NOT_AN_OBJECT, id="B39-null"),
+    case_param(b"1", NOT_AN_OBJECT, id="B39-number"),
     case_param(b"\xef\xbb\xbf{}", BAD_JSON, id="B40-bom"),
+    case_param('{"message":"a"}'.encode("utf-16"), BAD_JSON, id="B40-utf-16"),
+    case_param(b'{"message":"\xff"}', BAD_JSON, id="B40-ff"),
+    case_param(b'{"message":"\xc0\xaf"}', BAD_JSON, id="B40-overlong"),
+    case_param(b'{"message":"a\x01b"}', BAD_JSON, id="B40-control"),
+    case_param(b'{"message":"a","x":NaN}', BAD_JSON, id="B41-nan"),
+    case_param(b'{"message":"a","x":Infinity}', BAD_JSON, id="B41-infinity"),
+    case_param(b'{"message":"a","x":-Infinity}', BAD_JSON, id="B41-minus-infinity"),
     case_param(b'{"message":"a","x":1e999}', BAD_JSON, id="B41-1e999"),
     case_param(nested(129), TOO_DEEP, id="B43-129"),
+    case_param(nested(1025), TOO_DEEP, id="B43-1025"),
     case_param(b"[" * 5_000_000, BAD_JSON, id="B43-brackets"),
+    case_param(b'{"a":' * 400_000, TOO_DEEP, id="B43-objects"),
     case_param(b'{"nodes":[%s{}]}' % (b"{}," * 1_000_000), TOO_LARGE, id="B46-nodes"),
 ]
 
@@ -52,6 +70,29 @@ async def test_body_that_is_unreadable_is_refused_in_words(
     assert time.process_time() - started < 10
     assert (refused.status, refused.code) == expected
     await check_alive(editor, fake)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        case_param(rb'{"message":"a\ud800b"}', "a\ufffdb", id="B42-message"),
+        case_param(rb'{"message":"a\ud83d\ude00"}', "a\U0001f600", id="B42-pair"),
+        case_param(
+            b'{"nodes":[{"id":1,"type":0,"text_node":{"content":"x\\udc00"}}]}',
+            "x\ufffd",
+            id="B42-node",
+        ),
+        case_param(nested(128), "deep", id="B43-128"),
+        case_param(b'{"message":"a","message":"b"}', "b", id="B44"),
+        pytest.param(b'\r\n {"message":"a"}\n', "a", id="blank-space-around"),
+    ],
+)
+async def test_body_that_is_odd_is_still_read(
+    fake: FakeUpstream, editor: Editor, body: bytes, words: str
+) -> None:
+    reply = await put(editor, request(body=body))
+    assert (reply.status, reply.json["text"]) == (200, "Hi.")
+    assert said(fake) == words
 
 
 @pytest.mark.parametrize("body", [b"", b"  \r\n"], ids=["B39-empty", "B39-blank"])

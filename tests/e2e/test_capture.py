@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -43,8 +42,10 @@ def tool_turn(step: int) -> Script:
     return Script([*said, delta(tool_calls=[begun]), *parts, end])
 
 
-async def ask(program: Program, target: str, body: dict[str, Any]) -> RawAnswer:
-    return await program.post(target, f"Cookie: s={COOKIE}".encode(), **body)
+async def ask(program: Program, target: str, body: object) -> RawAnswer:
+    data = json.dumps(body).encode()
+    cookie = f"Cookie: s={COOKIE}".encode()
+    return await program.ask(request(cookie, target=target.encode(), body=data))
 
 
 async def switch(program: Program, **body: object) -> None:

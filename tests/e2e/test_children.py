@@ -1,5 +1,6 @@
 """What byok starts sees no key of byok's."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from tests.fakes.engines import until
 from tests.fakes.patience import START
 from tests.fakes.program import Program, children_of, serving
 from tests.fakes.project import make_project
+from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream, answer
 
 pytestmark = [
@@ -47,8 +49,9 @@ def configure(home: Path, url: str, mode: str, command: str) -> None:
 
 
 async def search(program: Program, query: str) -> str:
-    target = "/agents/codebase-retrieval"
-    reply = await program.post(target, information_request=query)
+    body = json.dumps({"information_request": query}).encode()
+    target = b"/agents/codebase-retrieval"
+    reply = await program.ask(request(target=target, body=body))
     assert reply.status == 200
     return str(reply.json["formatted_retrieval"])
 
@@ -56,7 +59,7 @@ async def search(program: Program, query: str) -> str:
 async def indexed(program: Program) -> None:
     deadline = time.monotonic() + START
     while True:
-        reply = await program.post("/byok/index/status")
+        reply = await program.ask(request(target=b"/byok/index/status", body=b"{}"))
         if {space["phase"] for space in reply.json["workspaces"]} == {"complete"}:
             return
         assert time.monotonic() < deadline, reply.json

@@ -1,5 +1,6 @@
 """Uploads, checkpoints and questions over HTTP: limits, losses, and odd input."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -9,15 +10,115 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.clients import MISSING, blob, find_code, indexed, upload
+from tests.fakes.clients import MISSING, blob, until_indexed, upload
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
-from tests.fakes.patience import START
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import configure, serving
-from tests.fakes.raw import check_error
-from tests.fakes.upstream import FakeUpstream, Script, delta
+from tests.fakes.raw import check_error, request
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
+
+
+LION = blob("src/lion.py", "def feed_lion():\n    return 'meat'\n")
+BEAR = blob("src/bear.py", "def feed_bear():\n    return 'honey'\n")
+
+
+async def missing(editor: Editor, *names: Any) -> Any:
+    reply = await editor.post("/find-missing", {"mem_object_names": list(names)})
+    assert reply.status == 200
+    return reply.json
+
+
+async def retrieve(editor: Editor, query: Any, **blobs: Any) -> Any:
+    """Ask until nothing is being indexed any more: a loaded machine takes its time."""
+    body = {"information_request": query, "blobs": blobs}
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            reply = await editor.post("/agents/codebase-retrieval", body)
+            assert reply.status == 200
+            if "being indexed" not in reply.json["formatted_retrieval"]:
+                return reply.json
+
+
+async def test_upload_is_searchable_before_the_client_asks_again() -> None:
+    async with running(upstream="demo") as editor:
+        names = await upload(editor, LION, BEAR)
+        assert names == [LION["blob_name"], BEAR["blob_name"]]
+        answer = await missing(editor, *names, MISSING)
+        assert answer["unknown_memory_names"] == [MISSING]
+        found = await retrieve(editor, "feed_lion", added_blobs=names)
+        assert "def feed_lion" in found["formatted_retrieval"]
+
+
+async def test_retrieval_without_a_workspace_is_a_sentence() -> None:
+    async with running(upstream="demo") as editor:
+        reply = await editor.post("/agents/codebase-retrieval", {"query": "Lion?"})
+        assert (await missing(editor))["unknown_blob_names"] == []
+    assert "no code to search yet" in reply.json["formatted_retrieval"]
+    assert reply.json["checkpoint_not_found"] is False
+
+
+async def test_checkpoint_that_is_unknown_is_reported() -> None:
+    async with running(upstream="demo") as editor:
+        found = await retrieve(editor, "Lion?", checkpoint_id="lost")
+        blobs = {"blobs": {"checkpoint_id": "lost", "added_blobs": [MISSING]}}
+        refused = await editor.post("/checkpoint-blobs", blobs)
+    assert found["checkpoint_not_found"] is True
+    assert (
+        "The checkpoint that this client named is unknown"
+        in (found["formatted_retrieval"])
+    )
+    assert refused.status == 404
+    check_error(refused.json)
+    assert refused.json["error"]["code"] == "checkpoint_not_found"
+
+
+@pytest.mark.case("B92")
+async def test_checkpoints_are_the_same_for_the_same_names() -> None:
+    async with running(upstream="demo") as editor:
+        names = await upload(editor, LION, BEAR)
+
+        async def checkpoint(base: Any, added: Any, deleted: Any) -> str:
+            changes = {
+                "checkpoint_id": base, "added_blobs": added, "deleted_blobs": deleted
+            }  # fmt: skip
+            reply = await editor.post("/checkpoint-blobs", {"blobs": changes})
+            assert reply.status == 200
+            made: str = reply.json["new_checkpoint_id"]
+            return made
+
+        both = await checkpoint(None, names, [])
+        assert await checkpoint(None, names[::-1], [MISSING]) == both
+        assert await checkpoint(both, names, []) == both
+        one = await checkpoint(both, [], names[1:])
+        assert one != both
+        assert await checkpoint(None, names, names[1:]) == one
+        assert await checkpoint(None, [], []) == await checkpoint(None, [], names)
+        found = await retrieve(editor, "feed", checkpoint_id=one)
+        assert "lion.py" in found["formatted_retrieval"]
+        assert "bear.py" not in found["formatted_retrieval"]
+
+
+@pytest.mark.case("B91")
+async def test_find_missing_looks_up_2000_names_and_not_one_more() -> None:
+    names = [f"{n:064x}" for n in range(2001)]
+    async with running(upstream="demo") as editor:
+        answer = await missing(editor, *names[:2000], *names[:5], 7, None)
+        assert answer["unknown_memory_names"] == names[:2000]
+        refused = await editor.post("/find-missing", {"blob_names": names})
+    assert refused.status == 422
+    check_error(refused.json)
+
+
+async def test_1000_blobs_are_taken_and_not_one_more() -> None:
+    blobs = [blob(f"{n}.txt", "") for n in range(1001)]
+    async with running(upstream="demo") as editor:
+        assert len(await upload(editor, *blobs[:1000])) == 1000
+        refused = await editor.post("/batch-upload", {"blobs": blobs})
+    assert refused.status == 422
+    check_error(refused.json)
 
 
 ODD: list[Any] = [None, 5, "x", [], {}, [1], [None], [[]], {"a": 1}, True]
@@ -57,6 +158,28 @@ async def test_upload_bodies_of_odd_types_never_break_anything() -> None:
                 check_error(reply.json)
 
 
+@pytest.mark.case("B64")
+async def test_upload_under_a_wrong_name_is_an_alias() -> None:
+    wrong = {**LION, "blob_name": "f" * 64}
+    async with running(upstream="demo") as editor:
+        assert await upload(editor, wrong, BEAR) == ["f" * 64, BEAR["blob_name"]]
+        await until_indexed(editor, ["f" * 64, BEAR["blob_name"]])
+        answer = await missing(editor, "f" * 64, LION["blob_name"], BEAR["blob_name"])
+        assert not any(answer.values())
+        found = await retrieve(editor, "feed_lion", added_blobs=["f" * 64])
+        assert "def feed_lion" in found["formatted_retrieval"]
+
+
+@pytest.mark.case("B65")
+async def test_upload_of_two_files_with_one_name_keeps_the_first() -> None:
+    first, second = blob("src/a", ".py code"), blob("src/a.py", " code")
+    assert first["blob_name"] == second["blob_name"]
+    async with running(upstream="demo") as editor:
+        assert await upload(editor, first, second) == [first["blob_name"]] * 2
+        found = await retrieve(editor, "code", added_blobs=[first["blob_name"]])
+    assert "Path: src/a\n" in found["formatted_retrieval"]
+
+
 PATHS = (
     *("/etc/passwd", "..\\..\\x", "C:\\x", "C:x", "\\\\srv\\s", "a/../../b", "a\0b"),
     *("x" * 5000, "CON", "dot."),
@@ -68,15 +191,40 @@ async def test_upload_path_is_only_a_text(tmp_path: Path) -> None:
     async with running(upstream="demo") as editor:
         before = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
         sent = [blob(path, "def zebra(): pass\n") for path in PATHS]
-        names = await indexed(editor, *sent)
+        names = await upload(editor, *sent)
         assert names == [one["blob_name"] for one in sent]
         for path, name in zip(PATHS, names, strict=True):
-            text = await find_code(editor, "zebra", blobs={"added_blobs": [name]})
+            found = await retrieve(editor, "zebra", added_blobs=[name])
+            text = found["formatted_retrieval"]
             assert "\0" not in text
             # No file can have a name that long: there is nothing to search in it.
             assert ("def zebra" in text) == (len(path) < 5000), path
         after = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
     assert {p for p in after - before if "home" not in p.parts} == set()
+
+
+NO_HASHES = ("a" * 63, "A" * 64, "../x", "a/b", "a\0b", "a" * 64 + "\n", "٣" * 64)
+
+
+@pytest.mark.case("B63")
+async def test_blob_name_that_is_no_hash_is_requested_and_known_again() -> None:
+    async with running(upstream="demo") as editor:
+        for name in NO_HASHES:
+            assert (await missing(editor, name))["unknown_blob_names"] == [name]
+            assert await upload(editor, {**LION, "blob_name": name}) == [name]
+            assert (await missing(editor, name))["unknown_blob_names"] == []
+
+
+async def test_upload_of_secrets_is_not_kept() -> None:
+    secret = blob("config/.env", "LION_PASSWORD=1")
+    async with running(upstream="demo") as editor:
+        names = await upload(editor, secret)
+        assert not any((await missing(editor, *names)).values())
+        found = await retrieve(editor, "LION_PASSWORD", added_blobs=names)
+        assert (await editor.post("/byok/index/status")).json["totals"][
+            "bytes_held"
+        ] == 0
+    assert "LION_PASSWORD=1" not in found["formatted_retrieval"]
 
 
 QUERIES = {
@@ -101,7 +249,12 @@ async def test_retrieval_of_odd_questions(tmp_path: Path, mode: str) -> None:
     settings = {"context": context, "retrieval": {"mode": mode}}
     async with running(settings, upstream="demo") as editor:
         for query in [query for some in QUERIES.values() for query in some]:
-            text = await find_code(editor, query)
+            reply = await editor.post(
+                "/agents/codebase-retrieval", {"information_request": query}
+            )
+            assert reply.status == 200
+            text = reply.json["formatted_retrieval"]
+            assert isinstance(text, str)
             assert text
             for word in ("SQL", "syntax", "root:", "Traceback", "usage"):
                 assert word not in text
@@ -120,6 +273,19 @@ async def facts_of(editor: Editor, path: str, **blobs: Any) -> list[Any]:
     return [
         (line["unknown_blob_names"], line["checkpoint_not_found"]) for line in lines
     ]
+
+
+async def test_a_chat_tells_once_what_is_unknown_of_its_blobs(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    fake.play(answer("One ", "two ", "three."))
+    [name] = await upload(editor, LION)
+    both = {"added_blobs": [name, MISSING]}
+    first, *others = await facts_of(editor, "/chat-stream", **both)
+    assert first == ([MISSING], False)
+    assert others
+    assert all(facts == ([], False) for facts in others)
+    assert await facts_of(editor, "/chat", **both) == [([MISSING], False)]
 
 
 async def test_chat_that_fails_reports_a_lost_checkpoint_too(
@@ -159,9 +325,10 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
     )
     monkeypatch.setenv("PATH", f".:{root}:{os.environ['PATH']}")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rgrc"))
-    target, asked = "/agents/codebase-retrieval", {"information_request": "work_699"}
+    ask = json.dumps({"information_request": "work_699"}).encode()
     async with serving(tmp_path / "program") as program:
-        first = await program.post(target, **asked)  # by ripgrep
+        sent = request(target=b"/agents/codebase-retrieval", body=ask)
+        first = await program.ask(sent)  # by ripgrep
         assert "def work_699" in first.json["formatted_retrieval"]
         code, _, _ = await program.ended(signal.SIGTERM)  # in the middle of indexing
         assert code == 0
@@ -169,11 +336,13 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
     async with serving(tmp_path / "program") as program:
 
         async def is_indexed() -> bool:
-            told = await program.post("/byok/index/status")
+            told = await program.ask(request(target=b"/byok/index/status"))
             return bool(told.json["state"] == "indexed")
 
         await until(is_indexed, START)
-        second = await program.post(target, **asked)
+        second = await program.ask(
+            request(target=b"/agents/codebase-retrieval", body=ask)
+        )
         assert "def work_699" in second.json["formatted_retrieval"][:400]
         code, _, _ = await program.ended(signal.SIGTERM)
         assert code == 0

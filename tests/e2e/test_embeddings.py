@@ -10,7 +10,6 @@ import pytest
 from byok.core.platform.paths import find_paths
 from byok.search.vectors.types import EmbeddingState
 from byok.settings import load_settings
-from tests.fakes.clients import find_code, until_complete
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import until, written
@@ -55,7 +54,7 @@ async def following(
 ) -> AsyncIterator[Editor]:
     """Run a daemon that follows a folder, and wait until it has done all there is."""
     async with running(settings(root, server), upstream="demo") as editor:
-        await until_complete(editor)
+        await complete(editor)
         if server is not None:
             await filled(editor)
         yield editor
@@ -63,7 +62,19 @@ async def following(
 
 async def ask(editor: Editor, query: str) -> str:
     await editor.services.embeddings.begin(query)  # its vector is kept
-    return await find_code(editor, query)
+    body = {"information_request": query}
+    answer = await editor.post("/agents/codebase-retrieval", body)
+    text = answer.json["formatted_retrieval"]
+    assert isinstance(text, str)
+    return text
+
+
+async def complete(editor: Editor) -> None:
+    async def is_complete() -> bool:
+        told = (await editor.post("/byok/index/status")).json
+        return all(space["phase"] == "complete" for space in told["workspaces"])
+
+    await until(is_complete)
 
 
 async def state(editor: Editor) -> EmbeddingState:
@@ -92,6 +103,15 @@ async def test_a_question_without_common_words_finds_the_file_by_its_vector(
         assert hits[0]["reasons"]["vector"] > 0
     # Tests and documents were not sent.
     assert not any("docs/limits.md" in text for text in server.texts)
+
+
+async def test_what_words_find_is_joined_and_not_replaced(
+    root: Path, server: EmbeddingServer
+) -> None:
+    async with following(root, server) as editor:
+        text = await ask(editor, f"{QUESTION} oven")
+        assert "Path: src/limits.py" in text
+        assert "Path: src/oven.py" in text
 
 
 def damage(vectors: Path, page: int) -> None:

@@ -6,15 +6,12 @@ ends the answer, and nothing goes on that nobody waits for.
 
 import asyncio
 import json
-import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from typing import Any
 
 import pytest
 
-from byok.core.language import speaking
 from byok.server.http.deadlines import Timing
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor, running, settings_for
@@ -25,10 +22,8 @@ from tests.fakes.upstream import (
     FakeUpstream,
     Script,
     answer,
-    dead_url,
     delta,
     event,
-    refusal,
     tool_answer,
 )
 
@@ -103,7 +98,9 @@ RAW_EURO = 'data: {"choices":[{"index":0,"delta":{"content":"1 €"}}]}\n\n'.enc
 ESCAPED = b'data: {"choices":[{"index":0,"delta":{"content":"1 \\u20ac"}}]}\n\n'
 
 
-@pytest.mark.parametrize("end", ["eof", "reset"])
+@pytest.mark.parametrize(
+    ("end", "code"), [("eof", "upstream_cut"), ("reset", "upstream_cut")]
+)
 @pytest.mark.parametrize(
     "cut",
     [
@@ -113,14 +110,42 @@ ESCAPED = b'data: {"choices":[{"index":0,"delta":{"content":"1 \\u20ac"}}]}\n\n'
     ],
 )
 async def test_stream_that_is_cut_keeps_its_whole_events_only(
-    fake: FakeUpstream, editor: Editor, cut: bytes, end: str
+    fake: FakeUpstream, editor: Editor, cut: bytes, end: str, code: str
 ) -> None:
     reply = await chat(fake, editor, Script([delta(content="Zero "), cut], end=end))
-    check_failed(reply, "upstream_cut")
+    check_failed(reply, code)
     assert text_of(reply) == "Zero "
+    assert "\ufffd" not in reply.text
 
 
-CALL_OPEN, *_ = tool_answer("view", '{"path": "a')
+CALL_OPEN, CALL_FINISH, _ = tool_answer("view", '{"path": "a')
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        case_param([CALL_OPEN], "upstream_cut", id="F04-cut"),
+        case_param(
+            [CALL_OPEN, delta(finish="length"), DONE],
+            "tool_call_incomplete",
+            id="F04-length",
+        ),
+        case_param(
+            [CALL_OPEN, CALL_FINISH, DONE],
+            "tool_call_incomplete",
+            id="F04-half-finished",
+        ),
+    ],
+)
+async def test_tool_call_that_came_in_part_is_never_passed_on(
+    fake: FakeUpstream, editor: Editor, script: list[bytes], code: str
+) -> None:
+    reply = await chat(fake, editor, script)
+    assert reply.tool_uses == []
+    assert [n["type"] for n in reply.nodes] == [2]
+    assert reply.last["error"]["code"] == code
+    assert reply.text.count("\n[byok] ") == 1
+    assert reply.last["stop_reason"] != 3
 
 
 @pytest.mark.parametrize("end", ["eof", "reset"])
@@ -136,6 +161,38 @@ async def test_f04_a_tool_call_that_was_lost_is_asked_for_again(
     assert text_of(reply) == "I look."
     assert (reply.last["stop_reason"], len(fake.requests)) == (3, 2)
     assert "error" not in reply.last
+
+
+@pytest.mark.case("F04")
+async def test_f04_finish_without_done_is_success(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    check_ended(await chat(fake, editor, answer("Whole.")[:-1]), "Whole.")
+    reply = await chat(fake, editor, tool_answer("view", '{"path": "a"}')[:-1])
+    assert [use["input_json"] for use in reply.tool_uses] == ['{"path": "a"}']
+    assert reply.last["stop_reason"] == 3
+
+
+WHOLE = {
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Whole."},
+            "finish_reason": "stop",
+        }
+    ]
+}
+
+
+@pytest.mark.case("F11")
+async def test_f11_json_where_a_stream_was_requested_is_read(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    body = json.dumps(WHOLE).encode()
+    check_ended(await chat(fake, editor, Script([body], headers=JSON)), "Whole.")
+    check_ended(
+        await chat(fake, editor, Script([body[:20], 0.01, body[20:]])), "Whole."
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,6 +223,75 @@ async def test_upstream_answer_of_the_wrong_kind_is_reported_in_one_sentence(
     check_failed(await chat(fake, editor, script), code)
 
 
+USAGE = event({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
+OTHER = event({"choices": [{"index": 1, "delta": {"content": "no"}}]})
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        case_param([*answer("Whole."), DONE], id="F12-two-dones"),
+        case_param([*answer("Whole."), delta(content="late")], id="F12-data-behind"),
+        case_param([USAGE, *answer("Whole.")], id="F12-usage-first"),
+        case_param([*answer("Whole.")[:-1], USAGE, DONE], id="F12-usage-behind"),
+        case_param([event({"choices": []}), *answer("Whole.")], id="F12-no-choices"),
+        case_param([event({}), *answer("Whole.")], id="F12-empty-object"),
+        case_param([OTHER, *answer("Whole."), OTHER], id="F12-second-choice"),
+        pytest.param([b": ping\n\n", *answer("Who", "le.")], id="comment"),
+        pytest.param([*answer("Wh", "", "ole.")], id="nothing-between"),
+    ],
+)
+async def test_sse_events_in_odd_order_give_the_same_text(
+    fake: FakeUpstream, editor: Editor, script: list[bytes]
+) -> None:
+    check_ended(await chat(fake, editor, script), "Whole.")
+
+
+LINES = (
+    b"\xef\xbb\xbf: hello\n"
+    b"event: message\n"
+    b"id: 7\n"
+    b"retry: 10\n"
+    b'data:{"choices":[{"index":0,\n'
+    b'data: "delta":{"content":"a\xe2\x80\xa8b\xc2\x85c"}}]}\n\n'
+    b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+    b"data: [DONE]\n\n"
+)
+ENDS = {
+    "LF": LINES,
+    "CRLF": LINES.replace(b"\n", b"\r\n"),
+    "CR": LINES.replace(b"\n", b"\r"),
+    "mixed": LINES.replace(b"\n", b"\r\n", 5).replace(
+        b'}\n\ndata: {"', b'}\r\rdata: {"'
+    ),
+}
+TEXT = "a\u2028b\x85c"
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.case("F13")
+async def test_f13_sse_every_line_ending_gives_the_same_text(
+    fake: FakeUpstream, editor: Editor, ends: str
+) -> None:
+    raw = ENDS[ends]
+    check_ended(await chat(fake, editor, [raw]), TEXT)
+    place = raw.index(b"retry: 10") + len(b"retry: 10") + 1  # within a CRLF
+    check_ended(
+        await chat(fake, editor, Script([raw[:place], 0.02, raw[place:]])), TEXT
+    )
+
+
+@pytest.mark.case("F14")
+async def test_surrogate_halves_are_joined_in_tool_arguments(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    opened, finish, done = tool_answer("view", '{"path": "\ud83d')
+    rest = {"index": 0, "function": {"arguments": '\ude00"}'}}
+    reply = await chat(fake, editor, [opened, delta(tool_calls=[rest]), finish, done])
+    [use] = reply.tool_uses
+    assert json.loads(use["input_json"]) == {"path": "\U0001f600"}
+
+
 @pytest.mark.case("F01")
 async def test_upstream_that_is_down_is_reported_in_one_sentence() -> None:
     with closing(socket.socket()) as sock:
@@ -190,28 +316,6 @@ async def test_upstream_timeout_of_one_that_hangs(
     check_failed(reply, "upstream_timeout")
     assert text_of(reply) == text
     assert len(fake.requests) == 1
-
-
-async def test_a_failure_is_told_in_the_language_in_which_byok_was_started(
-    fake: FakeUpstream,
-) -> None:
-    fake.play(refusal(401, "no such key"), answer("Hello."))
-    with speaking("zh_CN"):
-        async with running(settings_for(fake.url, model="m")) as editor:
-            failed = await editor.chat("Hi?")
-            assert failed.text.startswith("\n[byok] ")
-            assert all(
-                re.search("[一-鿿]", line) for line in failed.text.split("。")[:-1]
-            )
-            assert "密钥" in failed.text
-            error = failed.last["error"]
-            assert (error["code"], error["message"].isascii()) == (
-                "upstream_auth",
-                True,
-            )
-            said = {"request_message": "Hi?", "response_text": failed.text}
-            await editor.chat("Again?", chat_history=[said])
-    assert "[byok]" not in json.dumps(fake.requests[-1], ensure_ascii=False)
 
 
 # A client that leaves.
@@ -304,59 +408,3 @@ async def test_retries_end_when_the_client_leaves(
             while asyncio.all_tasks() - before:  # as who waits for another try
                 await asyncio.sleep(0.01)
     assert len(fake.requests) == 2
-
-
-# Who answers instead of one that fails before an answer
-
-
-@pytest.fixture
-async def other() -> AsyncIterator[FakeUpstream]:
-    """A second upstream."""
-    async with FakeUpstream() as started:
-        started.play(answer("From the other."))
-        yield started
-
-
-def settings_of(first: str, other: FakeUpstream, **routing: Any) -> dict[str, Any]:
-    """Two upstreams; where one fails, the other answers chats."""
-    upstreams = {
-        "one": {"base_url": first, "timeout": 5, "model": "m"},
-        "two": {"base_url": other.url, "timeout": 5, "model": "n"},
-    }
-    named = ["byok:one:m", "byok:two:n"]
-    return {
-        "upstreams": upstreams,
-        "routing": {"fallback": {"chat": named}, **routing},
-    }
-
-
-async def ask(editor: Editor, conversation: str = "c-1") -> Answer:
-    return await editor.chat(conversation_id=conversation)
-
-
-TOLD = "\n[byok] byok:two:n answers instead of byok:one:m: it cannot be reached."
-
-
-async def test_fallback_answers_a_conversation_and_says_so(
-    other: FakeUpstream,
-) -> None:
-    async with running(settings_of(dead_url(), other)) as editor:
-        first, second = await ask(editor), await ask(editor)
-        elsewhere = await ask(editor, "c-2")
-        services = await editor.services.renew(editor.services.settings)
-    assert first.text == f"From the other.{TOLD}"
-    for answered in (second, elsewhere):  # each message asks the chosen model first
-        assert answered.text == f"From the other.{TOLD}"
-    assert services.fallbacks.memory is editor.services.fallbacks.memory
-    assert {request["model"] for request in other.requests} == {"n"}
-
-
-@pytest.mark.parametrize("path", ["/chat", "/generate-commit-message-stream"])
-async def test_fallback_is_only_for_its_purpose_and_whole_answers_too(
-    other: FakeUpstream, path: str
-) -> None:
-    body = {"message": "Hi?", "changed_file_stats": {}, "diff": "+a"}
-    async with running(settings_of(dead_url(), other)) as editor:
-        reply = await editor.post(path, body)
-    assert len(other.requests) == (path == "/chat")
-    assert ("From the other." in reply.raw.decode()) is (path == "/chat")

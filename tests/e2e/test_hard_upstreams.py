@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+import json
 import socket
 import sys
 from collections.abc import Iterable
@@ -14,7 +15,6 @@ import pytest
 
 from byok.core.chat import ChatRequest, Message, Role, TextPart
 from byok.core.errors import UpstreamError
-from byok.core.events import TextDelta
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
@@ -25,11 +25,12 @@ from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.cases import case_param
 from tests.fakes.certificates import certificate, resolve_here, secure
-from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import Program, configure, serving
 from tests.fakes.raw import put, request
 from tests.fakes.upstream import (
+    DONE,
     FakeUpstream,
     Script,
     answer,
@@ -40,6 +41,7 @@ from tests.fakes.upstream import (
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 MIB = 2**20
 JSON = {"Content-Type": "application/json"}
+VIEW = {"name": "view", "input_schema_json": '{"type":"object","properties":{}}'}
 CHAT = request(body=b'{"message": "x"}')
 
 
@@ -130,6 +132,20 @@ async def test_redirect_is_not_followed(
         assert len(fake.list_headers) < 2  # the list of models is asked for once
 
 
+@pytest.mark.usefixtures("addresses")
+@pytest.mark.case("B62")
+async def test_redirect_from_https_to_http_is_not_followed(
+    fake: FakeUpstream, tmp_path: Path
+) -> None:
+    file = certificate(tmp_path, "model.test")
+    location = {"Location": f"{fake.url}/chat/completions"}
+    async with secure(file, "model.test") as (upstream, url):
+        upstream.play(Script([], 308, location))
+        async with running(settings_for(url, ca_file=str(file))) as editor:
+            assert (await put(editor, CHAT)).code == "upstream_redirect"
+    assert fake.requests == []
+
+
 # Statuses.
 
 
@@ -168,21 +184,47 @@ async def test_refusal_has_its_status_and_its_attempts(
 # Silence, and what only looks like talking.
 
 
+async def told(url: str, patience: Timeouts) -> tuple[str, UpstreamError]:
+    """Ask an upstream directly, with limits that no setting has."""
+    transports, text = Transports(), ""
+    spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=patience)
+    upstream = HttpUpstream(spec, transports, Key())
+    chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
+    try:
+        with pytest.raises(UpstreamError) as caught:
+            async for batch in ask(Destination(upstream, "m"), chat):
+                text += "".join(getattr(e, "text", "") for e in batch)
+    finally:
+        await transports.close()
+    return text, caught.value
+
+
 @pytest.mark.case("F06")
 async def test_sse_comments_without_end_are_given_up(fake: FakeUpstream) -> None:
     drip = [piece for _ in range(400) for piece in (b": wait\n\n", 0.02)]
     fake.play(Script([delta(content="One"), *drip], end="hang"))
-    patience = Timeouts(first_byte=PATIENCE, idle=PATIENCE, comments_only=0.3)
-    spec = UpstreamSpec("fake", (Api(OpenAIChat(), fake.url),), timeouts=patience)
-    transports, said = Transports(), []
-    asked = Destination(HttpUpstream(spec, transports, Key()), "m")
-    chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
-    with pytest.raises(UpstreamError) as caught:
-        async for batch in ask(asked, chat):
-            said += [event for event in batch if isinstance(event, TextDelta)]
-    await transports.close()
-    assert (said, caught.value.code) == ([TextDelta("One")], "upstream_timeout")
+    patience = Timeouts(first_byte=5, idle=2, comments_only=0.3)
+    text, error = await asyncio.wait_for(told(fake.url, patience), PATIENCE)
+    assert (text, error.code) == ("One", "upstream_timeout")
     assert len(fake.requests) == 1
+
+
+@pytest.mark.case("F06")
+async def test_sse_comments_before_an_answer_are_ignored(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    drip = [piece for _ in range(10) for piece in (b": wait\n\n", 0.02)]
+    fake.play(Script([*drip, *answer("Whole.")]))
+    assert (await editor.chat()).text == "Whole."
+
+
+@pytest.mark.case("F05")
+async def test_answer_without_end_is_limited(fake: FakeUpstream) -> None:
+    drip = [piece for _ in range(400) for piece in (delta(content="a"), 0.02)]
+    fake.play(Script(drip))
+    text, error = await asyncio.wait_for(told(fake.url, Timeouts(total=2.0)), PATIENCE)
+    assert error.code == "upstream_timeout"
+    assert set(text) == {"a"}
 
 
 @pytest.mark.case("F05")
@@ -203,6 +245,17 @@ async def test_connection_that_is_never_answered_is_given_up() -> None:
         refused = await asyncio.wait_for(put(editor, CHAT), PATIENCE)
     assert (refused.status, refused.code) == (422, "upstream_timeout")
     assert asked <= 2  # the chat, and the list of models
+
+
+@pytest.mark.case("F07")
+async def test_answer_byte_by_byte_is_the_same(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    whole = b"".join(answer("Slo", "w, né \U0001f600."))
+    slow = [p for n in range(len(whole)) for p in (whole[n : n + 1], 0.001)]
+    fake.play(Script(slow))
+    reply = await editor.chat()
+    assert (reply.text, reply.last["stop_reason"]) == ("Slow, né \U0001f600.", 1)
 
 
 # Too much.
@@ -271,3 +324,50 @@ async def test_giant_event_is_cut_and_costs_little_memory(
             assert await measuring - before < 40 * MIB, name
         fake.play(answer("Hi."))
         await program.check_well()
+
+
+@pytest.mark.case("F08")
+async def test_text_without_end_is_cut(fake: FakeUpstream, editor: Editor) -> None:
+    fake.play(Script(Again(delta(content="x" * 60_000), 1200)))  # 72 MB
+    reply = await editor.chat()
+    assert reply.last["error"]["code"] == "upstream_event_too_large"
+    assert len(reply.text) > 60 * MIB
+
+
+async def calls(fake: FakeUpstream, editor: Editor, *pieces: bytes) -> Answer:
+    fake.play([*pieces, delta("tool_calls"), DONE])
+    return await editor.chat(tool_definitions=[VIEW])
+
+
+@pytest.mark.case("F08")
+async def test_tool_call_of_100000_fragments_is_whole(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    opened = fragment(0, '{"path": "', id="c", function={"name": "view"})
+    rest = [fragment(0, "x") * 1000] * 100
+    reply = await calls(fake, editor, opened, *rest, fragment(0, '"}'))
+    [use] = reply.tool_uses
+    assert json.loads(use["input_json"]) == {"path": "x" * 100_000}
+
+
+@pytest.mark.case("F08")
+@pytest.mark.parametrize("index", [10**9, -1, 1.5, "0", None, True, [0]])
+async def test_tool_call_with_an_absurd_index_is_read(
+    fake: FakeUpstream, editor: Editor, index: Any
+) -> None:
+    opened = fragment(index, '{"path":', id="c", function={"name": "view"})
+    reply = await calls(fake, editor, opened, fragment(index, '"a"}'))
+    assert [json.loads(u["input_json"]) for u in reply.tool_uses] == [{"path": "a"}]
+    assert reply.last["stop_reason"] == 3
+
+
+@pytest.mark.case("F08")
+async def test_tool_calls_by_the_ten_thousand_are_limited(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    many = b"".join(
+        fragment(n, "{}", id=f"c{n}", function={"name": "view"}) for n in range(10_000)
+    )
+    reply = await calls(fake, editor, many)
+    assert len(reply.tool_uses) <= 64
+    assert reply.status == 200

@@ -117,6 +117,30 @@ async def test_a_question_fits_beside_guidelines_without_end(
     )
 
 
+@pytest.mark.parametrize("field", ["agent_memories", "prefix", "suffix", "path"])
+async def test_a_question_fits_beside_an_editor_without_end(
+    fake: FakeUpstream, field: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "byok")
+    async with running(settings_for(fake.url, context_window=SMALL)) as editor:
+        answer = await editor.chat(QUESTION, **{field: "m" * MEGABYTE})
+    assert answer.text == "Hi."
+    user = fake.requests[0]["messages"][-1]["content"]
+    assert user.endswith(QUESTION)
+    assert len(user) < 2 * SMALL
+    assert "mmm" in user
+    cut = "memories have 1,000,000 characters, of which 3,072 fit" in caplog.text
+    assert cut is (field == "agent_memories")
+
+
+async def test_a_persona_without_end_leaves_room(fake: FakeUpstream) -> None:
+    said = {"custom_instructions": "p" * MEGABYTE}
+    nodes = [{"id": 7, "type": 7, "change_personality_node": said}, WORDS]
+    async with running(settings_for(fake.url, context_window=SMALL)) as editor:
+        assert (await editor.chat("", nodes=nodes)).text == "Hi."
+    assert len(fake.requests[0]["messages"][0]["content"]) < 2 * SMALL
+
+
 async def test_a_title_is_made_beside_guidelines_without_end(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,25 +15,37 @@ from tests.fakes.daemon import running_on_file
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
 from tests.fakes.patience import PATIENCE
-from tests.fakes.program import (
-    COUNTED,
-    PRICES,
-    Program,
-    cancel,
-    configure,
-    run_byok,
-    serving,
-)
-from tests.fakes.raw import RawAnswer
-from tests.fakes.upstream import FakeUpstream, Script, answer, delta
+from tests.fakes.program import HELD, Program, configure, run_byok, serving
+from tests.fakes.raw import RawAnswer, connected, request
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
 
+PRICES = """
+[upstreams.fake.facts."m"]
+price_input = 2
+price_output = 10
+"""
 SECRET = "sk-0123456789abcdefghijklmnop"
 CANARY = "canary-in-the-message"
+COUNTED = event(
+    {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
+)
 
 
-async def chat(program: Program, conversation: str, **fields: Any) -> RawAnswer:
-    body = {"message": CANARY, "conversation_id": conversation, **fields}
-    return await program.post("/chat-stream", **body)
+async def ask(program: Program, target: str, **body: object) -> RawAnswer:
+    data = json.dumps({"message": CANARY, **body}).encode()
+    return await program.ask(request(target=target.encode(), body=data))
+
+
+async def cancel(program: Program, fake: FakeUpstream) -> None:
+    """Begin a chat, and hang up in its middle."""
+    fake.play(HELD)
+    fake.reached.clear()
+    data = json.dumps({"message": CANARY, "conversation_id": "two"}).encode()
+    async with connected(program.port) as connection:
+        sent = request(target=b"/chat-stream", body=data)
+        await connection.send(program.filled(sent))
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -54,14 +66,15 @@ async def test_journal_shows_what_became_of_each_request(
     configure(home, fake.url, PRICES)
     async with serving(home) as program:
         fake.play([delta(content="Hi."), delta("stop"), COUNTED])
-        await chat(program, "one", model=f"byok:fake:{SECRET}")
-        await chat(program, "one")
+        asked = {"conversation_id": "one", "model": f"byok:fake:{SECRET}"}
+        await ask(program, "/chat-stream", **asked)
+        await ask(program, "/chat-stream", conversation_id="one")
         fake.play(Script([b'{"error": {"message": "no"}}'], status=401))
-        await chat(program, "two")
-        await cancel(program, fake, "two")
+        await ask(program, "/chat-stream", conversation_id="two")
+        await cancel(program, fake)
         fake.play(answer("return 1"))
-        await program.post("/completion", prompt="def f():\n", path="/secret/dir/a.py")
-        await program.post("/find-missing")
+        await ask(program, "/completion", prompt="def f():\n", path="/secret/dir/a.py")
+        await ask(program, "/find-missing")
         await program.ended(signal.SIGTERM)
     everything = shown(home)
     rows = everything[:5]
@@ -104,17 +117,17 @@ async def test_journal_survives_a_kill_in_the_middle(
     configure(home, fake.url)
     journal = home / "state" / "journal.db"
     async with serving(home) as program:
-        await chat(program, "written")
+        await ask(program, "/chat-stream", conversation_id="written")
         async with asyncio.timeout(PATIENCE):
             while not last_entries(journal, 1):
                 await asyncio.sleep(0.05)
-        await cancel(program, fake, "two")
+        await cancel(program, fake)
         program.process.kill()
         await program.process.wait()
     assert rows_of(journal, "conversation")[0] == ("written",)
     fake.play(answer("Hi."))
     async with serving(home) as program:
-        await chat(program, "after")
+        await ask(program, "/chat-stream", conversation_id="after")
         await program.ended(signal.SIGTERM)
     rows = rows_of(journal, "conversation")
     assert (rows[0], rows[-1]) == (("written",), ("after",))

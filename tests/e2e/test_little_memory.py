@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.patience import START
-from tests.fakes.program import LIMITED, ROOT, serving
+from tests.fakes.program import ROOT, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import request
 
@@ -49,8 +49,8 @@ def test_a_command_with_little_memory_says_so(
 ) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-c", LIMITED, f"RLIMIT_AS={_SMALL}"),
-            *("-m", "byok", *command),
+            *(sys.executable, "-c", _LIMITED, str(_SMALL)),
+            *(sys.executable, "-m", "byok", *command),
         ],
         cwd=make_project(tmp_path / "project"),
         env={
@@ -66,3 +66,11 @@ def test_a_command_with_little_memory_says_so(
     assert done.returncode == 71, done.stderr
     assert "no_memory" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+_LIMITED = """
+import os, resource, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+os.execv(sys.argv[2], sys.argv[2:])
+"""

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from byok.core.record import RequestRecord
 from tests.fakes.bodies import exchange, result_node
-from tests.fakes.daemon import Answer, Editor, Watcher, running, settings_for
+from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, answer, tool_answer
 
 VIEW = {
@@ -18,6 +19,19 @@ VIEW = {
 }
 NOTE = "[Note from byok: "
 ENDED = "[byok] byok ended this turn"
+
+
+class Records:
+    """Observer that keeps the loop of each request."""
+
+    def __init__(self) -> None:
+        self.loops: list[str] = []
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        """Wait for the end."""
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        self.loops.append(record.loop)
 
 
 class Agent:
@@ -56,8 +70,8 @@ async def test_a_model_that_repeats_a_failing_call_for_ever_is_told_and_ended(
     fake: FakeUpstream,
 ) -> None:
     fake.play(tool_answer("view", '{"path": "a.py"}'))
-    watcher = Watcher()
-    async with running(settings_for(fake.url), observers=[watcher]) as editor:
+    records = Records()
+    async with running(settings_for(fake.url), observers=[records]) as editor:
         agent = Agent(editor, fail)
         last, steps = await agent.turn("Look at a.py.")
         asked = [request["messages"] for request in fake.requests]
@@ -76,12 +90,23 @@ async def test_a_model_that_repeats_a_failing_call_for_ever_is_told_and_ended(
         assert later[: len(earlier)] == earlier  # upstreams keep their cache
     assert fake.requests[-1]["messages"][: len(asked[-1])] == asked[-1]
     assert ENDED not in json.dumps(fake.requests[-1])
-    assert [one.loop for one in watcher.finished] == [
+    assert records.loops == [
         *("", "", ""),
         *("warned-failing-3", "warned-failing-4", "warned-failing-5"),
         "ended-failing-6",
         "",
     ]
+
+
+async def test_a_long_honest_turn_is_left_alone(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    calls = [tool_answer("view", f'{{"path": "{n}.py"}}') for n in range(40)]
+    fake.play(*calls, answer("Done."))
+    agent = Agent(editor, lambda n: {"content": f"# file {n}"})
+    last, steps = await agent.turn("Look at all.")
+    assert (last.text, steps) == ("Done.", 40)
+    assert NOTE not in fake.bodies[-1].decode()
 
 
 async def test_a_chat_in_one_piece_is_ended_too(
@@ -122,8 +147,8 @@ def failing(times: int) -> dict[str, Any]:
 
 async def test_clients_of_other_apis_are_told_and_ended_too(fake: FakeUpstream) -> None:
     fake.play(answer("I see."))
-    watcher = Watcher()
-    async with running(settings_for(fake.url), observers=[watcher]) as editor:
+    records = Records()
+    async with running(settings_for(fake.url), observers=[records]) as editor:
         told = await editor.post("/v1/messages", failing(3))
         ended = await editor.post("/v1/messages", failing(6))
     assert told.json["content"][0]["text"] == "I see."
@@ -131,7 +156,4 @@ async def test_clients_of_other_apis_are_told_and_ended_too(fake: FakeUpstream) 
     assert NOTE in asked["messages"][-1]["content"]
     assert ended.json["content"][0]["text"].startswith("byok ended this turn")
     assert ended.json["stop_reason"] == "end_turn"
-    assert [one.loop for one in watcher.finished] == [
-        "warned-failing-3",
-        "ended-failing-6",
-    ]
+    assert records.loops == ["warned-failing-3", "ended-failing-6"]

@@ -83,6 +83,57 @@ async def test_official_local_group_never_leaves(
     assert official.raw == []
 
 
+@pytest.mark.parametrize("path", ["/prompt-enhancer", "/chat-stream", "/chat"])
+@pytest.mark.parametrize("elsewhere", ["off", "local"])
+async def test_official_place_of_one_group_says_nothing_of_anothers(
+    official: FakeOfficial, fake: FakeUpstream, path: str, elsewhere: str
+) -> None:
+    others = {g.value: elsewhere for g in UNARY if g is not EndpointGroup.CHAT}
+    official.expect(path, BODY, whole(b'{"text": "Theirs."}\n'))
+    async with between(official, fake, {**others, **CHAT}) as editor:
+        got = await editor.post(path, raw=BODY)
+    assert got.raw == b'{"text": "Theirs."}\n'
+    assert fake.requests == []
+
+
+OFF: dict[EndpointGroup, dict[str, Any]] = {
+    **LOCAL,
+    EndpointGroup.COMPLETION: {"completion_items": []},
+    EndpointGroup.CONTEXT: {
+        "unknown_memory_names": [],
+        "unknown_blob_names": [],
+        "nonindexed_blob_names": [],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "group", [g for g in UNARY if g not in (EndpointGroup.EDIT, "chat")]
+)
+@pytest.mark.case("B120")
+async def test_official_group_that_is_off_is_quiet(
+    official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
+) -> None:
+    async with between(official, fake, {group.value: "off"}) as editor:
+        got = await editor.post(UNARY[group], raw=BODY)
+    assert got.status == 200
+    assert got.json.items() >= OFF[group].items()
+    assert official.raw == []
+    assert fake.requests == []
+
+
+@pytest.mark.parametrize("group", [EndpointGroup.EDIT, EndpointGroup.CHAT])
+async def test_official_model_that_is_off_is_an_error(
+    official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
+) -> None:
+    async with between(official, fake, {group.value: "off"}) as editor:
+        got = await editor.post(UNARY[group], raw=BODY)
+    assert got.status == 422
+    assert got.json["error"]["code"] == "switched_off"
+    assert f"The endpoint group {group} is disabled." in got.json["message"]
+    assert fake.requests == []
+
+
 async def test_official_chat_stream_that_is_off_says_so_in_one_line(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
@@ -295,13 +346,15 @@ async def test_official_stream_arrives_in_pieces_and_whole(
     go_on = asyncio.Event()
     script = Script([LINES[0], go_on, *LINES[1:]], headers=NDJSON)
     official.expect("/chat-stream", ODD, script)
-    async with (
-        between(official, fake, CHAT) as editor,
-        editor.stream("/chat-stream", raw=ODD) as response,
-    ):
-        first = await response.content.readany()
-        go_on.set()
-        rest = await response.content.read()
+    async with between(official, fake, CHAT) as editor:
+        headers = {"Authorization": f"Bearer {editor.token}", **NDJSON}
+        headers["Content-Type"] = "application/json"
+        async with editor.http.post(
+            f"{editor.daemon.url}/chat-stream", data=ODD, headers=headers
+        ) as response:
+            first = await response.content.readany()
+            go_on.set()
+            rest = await response.content.read()
     assert response.status == 200
     assert response.headers["Content-Type"] == "application/x-ndjson"
     assert first == LINES[0]
@@ -315,13 +368,16 @@ async def test_official_stream_that_breaks_has_no_end(
     official.expect(
         "/chat-stream", ODD, Script([LINES[0]], headers=NDJSON, end="reset")
     )
-    async with (
-        between(official, fake, CHAT) as editor,
-        editor.stream("/chat-stream", raw=ODD) as response,
-    ):
-        assert await response.content.readany() == LINES[0]
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.content.read()
+    async with between(official, fake, CHAT) as editor:
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        async with editor.http.post(
+            f"{editor.daemon.url}/chat-stream",
+            data=ODD,
+            headers={**headers, "Content-Type": "application/json"},
+        ) as response:
+            assert await response.content.readany() == LINES[0]
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.content.read()
     assert fake.requests == [], "what was begun is not begun anew"
 
 
@@ -347,16 +403,19 @@ async def test_official_stream_ends_when_the_daemon_stops(
 ) -> None:
     script = Script([LINES[0]], headers=NDJSON, end="hang")
     official.expect("/chat-stream", BODY, script)
-    async with (
-        between(official, fake, CHAT) as editor,
-        editor.stream("/chat-stream", raw=BODY) as response,
-    ):
-        line = await asyncio.wait_for(response.content.readline(), PATIENCE)
-        assert line == LINES[0]
-        await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
-        await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.read()
+    async with between(official, fake, CHAT) as editor:
+        headers = {
+            "Authorization": f"Bearer {editor.token}",
+            "Content-Type": "application/json",
+        }
+        url = f"{editor.daemon.url}/chat-stream"
+        async with editor.http.post(url, data=BODY, headers=headers) as response:
+            line = await asyncio.wait_for(response.content.readline(), PATIENCE)
+            assert line == LINES[0]
+            await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
+            await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.read()
 
 
 # --- byok's own callers ---

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from byok.core.routing import EndpointGroup
-from tests.fakes.clients import find_code, until_indexed
+from tests.fakes.clients import until_indexed
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,
@@ -75,13 +75,14 @@ async def test_while_it_is_down_everything_works_here(
         sent = await editor.post("/batch-upload", {"blobs": blobs})
         await until_indexed(editor, ["n"])
         missing = await editor.post("/find-missing", {"mem_object_names": ["n", "o"]})
-        found = await find_code(editor, "bake", blobs={"added_blobs": ["n"]})
+        question = {"information_request": "bake", "blobs": {"added_blobs": ["n"]}}
+        found = await editor.post("/agents/codebase-retrieval", question)
         quiet = [await editor.post(path) for path in QUIET]
     assert models.json["default_model"] == "byok:fake:m"
     assert (chat.text, unary.json["text"], edit.json["text"]) == ("Mine.",) * 3
     assert sent.json == {"blob_names": ["n"]}
     assert missing.json["unknown_memory_names"] == ["o"]
-    assert "def bake" in found
+    assert "def bake" in found.json["formatted_retrieval"]
     assert {got.status for got in quiet} == {200}
     lines = told(caplog)
     for group in EndpointGroup:
@@ -130,21 +131,24 @@ async def test_official_completion_that_is_slow_is_not_waited_for(
     assert "completion_items" in got.json
 
 
-@pytest.mark.parametrize(
-    ("path", "broken"),
-    [
-        ("/chat-stream", Script([], headers=NDJSON, end="reset", before_head=True)),
-        ("/chat-stream", Script([], headers=NDJSON, end="reset")),
-        ("/chat", Script([b'{"text": '], end="reset")),
-    ],
-)
+@pytest.mark.parametrize("before_head", [True, False])
 @pytest.mark.case("F45")
 async def test_official_answer_that_breaks_before_anything_came_is_given_here(
-    official: FakeOfficial, fake: FakeUpstream, path: str, broken: Script
+    official: FakeOfficial, fake: FakeUpstream, before_head: bool
 ) -> None:
-    official.expect(path, BODY, broken)
+    broken = Script([], headers=NDJSON, end="reset", before_head=before_head)
+    official.expect("/chat-stream", BODY, broken)
     async with between(official, fake, CHAT) as editor:
-        assert (await editor.post(path, raw=BODY)).text == "Hi."
+        assert (await editor.post("/chat-stream", raw=BODY)).text == "Hi."
+
+
+@pytest.mark.case("F45")
+async def test_official_half_answer_in_one_piece_is_given_here(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    official.expect("/chat", BODY, Script([b'{"text": '], end="reset"))
+    async with between(official, fake, CHAT) as editor:
+        assert (await editor.post("/chat", raw=BODY)).json["text"] == "Hi."
 
 
 async def test_official_without_a_token_gets_no_request_and_that_is_reported_once(
@@ -183,6 +187,17 @@ async def test_official_changed_token_is_tried_at_once(
         editor.services.forget_keys()
         got = await editor.post("/chat", raw=BODY)
     assert got.json == {"text": "Theirs."}
+
+
+async def test_official_body_that_cannot_be_read_is_refused_here(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    async with between(official, fake, CHAT) as editor:
+        assert (await editor.post("/chat", raw=b'{"message')).status == 400
+        wrong = {"Authorization": "Bearer wrong"}
+        got = await editor.post("/chat", raw=BODY, headers=wrong)
+        assert got.status == 401
+    assert official.raw == []
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # by the test's client

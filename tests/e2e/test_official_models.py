@@ -53,6 +53,30 @@ def ids_everywhere(merged: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+async def test_their_list_is_the_base_and_their_models_go(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    official.expect("/get-models", b"{}", whole(json.dumps(THEIRS).encode()))
+    merged = await models_of(official, fake)
+    assert merged["default_model"] == "byok:fake:m"
+    ours = ["byok:fake:m", "byok:fake:fake-model"]
+    assert ids_everywhere(merged) == [ours] * 4
+    assert merged["user_tier"] == "THEIR_TIER"
+    assert merged["feature_flags"]["brand_new_flag"] == "1.2.3"
+    assert merged["feature_flags"]["enable_sentry"] is False
+
+
+async def test_what_is_served_here_is_not_switched_off_there(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    off = {"enable_agent_mode": False, "vscode_agent_mode_min_version": ""}
+    theirs = {**THEIRS, "feature_flags": {**THEIRS["feature_flags"], **off}}
+    official.expect("/get-models", b"{}", whole(json.dumps(theirs).encode()))
+    merged = await models_of(official, fake, completion="official")
+    assert merged["feature_flags"]["enable_agent_mode"] is True
+    assert merged["feature_flags"]["vscode_agent_mode_min_version"] == "0.0.0"
+
+
 async def test_their_models_stay_behind_ours_where_they_answer_chats(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:

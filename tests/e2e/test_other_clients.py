@@ -15,7 +15,6 @@ from tests.fakes import (
     strict,
     strict_gemini,
 )
-from tests.fakes.clients import openai_client
 from tests.fakes.daemon import Editor, running
 from tests.fakes.messages_api import (
     call_block,
@@ -179,6 +178,19 @@ Turn = Callable[[str, str], Awaitable[str]]
 
 
 @asynccontextmanager
+async def openai_of(editor: Editor) -> AsyncIterator[Any]:
+    openai: Any = pytest.importorskip("openai", reason="its client is not installed")
+    http = openai.DefaultAsyncHttpxClient(trust_env=False)
+    async with openai.AsyncOpenAI(
+        base_url=f"{editor.daemon.url}/v1",
+        api_key=editor.token,
+        max_retries=0,
+        http_client=http,
+    ) as client:
+        yield client
+
+
+@asynccontextmanager
 async def anthropic_of(editor: Editor) -> AsyncIterator[Any]:
     anthropic: Any = pytest.importorskip("anthropic", reason="no client is installed")
     http = anthropic.DefaultAsyncHttpxClient(trust_env=False)
@@ -289,8 +301,8 @@ class Messages:
 
 
 CLIENTS: dict[str, tuple[Any, Any]] = {
-    "openai_chat": (openai_client, Completions),
-    "openai_responses": (openai_client, Responses),
+    "openai_chat": (openai_of, Completions),
+    "openai_responses": (openai_of, Responses),
     "anthropic": (anthropic_of, Messages),
 }
 

@@ -49,7 +49,7 @@ async def byok(home: Path, *arguments: str) -> tuple[int, str]:
 
 
 async def reload(program: Program) -> None:
-    assert (await program.post("/byok/reload")).status == 200
+    assert (await program.ask(request(target=b"/byok/reload"))).status == 200
 
 
 async def test_a_reload_takes_changed_prompts_and_keeps_them_from_broken_ones(

@@ -299,11 +299,11 @@ async def test_working_folder_files_redirect_nothing_and_keys_are_not_logged(
         said = f"My key is {KEY}, in short."
         fake.play(answer(f"Your key is {KEY}."))
         async with serving(tmp_path / "home", cwd=repository) as program:
-            await program.post("/chat", message=said)
+            await program.ask(request(body=json.dumps({"message": said}).encode()))
             broken = json.dumps({"message": said}).encode()[:-1]
             await program.ask(request(body=broken))
             await program.check_well()  # and logged no key
-            await program.post("/get-models")
+            await program.ask(request(target=b"/get-models"))
         assert len(fake.requests) == 2
         assert fake.requests[0]["messages"][-1]["content"] == said
         assert canary.requests == canary.list_headers == []
@@ -383,14 +383,33 @@ def test_home_folder_that_is_odd_is_no_traceback(
 
 @posix
 @pytest.mark.case("B103")
+@pytest.mark.parametrize(
+    "kind", ["link", "empty", "huge", "folder", "another user's", "open"]
+)
 def test_token_file_that_is_odd_stops_the_start(
-    cli: Cli, clean_environment: Path
+    cli: Cli, clean_environment: Path, kind: str
 ) -> None:
     token = clean_environment / "state" / "token"
     token.parent.mkdir(parents=True)
     words = "words-of-somebody-" * 3
-    (token.parent / "other").write_text(words)
-    token.symlink_to(token.parent / "other")
+    match kind:
+        case "link":
+            (token.parent / "other").write_text(words)
+            token.symlink_to(token.parent / "other")
+        case "empty":
+            token.touch(0o600)
+        case "huge":
+            token.write_text(words * 20_000)
+        case "folder":
+            token.mkdir()
+        case _:
+            token.write_text(words)
+    if kind not in ("link", "folder"):
+        token.chmod(0o640 if kind == "open" else 0o600)
+    if kind == "another user's":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a file away")
+        os.chown(token, 12345, 12345)
     done = cli("serve", "--upstream", "demo", "--port", "0")
     assert (done.code, done.out) == (78, "")
     assert words not in done.err

@@ -88,6 +88,16 @@ async def test_what_was_left_out_is_logged_once_a_model(
         assert "40,000 characters" in of_it[1]
 
 
+async def test_the_log_of_what_was_left_out_does_not_grow_for_ever(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "byok")
+    async with running(settings_for(fake.url, context_window=4096)) as editor:
+        for number in range(100):
+            await editor.chat(user_guidelines="x" * (5000 + number))
+    assert len(notes(caplog)) <= 60
+
+
 async def test_the_users_parts_stand_around_the_prompt(fake: FakeUpstream) -> None:
     settings = {
         **settings_for(fake.url),

@@ -189,9 +189,13 @@ async def test_real_llama_stops_when_the_client_leaves(llama: str, path: str) ->
     endless = {"ignore_eos": True, "max_tokens": 3000}
     body = {"message": "Go on.", **question("", stream=True), **endless}
     async with running(settings(llama, extra_body=endless)) as editor:
-        async with asyncio.timeout(PATIENCE), editor.stream(path, body) as response:
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        url = editor.daemon.url + path
+        response = await editor.http.post(url, json=body, headers=headers)
+        async with asyncio.timeout(PATIENCE):
             assert await response.content.readany()
-            assert await busy(editor, llama)
+        assert await busy(editor, llama)
+        response.close()
         async with asyncio.timeout(PATIENCE):
             while await busy(editor, llama):
                 await asyncio.sleep(0.02)

@@ -79,7 +79,7 @@ async def knock(program: Program, until: asyncio.Event) -> int:
 
 async def used_requests(program: Program) -> int:
     """Return what the one cap of the daemon says is used."""
-    told = (await program.post("/byok/daemon")).json
+    told = (await program.ask(request(target=b"/byok/daemon"))).json
     [cap] = told["features"]["caps"]
     return int(cap["used"])
 
@@ -231,7 +231,7 @@ async def test_settings_that_need_a_restart_get_one_that_nobody_notices(
             async with asking as told:
                 return told.status, await told.json()
 
-        made = await program.post("/byok/dashboard-code")
+        made = await program.ask(request(target=b"/byok/dashboard-code"))
         _, opened = await ask_page("sign-in", "", code=made.json["code"])
         answer = asyncio.ensure_future(stream(program))
         await asyncio.wait_for(fake.reached.wait(), PATIENCE)
@@ -243,5 +243,5 @@ async def test_settings_that_need_a_restart_get_one_that_nobody_notices(
         check_whole(await answer)
         status, settings = await ask_page("settings", opened["token"])
         assert (status, settings["restart"]) == (200, [])
-        shown = await program.post("/byok/settings")
+        shown = await program.ask(request(target=b"/byok/settings"))
         assert shown.json["limits"]["streams"] == 7

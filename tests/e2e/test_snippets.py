@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.clients import ask
 from tests.fakes.daemon import Answer, Editor, running, settings_for
-from tests.fakes.occasions import TOOLS, definitions
+from tests.fakes.occasions import LARGE, OCCASIONS, TOOLS, definitions
 from tests.fakes.upstream import FakeUpstream, Script, answer
 from tests.fakes.values import singles
 
@@ -77,6 +77,15 @@ async def test_excerpts_are_clickable_where_the_client_shows_them_so(
         assert "</augment_code_snippet>" in opening[: opening.index("````") + 2]
 
 
+@pytest.mark.parametrize("occasion", OCCASIONS, ids=lambda occasion: occasion.name)
+def test_only_clients_that_show_them_are_promised_snippets(occasion: Any) -> None:
+    asked = TAG in occasion.golden()
+    shows = occasion.body.get("mode") in ("CHAT", "AGENT")
+    assert shows or not asked
+    if shows and occasion.window >= LARGE and not occasion.body.get("silent"):
+        assert asked or "small" in occasion.defaults().fit.variants
+
+
 async def every_cut(
     fake: FakeUpstream, editor: Editor, text: str, **fields: Any
 ) -> None:
@@ -84,6 +93,12 @@ async def every_cut(
     for place in (n for n in range(1, len(text)) if {*text[n - 1 : n + 1]} & {*"<>`"}):
         fake.play(answer(text[:place], text[place:]))
         assert texts_of(await editor.chat("Where?", **fields)) == [text, text], place
+
+
+async def test_a_snippet_arrives_as_it_is_wherever_it_is_cut(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    await every_cut(fake, editor, SNIPPET, mode="CHAT")
 
 
 @pytest.mark.slow

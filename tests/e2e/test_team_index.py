@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.clients import find_code
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import until, written
@@ -78,9 +77,10 @@ def texts_of(model: EmbeddingServer) -> list[str]:
 
 
 async def ask(editor: Editor) -> str:
-    question = "where is the oven"
-    await editor.services.embeddings.begin(question)  # its vector is kept
-    return await find_code(editor, question)
+    body = {"information_request": "where is the oven"}
+    await editor.services.embeddings.begin(body["information_request"])  # is kept
+    told = await editor.post("/agents/codebase-retrieval", body)
+    return str(told.json["formatted_retrieval"])
 
 
 @pytest.mark.case("B127")

@@ -37,25 +37,22 @@ async def ask(editor: Editor, path: str, **body: Any) -> Any:
     return await editor.post(path, {**TEXT_BODIES[path], **body})
 
 
-async def lines_of_broken(editor: Editor, path: str, body: Any) -> list[Any]:
-    """Read a stream that has no end."""
-    lines: list[Any] = []
-    with pytest.raises(aiohttp.ClientError):
-        async with editor.stream(path, body) as response:
-            async for line in response.content:
-                lines.append(json.loads(line))
-    return lines
-
-
 async def test_text_streams_send_the_first_words_before_the_last(
     fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(Script([delta(content="one = 2;")], end="hang"))
-    async with (
-        asyncio.timeout(PATIENCE),
-        editor.stream("/instruction-stream", EDIT) as response,
-    ):
-        lines = [await response.content.readline() for _ in "12"]
+    response = await asyncio.wait_for(
+        editor.http.post(
+            editor.daemon.url + "/instruction-stream",
+            json=EDIT,
+            headers={"Authorization": f"Bearer {editor.token}"},
+        ),
+        PATIENCE,
+    )
+    lines = [
+        await asyncio.wait_for(response.content.readline(), PATIENCE) for _ in "12"
+    ]
+    response.close()
     assert json.loads(lines[0])["replacement_start_line"] == 2
     assert json.loads(lines[1])["replacement_text"] == "one = 2;"
 
@@ -78,6 +75,30 @@ async def test_a_failure_before_any_text_is_a_lasting_error(
     check_error(reply.json)
 
 
+@pytest.mark.parametrize("script", [[delta(content="x"), BROKE], [BROKE]])
+async def test_text_endpoint_failure_leaves_a_file_unchanged(
+    fake: FakeUpstream, editor: Editor, script: list[bytes]
+) -> None:
+    fake.play(Script(script))
+    found = (await ask(editor, "/agents/edit-file")).json
+    assert (found["modified_file_contents"], found["is_error"]) == ("old\n", True)
+    assert found["error_message"]
+
+
+async def test_an_edit_that_breaks_off_is_an_error_and_no_half_text(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    for script in (
+        [delta(content="half"), BROKE],
+        answer("half", finish="length"),
+        [delta(content="half")],
+    ):
+        fake.play(Script(script))
+        reply = await ask(editor, "/edit")
+        assert reply.status == 422
+        assert b"half" not in reply.raw
+
+
 @pytest.mark.parametrize("path", REPLACING)
 @pytest.mark.parametrize(
     "script",
@@ -87,8 +108,17 @@ async def test_text_replacement_that_breaks_off_is_no_whole_one(
     fake: FakeUpstream, editor: Editor, path: str, script: list[bytes | float]
 ) -> None:
     fake.play(Script(script))
-    *_, last = await lines_of_broken(editor, path, TEXT_BODIES[path])
+    got = b""
+    with pytest.raises(aiohttp.ClientError):
+        async with editor.http.post(
+            editor.daemon.url + path,
+            json=TEXT_BODIES[path],
+            headers={"Authorization": f"Bearer {editor.token}"},
+        ) as response:
+            async for line in response.content:
+                got += line
     assert (await editor.chat()).status == 200
+    last = json.loads(got.splitlines()[-1])
     assert last["text"] == ""
     assert set(last["error"]) == {"code", "message", "request_id"}
 
@@ -137,6 +167,19 @@ async def test_background_jobs_that_fail_are_errors_and_never_text(
     assert not wrong
 
 
+async def test_background_jobs_send_their_whole_answer_and_no_call(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    call = tool_answer("view", "{}")[0]
+    fake.play([delta(reasoning_content="Hm."), *answer("All ", "of it.")[:2], call,
+               delta(finish="stop"), DONE])  # fmt: skip
+    for path, body in SILENT.items():
+        reply = await editor.post(path, body)
+        assert (reply.status, reply.text) == (200, "All of it.")
+        assert (reply.last["stop_reason"], reply.tool_uses) == (1, [])
+        assert "error" not in reply.last
+
+
 async def test_background_job_that_is_cut_is_asked_again_or_elsewhere(
     fake: FakeUpstream,
 ) -> None:
@@ -182,10 +225,18 @@ async def test_background_job_that_fails_after_the_head_has_no_end(
         for path, body in SILENT.items():
             if path == "/chat":
                 continue  # one object, whose status waits for it
-            lines = await lines_of_broken(editor, path, body)
-            said = "".join(line["text"] for line in lines)
+            got = b""
+            with pytest.raises(aiohttp.ClientError):
+                async with editor.http.post(
+                    editor.daemon.url + path,
+                    json=body,
+                    headers={"Authorization": f"Bearer {editor.token}"},
+                ) as response:
+                    async for line in response.content:
+                        got += line
+            said = "".join(json.loads(line)["text"] for line in got.splitlines())
             assert said == ("mine" if path == "/prompt-enhancer" else "")
-            assert lines[-1]["error"]["code"]
+            assert json.loads(got.splitlines()[-1])["error"]["code"]
 
 
 @pytest.mark.parametrize("path", ["/completion", "/chat-input-completion"])
@@ -207,6 +258,17 @@ async def test_completion_that_fails_has_no_items(
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
+async def test_next_edit_that_nobody_waits_for_is_empty(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    fake.play(answer("NONE"))
+    reply = await ask(editor, "/next-edit-stream")
+    assert (reply.status, reply.raw) == (200, b"")
+    fake.play(Script([b"no"], 500))
+    places = await ask(editor, "/next_edit_loc")
+    assert (places.status, places.json["candidate_locations"]) == (200, [])
+
+
 async def test_instruction_lines_of_a_cut_file_are_counted_in_the_upload(
     fake: FakeUpstream, editor: Editor
 ) -> None:
@@ -222,6 +284,17 @@ async def test_instruction_lines_of_a_cut_file_are_counted_in_the_upload(
     assert unknown.json["error"]["code"] == "file_start_unknown"
     assert known.lines[0]["replacement_start_line"] == 6
     assert known.lines[0]["replacement_old_text"] == "line 6\r\n"
+
+
+async def test_demo_writes_nothing_into_the_users_code() -> None:
+    async with running(upstream="demo") as editor:
+        for path in ("/edit", *REPLACING):
+            reply = await editor.post(path, TEXT_BODIES[path])
+            assert (reply.status, reply.json["error"]["code"]) == (422, "not_served")
+        path = "/agents/edit-file"
+        changed = (await editor.post(path, TEXT_BODIES[path])).json
+    assert changed["modified_file_contents"] == "old\n"
+    assert changed["is_error"] is True
 
 
 async def test_heartbeats_are_sent_where_the_shape_has_room(fake: FakeUpstream) -> None:

@@ -1,14 +1,17 @@
 """Models search the web and read pages in the middle of an answer, in every client."""
 
+import asyncio
 import json
 from typing import Any
 
+import aiohttp
 import pytest
 
 from byok.core.platform.paths import find_paths
 from byok.features.journal.reading import last_entries
 from tests.fakes.clients import ask
 from tests.fakes.daemon import Watcher, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import DONE, FakeUpstream, answer, delta, event
 from tests.fakes.web import FakeWeb, hit, page
 
@@ -157,6 +160,21 @@ async def test_a_client_of_v1_gets_an_answer_from_the_web(fake: FakeUpstream) ->
     assert [*results_of(fake.requests[3])] == ["s1", "f1", "v1"]
     assert names_of(fake.requests[4]) == []
     assert names_of(fake.requests[5]) == ["view"]
+
+
+async def test_a_turn_that_is_aborted_ends_the_search(fake: FakeUpstream) -> None:
+    fake.play(SEARCH, SAID)
+    async with lions() as net, running(settings(fake, net)) as editor:
+        net.pause = asyncio.Event()
+        body = json.dumps({"message": "What do lions eat?"})
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        async with aiohttp.ClientSession(headers=headers) as http:
+            url = f"{editor.daemon.url}/chat-stream"
+            json_type = {"Content-Type": "application/json"}
+            async with http.post(url, data=body, headers=json_type):
+                await asyncio.wait_for(net.reached.wait(), PATIENCE)
+        await asyncio.wait_for(net.hung_up.wait(), PATIENCE)
+    assert len(fake.requests) == 1
 
 
 async def test_keys_do_not_leave_in_questions(fake: FakeUpstream) -> None:

@@ -2,8 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 from tests.fakes.bodies import exchange, image_node, result_node, text_node
 from tests.fakes.daemon import Answer, Editor
-from tests.fakes.engines import until
-from tests.fakes.patience import PATIENCE
 
 _TOOL = {"name": "read", "description": "", "input_schema_json": '{"type":"object"}'}
 _THINKING = 8  # the node with the model's reasoning
@@ -97,24 +94,6 @@ async def ask(editor: Editor, prompt: str) -> str:
     return reply
 
 
-@asynccontextmanager
-async def openai_client(editor: Editor, **options: Any) -> AsyncIterator[Any]:
-    """The client of OpenAI, pointed at a daemon.
-
-    It never tries twice nor asks a proxy.
-    """
-    openai: Any = pytest.importorskip("openai", reason="its client is not installed")
-    settings = {
-        "base_url": f"{editor.daemon.url}/v1",
-        "api_key": editor.token,
-        "max_retries": 0,
-        "timeout": PATIENCE,
-        "http_client": openai.DefaultAsyncHttpxClient(trust_env=False),
-    }
-    async with openai.AsyncOpenAI(**{**settings, **options}) as client:
-        yield client
-
-
 MISSING = "0" * 64
 
 
@@ -146,27 +125,3 @@ async def until_indexed(editor: Editor, names: list[str]) -> None:
         assert reply.json["unknown_memory_names"] == []
         if not reply.json["nonindexed_blob_names"]:
             return
-
-
-async def until_complete(editor: Editor) -> None:
-    """Wait until all folders that the daemon follows are indexed."""
-
-    async def is_complete() -> bool:
-        told = (await editor.post("/byok/index/status")).json
-        phases = {space["phase"] for space in told["workspaces"]}
-        return bool(told["state"] == "indexed" and phases == {"complete"})
-
-    await until(is_complete)
-
-
-async def find_code(
-    editor: Editor, question: str, *, window: str = "", **fields: Any
-) -> str:
-    """Return what the search of an editor's agent is told, in one of its windows."""
-    body = {"information_request": question, **fields}
-    headers = {"X-Request-Session-Id": window} if window else {}
-    answer = await editor.post("/agents/codebase-retrieval", body, headers=headers)
-    assert answer.status == 200
-    text = answer.json["formatted_retrieval"]
-    assert isinstance(text, str)
-    return text

@@ -133,16 +133,15 @@ class Editor:
     def owner_token(self) -> str:
         return owner_token(self.daemon)
 
-    @asynccontextmanager
-    async def stream(
+    async def post(
         self,
         path: str,
         body: Any = None,
         *,
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a POST as a client, and give the answer once its head is there.
+    ) -> Answer:
+        """Send a POST as a client, and read the whole answer.
 
         What lies below /byok/ is asked as byok's own commands ask it.
         """
@@ -156,18 +155,6 @@ class Editor:
         async with self.http.post(
             self.daemon.url + path, data=data, headers=sent
         ) as response:
-            yield response
-
-    async def post(
-        self,
-        path: str,
-        body: Any = None,
-        *,
-        raw: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Send a POST as a client, and read the whole answer."""
-        async with self.stream(path, body, raw=raw, headers=headers) as response:
             return Answer(response.status, response.headers, await response.read())
 
     async def chat(self, message: str = "Go on.", **fields: Any) -> Answer:

@@ -14,13 +14,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from byok.core.daemon import challenge
 from tests.fakes.patience import PATIENCE, START
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request
 from tests.fakes.template import CAN_FORK, Forked, fork
-from tests.fakes.upstream import FakeUpstream, Script, delta, event
+from tests.fakes.upstream import FakeUpstream, Script, delta
 
 ROOT = Path(__file__).parents[2]
 SERVE = (sys.executable, "-m", "byok", "serve")
@@ -84,7 +83,7 @@ def serving_sync(
 
 KEY = "canary/key+0123456789-ABC_def.ghi="
 READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
-LIMITED = """
+_LIMITED = """
 import os, resource, sys
 for pair in sys.argv[1].split():
     name, value = pair.split("=")
@@ -148,14 +147,10 @@ class Program:
         """Send one request on a connection of its own."""
         return await ask(self.port, self.filled(data), patience)
 
-    async def post(self, target: str, *lines: bytes, **body: Any) -> RawAnswer:
-        """Send a body, with more lines of the head, on a connection of its own."""
-        data = json.dumps(body).encode()
-        return await self.ask(request(*lines, target=target.encode(), body=data))
-
     async def check_well(self) -> None:
         """It answers a chat at once, and wrote no traceback and no secret."""
-        answer = await self.post("/chat", message="Still there?")
+        chat = request(body=json.dumps({"message": "Still there?"}).encode())
+        answer = await self.ask(chat)
         assert (answer.status, answer.json["stop_reason"]) == (200, 1)
         self.check_log()
 
@@ -194,7 +189,7 @@ async def starting(
     words = ["serve", "--port", "0", *arguments]
     command = ["-m", "byok", *words]
     if limits:
-        command = ["-c", LIMITED, limits, *command]
+        command = ["-c", _LIMITED, limits, *command]
     environ = {**os.environ, "BYOK_HOME": str(home), "BYOK_KEY_FAKE": KEY}
     environ |= {"PYTHONPATH": str(ROOT), **(env or {})}
     process: asyncio.subprocess.Process | Forked
@@ -284,27 +279,6 @@ HELLO = request(body=b'{"message": "Hello."}')
 STREAM = request(target=b"/chat-stream", body=b'{"message": "Hello."}')
 
 HELD = Script([delta(content="One")], end="hang")
-
-PRICES = """
-[upstreams.fake.facts."m"]
-price_input = 2
-price_output = 10
-"""
-COUNTED = event(
-    {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
-)
-
-
-async def cancel(program: Program, fake: FakeUpstream, conversation: str) -> None:
-    """Begin an answer, and hang up in its middle."""
-    body = json.dumps({"message": "Hello.", "conversation_id": conversation}).encode()
-    asked = request(target=b"/chat-stream", body=body)
-    fake.play(HELD)
-    fake.reached.clear()
-    async with connected(program.port) as connection:
-        await connection.send(program.filled(asked))
-        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
-    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 async def streams(

@@ -1,11 +1,13 @@
-"""OpenAI's Responses: its rules for bodies, and its events."""
+"""OpenAI's Responses: its rules for bodies, and a server with models that reason."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from aiohttp import web
+
 from tests.fakes.strict import is_object, matches
-from tests.fakes.upstream import event
+from tests.fakes.upstream import FakeUpstream, Script, answer, event, play
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _PICTURE = re.compile(
@@ -253,6 +255,11 @@ _ITEM_RULES = {
     "item_reference": _reference,
 }
 
+ONLY_RESPONSES = (
+    "Function tools with reasoning_effort are not supported for {model} in "
+    "/v1/chat/completions. To use function tools, use /v1/responses or set "
+    "reasoning_effort to 'none'."
+)
 Item = dict[str, Any]
 
 
@@ -319,3 +326,72 @@ def _deltas(kind: str, text: str) -> list[Item]:
         for piece in (text[:half], text[half:])
         if piece
     ]
+
+
+class ResponsesServer(FakeUpstream):
+    """Calls the first tool offered until it saw `steps` results, then says "Done.".
+
+    It refuses what breaks a rule, and reasoning or phases that it did not send so. Chat
+    Completions takes no tools; with `has_path` unset it is the only API.
+    """
+
+    def __init__(self, steps: int = 3, *, has_path: bool = True) -> None:
+        super().__init__()
+        self.steps = steps
+        self.has_path = has_path
+        self.refusals: list[str] = []
+        self.issued: list[Item] = []  # reasoning, as it must come back
+        self.phases: dict[str, str] = {}  # by the text of a message
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.requests.append(body)
+        self.paths.append(request.match_info["path"])
+        if request.match_info["path"] == "chat/completions":
+            return await self._complete(request, body)
+        if not self.has_path:
+            return web.json_response({"detail": "Not Found"}, status=404)
+        if reasons := [*broken_rules(body), *self._unfaithful(body)]:
+            self.refusals += reasons
+            return _refusal("; ".join(reasons))
+        return await play(request, Script(self._answer(body)))
+
+    async def _complete(self, request: web.Request, body: Any) -> web.StreamResponse:
+        if self.has_path and body.get("tools"):
+            return _refusal(ONLY_RESPONSES.format(model=body["model"]))
+        return await play(request, Script(answer("By chat.")))
+
+    def _answer(self, body: Any) -> list[bytes]:
+        results = (i for i in body["input"] if "output" in i)
+        done = len([*results])
+        if done >= self.steps or not body.get("tools"):
+            self.phases["Done."] = "final_answer"
+            return streamed(text_item("Done.", phase="final_answer"))
+        said = f"Step {done + 1} of {self.steps}."
+        self.phases[said] = "commentary"
+        thought = reasoning_item(f"gAAA{done}+é==", f"Plan {done}.", "Go on.")
+        self.issued.append({k: v for k, v in thought.items() if k != "id"})
+        return streamed(
+            thought,
+            text_item(said, phase="commentary"),
+            call_item(body["tools"][0]["name"], call_id=f"call_{done}"),
+        )
+
+    def _unfaithful(self, body: Any) -> list[str]:
+        items = body["input"] if isinstance(body.get("input"), list) else []
+        reasons = [
+            f"The encrypted content of {item} could not be verified."
+            for item in items
+            if item.get("type") == "reasoning"
+            and {k: v for k, v in item.items() if k != "id"} not in self.issued
+        ]
+        for item in items:
+            wanted = self.phases.get(str(item.get("content")))
+            if item.get("role") == "assistant" and item.get("phase") != wanted:
+                reasons.append(f"phase of {item}, not {wanted}")
+        return reasons
+
+
+def _refusal(message: str) -> web.Response:
+    error = {"message": message, "type": "invalid_request_error"}
+    return web.json_response({"error": error}, status=400)

@@ -247,21 +247,26 @@ def _signatures(contents: list[Body]) -> Iterator[str]:
 
 
 class GeminiServer(LoopbackServer):
-    """Calls the first tool `calls` times after a question, then says "Done."; streams.
+    """Calls the first tool `steps` times in a turn, then says "Done."; streams.
 
     It refuses what the judge refuses, and signatures that it did not give to that
-    model.
+    model. `calls` is how many calls a step has; with `ids` each has an id.
     """
 
     path = "/v1beta"
 
-    def __init__(self, calls: int = 1) -> None:
+    def __init__(self, steps: int = 1, calls: int = 1, *, ids: bool = True) -> None:
+        self.steps = steps
         self.calls = calls
+        self.ids = ids
         self.requests: list[tuple[str, Body]] = []
+        self.headers: list[dict[str, str]] = []
         self.refusals: list[str] = []
         self.issued: set[tuple[str, str]] = set()
-        self.lost: list[Body] = []  # its calls that came back without their signature
+        self.bypassed = 0  # calls that came back without a signature
+        self.lost: list[Body] = []  # calls of its own among them
         self._signatures: dict[tuple[str, int], str] = {}  # by model and argument
+        self.models: list[Body] = []
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -270,12 +275,17 @@ class GeminiServer(LoopbackServer):
         ]
 
     async def _list(self, request: web.Request) -> web.Response:
-        return web.json_response({"models": []})
+        first = int(request.query.get("pageToken", "0"))
+        page: Body = {"models": self.models[first : first + 2]}
+        if first + 2 < len(self.models):
+            page["nextPageToken"] = str(first + 2)
+        return web.json_response(page)
 
     async def _generate(self, request: web.Request) -> web.StreamResponse:
         model, _, method = request.match_info["call"].partition(":")
         body = await request.json()
         self.requests.append((model, body))
+        self.headers.append(dict(request.headers))
         assert (method, request.query.get("alt")) == ("streamGenerateContent", "sse")
         if reasons := [*broken_rules(body, model), *self._forged(body, model)]:
             self.refusals += reasons
@@ -294,6 +304,7 @@ class GeminiServer(LoopbackServer):
         for content in body["contents"]:
             for part in content["parts"]:
                 signature = part.get("thoughtSignature")
+                self.bypassed += signature == NOT_CHECKED
                 self._note_lost(part, model)
                 known = signature in (None, NOT_CHECKED)
                 if not known and (model, signature) not in self.issued:
@@ -315,7 +326,7 @@ class GeminiServer(LoopbackServer):
                 if _of(content, "text"):
                     break
         yield _chunk([{"text": "**Looking**\n\n", "thought": True}])
-        if declared and results < self.calls:
+        if declared and results < self.steps * self.calls:
             for n in range(self.calls):
                 yield _chunk([self._call(declared[0]["name"], model, n)])
             yield _chunk([{"text": ""}], "STOP")
@@ -325,12 +336,13 @@ class GeminiServer(LoopbackServer):
         yield _chunk([{"text": "", "thoughtSignature": self._sign(model)}], "STOP")
 
     def _call(self, name: str, model: str, n: int) -> Body:
-        number = len(self.requests) * 100 + n
-        call: Body = {"name": name, "args": {"n": number}, "id": f"fc-{number}"}
+        call: Body = {"name": name, "args": {"n": len(self.requests) * 100 + n}}
+        if self.ids:
+            call["id"] = f"fc-{len(self.requests)}-{n}"
         if n:
             return {"functionCall": call}
         signature = self._sign(model)
-        self._signatures[model, number] = signature
+        self._signatures[model, call["args"]["n"]] = signature
         return {"functionCall": call, "thoughtSignature": signature}
 
     def _sign(self, model: str) -> str:

@@ -16,28 +16,36 @@ TOOL = {"name": "view", "input_schema_json": '{"type": "object", "properties": {
 class WindowedUpstream(StrictUpstream):
     """Refuses more tokens than its window, in the words that it is given.
 
-    A token has 3.5 bytes of the messages and tools as they were sent. Without tools the
-    request is one for a summary.
+    A token has `ratio` bytes of the messages and tools as they were sent. Without tools
+    the request is one for a summary; `summary` answers it, "" with an error.
     """
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, *, ratio: float = 3.5) -> None:
         super().__init__()
         self.window = window
+        self.ratio = ratio
         self.words = (
             "This model's maximum context length is {window} tokens. However, your "
             "messages resulted in {tokens} tokens. Please reduce the length of the "
             "messages."
         )
+        self.summary = "So far the lexer is done."
+        self.counts = True
         self.answer = 0  # tokens that it keeps for its answer
         self.overflows = 0
-        self.summaries: list[dict[str, Any]] = []  # the requests for one
+        self.asked_summaries: list[dict[str, Any]] = []
         self.taken: list[dict[str, Any]] = []
+        self.sizes: list[int] = []
+
+    def tokens(self, body: dict[str, Any]) -> int:
+        """Count the tokens of a request."""
+        counted = json.dumps([body["messages"], body.get("tools")], ensure_ascii=False)
+        return int(len(counted.encode()) / self.ratio)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.requests.append(body)
-        counted = json.dumps([body["messages"], body.get("tools")], ensure_ascii=False)
-        tokens = int(len(counted.encode()) / 3.5)
+        tokens = self.tokens(body)
         if reasons := broken_rules(body):
             self.refusals += reasons
             return _refused("; ".join(reasons))
@@ -48,12 +56,15 @@ class WindowedUpstream(StrictUpstream):
         usage = event({"choices": [], "usage": {"prompt_tokens": tokens}})
         if "tools" in body:
             self.taken.append(body)
+            self.sizes.append(tokens)
             pieces = tool_answer("view", "{}")
         else:
-            self.summaries.append(body)
-            said = "So far the lexer is done."
-            pieces = [delta(content=said), delta(finish="stop"), DONE]
-        pieces.insert(-1, usage)
+            self.asked_summaries.append(body)
+            if not self.summary:
+                return web.json_response({"error": {"message": "No."}}, status=400)
+            pieces = [delta(content=self.summary), delta(finish="stop"), DONE]
+        if self.counts:
+            pieces.insert(-1, usage)
         return await play(request, Script(pieces))
 
 
@@ -77,7 +88,7 @@ class Talk:
         said, call = f"Step {number}.", self._call(number)
         self.history.append(exchange("", said, nodes=[self._result()], calls=[call]))
 
-    def body(self) -> dict[str, Any]:
+    def body(self, **fields: Any) -> dict[str, Any]:
         """Write the request that brings the newest result."""
         return {
             "message": "",
@@ -85,6 +96,7 @@ class Talk:
             "chat_history": self.history,
             "tool_definitions": [TOOL],
             "mode": "AGENT",
+            **fields,
         }
 
     def _result(self) -> dict[str, Any]:
@@ -96,3 +108,17 @@ class Talk:
     def _call(self, number: int) -> dict[str, Any]:
         arguments = json.dumps({"path": f"src/field_{number}.rs"})
         return call_node(f"call_{number}", "view", arguments)
+
+
+def shared_prefix(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """Return which share of a request's messages begins the next request, in bytes."""
+    before, after = (
+        [json.dumps(m, ensure_ascii=False).encode() for m in body["messages"]]
+        for body in (one, other)
+    )
+    same = 0
+    for message, following in zip(before, after, strict=False):
+        if message != following:
+            break
+        same += len(message)
+    return same / sum(map(len, before))

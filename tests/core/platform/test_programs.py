@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 from byok.core.platform.programs import clean_environment, find_program
-from byok.core.platform.search_path import (
-    without_working_folder,
-)
 
 
 def planted(folder: Path, name: str = "tool", mode: int = 0o755) -> Path:
@@ -133,25 +130,3 @@ def test_program_environment_has_nothing_of_the_callers(
     monkeypatch.setenv("GIT_DIR", "/x")
     found = clean_environment({"EXTRA": "1"})
     assert set(found) - {"SYSTEMROOT"} == {"PATH", "LANG", "EXTRA"}
-
-
-# Modules are looked for anywhere but in the working folder
-
-
-def test_search_path_loses_the_working_folder_under_each_of_its_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, other = tmp_path / "here", tmp_path / "other"
-    here.mkdir()
-    (tmp_path / "link").symlink_to(here)
-    monkeypatch.chdir(here)
-    names = ["", ".", str(here), f"{here}/", str(tmp_path / "link"), "../here"]
-    assert without_working_folder([*names, str(other)]) == [str(other)]
-
-
-def test_search_path_keeps_the_folder_of_byok_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = ["", str(tmp_path)]
-    assert without_working_folder(path, own=str(tmp_path)) == path

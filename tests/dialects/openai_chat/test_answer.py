@@ -296,7 +296,6 @@ TABLE = pytest.mark.parametrize(
 
 
 @TABLE
-@pytest.mark.case("F12", "F14")
 def test_sse_stream_gives_its_events(
     stream: list[bytes], events: list[StreamEvent]
 ) -> None:
@@ -555,7 +554,7 @@ def summed(events: Iterable[StreamEvent]) -> tuple[str, str, str, list[StreamEve
 
 @settings(max_examples=100)
 @given(ANSWERS, CUTS, st.sampled_from([b"\n", b"\r\n", b"\r"]))
-@pytest.mark.case("F07", "F13")
+@pytest.mark.case("F13")
 def test_any_slicing_gives_the_same_answer(
     answer: tuple[str, str, str, list[int]], places: list[int], line_end: bytes
 ) -> None:

@@ -1,0 +1,78 @@
+"""Agents on an Ollama with 4k by default: nothing is cut, or it is told at once."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.bodies import exchange, result_node
+from tests.fakes.daemon import Answer, Editor, running
+from tests.fakes.ollama_server import OllamaServer, call_line
+
+pytestmark = pytest.mark.slow
+SCHEMA = json.dumps({"type": "object", "properties": {"path": {"type": "string"}}})
+TOOLS = [
+    {"name": f"tool_{n}", "description": "Words. " * 150, "input_schema_json": SCHEMA}
+    for n in range(18)
+]  # 20 kB
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[OllamaServer]:
+    async with OllamaServer() as server:
+        yield server
+
+
+def box(server: OllamaServer, **fields: Any) -> dict[str, Any]:
+    section = {"type": "ollama", "base_url": server.url + "/v1", **fields}
+    return {"upstreams": {"box": section}}
+
+
+async def work(editor: Editor, turns: int) -> list[Answer]:
+    """Let an agent work: each turn brings the result of the last call."""
+    history: list[dict[str, Any]] = []
+    answers, message, nodes = [], "Port the parser.", list[dict[str, Any]]()
+    for number in range(turns):
+        answer = await editor.chat(
+            message,
+            nodes=nodes,
+            chat_history=history,
+            tool_definitions=TOOLS,
+            conversation_id="c",
+            mode="AGENT",
+        )
+        answers.append(answer)
+        calls = [node for node in answer.nodes if node["type"] == 5]
+        history = [*history, exchange(message, answer.text, nodes=nodes, calls=calls)]
+        ids = [call["tool_use"]["tool_use_id"] for call in calls]
+        nodes = [result_node(i, f"{number} line\n" * 600) for i in ids]
+        message = "" if nodes else "Go on."
+    return answers
+
+
+def told(answers: list[Answer]) -> list[int]:
+    """Return the turns in which something of byok was said."""
+    return [n for n, answer in enumerate(answers) if "[byok]" in answer.text]
+
+
+async def test_ten_turns_of_an_agent_with_20_kb_of_tools_lose_nothing(
+    server: OllamaServer,
+) -> None:
+    server.scripts = [[call_line("tool_3", {"path": f"{n}.py"})] for n in range(10)]
+    async with running(box(server)) as editor:
+        answers = await work(editor, 10)
+    assert len([answer for answer in answers if answer.tool_uses]) == 10
+    assert (server.cuts, server.refusals, told(answers)) == ([], [], [])
+    assert len(server.loads) <= 2
+    assert len(server.requests[-1]["messages"]) >= 20
+
+
+async def test_a_cut_of_the_compatible_api_is_told_in_the_first_turn(
+    server: OllamaServer,
+) -> None:
+    async with running(box(server, dialect="openai_chat")) as editor:
+        answers = await work(editor, 3)
+    assert server.cuts, "it cannot be prevented there"
+    assert told(answers) == [0]
+    assert "OLLAMA_CONTEXT_LENGTH" in answers[0].text
