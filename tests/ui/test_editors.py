@@ -1,5 +1,6 @@
 """Editors are pointed at byok from the page, after it has shown the lines."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,10 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     assert read_token(find_paths().token) not in await dialog.inner_text()
     assert await axe(page) == ""
     assert settings.read_text() == before
-    await dialog.get_by_role("button", name="Write settings").click()
+    write = dialog.get_by_role("button", name="Write settings")
+    await write.hover()
+    assert await axe(page) == ""  # its words can be read below the pointer, too
+    await write.click()
     await expect(dialog).to_have_count(0)
     assert read_token(find_paths().token) in settings.read_text()
     row = page.locator("li").filter(has_text="VS Code").first
@@ -41,7 +45,7 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     assert settings.read_text() == before
     agent = {"User-Agent": "Augment.vscode-augment/0.600.0"}
     await editor.post("/chat-stream", {"message": "hello"}, headers=agent)
-    await expect(row).to_contain_text("asked just now, but its settings file")
+    await expect(row).to_contain_text("last request just now, but its settings file")
     jetbrains = page.get_by_role("button", name="Show how: JetBrains")
     await expect(jetbrains).to_have_count(0)  # which is not among those that asked
     await page.get_by_role("button", name="Show all programs").click()
@@ -68,6 +72,7 @@ async def test_an_editor_that_is_not_found_is_connected_by_its_file(
     write = dialog.get_by_role("button", name="Write settings")
     await expect(write).to_be_hidden()
     entry = dialog.get_by_label("Its settings file")
+    await expect(entry).to_have_value(re.compile(r"Cursor.User.settings\.json$"))
     await entry.fill(str(away))
     await entry.press("Enter")
     await expect(dialog.get_by_role("alert")).to_contain_text("does not exist")

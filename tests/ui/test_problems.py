@@ -35,7 +35,14 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     write(
         ago(200, outcome="failed", error="upstream_garbled"),
         ago(3, **REFUSED, upstream="fake"),
-        ago(2.5, **REFUSED, upstream="fake", conversation="other", folder="till"),
+        ago(
+            2.5,
+            **REFUSED,
+            upstream="fake",
+            client="cli/0.9",
+            conversation="other",
+            folder="till",
+        ),
         *(
             ago(n, outcome="failed", error="of_a_later_byok", upstream=upstream)
             for n, upstream in ((2, "a"), (3, "b"), (4, "b"), (30, "b"), (40, "b"))
@@ -58,7 +65,8 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     assert "Requests were cancelled" in await errors.nth(2).inner_text()
     first = errors.first
     told = await first.inner_text()
-    for words in ("2×", "fake", "What to do:", "Nothing has been answered"):
+    whose = ("Client", "VS Code", "CLI")
+    for words in ("2×", "fake", *whose, "What to do:", "Nothing has been answered"):
         assert words in told
     assert "byok keys set NAME" in await first.locator("code").all_inner_texts()
     cure = first.get_by_role("link", name="Replace key")

@@ -90,7 +90,7 @@ async function openClient(act, one, told, again) {
 // Say what to do about a client that was not found: install it, or name its file.
 function missingPart(one, look, change) {
   const file = h("input", { id: "client-file", required: true, maxlength: "4096", class: "mono",
-    autocomplete: "off", spellcheck: "false", placeholder: one.file, on: { input: change } });
+    autocomplete: "off", spellcheck: "false", value: one.file, on: { input: change } });
   const submit = (event) => {
     event.preventDefault();
     look(file.value.trim());

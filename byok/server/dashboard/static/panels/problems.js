@@ -10,7 +10,7 @@ import {
 import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { cut, list, mendBadges, requestColumns, withSettings } from "../requests.js";
+import { clientOf, cut, list, mendBadges, requestColumns, withSettings } from "../requests.js";
 import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
@@ -146,9 +146,8 @@ function cardOf(group, isMixed) {
         part.upstream ? h("strong", {}, part.upstream) : null,
         group.parts.length > 1 ? t("problems.times", { count: number(part.requests) }) : null,
         outcomeOf(part)))),
-      group.models.length ? h("p", { class: "row tight" },
-        h("span", { class: "small quiet" }, t("models.title")),
-        group.models.map((name) => h("span", { class: "tag" }, breakable(name)))) : null,
+      tagged("models.title", group.models),
+      tagged("request.client", [...new Set(group.examples.map(({ client }) => clientOf(client)))]),
       group.said ? h("p", {}, t("problems.said"), " ", h("q", {}, cut(group.said, LONGEST))) : null,
       group.weight === "cured" ? null : cureOf(group),
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
@@ -160,6 +159,10 @@ function cardOf(group, isMixed) {
         group.requests > 1 ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));
 }
+
+const tagged = (title, names) => (names.length ? h("p", { class: "row tight" },
+  h("span", { class: "small quiet" }, t(title)),
+  names.map((name) => h("span", { class: "tag" }, breakable(name)))) : null);
 
 function titleOf({ ending, what }) {
   if (ending !== "failed") return t(`problems.${ending}`);

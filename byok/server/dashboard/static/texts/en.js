@@ -208,7 +208,7 @@ export const TEXTS = {
   "editors.state.off": "not connected",
   "editors.state.missing": "not found on this machine",
   "editors.state.by-hand": "enter two values in its settings",
-  "editors.last": "asked",
+  "editors.last": "last request",
   "editors.elsewhere.off": ", but its settings file does not name this byok",
   "editors.elsewhere.missing": ", but its settings are not on this machine",
   "editors.connect": "Connect",
@@ -883,7 +883,7 @@ export const TEXTS = {
   "settings.lines": "Lines of the file that change",
   "settings.save": "Save",
   "settings.save-restart": "Save and restart",
-  "settings.restart.after": "byok restarts; answers in progress go on, unlisted.",
+  "settings.restart.after": "byok restarts; answers in progress are completed.",
   "settings.restart.after-ends": "byok restarts; answers in progress are ended.",
   "settings.restart.in-place":
     "A new byok takes over at once. The old one ends when the answers in progress are "
@@ -994,7 +994,7 @@ export const TEXTS = {
   "settings.key.from": "from: {source}",
   "settings.key.fingerprint": "the beginning of its SHA-256",
   "settings.key.test": "Test",
-  "settings.key.remove": "Remove",
+  "settings.key.remove": "Remove key",
   "settings.key.enter": "Key for {name}",
   "settings.key.unsaved":
     "The address on this page is not the current one ({origin}). Save it first, then set its key.",
