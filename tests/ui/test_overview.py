@@ -53,7 +53,7 @@ async def test_a_silent_upstream_holds_up_nothing(
         await expect(page.locator(".panel")).to_contain_text(text)
     health = page.locator(".health.warn")
     await expect(health).to_contain_text("gone")
-    await expect(health).to_contain_text("only failed requests count as errors")
+    await expect(health).to_contain_text("asked for the list of models")
     cost = page.locator("a.tile").filter(has_text="Cost today")
     await expect(cost).to_contain_text("$5.00")
     await open_panel(page, "models")
@@ -84,6 +84,10 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
         await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
         await open_panel(page, "overview")
     assert await axe(page) == ""
+    await open_panel(page, "problems")  # though no request has met it
+    await expect(page.locator("article")).to_contain_text("gone")
+    await page.locator("article").get_by_role("link", name="Change address").click()
+    await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
 
 
 async def test_what_runs_and_what_ended_is_shown_at_once(

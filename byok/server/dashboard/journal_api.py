@@ -409,7 +409,8 @@ class JournalApi:
 
         `damaged` requests were met in the journal and left out, by whatever read it.
         Of the upstream, `answers` tells whether it does, and `key_outside` is as of
-        `describe_upstreams`.
+        `describe_upstreams`. `failing` are those that fail without such a request:
+        byok noticed it when it asked for their models.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
@@ -423,7 +424,13 @@ class JournalApi:
         states = await self.describe_upstreams()
         answering = {one for one in states if states[one]["state"] == "answers"}
         outside = {one for one in states if states[one]["key_outside"]}
+        met = {group.upstream for group in groups}
         return {
+            "failing": [
+                {"name": name, **state}
+                for name, state in states.items()
+                if state["state"] == "fails" and name not in met
+            ],
             "groups": [
                 {
                     **known.get(group.code, {}),

@@ -72,7 +72,7 @@ const periodOf = (count) => t(count === 1 ? "usage.range.day" : "problems.days",
 // Lead the user to the error of a code, unless they have gone elsewhere; tell whether it
 // is there.
 function leadTo(shown, code) {
-  const titles = [...shown.querySelectorAll(".problem h3")];
+  const titles = [...shown.querySelectorAll("article h3")];
   const title = titles.find((one) => one.dataset.code === code);
   if (document.activeElement?.matches("h1, body")) title?.focus();
   return Boolean(title);
@@ -82,7 +82,9 @@ function partsOf(told, order, all, show) {
   const groups = together(told.groups, order);
   if (order === "count") groups.sort((one, other) => other.requests - one.requests);
   const isWell = !groups.length && !told.models.length;
-  return [damagedOf(told), groups.length ? ORDERS[order].map((weights) => partOf(weights,
+  const failing = told.failing.map(failingOf);
+  if (!groups.length && failing.length) return [damagedOf(told), failing];
+  return [damagedOf(told), failing, groups.length ? ORDERS[order].map((weights) => partOf(weights,
     groups.filter(({ weight }) => weights.includes(weight)), all, show))
     : noneOf(told), isWell ? null : repairsOf(told), told.mended.length ? lastOf(told) : null];
 }
@@ -159,6 +161,12 @@ function cardOf(group, isMixed) {
         group.requests > 1 ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));
 }
+
+// An upstream that fails although no request has met it.
+const failingOf = (one) => h("article", { class: "card" },
+  h("h3", { tabindex: "-1", "data-code": one.code }, titleOf({ ...one, ending: "failed" })),
+  h("p", { class: "quiet" }, dots(h("strong", {}, one.name), t("health.by-list"))),
+  cureOf({ ...one, parts: [{ upstream: one.name, key_outside: one.key_outside }] }));
 
 const tagged = (title, names) => (names.length ? h("p", { class: "row tight" },
   h("span", { class: "small quiet" }, t(title)),

@@ -160,8 +160,7 @@ export const TEXTS = {
   "health.samples.next":
     "Requests, prices and errors were made up by byok demo; no model answers. Look around: Ctrl-C in "
     + "the terminal removes all of it.",
-  "health.by-list":
-    "byok noticed it when it asked for the list of models; only failed requests count as errors.",
+  "health.by-list": "byok noticed it when it asked for the list of models.",
   "health.restart": "Some settings wait for a restart.",
   "health.rests": "{names} refused too many requests and is left alone for a moment.",
   "health.rests.next": "byok goes on by itself.",

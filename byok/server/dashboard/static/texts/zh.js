@@ -153,7 +153,7 @@ export const TEXTS = {
   "health.samples": "这里是示例数据。",
   "health.samples.next":
     "请求、价格和错误由 byok demo 编造，没有模型在应答。请随意查看：在终端按 Ctrl-C 会删除全部内容。",
-  "health.by-list": "这是 byok 获取模型列表时发现的；只有失败的请求才计入错误。",
+  "health.by-list": "这是 byok 获取模型列表时发现的。",
   "health.restart": "部分设置需要重启才能生效。",
   "health.rests": "{names} 拒绝了过多请求，byok 暂停向其发送。",
   "health.rests.next": "byok 会自动继续。",
