@@ -9,9 +9,10 @@ import os
 import re
 import secrets
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -207,11 +208,7 @@ class Database:
         make_private(path.parent)
         if kind.policy is not Policy.DATA:
             _refuse_links(path)
-        if path.exists():
-            self.was_clean = _check(path, kind)
-        else:
-            _make(path, kind)
-            self.was_clean = True
+        self.was_clean = _make(path, kind) or _check(path, kind)
         if kind.policy is not Policy.DATA:
             path.chmod(0o600)
         self.connection = _connect(path, kind.pragmas)
@@ -415,23 +412,51 @@ def _refuse_links(path: Path) -> None:
             raise OSError(f"{beside} is not a plain file")
 
 
-def _make(path: Path, kind: DatabaseKind) -> None:
-    """Write an empty database and name it when it is whole.
+def _make(path: Path, kind: DatabaseKind) -> bool:
+    """Write an empty database unless there is one, and name it when it is whole.
 
     So an empty file is damage. The log of a database that was moved away would be
-    played into this one. It may hold what is nowhere else, so it is set aside.
+    played into this one. It may hold what is nowhere else, so it is set aside. Returns
+    whether none was there.
     """
-    if kind.policy is Policy.CACHE:
-        for end in ("-wal", "-shm"):
-            path.with_name(path.name + end).unlink(missing_ok=True)
-    else:
-        set_aside(path, "the file beside its log is gone")
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with closing(sqlite3.connect(new)) as db:
-        kind.create_tables(db)
-    new.replace(path)
+    if path.exists():
+        return False
+    with _alone_in(path.parent):
+        if path.exists():  # another process has made it meanwhile
+            return False
+        if kind.policy is Policy.CACHE:
+            for end in ("-wal", "-shm"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+        else:
+            set_aside(path, "the file beside its log is gone")
+        new = path.with_name(f"{path.name}.new")
+        new.unlink(missing_ok=True)
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(new)) as db:
+            kind.create_tables(db)
+        new.replace(path)
+    return True
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep out other processes that make a database in a folder at the same time.
+
+    A daemon and its successor write the same journal; on Windows there is no successor.
+    On a disk that cannot lock, nobody is kept out.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _check(path: Path, kind: DatabaseKind) -> bool:

@@ -3,8 +3,10 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -30,8 +32,35 @@ def count(db: sqlite3.Connection) -> int:
     return number
 
 
+def insert(db: sqlite3.Connection) -> None:
+    marks = ", ".join("?" * len(entry()))
+    columns = ", ".join(entry()._fields)
+    db.execute(f"INSERT INTO request ({columns}) VALUES ({marks})", entry())
+
+
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+@pytest.mark.case("F60")
+def test_two_that_begin_a_journal_at_once_lose_no_row(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A daemon and its successor do, if no request has ended before."""
+
+    def write(path: Path, begin: Barrier) -> None:
+        begin.wait()
+        with closing(journal_file(path)) as journal:
+            journal.use(insert)
+
+    for attempt in range(20):
+        path, begin = tmp_path / str(attempt) / "journal.db", Barrier(4)
+        with ThreadPoolExecutor(4) as pool:
+            writers = [pool.submit(write, path, begin) for _ in range(4)]
+        for writer in writers:
+            writer.result()
+        assert len(rows_of(path)) == 4
+    assert warnings(caplog) == []
 
 
 @pytest.mark.case("F60")
