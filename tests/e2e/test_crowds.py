@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -212,9 +211,8 @@ async def _served(program: Program) -> bool:
 def no_more_files() -> Iterator[None]:
     """Let this process open no further file or socket."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.open(os.devnull, os.O_RDONLY)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    # Those three are always open; of any other, one may be closed meanwhile.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
         yield
     finally:
