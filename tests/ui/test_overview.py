@@ -1,6 +1,7 @@
 """The overview: what is slow holds up nothing, and keys are looked for once."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
+from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
+from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.pages import Watch, axe, control, open_panel
 from tests.fakes.upstream import FakeUpstream, Script, delta, refusal
 
@@ -84,9 +87,17 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
         await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
         await open_panel(page, "overview")
     assert await axe(page) == ""
-    await open_panel(page, "problems")  # though no request has met it
-    await expect(page.locator("article")).to_contain_text("gone")
-    await page.locator("article").get_by_role("link", name="Change address").click()
+    failed = {"outcome": "failed", "error": "upstream_auth", "upstream": "gone"}
+    old = entry(started=time.time() - 86_400, **failed)
+    write_journal(find_paths().journal, [old])
+    await open_panel(
+        page, "problems"
+    )  # though no request has met it, but another error
+    await expect(page.locator("article")).to_have_count(2)
+    await expect(page.locator("article").first).to_contain_text("gone")
+    await (
+        page.locator("article").first.get_by_role("link", name="Change address").click()
+    )
     await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
 
 

@@ -424,12 +424,12 @@ class JournalApi:
         states = await self.describe_upstreams()
         answering = {one for one in states if states[one]["state"] == "answers"}
         outside = {one for one in states if states[one]["key_outside"]}
-        met = {group.upstream for group in groups}
+        met = {(group.upstream, group.code) for group in groups}
         return {
             "failing": [
                 {"name": name, **state}
                 for name, state in states.items()
-                if state["state"] == "fails" and name not in met
+                if state["state"] == "fails" and (name, state["code"]) not in met
             ],
             "groups": [
                 {
