@@ -8,7 +8,9 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,13 +47,24 @@ def shared_folder() -> Path:
     return Path(os.environ.get("BYOK_SHARED", str(beside)))
 
 
+def zone_without_midnight(hour: int) -> str:
+    """Return a time zone where no day ends while the tests run; `hour` is that of UTC.
+
+    Sums of a day begin anew at midnight, and the page has a clock that is not a test's.
+    """
+    return "UTC" if 2 <= hour < 20 else "TST+6"
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the programs that tests start be interrupted, and `byok` be found.
+    """Let the programs that tests start be interrupted, and `byok` be found, by day.
 
     A background job of a shell ignores SIGINT, and so would all that it starts. Without
     the program on the search path, messages would show commands with this clone's path.
     """
     programs = str(Path(sys.executable).parent)
+    if hasattr(time, "tzset") and not hasattr(config, "workerinput"):
+        os.environ["TZ"] = zone_without_midnight(datetime.now(UTC).hour)
+        time.tzset()
     os.environ["PATH"] = os.pathsep.join((programs, os.environ.get("PATH", os.defpath)))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

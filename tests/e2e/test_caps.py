@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ COUNTED = event(
     {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
 )
 HI = [delta(content="Hi."), delta("stop"), COUNTED]  # 1,009 tokens
-NOON = Clock(NOW)  # no test may meet a midnight by chance
+NOON = Clock(NOW)
 REACHED = "A cap of your settings is reached: "
 
 
@@ -61,11 +60,6 @@ async def cancel(program: Program, fake: FakeUpstream) -> None:
 def _chat(conversation: str) -> bytes:
     body = json.dumps({"message": "Hello.", "conversation_id": conversation})
     return request(target=b"/chat-stream", body=body.encode())
-
-
-def noon_now() -> str:
-    """Return a time zone in which it is between 12 and 13 o'clock."""
-    return f"TST{datetime.now(UTC).hour - 12:+d}"
 
 
 def capped(fake: FakeUpstream, **caps: float) -> dict[str, Any]:
@@ -199,10 +193,9 @@ async def test_a_cap_in_dollars_does_not_stop_a_model_on_this_machine(
 
 
 async def test_a_days_cap_holds_over_a_restart(
-    tmp_path: Path, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home = tmp_path / "home"
-    monkeypatch.setenv("TZ", noon_now())
     caps = "[caps]\nrequests_per_day = 3\nusd_per_day = 1.0\n"
     configure(home, fake.url, PRICES + caps)
     fake.play(HI)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -255,7 +256,7 @@ async def profile_of(
         viewport={"width": width, "height": height},
         color_scheme="light",
         locale="en-US",
-        timezone_id="UTC",
+        timezone_id=f"Etc/GMT{time.timezone // 3600:+d}",
         reduced_motion="reduce",
     )
     context.set_default_timeout(SECONDS)

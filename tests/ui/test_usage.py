@@ -18,7 +18,6 @@ from tests.fakes.pages import axe, open_panel, settle, signed_in
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e</table>"
 CHARTS = 6
-# No test may meet a midnight by chance.
 NOON = time.mktime((*time.localtime()[:3], 12, 0, 0, 0, 0, -1))
 # How many points of a drawing have exactly this colour of the theme.
 _COUNT = """(canvas, name) => {
