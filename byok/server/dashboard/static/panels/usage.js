@@ -95,7 +95,7 @@ const whyDear = (one) => dots(...usedOf(one), one.note && expiryOf(one.note),
 async function daysKnown(signal) {
   const { rows } = await call("usage", { by: "day", days: MOST_KNOWN }, { signal });
   if (!rows.length) return 0;
-  return Math.ceil((Date.now() - new Date(rows[0].key)) / 86_400_000);
+  return Math.ceil((Date.now() - new Date(`${rows[0].key}T00:00`)) / 86_400_000);
 }
 
 function choices(chosen, known, more, changed) {
