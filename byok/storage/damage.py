@@ -46,7 +46,7 @@ def set_aside(
     """
     present = [end for end in endings if os.path.lexists(_beside(path, end))]
     for end in present:
-        if not is_plain(_beside(path, end)):
+        if is_other(_beside(path, end)):
             raise OSError(f"{_beside(path, end)} is not a plain file")
     if not present:
         return None
@@ -78,10 +78,24 @@ def remove_set_aside(path: Path, *, most: int = 9) -> None:
 
 def is_plain(path: Path) -> bool:
     """Tell whether there is a file, and no link, that can be seen."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def is_other(path: Path) -> bool:
+    """Tell whether what has this name is a link or no plain file; nothing is not.
+
+    It looks once: SQLite removes the log when the last one closes the database.
+    """
+    mode = _mode(path)
+    return mode is not None and not stat.S_ISREG(mode)
+
+
+def _mode(path: Path) -> int | None:
     try:
-        return stat.S_ISREG(path.lstat().st_mode)
+        return path.lstat().st_mode
     except OSError:
-        return False
+        return None
 
 
 def _asides(path: Path, most: int) -> Iterator[Path]:

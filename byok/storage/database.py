@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from byok.core.errors import CannotStart, NotReady
 from byok.core.platform.paths import make_private, sync_folder
-from byok.storage.damage import DATABASE_ENDINGS, is_damage, is_plain, set_aside
+from byok.storage.damage import DATABASE_ENDINGS, is_damage, is_other, set_aside
 from byok.storage.kind import DatabaseKind, Policy
 
 # Steps from older versions of a database to the newest one, and the copy before them.
@@ -167,11 +167,9 @@ def _noted_copy(db: sqlite3.Connection, path: Path) -> Path | None:
 
 def _remove(copy: Path) -> bool:
     """Remove a copy; returns whether its name is free, which a folder's is not."""
-    if not os.path.lexists(copy):
-        return True
-    if not is_plain(copy):
+    if is_other(copy):
         return False
-    copy.unlink()
+    copy.unlink(missing_ok=True)
     return True
 
 
@@ -408,7 +406,7 @@ def _refuse_links(path: Path) -> None:
     """
     for end in (*DATABASE_ENDINGS, ".new"):
         beside = path.with_name(path.name + end)
-        if os.path.lexists(beside) and not is_plain(beside):
+        if is_other(beside):
             raise OSError(f"{beside} is not a plain file")
 
 
@@ -434,6 +432,8 @@ def _make(path: Path, kind: DatabaseKind) -> bool:
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with closing(sqlite3.connect(new)) as db:
             kind.create_tables(db)
+            # Of those that change it at once, SQLite lets only one succeed.
+            db.execute("PRAGMA journal_mode = WAL")
         new.replace(path)
     return True
 

@@ -6,7 +6,6 @@ another program, one of a later version.
 """
 
 import logging
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from byok.storage.damage import (
     DATABASE_ENDINGS,
     is_damage,
     is_full,
+    is_other,
     is_plain,
     remove_set_aside,
 )
@@ -336,7 +336,7 @@ def check_plain(path: Path) -> None:
     Raises:
         ConfigError: it is left as it is.
     """
-    if os.path.lexists(path) and not is_plain(path):
+    if is_other(path):
         raise ConfigError(
             f"{path} is no plain file; byok keeps vectors there and has left it as it "
             "is.",
