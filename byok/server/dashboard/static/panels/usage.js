@@ -10,9 +10,8 @@ import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, modelAddress, problemOf, promptChange,
-  requestColumns,
-  timesOf, unpricedText, usedOf,
+  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, modelAddress, problemOf,
+  promptChange, requestColumns, timesOf, unpricedText, usedOf,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -72,20 +71,23 @@ function largestPart(name, day, signal) {
     const { requests, errors } = await call("largest", { sort, day }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
     // What is large has a bar, and says why.
-    const column = (field, title, text, why) => ({ title: t(title), wide: why, numeric: !why, cell: (one) => [
-      measured(field === sort && one[sort] / requests[0][sort], text(one[field])),
-      why && h("span", { class: "sub" }, why(one))] });
+    const column = (field, title, text, why) => ({ title: t(title), wide: why, numeric: !why,
+      cell: (one) => [
+        measured(field === sort && one[sort] / requests[0][sort], text(one[field])),
+        why && h("span", { class: "sub" }, why(one))] });
     const isDear = sort === "cost";
-    replace(body, table(title, [time, { ...kind, cell: (one) => [kind.cell(one), " ",
-      endBadge(one, errors), errors[one.error] ? h("a", { class: "sub", href: problemOf(one.error) },
-        withCode(errors[one.error].what)) : null] }, model, column("seconds", "request.duration", duration, !isDear && timesOf),
+    const end = (one) => [kind.cell(one), " ", endBadge(one, errors), errors[one.error]
+      ? h("a", { class: "sub", href: problemOf(one.error) }, withCode(errors[one.error].what)) : null];
+    replace(body, table(title, [time, { ...kind, cell: end }, model,
+      column("seconds", "request.duration", duration, !isDear && timesOf),
       column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
     { empty: [t(`usage.${name}.none`), " ", isDear ? withCode(t("usage.price-how")) : null] }));
     part.scrollIntoView();
     part.firstChild.focus({ preventScroll: true });
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
-  return h("details", { class: "more-charts", "data-name": name, on: { toggle } }, h("summary", {}, title), body);
+  return h("details", { class: "more-charts", "data-name": name, on: { toggle } },
+    h("summary", {}, title), body);
 }
 
 const whyDear = (one) => dots(...usedOf(one), one.note && expiryOf(one.note),
@@ -108,7 +110,8 @@ function choices(chosen, known, more, changed) {
   const offered = Object.keys(RANGES).filter((name) =>
     known >= RANGES[name] || name === chosen.range);
   const ranges = segments(t("problems.period"),
-    offered.map((name) => [name, t(`usage.range.${name}`)]), chosen.range, (name) => choose("range", name));
+    offered.map((name) => [name, t(`usage.range.${name}`)]), chosen.range,
+    (name) => choose("range", name));
   return h("div", { class: "row" }, ranges, h("label", { class: "row" },
     h("span", { class: "quiet small" }, t("usage.by")),
     h("select", { name: "by", on: { change: ({ target }) => choose("by", target.value) } },
@@ -142,8 +145,8 @@ function showToday({ parts: { now, largest }, day }, today) {
     part.scrollIntoView();
   }, { "data-key": part.dataset.name }));
   renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
-    say: t("usage.now", { cost: costText(today) }), act, next: t("usage.now.requests", { count: number(today.requests),
-      before: number(today.yesterday) }) })));
+    say: t("usage.now", { cost: costText(today) }), act, next: t("usage.now.requests",
+      { count: number(today.requests), before: number(today.yesterday) }) })));
 }
 
 function show({ parts, drawn, chosen }, series) {

@@ -73,8 +73,8 @@ function noteOrigin(draft, upstream, row) {
   check();
 }
 
-// Ask for a new upstream, perhaps of the kind that is `wanted`: `add({name, type, address, key, vault})` saves and tries it, and raises
-// what went wrong. `keys` tells whether a key can be stored.
+// Ask for a new upstream, perhaps of the kind that is `wanted`: `add({name, type, address, key,
+// vault})` saves and tries it, and raises what went wrong. `keys` tells whether a key can be stored.
 export function openAddition(form, wanted, add, keys, signal) {
   const { kind, name, address, place, key } = additionFields(form.presets);
   if (form.presets.some((one) => one.name === wanted)) kind.value = wanted;
