@@ -119,13 +119,10 @@ export const problemOf = (code) => `#/problems/${encodeURIComponent(code)}`;
 
 const shortId = (id) => cut(id, 12);
 
-const CLIENTS = new Map([["vscode", "VS Code"], ["intellij", "JetBrains"], ["cli", "CLI"],
-  ["sdk", "SDK"]]);
-
 // Return the name of a client for people, without its version.
 export function clientOf(client) {
   const family = client.split("/")[0];
-  return family === "other" ? t("request.client.other") : CLIENTS.get(family) ?? cut(family, 40);
+  return textOr(`editors.name.${family}`, cut(family, 40));
 }
 
 // The journal has no text of a conversation: its name is made of the folder in which the
