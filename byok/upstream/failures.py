@@ -111,15 +111,18 @@ def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         if error.errno == errno.EADDRNOTAVAIL:  # see transport.py
             return f"{error.host} is a link-local address.", "No such address is asked."
-        why = f"the name {error.host} has no address here."
-        return why, "Is this machine online, and is base_url right?"
+        why = f"the name {error.host} could not be found."
+        return why, "Is this machine online, and is the address (base_url) right?"
     if error.errno in _NO_WAY:
         why = f"the network of this machine does not reach {error.host}."
         return why, "Is it online, and in the VPN if it needs one?"
     if is_ollama_here(url):
         hint = "Start it with its app or by ollama serve; ollama.com has it."
         return f"Ollama does not run: nothing answers at {url}.", hint
-    return f"nothing answers at {url}.", "Is it running, and is base_url right?"
+    return (
+        f"nothing answers at {url}.",
+        "Is it running, and is the address (base_url) right?",
+    )
 
 
 def _not_connected(

@@ -137,7 +137,7 @@ def _check(response: httpx.Response) -> None:
     if response.headers.get("content-type", "").lower().startswith("text/html"):
         raise UpstreamGarbled(
             "it answered with a web page.",
-            hint="Is base_url right, or is a login page in between?",
+            hint="Is the address (base_url) right, or is a login page in between?",
         )
 
 

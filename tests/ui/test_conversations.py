@@ -206,7 +206,7 @@ async def test_conversations_are_sorted_and_filtered_with_their_sum(
     links = page.locator("td.lead a")
     count = page.locator("#tools [role=status]")
     await expect(count).to_have_text(
-        "Conversations: 3 · last 90 days · $2.90 + 1 request of unknown price, "
+        "3 conversations · last 90 days · $2.90 + 1 request of unknown price, "
         "without requests outside conversations"
     )
 

@@ -25,7 +25,7 @@ async def add(page: Page, root: Path) -> None:
     await page.get_by_label("Folder to index").fill(str(root))
     await page.get_by_role("button", name="Add").click()
     await expect(page.get_by_role("heading", name=str(root))).to_be_visible()
-    await expect(page.get_by_text("files: 4")).to_be_visible()
+    await expect(page.get_by_text("4 files")).to_be_visible()
     await expect(page.get_by_text("complete")).to_be_visible()
 
 

@@ -281,7 +281,7 @@ async def test_a_name_without_an_address_is_named(
     resolve_here(monkeypatch)
     write_settings(*upstream_box("https://models.invalid/v1"))
     result = await run_check(check_models, "box")
-    assert "the name models.invalid has no address here" in result.found
+    assert "the name models.invalid could not be found" in result.found
     assert "base_url" in result.cure
 
 

@@ -44,7 +44,7 @@ export const unpricedText = ({ cost, unpriced }) =>
   (cost && unpriced ? `+ ${unpricedCount(unpriced)}` : "");
 
 const unpricedCount = (count) =>
-  t(count === 1 ? "request.unpriced" : "requests.unpriced", { count: number(count) });
+  t("request.unpriced", { count: number(count) });
 
 // Return the cost of a sum in words, those that the command line has.
 export const costText = (sums, write = spent) => (costOf(sums) === null

@@ -39,9 +39,13 @@ export const keysLike = (pattern) => Object.keys(ENGLISH).filter((key) => patter
 // Return what a setting does, in the page's language if that is known.
 export const aboutSetting = (name, english) => own[`about.${name}`] ?? english;
 
-// Return a text in the page's language in parts; values that are elements stay such.
-export const parts = (key, values = {}) => (own[key] ?? ENGLISH[key]).split(/\{(\w+)\}/u)
-  .map((part, place) => (place % 2 ? values[part] : part));
+// Return a text in the page's language in parts; values that are elements stay such. What stands
+// before " | " is for a `count` of one, where the language tells one from many.
+export const parts = (key, values = {}) => {
+  const [one, many = one] = (own[key] ?? ENGLISH[key]).split(" | ");
+  return (String(values.count) === "1" ? one : many).split(/\{(\w+)\}/u)
+    .map((part, place) => (place % 2 ? values[part] : part));
+};
 
 // Return a text in the page's language.
 export const t = (key, values) => parts(key, values).join("");

@@ -81,7 +81,7 @@ async function refresh(view, { background = false } = {}) {
 function showTotals(element, { state, mode, waiting, workspaces, totals }) {
   const tone = { indexed: "good", error: "bad", indexing: "warn" }[state] ?? "quiet";
   const held = totals.blobs_held
-    ? t("index.held-value", { files: number(totals.blobs_held),
+    ? t("index.held-value", { count: number(totals.blobs_held),
       size: number(totals.bytes_held / 1e6, 1) })
     : null;
   replace(element,
@@ -114,7 +114,7 @@ function showFolder(view, space) {
   replace(card.numbers, busy
     ? t("index.doing", { percent: done, done: number(space.files_processed),
       files: number(space.files_tracked) })
-    : dots(t("index.files", { files: number(space.files_tracked) }),
+    : dots(t("index.files", { count: number(space.files_tracked) }),
       skipped ? t("index.skipped-count", { count: number(skipped) }) : null));
   replace(card.note, space.note ? [badge("warn", t("index.note")), " ", space.note] : null);
   replace(card.counters, counters(space.counters));
@@ -168,7 +168,7 @@ function allActions(view) {
   const rebuild = async () => {
     const { files } = await call("index-rebuild", {}, { signal: view.signal });
     await view.refresh();
-    announce(t("index.rebuilding", { files: number(files) }));
+    announce(t("index.rebuilding", { count: number(files) }));
   };
   return h("div", { class: "actions" },
     h("form", { class: "inline", on: { submit } },

@@ -75,7 +75,7 @@ function folders(workspaces, names) {
       percentage < 100 ? h("span", { class: "quiet small" }, percent(percentage / 100))
         : h("span", { class: "good small row tight" }, icon("check"), t("search.ready"))),
     percentage < 100 ? bar([["", 0, percentage / 100]]) : null,
-    h("span", { class: "quiet small" }, t("index.files", { files: number(files) }))));
+    h("span", { class: "quiet small" }, t("index.files", { count: number(files) }))));
   return flushSection(t("search.folders"), h("a", { href: "#/index" }, t("index.title")),
     h("ul", { class: "list" }, workspaces.map(row)),
     h("p", { class: "quiet small" }, t("search.what")));

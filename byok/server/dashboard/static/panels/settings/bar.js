@@ -46,8 +46,7 @@ export class ChangesBar {
     const { draft } = this;
     this.hide(!draft.size);
     const wrong = draft.invalid.size + draft.faults.size;
-    const text = t(draft.size === 1 ? "settings.change" : "settings.changes",
-      { count: draft.size });
+    const text = t("settings.change", { count: draft.size });
     if (this.count.textContent !== text) replace(this.count, text);
     replace(this.notes, draft.restarts.length ? [" · ", t(draft.form.in_place
       ? "settings.restart.after" : "settings.restart.after-ends")] : null,
