@@ -339,6 +339,7 @@ export const TEXTS = {
   "models.fact.window": "Context window, tokens",
   "models.fact.max_output": "Longest answer, tokens",
   "models.fact.price": "$ per million in / out",
+  "models.price": "${price} per million in / out",
   "models.fact.tools": "Calls tools",
   "models.fact.images": "Sees images",
   "models.fact.thinking": "Reasons",

@@ -317,6 +317,7 @@ export const TEXTS = {
   "models.fact.window": "上下文窗口（token）",
   "models.fact.max_output": "最长回答（token）",
   "models.fact.price": "每百万 token 美元（输入 / 输出）",
+  "models.price": "每百万 token {price} 美元",
   "models.fact.tools": "调用工具",
   "models.fact.images": "识别图片",
   "models.fact.thinking": "推理",

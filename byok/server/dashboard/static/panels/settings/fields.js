@@ -101,6 +101,11 @@ export async function chooseDefault(draft, upstream, signal) {
   openModels(field, document.getElementById(idOf(field.path)), upstream);
 }
 
+function priceText(model) {
+  const price = priceOf(model);
+  return /\d$/u.test(price) ? t("models.price", { price }) : price;
+}
+
 // Offer the models for a field, or those of one `upstream`.
 function openModels(field, control, upstream = "") {
   const choose = (name) => {
@@ -116,7 +121,7 @@ function openModels(field, control, upstream = "") {
     .sort((one, other) => isUsed(other) - isUsed(one));
   const notes = (one) => dots(isUsed(one) && t("settings.in-use"),
     one.facts.window && t("request.cache-tokens", { tokens: short(one.facts.window) }),
-    priceOf(one).replace(/\d$/u, `$& ${t("models.fact.price")}`));
+    priceText(one));
   openChoice(t("models.filter"), models.map((one) => ({
     group: pairOf(one.upstream, catalog.fails.includes(one.upstream) && t("live.state.failed"))
       .join(""), text: one.model, picture: "models", run: () => choose(one.name),
