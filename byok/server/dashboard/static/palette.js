@@ -93,7 +93,8 @@ async function requests(options) {
 
 // The settings that have a name in words.
 const settings = () => keysLike(/^setting\..*(?<!\.about)$/u).map((key) =>
-  entry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace("setting.", "")}`));
+  entry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace("setting.", "")}`,
+    "", inBoth(`words.${key}`)));
 
 // Return what searches all settings for `words`.
 const inSettings = (words, text) => entry(t("settings.title"), text, "settings",

@@ -35,6 +35,7 @@ export const TEXTS = {
   "words.editors.title":
     "connect an editor vs code vscode jetbrains cursor ide plugin client cli command line",
   "words.settings.add": "a new provider vendor server",
+  "words.setting.caps.usd_per_day": "most to spend limit money budget",
   "words.palette.model": "the model llm switch choose select use another default",
   "words.palette.update": "update updates upgrade refresh newer prices fetch",
   "words.palette.key": "an api key token secret password credential set enter",

@@ -34,6 +34,7 @@ export const TEXTS = {
   "words.settings": "配置 选项 偏好 限额 预算 温度 提示词",
   "words.editors.title": "连接编辑器 插件 客户端 命令行",
   "words.settings.add": "新增 添加 服务商 供应商 服务器",
+  "words.setting.caps.usd_per_day": "花费 限额 预算",
   "words.palette.model": "切换模型 选择模型 更改模型 修改模型 默认",
   "words.palette.update": "更新 升级 刷新 最新 价格",
   "words.palette.key": "添加密钥 更换密钥 设置密钥 新增 密码 令牌 凭据 钥匙",
