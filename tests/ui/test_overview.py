@@ -173,3 +173,6 @@ async def test_capturing_is_started_told_and_stopped(
     await expect(page.locator("#status")).to_have_text("Capture: off")
     await expect(page.locator(".capture")).to_have_count(0)
     assert not (await editor.post("/byok/capture", {})).json["on"]
+    await open_panel(page, "overview")
+    await page.get_by_role("link", name="off", exact=True).click()
+    await expect(page.locator("[data-name=capture]")).to_be_visible()

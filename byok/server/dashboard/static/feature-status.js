@@ -13,7 +13,8 @@ const titleOf = (feature) => textOr(`feature.${feature}`,
 export function statusFacts(features) {
   return Object.entries(features).map(([feature, rows]) => [titleOf(feature),
     rows.length ? rows.map((row) => h("div", {}, row.kind === "meter" ? meterLine(row) : line(row)))
-      : textOr(`status.none.${feature}`, t("status.none"))]);
+      : h("a", { href: `#/settings/find/${feature}` },
+        textOr(`status.none.${feature}`, t("status.none")))]);
 }
 
 // Return a section for each feature that has meters, with all of its rows.

@@ -29,7 +29,7 @@ export function editorsSection(signal) {
       || one.state in TONES || one.last || one.error);
     renderAgain(body, () => replace(body,
       h("ul", { class: "list editors" }, shown.map((one) => row(one, told, () => load(false)))),
-      shown.length < told.clients.length ? h("p", {}, button(t("editors.all"), "bare little",
+      shown.length < told.clients.length ? h("p", {}, button(t("editors.all"), "little",
         () => { all = true; load(false); })) : null));
   };
   const show = (background) => attempt(body, signal, () => load(background));
