@@ -132,6 +132,19 @@ async def test_each_cure_leads_to_the_very_place(page: Page) -> None:
     await expect(page.get_by_role("dialog", name="Key for fake")).to_be_visible()
 
 
+async def test_an_upstream_that_failed_before_the_period_says_when(
+    page: Page,
+) -> None:
+    write(ago(72, upstream="fake", **REFUSED))
+    await open_panel(page, "problems")
+    errors = page.locator("article")
+    await expect(errors.locator(".times")).to_have_text("1×")
+    await page.get_by_role("button", name="24 hours").click()
+    await expect(errors.locator(".times")).to_have_count(0)
+    await expect(errors).to_contain_text("before the period")
+    assert "list of models" not in await errors.inner_text()
+
+
 async def test_of_many_errors_the_latest_are_shown_first(page: Page) -> None:
     write(
         *(
@@ -177,14 +190,14 @@ async def test_a_page_without_problems_says_so_and_what_is_damaged(page: Page) -
     assert await axe(page) == ""
     write(ago(1), ago(1))
     await refresh.click()
-    await expect(panel).to_contain_text("If one happens")
+    await expect(panel).to_contain_text("went well")
     await expect(page.locator("article")).to_have_count(0)
     assert await axe(page) == ""
     write(ago(3, **REFUSED), ago(2, **REFUSED))
     with closing(sqlite3.connect(find_paths().journal)) as db, db:
         db.execute("UPDATE request SET client = x'00' WHERE id = 3")
     await refresh.click()
-    await expect(panel).to_contain_text("Damaged requests that are not shown: 1.")
+    await expect(panel).to_contain_text("1 damaged request is not shown.")
     await expect(page.locator("article")).to_have_count(1)
 
 

@@ -177,9 +177,9 @@ class JournalApi:
     def _state_of(self, name: str, known: dict[str, Any]) -> Json:
         """Return how an upstream is by its requests, or by its list of models.
 
-        A list of models that it refused since its last answer is a failure, too; that
-        it listed them says nothing of its key, so it counts only where nothing else
-        does.
+        A list of models that it refused since its last answer is a failure `by_list`;
+        that it listed them says nothing of its key, so it counts only where nothing
+        else does.
         """
         today = known.pop("today", _NO_DAY)
         listed = self._services.catalog.state_of(name)
@@ -193,6 +193,7 @@ class JournalApi:
                     "since": since,
                     "last": ended,
                     "code": listed.code,
+                    "by_list": True,
                 }
         states = {None: "unknown", True: "answers", False: "fails"}
         rests = self._services.upstreams[name].rest_seconds > 0
@@ -203,6 +204,7 @@ class JournalApi:
             "since": known.get("since"),
             "last": known.get("last"),
             "code": code,
+            "by_list": known.get("by_list", False),
             "key_outside": self._has_key_outside(name),
             "today": today,
         }
@@ -409,8 +411,8 @@ class JournalApi:
 
         `damaged` requests were met in the journal and left out, by whatever read it.
         Of the upstream, `answers` tells whether it does, and `key_outside` is as of
-        `describe_upstreams`. `failing` are those that fail without such a request:
-        byok noticed it when it asked for their models.
+        `describe_upstreams`. `failing` are those that fail without such a request
+        in these days.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)

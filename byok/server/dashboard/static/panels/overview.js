@@ -122,7 +122,7 @@ function judge(state, upstreams, today, isNew) {
     return tell(t(others ? "health.some-fail" : "health.all-fail", { names }), [
       first.what ? [h("strong", {}, withCode(first.what)), " ",
         withSettings(first.cures[0] ?? "", first.name)] : first.failure,
-      first.failure && !today.needs_you ? [" ", t("health.by-list")] : null,
+      first.by_list ? [" ", t("health.by-list")] : null,
     ], [cureLinks(first, [{ ...first, upstream: first.name }], "button primary")[0] ?? toSettings,
       today.needs_you ? link(problemOf(first.code), t("health.show-errors")) : null]);
   }

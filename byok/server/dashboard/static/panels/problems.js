@@ -162,10 +162,11 @@ function cardOf(group, isMixed) {
         t("problems.last"), " ", ago(group.last))));
 }
 
-// An upstream that fails although no request has met it.
+// An upstream that fails although no request of the period has met it.
 const failingOf = (one) => h("article", { class: "card" },
   h("h3", { tabindex: "-1", "data-code": one.code }, titleOf({ ...one, ending: "failed" })),
-  h("p", { class: "quiet" }, dots(h("strong", {}, one.name), t("health.by-list"))),
+  h("p", { class: "quiet" }, dots(h("strong", {}, one.name), one.by_list
+    ? t("health.by-list") : t("problems.earlier", { time: clock(one.last) }))),
   cureOf({ ...one, parts: [{ upstream: one.name, key_outside: one.key_outside }] }));
 
 const tagged = (title, names) => (names.length ? h("p", { class: "row tight" },

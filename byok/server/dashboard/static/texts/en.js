@@ -640,6 +640,7 @@ export const TEXTS = {
   "problems.latest": "Latest requests",
   "problems.said": "The last one said:",
   "problems.code": "Code",
+  "problems.earlier": "Its last request failed {time}, before the period shown.",
   "problems.goes-on": "Nothing has been answered since.",
   "problems.answering": "The upstream answers other requests.",
   "problems.over": "It has answered again since.",

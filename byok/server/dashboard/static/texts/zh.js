@@ -602,6 +602,7 @@ export const TEXTS = {
   "problems.latest": "最近的请求",
   "problems.said": "最近一次的消息：",
   "problems.code": "代码",
+  "problems.earlier": "它最近一次请求失败于 {time}，早于所示时段。",
   "problems.goes-on": "此后没有得到回答。",
   "problems.answering": "上游能回答其他请求。",
   "problems.over": "此后已恢复回答。",
