@@ -191,6 +191,7 @@ async def test_a_client_that_leaves_while_a_damaged_index_is_closed_locks_nothin
     while was_cancelled:
         context = context_in(tmp_path / f"data-{number}", root)
         await context.start()
+        await context.until_indexed()  # else the indexer may meet the damage first
         damage(context)
         with pytest.raises(NotReady):
             await context.find_missing([b"\x01" * 32])
