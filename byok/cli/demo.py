@@ -33,6 +33,8 @@ from byok.core.platform.paths import Paths, find_paths
 _READY = "byok is listening on "
 _STOP_SECONDS = 15.0
 _FILES = {
+    ".gitignore": "*.log\n",
+    "shop/mail.log": "An order was sent.\n",  # a file that is skipped
     "README.md": "# Shop\n\nA small shop: prices, a cart, and orders by mail.\n",
     "shop/prices.py": '''"""Prices in cents."""
 

@@ -208,7 +208,8 @@ class PathStatus(Struct, frozen=True):
 
     Rules go by names, so one may leave out what does not exist.
 
-    `notes` say what does not count of the ignore files above it.
+    `notes` say what does not count of the ignore files above it. `alike` are indexed
+    files whose paths end with one that is not there.
     """
 
     path: str
@@ -219,3 +220,4 @@ class PathStatus(Struct, frozen=True):
     exists: bool = True
     rule: str = ""
     advice: str = ""
+    alike: Sequence[str] = ()

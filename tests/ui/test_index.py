@@ -11,7 +11,7 @@ from tests.fakes.pages import field as field_of
 HOSTILE = "<img src=x>\u202egol.log"
 FILES = {
     "a.py": "x = 1\n",
-    "b.py": "y = 2\n",
+    "shop/b.py": "y = 2\n",
     "e.bin": "\0",
     ".gitignore": "*.log\n",
     HOSTILE: "x",
@@ -57,6 +57,11 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
         await field.press("Enter")
         told = page.get_by_role("status").filter(has_text=path)
         await expect(told).to_contain_text(answer)
+    await field.fill("b.py")
+    await field.press("Enter")
+    await page.locator(".paths button").click()
+    await expect(field).to_have_value(str(root / "shop/b.py"))
+    await expect(page.get_by_role("status")).to_contain_text(["exists"])
     await field.fill("")
     await field.press("Enter")
     await expect(told).to_have_count(0)  # which was of another path

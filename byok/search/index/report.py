@@ -19,6 +19,8 @@ from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
 from byok.search.index.workspace.workspace import Workspace
 
+_MOST_ALIKE = 5
+
 
 class PathReport(NamedTuple):
     """The state of a path in words, and why it is skipped if it is.
@@ -31,6 +33,7 @@ class PathReport(NamedTuple):
     notes: tuple[str, ...] = ()
     exists: bool = True
     rule: ExcludingRule = ExcludingRule()
+    alike: tuple[str, ...] = ()  # indexed files whose paths end with what is not there
 
     @property
     def explanation(self) -> str:
@@ -58,7 +61,19 @@ def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport
     rule = inner.rules.find_rule(below, is_dir=stat.S_ISDIR(mode))
     what, reason = _why(inner, store, below, found)
     notes = tuple(inner.rules.notes_on(below))
-    return PathReport(what, reason, notes, found is not None, rule)
+    alike = _alike(inner, store, below) if what == "not there" else ()
+    return PathReport(what, reason, notes, found is not None, rule, alike)
+
+
+def _alike(workspace: Workspace, store: Store, path: str) -> tuple[str, ...]:
+    end = f"/{path}"
+    with store.reading() as db:
+        rows = db.execute(
+            "SELECT path FROM file WHERE workspace_id = ? AND reason IS NULL "
+            "AND substr(path, ?) = ? ORDER BY length(path), path LIMIT ?",
+            (workspace.id, -len(end), end, _MOST_ALIKE),
+        ).fetchall()
+    return tuple(str(workspace.root / row[0]) for row in rows)
 
 
 def _why(

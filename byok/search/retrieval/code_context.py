@@ -345,6 +345,7 @@ class CodeContext(Struct, eq=False):
             found.exists,
             found.rule.words,
             found.rule.advice,
+            found.alike,
         )
 
 

@@ -221,7 +221,8 @@ class _IndexApi:
             places += [root.parent / path for root in named]
         answers = [await self._why({"path": str(one)}) for one in places or [path]]
         best = next((one for one in answers if one["exists"]), answers[-1])
-        return in_words(best, "rule", "advice")
+        alike = dict.fromkeys(file for one in answers for file in one["alike"])
+        return in_words({**best, "alike": [*alike]}, "rule", "advice")
 
     async def list_skipped(self, asked: PageRequest) -> Json:
         """Return how many files are left out for each reason, and some of them."""

@@ -92,11 +92,13 @@ async def test_a_path_may_be_whole_or_begin_at_or_in_any_folder(tmp_path: Path) 
     async with searching(one, two) as page:
         found = [await page.call("index-why", {"path": path}) for path in paths]
         gone = await page.call("index-why", {"path": "two/.env"})
+        bare = await page.call("index-why", {"path": "a.py"})
         page.language = "zh"
         noise = await page.call("index-why", {"path": "two/node_modules/x.js"})
     a, b, c = str(one / "one/a.py"), str(one / "b.py"), str(two / "c.py")
     assert [row["path"] for row in found] == [b, b, a, a, c, c]
     assert {(row["exists"], row["what"]) for row in found} == {(True, "indexed")}
+    assert (bare["exists"], bare["alike"]) == (False, [a])
     assert (gone["path"], gone["exists"]) == (str(two / ".env"), False)
     assert noise["rule"].startswith("node_modules/，")
     assert "!/node_modules/" in noise["advice"]

@@ -1,7 +1,7 @@
 // Why a file is not found: what the index says of a path.
 
 import { call } from "../api.js";
-import { attempt, badge, button, h, replace, section } from "../dom.js";
+import { attempt, badge, breakable, button, h, replace, section } from "../dom.js";
 import { pairOf, t, textOr } from "../texts.js";
 
 const SETTING = /(context\.(?:allow_secret|extensions))/u; // that an advice may name
@@ -13,10 +13,14 @@ export function whySection(signal) {
   const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
     autocomplete: "off", spellcheck: "false", class: "mono",
     on: { input: () => { if (!path()) replace(answer); } } });
+  const look = () => attempt(answer, signal, async () => replace(answer,
+    whyText(await call("index-why", { path: path() }, { signal }), (other) => {
+      field.value = other;
+      look();
+    })));
   const ask = (event) => {
     event.preventDefault();
-    if (path()) attempt(answer, signal, async () => replace(answer,
-      whyText(await call("index-why", { path: path() }, { signal }))));
+    if (path()) look();
   };
   return section(t("index.why"),
     h("form", { class: "inline", on: { submit: ask } },
@@ -25,7 +29,8 @@ export function whySection(signal) {
     answer);
 }
 
-function whyText({ path, what, reason, explanation, exists, rule, advice }) {
+// `choose(path)` explains one of the files that end alike, where a path is not there.
+function whyText({ path, what, reason, explanation, exists, rule, advice, alike }, choose) {
   const words = rule || (reason ? textOr(`skip.${reason}`, explanation) : "");
   const tone = { indexed: "good", skipped: "warn" }[what] ?? "quiet";
   return [
@@ -34,6 +39,9 @@ function whyText({ path, what, reason, explanation, exists, rule, advice }) {
     what === "not there" ? null : h("p", { class: "note" }, exists
       ? pairOf(badge(tone, textOr(`index.what.${what}`, what)), words)
       : reason ? t("index.would-skip", { why: words }) : t("index.still")),
+    exists || !alike.length ? null : [h("p", { class: "note" }, t("index.alike")),
+      h("ul", { class: "paths" }, alike.map((other) => h("li", {},
+        button(breakable(other), "link path", () => choose(other)))))],
     h("p", { class: "note" }, advice.split(SETTING).map((part, place) => (place % 2
       ? h("a", { href: `#/settings/set/${part}` }, part) : part))),
   ];

@@ -776,6 +776,7 @@ export const TEXTS = {
   "index.why-label": "Path, whole or within a folder",
   "index.why-ask": "Check",
   "index.there": "exists",
+  "index.alike": "Indexed files whose paths end so:",
   "index.would-skip": "By its name it would be skipped: {why}",
   "index.still": "It is still in the index, and leaves it with the next scan.",
   "index.what.indexed": "indexed",

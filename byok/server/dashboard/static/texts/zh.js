@@ -728,6 +728,7 @@ export const TEXTS = {
   "index.why-label": "完整路径或文件夹内的路径",
   "index.why-ask": "查询",
   "index.there": "存在",
+  "index.alike": "已索引的文件中，路径以此结尾的有：",
   "index.would-skip": "按其名称会被跳过：{why}",
   "index.still": "仍在索引中，下次扫描时移除。",
   "index.what.indexed": "已索引",
