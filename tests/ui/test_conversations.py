@@ -135,6 +135,8 @@ async def test_what_the_cache_saved_and_a_lost_one_cost_is_told(page: Page) -> N
     lost = figures.filter(has_text="Paid for lost caches")
     await expect(lost).to_contain_text("$9.00")
     await expect(page.locator(".usage")).to_contain_text("full price − cached price")
+    await lost.get_by_role("link").click()
+    await expect(page.locator("ol.turns > .turn").nth(2)).to_be_focused()
 
 
 async def test_a_long_conversation_comes_in_pages_and_goes_on(page: Page) -> None:

@@ -7,7 +7,12 @@ import pytest
 
 from byok.dialects.model_facts import Price
 from byok.features.cost import no_price
-from byok.features.journal.cache import find_expired, sum_cache, weigh_cache
+from byok.features.journal.cache import (
+    CacheSums,
+    find_expired,
+    sum_cache,
+    weigh_cache,
+)
 from byok.features.journal.usage import SeriesReader, Step
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
@@ -81,9 +86,11 @@ def test_what_caches_saved_and_what_lost_ones_cost_is_added_up(tmp_path: Path) -
         "lost": 90_000,
         "lost_cost": pytest.approx(2 * 30_000 * (1.8 + 0.5) / 1e6),
         "lost_unpriced": 30_000,
+        "number": 5,
+        "conversation": "c0ffee-1",
     }
     assert weigh_cache(path, "c0ffee-1", price)._asdict() == known
-    assert weigh_cache(path, "nobody's", price) == (0,) * 7
+    assert weigh_cache(path, "nobody's", price) == CacheSums()
     reader = SeriesReader(path)
     # The same over time, whatever it is split by, and where a bucket begins in a pause.
     for step, by in ((Step.HOUR, ""), (Step.HOUR, "client"), (Step.DAY, "model")):

@@ -55,17 +55,19 @@ export const costCell = (sums, most) => h("span", {},
   measured(sums.cost / most, spent(costOf(sums))),
   h("span", { class: "sub" }, unpricedText(sums)));
 
-// Return what caches saved and what lost ones cost, each as [name, figure, note] if there is any;
-// dollars are those of the tokens whose prices are known.
+// Return what caches saved and what lost ones cost, each as [name, figure, note, link] if there is
+// any; dollars are those of the tokens whose prices are known.
 export const cacheFigures = (cache) => [
   ["saved", cache.read, cache.saved, cache.unpriced, 0],
-  ["lost", cache.lost, cache.lost_cost, cache.lost_unpriced, cache.losses],
-].filter(([, tokens]) => tokens).map(([name, tokens, cost, unpriced, times]) => [name,
+  ["lost", cache.lost, cache.lost_cost, cache.lost_unpriced, cache.losses,
+    () => h("a", { href: `${addressOf(cache.conversation)}/${cache.number}` },
+      t("request.cache-lost", { count: number(cache.losses) }))],
+].filter(([, tokens]) => tokens).map(([name, tokens, cost, unpriced, times, link]) => [name,
   dollars(unpriced === tokens ? null : cost),
   dots(t("request.cache-tokens", { tokens: short(tokens) }),
     times > 1 ? t("request.cache-times", { count: number(times) }) : null,
     unpriced && unpriced < tokens
-      ? t("request.cache-unpriced", { tokens: short(unpriced) }) : null)]);
+      ? t("request.cache-unpriced", { tokens: short(unpriced) }) : null), link?.()]);
 
 // Return what a request cost, if it came to a model and has ended.
 export const paid = ({ model, outcome, cost }) => (model && outcome !== "open" ? spent(cost) : "–");

@@ -170,9 +170,10 @@ function show({ parts, drawn, chosen }, series) {
 
 function showFigures(part, series) {
   const { total, cache } = series;
-  const figure = (name, value, note = "") => h("div", {}, h("dt", {}, t(`usage.figure.${name}`)),
-    h("dd", {}, h("span", { class: "figure" }, value),
-      note ? h("span", { class: "quiet small" }, note) : null));
+  const figure = (name, value, note = "", link = null) => h("div", {},
+    h("dt", {}, t(`usage.figure.${name}`)), h("dd", {}, h("span", { class: "figure" }, value),
+      note ? h("span", { class: "quiet small" }, note) : null,
+      link ? h("span", { class: "small" }, link) : null));
   replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
     figure("cost", spent(costOf(total)), unpricedText(total)),
     figure("requests", number(total.requests)),

@@ -115,6 +115,7 @@ export const TEXTS = {
   "request.cost": "Cost",
   "request.cache-tokens": "{tokens} tokens",
   "request.cache-times": "{count} times",
+  "request.cache-lost": "Show the request | Show the latest request",
   "request.cache-unpriced": "{tokens} of them of unknown price",
   "request.unpriced": "{count} request of unknown price | {count} requests of unknown price",
   "request.times": "byok waited {wait} for the model's first word; the answer took {answer}.",

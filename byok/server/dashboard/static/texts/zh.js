@@ -111,6 +111,7 @@ export const TEXTS = {
   "request.cost": "费用",
   "request.cache-tokens": "{tokens} token",
   "request.cache-times": "{count} 次",
+  "request.cache-lost": "查看最近的那个请求",
   "request.cache-unpriced": "其中 {tokens} 价格未知",
   "request.unpriced": "{count} 个请求价格未知",
   "request.times": "byok 等待模型首个 token {wait}，回答用时 {answer}。",
