@@ -1,5 +1,6 @@
 """Usage: charts are drawn, their tables say the same, and both follow the theme."""
 
+import asyncio
 import itertools
 import re
 import time
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from byok.core.error_table import error_rows
 from byok.core.platform.paths import find_paths
@@ -326,7 +327,28 @@ async def test_what_made_a_request_dear_stands_beside_its_cost(
         await expect(cost).to_contain_text(told)
     await page.set_viewport_size({"width": 360, "height": 900})
     assert await page.evaluate("document.documentElement.scrollWidth") == 360
+    why = await cost.locator(".sub").bounding_box()
+    assert why
+    assert why["width"] > 280  # no narrow column
     assert await axe(page) == ""
+
+
+async def test_a_list_that_comes_late_moves_nobody(page: Page) -> None:
+    free = asyncio.Event()
+
+    async def answer(route: Route) -> None:
+        await free.wait()
+        await route.continue_()
+
+    await page.route("**/ui/api/largest", answer)
+    await open_panel(page, "usage/slowest")
+    await expect(page.locator("details[data-name=slowest]")).to_have_attribute(
+        "open", ""
+    )
+    await page.evaluate("scrollTo(0, 40)")
+    free.set()
+    await expect(page.get_by_role("table", name="Slowest requests")).to_be_attached()
+    assert await page.evaluate("scrollY") == 40
 
 
 async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> None:

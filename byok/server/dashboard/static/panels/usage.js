@@ -56,7 +56,7 @@ export async function open(root, [range, by, wanted = range, day = ""], signal) 
     parts.groups, parts.more, parts.days, parts.largest);
   await load(false);
   // When nothing above it grows any more.
-  for (const part of parts.largest) part.open = wanted === part.dataset.name;
+  parts.largest.filter((part) => part.dataset.name === wanted).forEach(leadTo);
   follow(() => load(true), signal, PAUSE);
 }
 
@@ -68,6 +68,7 @@ function largestPart(name, day, signal) {
   const title = day ? t(`usage.${name}.day`, { day: charts.dayName(day) }) : t(`usage.${name}`);
   const sort = LARGEST[name];
   const load = async (part) => {
+    const at = scrollY;
     const { requests, errors } = await call("largest", { sort, day }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
     // What is large has a bar, and says why.
@@ -82,12 +83,20 @@ function largestPart(name, day, signal) {
       column("seconds", "request.duration", duration, !isDear && timesOf),
       column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
     { empty: [t(`usage.${name}.none`), " ", isDear ? withCode(t("usage.price-how")) : null] }));
-    part.scrollIntoView();
-    part.firstChild.focus({ preventScroll: true });
+    if (part.dataset.led && scrollY === at) leadTo(part); // nobody went elsewhere meanwhile
+    delete part.dataset.led;
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
   return h("details", { class: "more-charts", "data-name": name, on: { toggle } },
     h("summary", {}, title), body);
+}
+
+// Unfold a part and lead the user there; once more when its list has come.
+function leadTo(part) {
+  if (!part.open) part.dataset.led = "true";
+  part.open = true;
+  part.scrollIntoView();
+  part.firstChild.focus({ preventScroll: true });
 }
 
 const whyDear = (one) => dots(...usedOf(one), one.note && expiryOf(one.note),
@@ -140,10 +149,8 @@ async function refresh(state, signal, background) {
 }
 
 function showToday({ parts: { now, largest }, day }, today) {
-  const act = day ? null : largest.map((part) => button(part.firstChild.textContent, "", () => {
-    part.open = true;
-    part.scrollIntoView();
-  }, { "data-key": part.dataset.name }));
+  const act = day ? null : largest.map((part) => button(part.firstChild.textContent, "",
+    () => leadTo(part), { "data-key": part.dataset.name }));
   renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
     say: t("usage.now", { cost: costText(today) }), act, next: t("usage.now.requests",
       { count: number(today.requests), before: number(today.yesterday) }) })));
