@@ -208,6 +208,12 @@ class ConnectFailed(UpstreamUnreachable):
     code = "upstream_connect"
 
 
+class NameNotFound(ConnectFailed):
+    """The name of the upstream's host has no address."""
+
+    code = "upstream_name"
+
+
 class UpstreamTimeout(UpstreamUnreachable):
     """The upstream did not answer in time, or fell silent in its answer."""
 

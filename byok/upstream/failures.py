@@ -11,6 +11,7 @@ import httpx
 
 from byok.core.errors import (
     ConnectFailed,
+    NameNotFound,
     RefusalKind,
     UpstreamError,
     UpstreamRefused,
@@ -80,6 +81,13 @@ def _unreachable(
     for cause in causes:
         if _is_of_proxy(cause, url):
             return _no_proxy(causes)
+        if (
+            isinstance(cause, aiohttp.ClientConnectorDNSError)
+            and cause.errno != errno.EADDRNOTAVAIL
+        ):
+            why = f"the name {cause.host} could not be found."
+            hint = "Is this machine online, and is the address (base_url) right?"
+            return _not_connected(why, hint, url, environ, NameNotFound)
         if isinstance(cause, aiohttp.ClientConnectorError):
             return _not_connected(*_why(cause, url), url, environ)
         if isinstance(cause, aiohttp.ConnectionTimeoutError):
@@ -108,11 +116,8 @@ def _is_of_proxy(error: BaseException, url: str) -> bool:
 
 
 def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        if error.errno == errno.EADDRNOTAVAIL:  # see transport.py
-            return f"{error.host} is a link-local address.", "No such address is asked."
-        why = f"the name {error.host} could not be found."
-        return why, "Is this machine online, and is the address (base_url) right?"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):  # see transport.py
+        return f"{error.host} is a link-local address.", "No such address is asked."
     if error.errno in _NO_WAY:
         why = f"the network of this machine does not reach {error.host}."
         return why, "Is it online, and in the VPN if it needs one?"
@@ -126,11 +131,15 @@ def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
 
 
 def _not_connected(
-    why: str, hint: str, url: str, environ: Mapping[str, str]
+    why: str,
+    hint: str,
+    url: str,
+    environ: Mapping[str, str],
+    kind: type[ConnectFailed] = ConnectFailed,
 ) -> ConnectFailed:
     if variable := _proxy_variable(url, environ):
         hint += f" {variable} is set, but byok takes a proxy only from network.proxy."
-    return ConnectFailed(why, hint=hint)
+    return kind(why, hint=hint)
 
 
 def _proxy_variable(url: str, environ: Mapping[str, str]) -> str:

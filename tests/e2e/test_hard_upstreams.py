@@ -91,7 +91,7 @@ async def test_tls_certificate_that_is_trusted_counts_for_its_own_name_only(
 async def test_dns_failure_is_reported() -> None:
     async with running(settings_for("https://model.invalid/v1")) as editor:
         reply = await asyncio.wait_for(editor.chat(), PATIENCE)
-    assert reply.last["error"]["code"] == "upstream_connect"
+    assert reply.last["error"]["code"] == "upstream_name"
     assert "model.invalid" in reply.text
 
 

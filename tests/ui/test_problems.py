@@ -108,6 +108,7 @@ async def test_each_cure_leads_to_the_very_place(page: Page) -> None:
     setting = "#set-upstreams-fake-"
     cures = {
         "upstream_connect": ("Change address", f"{setting}base_url"),
+        "upstream_name": ("Change address", f"{setting}base_url"),
         "upstream_not_json": ("Change address", f"{setting}base_url"),
         "upstream_timeout": ("Change timeout", f"{setting}timeout"),
         "upstream_protocol": ("Change protocol", f"{setting}dialect"),

@@ -18,6 +18,8 @@ from byok.core.chat import Json
 from byok.core.error_table import error_rows
 from byok.core.errors import CannotStart, NotReady
 from byok.core.language import language_in_force
+from byok.core.urls import is_loopback
+from byok.dialects.presets import preset_of
 from byok.features.journal.cache import (
     ExpiredCache,
     find_expired,
@@ -76,6 +78,8 @@ from byok.server.dashboard.endpoint import (
     read_number,
     read_text,
 )
+from byok.settings import UpstreamSettings
+from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import keys_wanted
 from byok.wiring.services import Services
 
@@ -168,7 +172,7 @@ class JournalApi:
         """Return whether each upstream answers, since when, and what it did today.
 
         One that fails has the row of its error, too; `key_outside` tells that its key
-        is in no store of byok.
+        is in no store of byok, `at_vendor` that its address is its vendor's own.
         """
         known = await self._follow_upstreams()
         names = self._services.selection.upstreams
@@ -206,6 +210,7 @@ class JournalApi:
             "code": code,
             "by_list": known.get("by_list", False),
             "key_outside": self._has_key_outside(name),
+            "at_vendor": _is_at_vendor(self._services.selection.upstreams[name]),
             "today": today,
         }
 
@@ -410,9 +415,9 @@ class JournalApi:
         """Return failures by what they ask of the user, and repairs by model.
 
         `damaged` requests were met in the journal and left out, by whatever read it.
-        Of the upstream, `answers` tells whether it does, and `key_outside` is as of
-        `describe_upstreams`. `failing` are those that fail without such a request
-        in these days.
+        Of the upstream, `answers` tells whether it does, and `key_outside` and
+        `at_vendor` are as of `describe_upstreams`. `failing` are those that fail
+        without such a request in these days.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
@@ -425,7 +430,7 @@ class JournalApi:
         known = _explain({group.code for group in groups})
         states = await self.describe_upstreams()
         answering = {one for one in states if states[one]["state"] == "answers"}
-        outside = {one for one in states if states[one]["key_outside"]}
+        places = {name: _place_of(state) for name, state in states.items()}
         met = {(group.upstream, group.code) for group in groups}
         return {
             "failing": [
@@ -438,7 +443,7 @@ class JournalApi:
                     **known.get(group.code, {}),
                     **to_builtins(group),
                     "answers": group.upstream in answering,
-                    "key_outside": group.upstream in outside,
+                    **places.get(group.upstream, {}),
                     "examples": _entries(group.examples),
                 }
                 for group in groups
@@ -566,6 +571,18 @@ def _conversation(sums: ConversationSums) -> Json:
     """Return a conversation, with the share of its input that came from a cache."""
     cached = _share(sums.cache_read_tokens, sums.cache_input_tokens)
     return {**sums._asdict(), "cached": cached}
+
+
+def _is_at_vendor(section: UpstreamSettings) -> bool:
+    """Tell whether an upstream is asked where its vendor is, on another machine."""
+    preset, base_url = preset_of(section.type), base_url_of(section)
+    return (
+        bool(preset.base_url) and preset.is_at(base_url) and not is_loopback(base_url)
+    )
+
+
+def _place_of(state: Json) -> Json:
+    return {name: state[name] for name in ("key_outside", "at_vendor")}
 
 
 def _explain(codes: set[str]) -> dict[str, Json]:

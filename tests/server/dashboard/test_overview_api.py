@@ -134,15 +134,16 @@ async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
     rows = [one._replace(started=noon + n) for n, one in enumerate(entries)]
     write_journal(find_paths().journal, rows)
     section = settings_for(fake.url)["upstreams"]["fake"]
-    settings = {"upstreams": {"one": section, "two": section}}
+    settings = {"upstreams": {"one": section, "two": section, "openai": {}}}
     environ = {"BYOK_KEY_TWO": KEY}
     async with running(settings, environ=environ, clock=lambda: noon + 60) as editor:
         page = await signed_in(editor)
         errors = (await page.call("problems"))["groups"]
         fails = (await page.call("catalog"))["fails"]
-        one, two = (await page.call("upstreams"))["upstreams"]
+        one, two, vendor = (await page.call("upstreams"))["upstreams"]
         write_journal(find_paths().journal, [rows[0]._replace(started=noon + 50)])
-        later, _ = (await page.call("upstreams"))["upstreams"]
+        later, *_ = (await page.call("upstreams"))["upstreams"]
+    assert (one["at_vendor"], vendor["at_vendor"]) == (False, True)
     assert (one["state"], one["code"]) == ("fails", "upstream_quota")
     assert one["what"] == error_rows()["upstream_quota"].what
     assert (one["since"], one["last"]) == (noon + 2, noon + 4)

@@ -43,9 +43,11 @@ const OF_MODEL = ["upstream_bad_messages", "upstream_bad_schema", "upstream_empt
 for (const code of OF_MODEL) CURES[code] = ["models", "problems.do.model"];
 
 // Return the links that cure an error; `parts` are the upstreams that have it, each with `upstream`,
-// its name, and whether its key is `key_outside` of byok's stores.
+// its name, whether its key is `key_outside` of byok's stores, and its address `at_vendor`.
 export function cureLinks({ code, group }, parts, kind = "button little") {
-  const [address, does] = CURES[code] ?? CURES[group] ?? [];
+  // The network is the cause where a vendor's own address has no name.
+  const isOfNetwork = code === "upstream_name" && parts.every((one) => one.at_vendor);
+  const [address, does] = isOfNetwork ? [] : CURES[code] ?? CURES[group] ?? [];
   const isTheirs = address?.includes("{name}");
   const places = !address ? [] : isTheirs ? parts : parts.slice(0, 1);
   return places.map(({ upstream, key_outside: isOutside }) => h("a", { class: kind,

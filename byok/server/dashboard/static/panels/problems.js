@@ -167,7 +167,7 @@ const failingOf = (one) => h("article", { class: "card" },
   h("h3", { tabindex: "-1", "data-code": one.code }, titleOf({ ...one, ending: "failed" })),
   h("p", { class: "quiet" }, dots(h("strong", {}, one.name), one.by_list
     ? t("health.by-list") : t("problems.earlier", { time: clock(one.last) }))),
-  cureOf({ ...one, parts: [{ upstream: one.name, key_outside: one.key_outside }] }));
+  cureOf({ ...one, parts: [{ ...one, upstream: one.name }] }));
 
 const tagged = (title, names) => (names.length ? h("p", { class: "row tight" },
   h("span", { class: "small quiet" }, t(title)),
