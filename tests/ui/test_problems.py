@@ -115,11 +115,13 @@ async def test_each_cure_leads_to_the_very_place(page: Page) -> None:
         "upstream_cut": ("Change the longest answer", f"{setting}max_tokens"),
         "upstream_failed": ("Choose fallback", "#set-routing-fallback-chat"),
         "upstream_not_found": ("Choose model", "dialog.palette input"),
-        "context_length": ("Choose model", "dialog.palette input"),
         "upstream_region": ("Add upstream", "#add-kind"),
     }
     write(
-        *(ago(1, outcome="failed", error=code, upstream="fake") for code in cures),
+        *(
+            ago(1, outcome="failed", error=code, upstream="fake", model="fake-model")
+            for code in cures
+        ),
         ago(1, **REFUSED, upstream="fake"),
     )
     await open_panel(page, "problems")
@@ -131,6 +133,17 @@ async def test_each_cure_leads_to_the_very_place(page: Page) -> None:
         await open_panel(page, "problems")
     await page.get_by_role("link", name="Replace key").click()
     await expect(page.get_by_role("dialog", name="Key for fake")).to_be_visible()
+
+
+async def test_a_model_that_an_editor_named_leads_to_those_that_there_are(
+    page: Page,
+) -> None:
+    gone = {"outcome": "failed", "error": "upstream_not_found", "upstream": "fake"}
+    write(ago(1, model="retired", **gone))
+    await open_panel(page, "problems")
+    await expect(page.locator("article")).to_contain_text("No setting names")
+    await page.get_by_role("link", name="Show its models").click()
+    await expect(page.locator(".panel.models input")).to_have_value("byok:fake:")
 
 
 async def test_an_upstream_that_failed_before_the_period_says_when(

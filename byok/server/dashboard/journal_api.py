@@ -18,6 +18,7 @@ from byok.core.chat import Json
 from byok.core.error_table import error_rows
 from byok.core.errors import CannotStart, NotReady
 from byok.core.language import language_in_force
+from byok.core.routing import ListedModel
 from byok.core.urls import is_loopback
 from byok.dialects.presets import preset_of
 from byok.features.journal.cache import (
@@ -414,10 +415,11 @@ class JournalApi:
     async def _problems(self, body: dict[str, Any]) -> Json:
         """Return failures by what they ask of the user, and repairs by model.
 
-        `damaged` requests were met in the journal and left out, by whatever read it.
-        Of the upstream, `answers` tells whether it does, and `key_outside` and
-        `at_vendor` are as of `describe_upstreams`. `failing` are those that fail
-        without such a request in these days.
+        A group's `named_in` is the setting that names its latest model, "" if none
+        does: then clients asked for it. `damaged` requests were met in the journal and
+        left out, by whatever read it. Of the upstream, `answers` tells whether it does,
+        and `key_outside` and `at_vendor` are as of `describe_upstreams`. `failing` are
+        those that fail without such a request in these days.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
@@ -444,6 +446,7 @@ class JournalApi:
                     **to_builtins(group),
                     "answers": group.upstream in answering,
                     **places.get(group.upstream, {}),
+                    "named_in": self._setting_of(group.upstream, *group.models[:1]),
                     "examples": _entries(group.examples),
                 }
                 for group in groups
@@ -454,6 +457,24 @@ class JournalApi:
             "damaged": left_out(self._path),
             "keep_days": self._keep_days,
         }
+
+    def _setting_of(self, upstream: str, model: str = "") -> str:
+        """Return the name of the setting that names a model of an upstream, or ""."""
+        routing, router = self._services.settings.routing, self._services.router
+        section = self._services.selection.upstreams.get(upstream)
+        wanted = ListedModel(upstream, model).id
+        names: dict[str, Iterable[str]] = {
+            "routing.aliases": routing.aliases.values(),
+            "routing.default": (routing.default,),
+            **{f"routing.models.{job}": (name,) for job, name in routing.models},
+            **{f"routing.fallback.{job}": listed for job, listed in routing.fallback},
+        }
+        for setting, named in names.items():
+            if any(router.resolve(one) in (wanted, model) for one in named if one):
+                return setting
+        if section and model and section.model == model:
+            return f"upstreams.{upstream}.model"
+        return "routing.default" if router.default().id == wanted else ""
 
     async def _series(self, body: dict[str, Any]) -> Json:
         """Return sums for each stretch of a range, by names if it is asked `by` any.

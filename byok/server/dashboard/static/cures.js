@@ -12,7 +12,7 @@ const DIALECT = settingOf("dialect", "dialect");
 const LONGER = settingOf("max_tokens", "longer");
 const FALLBACK = ["settings/set/routing.fallback.chat", "problems.do.fallback"];
 const KEY = ["settings/key/{name}", "settings.key.replace"];
-const MODEL = ["settings/choose/routing.default", "problems.do.model"];
+const MODEL = ["models/byok:{name}:", "problems.do.models"]; // if no setting names it
 const CURES = {
   keys: KEY,
   reach: ADDRESS,
@@ -42,12 +42,18 @@ const OF_MODEL = ["upstream_bad_messages", "upstream_bad_schema", "upstream_empt
   "upstream_tool_failed"];
 for (const code of OF_MODEL) CURES[code] = ["models", "problems.do.model"];
 
+// Tell whether an error is cured by another model, where this one was chosen.
+export const isOfModel = (code) => CURES[code] === MODEL;
+
 // Return the links that cure an error; `parts` are the upstreams that have it, each with `upstream`,
-// its name, whether its key is `key_outside` of byok's stores, and its address `at_vendor`.
+// its name, whether its key is `key_outside` of byok's stores, its address `at_vendor`, and the
+// setting that the model is `named_in`.
 export function cureLinks({ code, group }, parts, kind = "button little") {
   // The network is the cause where a vendor's own address has no name.
   const isOfNetwork = code === "upstream_name" && parts.every((one) => one.at_vendor);
-  const [address, does] = isOfNetwork ? [] : CURES[code] ?? CURES[group] ?? [];
+  const named = isOfModel(code) && parts.find((one) => one.named_in)?.named_in;
+  const [address, does] = isOfNetwork ? []
+    : named ? [`settings/choose/${named}`, "problems.do.model"] : CURES[code] ?? CURES[group] ?? [];
   const isTheirs = address?.includes("{name}");
   const places = !address ? [] : isTheirs ? parts : parts.slice(0, 1);
   return places.map(({ upstream, key_outside: isOutside }) => h("a", { class: kind,

@@ -2,7 +2,7 @@
 // repaired.
 
 import { call } from "../api.js";
-import { cureLinks } from "../cures.js";
+import { cureLinks, isOfModel } from "../cures.js";
 import {
   ago, badge, breakable, button, copyButton, dots, h, nothing, replace, section, segments, showTools,
   spark, table, withCode,
@@ -190,6 +190,8 @@ function cureOf(group) {
   const of = (text) => withSettings(text, group.parts[0].upstream);
   return [h("div", { class: "cure" },
     h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ", of(first)), links),
+  isOfModel(group.code) && !group.parts.some((one) => one.named_in)
+    ? h("p", { class: "small" }, t("problems.by-client")) : null,
   others.length ? h("p", { class: "small" }, of(others.join(" "))) : null];
 }
 

@@ -655,6 +655,9 @@ export const TEXTS = {
   "problems.do.upstream": "Change upstream",
   "problems.do.fallback": "Choose fallback",
   "problems.do.model": "Choose model",
+  "problems.do.models": "Show its models",
+  "problems.by-client":
+    "No setting names this model: an editor or program asked for it. Choose another one there.",
   "problems.do.index": "Show index",
   "problems.do.settings": "Open settings",
   "problems.do.cap": "Change cap",

@@ -616,6 +616,8 @@ export const TEXTS = {
   "problems.do.longer": "修改最长回答",
   "problems.do.upstream": "修改上游",
   "problems.do.fallback": "选择备用模型",
+  "problems.do.models": "查看可用的模型",
+  "problems.by-client": "没有任何设置指定这个模型：是编辑器或程序点名要的，请在那里换一个。",
   "problems.do.model": "选择模型",
   "problems.do.index": "查看索引",
   "problems.do.settings": "打开设置",
