@@ -135,11 +135,17 @@ export const headOf = (sums) => sums.folder || clientOf(sums.client) || shortId(
 export const markOf = ({ folder, client, conversation }) => (folder || client
   ? `#${conversation.replace(/[^\p{L}\p{N}]/gu, "").slice(-4)}` : "");
 
-// Return the rest of its name.
-export const beginOf = (sums) => [sums.folder && clientOf(sums.client), clock(sums.first), markOf(sums)];
+const startOf = (sums) => t("conversations.started", { time: clock(sums.first) });
+
+// Return the rest of its name, with more facts of it: when it began is what tells it from others of
+// its folder, and so stands out.
+export const restOf = (sums, ...more) => [h("span", { class: "begun" }, startOf(sums)),
+  sums.folder && clientOf(sums.client), ...more, markOf(sums)];
 
 // Return the name of a conversation as a text.
-export const nameOf = (sums) => [headOf(sums), ...beginOf(sums)].filter(Boolean).join(" · ");
+export const nameOf = (sums) =>
+  [headOf(sums), sums.folder && clientOf(sums.client), startOf(sums), markOf(sums)]
+    .filter(Boolean).join(" · ");
 
 // Return a link to a conversation; who hears it hears the whole name.
 export const conversationLink = (sums) => h("a", { href: addressOf(sums.conversation),

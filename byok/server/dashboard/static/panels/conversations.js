@@ -11,7 +11,7 @@ import { dollars, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
 import {
-  beginOf, clientOf, conversationLink, costCell, costText, cut, tokensOf, untold,
+  clientOf, conversationLink, costCell, costText, cut, restOf, tokensOf, untold,
 } from "../requests.js";
 import { pairOf, t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
@@ -198,7 +198,7 @@ class List {
     const most = Math.max(...this.rows.map(({ cost }) => cost), 1e-9);
     return [
       { title: t("conversations.id"), sort: "folder", lead: true, cell: (one) =>
-        [conversationLink(one), h("span", { class: "sub" }, dots(...beginOf(one)))] },
+        [conversationLink(one), h("span", { class: "sub" }, dots(...restOf(one)))] },
       { title: t("request.model"), cell: models },
       { title: t("conversations.sort.turns"), sort: "turns", numeric: true,
         cell: (one) => number(one.requests) },

@@ -14,8 +14,8 @@ import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  beginOf, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, speedText,
-  unpricedText, withSettings,
+  clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, restOf,
+  speedText, unpricedText, withSettings,
 } from "../requests.js";
 import { listed, pairOf, t } from "../texts.js";
 import { editorsSection } from "./editors.js";
@@ -232,8 +232,8 @@ async function conversationsBlock(body, signal, tools, health) {
 const conversationRow = (sums) => h("li", {},
   h("div", { class: "grow" },
     conversationLink(sums),
-    h("div", { class: "quiet small" }, dots(...beginOf(sums),
-      t("overview.turns", { count: number(sums.requests) }), cut(sums.models[0] ?? "")))),
+    h("div", { class: "quiet small" }, dots(...restOf(sums,
+      t("overview.turns", { count: number(sums.requests) }), cut(sums.models[0] ?? ""))))),
   h("div", { class: "numeric small" }, h("div", {}, costCell(sums, Infinity)),
     h("div", { class: "quiet" }, ago(sums.last))));
 

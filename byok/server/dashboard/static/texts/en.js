@@ -568,6 +568,7 @@ export const TEXTS = {
   "conversations.cached": "Cache",
   "conversations.cost": "{cost}, without requests outside conversations",
   "conversations.lost": "cache lost ×{count}",
+  "conversations.started": "from {time}",
   "conversations.running": "running",
   "conversations.older": "Show older conversations",
   "conversations.id": "Conversation",

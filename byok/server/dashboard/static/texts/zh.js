@@ -535,6 +535,7 @@ export const TEXTS = {
   "conversations.cached": "缓存",
   "conversations.cost": "{cost}，不含对话之外的请求",
   "conversations.lost": "缓存失效 {count} 次",
+  "conversations.started": "始于 {time}",
   "conversations.running": "进行中",
   "conversations.older": "显示更早的对话",
   "conversations.id": "对话",
