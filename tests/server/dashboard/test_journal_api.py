@@ -173,6 +173,29 @@ async def test_errors_come_by_weight_with_the_words_of_byok_explain() -> None:
     assert [row["request_id"] for row in told["mended"]] == ["c"]
 
 
+async def test_an_error_of_a_model_tells_which_setting_names_it() -> None:
+    gone = {**FAILED, "error": "upstream_not_found"}
+    settings: dict[str, Any] = {
+        "upstreams": {name: {"type": "demo"} for name in ("a", "b", "c", "d")},
+        "routing": {
+            "aliases": {"fast": "byok:a:one"},
+            "models": {"title": "byok:b:one"},
+            "fallback": {"chat": ["fast", "byok:c:one"]},
+        },
+    }
+    names = settings["upstreams"]
+    entries = [entry(**{**gone, "upstream": name, "model": "one"}) for name in names]
+    write_journal(find_paths().journal, entries)
+    async with running(settings, clock=lambda: NOW + 99) as editor:
+        told = await (await signed_in(editor)).call("problems")
+    assert {one["upstream"]: one["named_in"] for one in told["groups"]} == {
+        "a": "routing.aliases",
+        "b": "routing.models.title",
+        "c": "routing.fallback.chat",
+        "d": "",
+    }
+
+
 @pytest.mark.parametrize(("days", "count"), [(1, 1), (2, 2), (3650, 3), (None, 2)])
 async def test_problems_are_those_of_the_last_days(
     days: int | None, count: int
