@@ -153,7 +153,7 @@ async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
     assert (later["state"], later["since"]) == ("answers", noon + 51)
     told = {(row["upstream"], row["answers"], row["key_outside"]) for row in errors}
     assert told == {("one", False, False), ("two", True, True)}
-    assert fails == ["one"]
+    assert ("one" in fails, "two" in fails) == (True, False)  # openai has no key here
 
 
 async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time(
