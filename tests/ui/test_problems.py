@@ -5,6 +5,7 @@ import time
 from contextlib import closing
 from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 
 from byok.core.platform.paths import find_paths
@@ -146,10 +147,30 @@ async def test_a_model_that_an_editor_named_leads_to_those_that_there_are(
     await expect(page.locator(".panel.models input")).to_have_value("byok:fake:")
 
 
+NAMED = {
+    "upstreams": {name: {"type": "demo"} for name in ("a", "b", "c")},
+    "routing": {"models": {"title": "byok:a:one", "summary": "byok:b:one"}},
+}
+
+
+@pytest.mark.parametrize("daemon_settings", [NAMED])
+async def test_a_model_of_several_upstreams_leads_to_each_setting_that_names_it(
+    page: Page,
+) -> None:
+    gone = {"outcome": "failed", "error": "upstream_not_found", "model": "one"}
+    write(*(ago(n, upstream=name, **gone) for n, name in enumerate("abc", 1)))
+    await open_panel(page, "problems")
+    links = page.locator("article .cure a.button")
+    told = await links.evaluate_all("links => links.map((link) => link.hash)")
+    choose = "#/settings/choose/routing.models"
+    assert told == [f"{choose}.title", f"{choose}.summary", "#/models/byok:c:"]
+    assert [text[-1] for text in await links.all_inner_texts()] == ["a", "b", "c"]
+
+
 async def test_an_upstream_that_failed_before_the_period_says_when(
     page: Page,
 ) -> None:
-    write(ago(72, upstream="fake", **REFUSED))
+    write(ago(72, upstream="fake", **REFUSED), ago(1, repairs=1, model="m"))
     await open_panel(page, "problems")
     errors = page.locator("article")
     await expect(errors.locator(".times")).to_have_text("1×")
@@ -157,6 +178,7 @@ async def test_an_upstream_that_failed_before_the_period_says_when(
     await expect(errors.locator(".times")).to_have_count(0)
     await expect(errors).to_contain_text("before the period")
     assert "list of models" not in await errors.inner_text()
+    await expect(page.get_by_label("Latest affected requests")).to_be_visible()
 
 
 async def test_of_many_errors_the_latest_are_shown_first(page: Page) -> None:

@@ -50,15 +50,19 @@ export const isOfModel = (code) => CURES[code] === MODEL;
 // setting that the model is `named_in`.
 export function cureLinks({ code, group }, parts, kind = "button little") {
   // The network is the cause where a vendor's own address has no name.
-  const isOfNetwork = code === "upstream_name" && parts.every((one) => one.at_vendor);
-  const named = isOfModel(code) && parts.find((one) => one.named_in)?.named_in;
-  const [address, does] = isOfNetwork ? []
-    : named ? [`settings/choose/${named}`, "problems.do.model"] : CURES[code] ?? CURES[group] ?? [];
-  const isTheirs = address?.includes("{name}");
-  const places = !address ? [] : isTheirs ? parts : parts.slice(0, 1);
-  return places.map(({ upstream, key_outside: isOutside }) => h("a", { class: kind,
-    href: `#/${isTheirs && !upstream ? "settings" : address.replace("{name}", encodeURIComponent(upstream))}`,
-    "data-key": `cure ${code} ${upstream}` },
+  if (code === "upstream_name" && parts.every((one) => one.at_vendor)) return [];
+  const links = new Map(); // by where they lead
+  for (const part of parts) {
+    const [address, does] = isOfModel(code) && part.named_in
+      ? [`settings/choose/${part.named_in}`, "problems.do.model"] : CURES[code] ?? CURES[group] ?? [];
+    if (!address) continue;
+    const isOfNobody = address.includes("{name}") && !part.upstream;
+    const href = isOfNobody ? "settings"
+      : address.replace("{name}", encodeURIComponent(part.upstream));
+    if (!links.has(href)) links.set(href, { does, ...part });
+  }
+  return [...links].map(([href, { does, upstream, key_outside: isOutside }]) => h("a", {
+    class: kind, href: `#/${href}`, "data-key": `cure ${code} ${upstream}` },
   pairOf(t(isOutside && does === KEY[1] ? "settings.key.from-where" : does),
-    places.length > 1 && upstream)));
+    links.size > 1 && upstream)));
 }

@@ -83,10 +83,10 @@ function partsOf(told, order, all, show) {
   if (order === "count") groups.sort((one, other) => other.requests - one.requests);
   const isWell = !groups.length && !told.models.length;
   const failing = told.failing.map(failingOf);
-  if (!groups.length && failing.length) return [damagedOf(told), failing];
-  return [damagedOf(told), failing, groups.length ? ORDERS[order].map((weights) => partOf(weights,
-    groups.filter(({ weight }) => weights.includes(weight)), all, show))
-    : noneOf(told), isWell ? null : repairsOf(told), told.mended.length ? lastOf(told) : null];
+  return [damagedOf(told), failing, ORDERS[order].map((weights) => partOf(weights,
+    groups.filter(({ weight }) => weights.includes(weight)), all, show)),
+  groups.length || failing.length ? null : noneOf(told),
+  isWell ? null : repairsOf(told), told.mended.length ? lastOf(told) : null];
 }
 
 // Return one group for the same error of several upstreams, the latest first, as `parts`.
