@@ -39,6 +39,7 @@ _IDS = IdRule(64, is_plain=True)
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _ODD_IMAGE = "[a picture stood here, in a format that this API does not take]"
 _NO_WORDS = "(no text)"
+_BETWEEN = "\n\n"  # texts of a user or a system prompt
 # The fields of the blocks that come back; the last one must not be empty.
 _SIGNED = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 
@@ -63,7 +64,8 @@ class Conversation(Struct):
                 case Role.ASSISTANT:
                     self._add("assistant", self._assistant(message.parts, origin))
                 case Role.USER:
-                    self._add("user", [*map(_user_block, _join_texts(message.parts))])
+                    said = _join_texts(message.parts, _BETWEEN)
+                    self._add("user", [*map(_user_block, said)])
                 case Role.TOOL:
                     self._add("user", self._results(message.parts))
         if not self.messages:
@@ -112,21 +114,25 @@ class Conversation(Struct):
 
 
 def _texts(parts: Iterable[Part]) -> list[Block]:
-    return [_text(p.text) for p in _join_texts(parts) if isinstance(p, TextPart)]
+    joined = _join_texts(parts, _BETWEEN)
+    return [_text(part.text) for part in joined if isinstance(part, TextPart)]
 
 
-def _join_texts(parts: Iterable[Part]) -> Iterator[Part]:
-    """Join adjacent texts, which are pieces of one, and leave out blank ones."""
+def _join_texts(parts: Iterable[Part], between: str = "") -> Iterator[Part]:
+    """Join adjacent texts, and leave out blank ones.
+
+    Those of an assistant are pieces of one text; any others stand apart.
+    """
     pieces: list[str] = []
     for part in parts:
         if isinstance(part, TextPart):
-            pieces.append(part.text)
+            pieces += [part.text] if part.text.strip() or not between else []
             continue
-        if text := "".join(pieces):
-            yield from (TextPart(text),) if text.strip() else ()
+        if (text := between.join(pieces)).strip():
+            yield TextPart(text)
         pieces = []
         yield part
-    if (text := "".join(pieces)).strip():
+    if (text := between.join(pieces)).strip():
         yield TextPart(text)
 
 

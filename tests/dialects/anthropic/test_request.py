@@ -281,6 +281,13 @@ def test_pieces_of_a_text_are_joined_and_blank_ones_left_out() -> None:
     assert [block["type"] for block in turn["content"]] == ["text", "tool_use"]
 
 
+def test_texts_of_the_user_and_of_the_system_prompt_stand_apart() -> None:
+    sent = encode(said(Role.SYSTEM, "Be brief.", "Say why."), user("[folder] /w", "?"))
+    [system], [turn] = sent.body["system"], sent.body["messages"]
+    assert system == {"type": "text", "text": "Be brief.\n\nSay why."}
+    assert turn["content"] == [{"type": "text", "text": "[folder] /w\n\n?"}]
+
+
 def test_a_part_that_no_user_has_becomes_words() -> None:
     (turn,) = messages(Message(Role.USER, (TextPart("Hi."), thought({}))))
     assert [block["type"] for block in turn["content"]] == ["text", "text"]
