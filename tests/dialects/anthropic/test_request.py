@@ -197,7 +197,7 @@ def messages(*given: Any, **fields: Any) -> list[dict[str, Any]]:
 
 def test_the_system_prompt_stands_beside_the_messages() -> None:
     body = encode(said(Role.SYSTEM, "Be brief.", " "), user("Hi.")).body
-    assert body["system"] == [{"type": "text", "text": "Be brief. "}]
+    assert body["system"] == [{"type": "text", "text": "Be brief."}]
     assert body["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": "Hi."}]}
     ]
