@@ -84,8 +84,9 @@ class RequestRecord(Struct, eq=False):
     model. `usage` are the tokens of the answer, `own_usage` those of byok's own
     questions by upstream and model, and `uncounted` those asked that told none.
     `first_byte` is in seconds from the start to the upstream's first event, None
-    without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
-    `dropped_calls` those that were cut or no JSON object, and so not passed on;
+    without one. `attempts` counts requests to upstreams, `retried` has the codes of
+    failures after which one was asked again, each once. `repairs` counts changed tool
+    calls, `dropped_calls` those that were cut or no JSON object, and so not passed on;
     `tool_calls` are the names of the tools that the answer calls, in their order;
     `notices` sentences that byok added to the answer. `loop` is the loop that a turn is
     in, as `warned-failing-3`, or `ended-failing-6` if byok ended it. `prompt` is the
@@ -112,6 +113,7 @@ class RequestRecord(Struct, eq=False):
     upstream: str = ""
     model: str = ""
     attempts: int = 0
+    retried: list[str] = []
     first_byte: float | None = None
     usage: Usage | None = None
     own_usage: dict[tuple[str, str], Usage] | None = None
@@ -177,6 +179,11 @@ class RequestRecord(Struct, eq=False):
         if self.tap is not None:
             _attempt.set(self.attempts)
             self.tap(Hop.TO_UPSTREAM, content)
+
+    def note_retry(self, error: ByokError) -> None:
+        """Note a failure after which an upstream is asked again."""
+        if error.code not in self.retried:
+            self.retried.append(error.code)
 
     def tap_answer(self, content: bytes) -> None:
         """Show to the tap what an upstream sent and was read in one piece."""

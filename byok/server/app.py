@@ -294,6 +294,8 @@ def _facts_of_answer(record: RequestRecord) -> list[str]:
         facts.append(f"changed={record.prompt_change.replace(', byte ', '+')}")
     if record.attempts > 1:
         facts.append(f"attempts={record.attempts}")
+    if record.retried:
+        facts.append(f"retried={','.join(record.retried)}")
     if record.repairs:
         facts.append(f"repairs={record.repairs}")
     if record.dropped_calls:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from byok.core.chat import ChatRequest
 from byok.core.errors import ByokError, UpstreamError
 from byok.core.events import Notice, StreamEvent
+from byok.core.record import current_record
 from byok.core.routing import ListedModel
 from byok.dialects.base import Codec
 from byok.dialects.fim_templates import FimMode
@@ -251,12 +252,15 @@ async def plan_again(
 ) -> Plan | ByokError:
     """Return the plan of the first recovery that helps, else the failure for the user.
 
-    The failure loses its traceback and its causes: their frames hold the request.
+    The record notes what was tried again. The failure loses its traceback and its
+    causes: their frames hold the request.
     """
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
+    told = failure
     for recovery in recoveries:
-        outcome = await recovery.next(plan, failure)
+        outcome = await recovery.next(plan, told)
         if isinstance(outcome, Plan):
+            current_record().note_retry(failure)
             return outcome
-        failure = outcome
-    return failure
+        told = outcome
+    return told

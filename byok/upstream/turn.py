@@ -51,6 +51,8 @@ class BrokenCalls(ByokError):
     No client sees this error: if nothing helps, the answer ends as it is.
     """
 
+    code = "upstream_bad_call"
+
     def __init__(self, said: Sequence[Part], calls: Sequence[BrokenCall]) -> None:
         super().__init__("a tool call is not valid JSON.")
         self.said = said

@@ -13,6 +13,7 @@ from byok.core.error_table import GROUPS, ErrorRow, error_rows
 from byok.core.errors import ByokError, RefusalKind
 from byok.core.language import known_languages
 from byok.settings import UpstreamSettings
+from byok.upstream.turn import BrokenCalls
 
 SOURCES = Path(errors.__file__).parent.parent
 CLASSES = {
@@ -30,6 +31,7 @@ PASSED_ON = {
 DRAWN = {
     *(kind.code for kind in CLASSES.values()),
     *(kind.value for kind in RefusalKind),
+    BrokenCalls.code,
 }
 
 

@@ -169,6 +169,7 @@ def _spoil(source: Random, made: JournalEntry) -> JournalEntry:
         error=code,
         error_class=kind,
         attempts=3,
+        retried=code,
         output_tokens=0,
         tool_calls="",
         cost=None if made.cost and kind != "UpstreamRefused" else 0.0,

@@ -95,6 +95,7 @@ def entry(**fields: Any) -> JournalEntry:
         loop="",
         prompt_change="",
         folder="shop",
+        retried="",
     )
     return usual._replace(**fields)
 

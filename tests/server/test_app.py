@@ -296,11 +296,12 @@ MODEL: dict[str, Any] = {"upstream": "one", "model": "m", "first_byte": 0.1}
         (
             {
                 **MODEL, "usage": Usage(1200, 30, 1000), "attempts": 2, "repairs": 1,
-                "dropped_calls": 3, "error": "upstream_cut",
-                "prompt_change": "messages[0], byte 73",
+                "retried": ["upstream_cut", "upstream_down"], "dropped_calls": 3,
+                "error": "upstream_cut", "prompt_change": "messages[0], byte 73",
             },
             " byok:one:m first=100ms in=1200 cached=1000 out=30 changed=messages[0]+73 "
-            "attempts=2 repairs=1 dropped_calls=3 error=upstream_cut",
+            "attempts=2 retried=upstream_cut,upstream_down repairs=1 dropped_calls=3 "
+            "error=upstream_cut",
         ),
     ],
 )  # fmt: skip

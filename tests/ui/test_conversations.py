@@ -61,7 +61,14 @@ async def test_a_row_has_two_lines_and_fits_the_page(page: Page) -> None:
 async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> None:
     write(
         turn(0, tool_calls="view x3, save-file", cache_read_tokens=1000),
-        turn(1, repairs=2, attempts=2, loop="ended-failing-6", model_asked="sonnet"),
+        turn(
+            1,
+            repairs=2,
+            attempts=2,
+            retried="upstream_down of_a_later_byok",
+            loop="ended-failing-6",
+            model_asked="sonnet",
+        ),
         turn(2, outcome="failed", error="upstream_auth", cost=None),
         turn(3, started=START + 900, cache_read_tokens=0, cost=1.5, seconds=10.0),
         turn(4, conversation="other", folder="", client="cli/1"),
@@ -87,6 +94,8 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
         *("loop ×6, ended", "ended the turn"),
     ):
         assert part in second
+    for part in ("upstream_down", "of_a_later_byok"):
+        await expect(turns.nth(1).get_by_role("link", name=part)).to_be_visible()
     assert "3 Chat failed" in third
     assert "byok keys set NAME" in await turns.nth(2).locator("code").all_inner_texts()
     assert "cache lost" in last

@@ -49,13 +49,14 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
             for n, upstream in ((2, "a"), (3, "b"), (4, "b"), (30, "b"), (40, "b"))
         ),
         ago(1, outcome="cancelled"),
+        ago(0.5, attempts=2, retried="upstream_overloaded"),
     )
     await open_panel(page, "problems")
     headings = page.locator(".weight h2")
     assert [" ".join(text.split()) for text in await headings.all_inner_texts()] == [
         "To fix 1 kind, 2× in 7 days",
         "Worth a look 1 kind, 5× in 7 days",
-        "Cured by byok 1 kind, 1× in 7 days",
+        "Cured by byok 2 kinds, 2× in 7 days",
     ]
     count = page.locator("#nav a[href='#/problems'] .count")
     await expect(count).to_have_text("1 to fix")
@@ -63,7 +64,8 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     both = await errors.nth(1).inner_text()
     for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "24 hours"):
         assert words in both
-    assert "Requests were cancelled" in await errors.nth(2).inner_text()
+    assert "upstream_overloaded" in await errors.nth(2).inner_text()
+    assert "Requests were cancelled" in await errors.nth(3).inner_text()
     first = errors.first
     told = await first.inner_text()
     whose = ("Client", "VS Code", "CLI")
@@ -73,7 +75,7 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     cure = first.get_by_role("link", name="Replace key")
     assert await cure.get_attribute("href") == "#/settings/key/fake"
     await page.get_by_role("button", name="30 days").click()
-    await expect(errors).to_have_count(4)
+    await expect(errors).to_have_count(5)
     await first.locator("summary").click()
     await expect(first.locator("code", has_text="upstream_auth")).to_be_visible()
     await expect(
@@ -83,9 +85,9 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await first.get_by_role("link", name="till").click()
     await expect(page.locator("ol.turns > li")).to_have_count(1)
     await open_panel(page, "problems/count")
-    await expect(errors).to_have_count(4)
+    await expect(errors).to_have_count(5)
     counts = [text[0] for text in await errors.locator(".times").all_inner_texts()]
-    assert counts == ["5", "2", "1", "1"]
+    assert counts == ["5", "2", "1", "1", "1"]
     await expect(page.get_by_role("button", name="30 days")).to_have_attribute(
         "aria-pressed", "true"
     )

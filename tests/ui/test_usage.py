@@ -268,8 +268,11 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     journal.rename(journal.with_name("aside.db"))
     failed = {"outcome": "failed", "error": "upstream_timeout", "seconds": 9.0}
     why = error_rows("en")["upstream_timeout"].what
+    retried = {"attempts": 2, "retried": "upstream_down"}
     now = NOON - 60
-    write_journal(journal, [entry(started=now), entry(started=now, **failed)])
+    write_journal(
+        journal, [entry(started=now, **retried), entry(started=now, **failed)]
+    )
     await open_panel(page, "usage")
     period = page.get_by_role("group", name="Period").get_by_role("button")
     await expect(period).to_have_text(["24 hours"])
@@ -281,12 +284,14 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     slowest = page.get_by_role("table", name="Slowest requests today")
     await expect(slowest.locator(".bar")).to_have_count(1)
     await expect(slowest).to_contain_text(
-        "byok waited 400 ms for the model's first word; "
+        "byok waited 400 ms (retried ×1) for the model's first word; "
         "the answer took 2.1 s (14 tokens/s)."
     )
+    down = slowest.get_by_role("link", name="upstream_down")
+    assert (await down.get_attribute("href")) == "#/problems/upstream_down"
     await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
     await expect(slowest).to_be_in_viewport()
-    link = slowest.get_by_role("link").first
+    link = slowest.get_by_role("link").last
     assert (await link.get_attribute("href") or "").endswith("/1")
     write_journal(journal, [entry(started=NOON - 2 * 86_400, cost=0.5)])
     await open_panel(page, "live")

@@ -143,7 +143,17 @@ async def test_every_recovery_helps_in_one_turn(
         [delta(content="I look."), *broken[:-1], COUNTED, DONE],
         [*tool_answer("view", GOOD)[:-1], COUNTED, DONE],
     )
+    record = begin_record(RequestRecord())
     events = await collect(asked.both, LONG)
+    assert record.retried == [
+        "upstream_bad_parameter",
+        "upstream_rate_limit",
+        "context_length",
+        "upstream_failed",
+        "upstream_overloaded",
+        "upstream_quota",
+        "upstream_bad_call",
+    ]
     assert of_kind(events, TextDelta) == [TextDelta("I look.")]
     assert [call.arguments for call in of_kind(events, ToolCall)] == [GOOD]
     assert of_kind(events, Usage) == [Usage(18, 2)]

@@ -24,7 +24,8 @@ class JournalEntry(NamedTuple):
     asked for the answer; `input_tokens` includes what was read from or written to the
     upstream's cache. `cost` is in US dollars. `tool_calls` are names of tools, as
     `view x3, save-file`. `folder` is the name of the folder that the client has open,
-    without its path. None stands for what is not known.
+    without its path. `retried` are the codes of failures after which an upstream was
+    asked again, each once, with spaces between them. None stands for what is not known.
     """
 
     request_id: str
@@ -56,6 +57,7 @@ class JournalEntry(NamedTuple):
     loop: str
     prompt_change: str
     folder: str
+    retried: str
 
 
 def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalEntry:
@@ -90,6 +92,7 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
         _cut(record.loop),
         _cut(record.prompt_change),
         name_folder(record.folders),
+        _cut(" ".join(record.retried)),
     )
 
 

@@ -56,7 +56,8 @@ _TABLES = """CREATE TABLE request (
     tool_calls TEXT NOT NULL DEFAULT '',
     loop TEXT NOT NULL DEFAULT '',
     prompt_change TEXT NOT NULL DEFAULT '',
-    folder TEXT NOT NULL DEFAULT ''
+    folder TEXT NOT NULL DEFAULT '',
+    retried TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX request_started ON request (started);
 CREATE INDEX request_conversation ON request (conversation, started)
@@ -64,7 +65,7 @@ CREATE INDEX request_conversation ON request (conversation, started)
 
 JOURNAL = DatabaseKind(
     ";".join((_TABLES, *_INDEXES_2)),
-    version=3,
+    version=4,
     policy=Policy.HELP,
     pragmas=(
         "busy_timeout = 2000",
@@ -81,6 +82,7 @@ JOURNAL = DatabaseKind(
             *_INDEXES_2,
         ),
         sql_step(3, "ALTER TABLE request ADD COLUMN folder TEXT NOT NULL DEFAULT ''"),
+        sql_step(4, "ALTER TABLE request ADD COLUMN retried TEXT NOT NULL DEFAULT ''"),
     ),
     application=0x62796F6B,
     shrinks=True,

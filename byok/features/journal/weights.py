@@ -33,9 +33,11 @@ _COUNTED = "upstream, model, count(*), min(started), max(started)"
 _FAILED = f"""SELECT error, {_COUNTED} FROM request
     WHERE outcome = 'failed' AND started >= :since
     GROUP BY error, upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
-_RETRIED = f"""SELECT '', {_COUNTED} FROM request WHERE {MENDED} AND started >= :since
+# By the first failure after which it was tried again.
+_RETRIED = f"""SELECT substr(retried, 1, instr(retried || ' ', ' ') - 1), {_COUNTED}
+    FROM request WHERE {MENDED} AND started >= :since
     AND attempts > 1 AND outcome = 'ok'
-    GROUP BY upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
+    GROUP BY 1, upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
 _CANCELLED = f"""SELECT '', {_COUNTED} FROM request
     WHERE outcome = 'cancelled' AND started >= :since AND +model <> ''
     GROUP BY +upstream, +model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
@@ -62,11 +64,11 @@ class Ending(StrEnum):
 
 
 class ErrorGroup(Struct, frozen=True):
-    """The requests that failed with a code at an upstream; times since 1970.
+    """Requests that failed with a code at an upstream, or were tried again after it.
 
-    `cured` are those after which it answered again; `goes_on` says that it has not
-    since the last one. `hours` counts those of the last day, the oldest hour first.
-    `examples` are the last that failed.
+    Times are in seconds since 1970. `cured` are those after which it answered again;
+    `goes_on` says that it has not since the last one. `hours` counts those of the last
+    day, the oldest hour first. `examples` are the last that failed.
     """
 
     weight: ErrorWeight

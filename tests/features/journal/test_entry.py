@@ -55,9 +55,13 @@ def test_entry_does_not_take_an_untold_cache_for_an_empty_one() -> None:
 
 def test_entry_of_a_failure_has_its_code_and_class() -> None:
     record = record_of(upstream="one", model="m", attempts=1)
-    record.note_error(UpstreamGarbled("no JSON"))
+    garbled, cut = UpstreamGarbled("no JSON"), UpstreamGarbled("no", code="cut")
+    for error in (cut, cut, garbled):
+        record.note_retry(error)
+    record.note_error(garbled)
     entry = make_entry(record, 1000.0, price)
     assert (entry.outcome, entry.error) == ("failed", "upstream_garbled")
+    assert entry.retried == "cut upstream_garbled"
     assert (entry.error_class, entry.cost) == ("UpstreamGarbled", None)
 
 

@@ -10,6 +10,7 @@ from tests.fakes.journal_entries import NOW, entry, write_journal
 
 BAD: dict[str, Any] = {"outcome": "failed", "error": "upstream_auth", "cost": 0}
 BUSY = {**BAD, "error": "upstream_overloaded"}
+AGAIN = {"attempts": 2, "retried": "upstream_down"}
 LOST = {**BAD, "error": "upstream_not_found"}
 END = NOW + 60
 
@@ -46,6 +47,13 @@ def weigh(folder: Path, *entries: Any) -> list[tuple[Any, ...]]:
             [("look", "of_a_later_byok", 1, 0, True)],
         ),
         ([{"attempts": 3}], [("cured", "", 1, 1, False)]),
+        (
+            [{"attempts": 3, "retried": "upstream_cut upstream_down"}, AGAIN, AGAIN],
+            [
+                ("cured", "upstream_down", 2, 2, False),
+                ("cured", "upstream_cut", 1, 1, False),
+            ],
+        ),
         ([{"outcome": "cancelled"}], [("cured", "", 1, 1, False)]),
         ([{"started": NOW - 99_999, **BAD}], []),
     ],

@@ -171,21 +171,26 @@ const inOneLine = (name) => h("span", { class: "nowrap" }, cut(name, 40) || "–
 // Return what byok mended on the request's way: {badge, why} each, `why` is a sentence.
 function mendsOf(request) {
   const found = [];
-  const add = (count, name) => {
-    if (count > 0) found.push(mend(name, number(count)));
+  const add = (count, name, why) => {
+    if (count > 0) found.push(mend(name, number(count), why));
   };
   add(request.repairs, "repairs");
   add(request.dropped_calls, "dropped");
-  add(request.attempts - 1, "retries");
+  add(request.attempts - 1, "retries", retriedAfter(request));
   if (request.loop) found.push(loopOf(request.loop));
   add(request.notices, "notices");
   return found;
 }
 
-function mend(name, count) {
+function mend(name, count, why) {
   const tone = name === "notices" ? "quiet" : "warn";
-  return { badge: badge(tone, t(`mend.${name}`, { count })), why: t(`mend.${name}.why`) };
+  return { badge: badge(tone, t(`mend.${name}`, { count })), why: why ?? t(`mend.${name}.why`) };
 }
+
+// Return after which failures a request was tried again, as links to what they are; null if that is
+// not known.
+export const retriedAfter = ({ retried }) => (retried ? [t("request.retried-after"),
+  retried.split(" ").flatMap((code) => [" ", h("a", { href: problemOf(code) }, code)])] : null);
 
 // Explain a loop, which the journal writes as `warned-failing-3` or `ended-steps-120`.
 function loopOf(loop) {

@@ -6,7 +6,7 @@ import { icon } from "../icons.js";
 import { duration, number, spent, time } from "../format.js";
 import { MOST_ENDED, onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
-import { addressOf, kindOf, modelOf, problemOf, timesOf } from "../requests.js";
+import { addressOf, kindOf, modelOf, problemOf, retriedAfter, timesOf } from "../requests.js";
 import { t } from "../texts.js";
 import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
 
@@ -199,6 +199,7 @@ class LivePanel {
     replace(this.facts, row.outcome === "open" ? null
       : h("p", {}, timesOf(row, this.turnBefore(row))),
     row.message ? h("p", { class: "bad" }, row.message) : null,
+    retriedAfter(row) && h("p", {}, retriedAfter(row)),
     facts([...stateOfRow(row), ...wayOfRow(row), ...usageOfRow(row)]));
     renderAgain(this.links, () => replace(this.links,
       row.conversation

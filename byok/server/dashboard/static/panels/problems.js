@@ -146,6 +146,7 @@ function cardOf(group, isMixed) {
       group.parts.map((part) => h("p", { class: "quiet" }, dots(
         isMixed ? badge(WEIGHTS[part.weight], t(`problems.${part.weight}`)) : null,
         part.upstream ? h("strong", {}, part.upstream) : null,
+        part.ending === "retried" && part.code ? h("code", {}, part.code) : null,
         group.parts.length > 1 ? t("problems.times", { count: number(part.requests) }) : null,
         outcomeOf(part)))),
       tagged("models.title", group.models),

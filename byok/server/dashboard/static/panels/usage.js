@@ -11,7 +11,7 @@ import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
   cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, modelAddress, problemOf,
-  promptChange, requestColumns, timesOf, unpricedText, usedOf,
+  promptChange, requestColumns, retriedAfter, timesOf, unpricedText, usedOf,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -78,7 +78,8 @@ function largestPart(name, day, signal) {
         why && h("span", { class: "sub" }, why(one))] });
     const isDear = sort === "cost";
     const end = (one) => [kind.cell(one), " ", endBadge(one, errors), errors[one.error]
-      ? h("a", { class: "sub", href: problemOf(one.error) }, withCode(errors[one.error].what)) : null];
+      ? h("a", { class: "sub", href: problemOf(one.error) }, withCode(errors[one.error].what)) : null,
+    h("span", { class: "sub" }, retriedAfter(one))];
     replace(body, table(title, [time, { ...kind, cell: end }, model,
       column("seconds", "request.duration", duration, !isDear && timesOf),
       column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,

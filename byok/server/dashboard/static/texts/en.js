@@ -122,6 +122,7 @@ export const TEXTS = {
   "request.at-once": "byok waited {wait} for the model; its answer came all at once.",
   "request.unanswered": "byok waited {wait} for the model; no answer came.",
   "request.tool-pause": "Pause for tools: {time}.",
+  "request.retried-after": "Retried after:",
   "request.tools": "Tools that the answer called",
   "mend.repairs": "repaired ×{count}",
   "mend.repairs.why": "byok corrected tool calls, so that the client can run them.",

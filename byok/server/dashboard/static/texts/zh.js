@@ -118,6 +118,7 @@ export const TEXTS = {
   "request.at-once": "byok 等待模型 {wait}，回答一次性到达。",
   "request.unanswered": "byok 等待模型 {wait}，没有得到回答。",
   "request.tool-pause": "停顿（运行工具）：{time}。",
+  "request.retried-after": "重试原因：",
   "request.tools": "回答调用的工具",
   "mend.repairs": "修复 ×{count}",
   "mend.repairs.why": "byok 修正了工具调用，使客户端能够执行。",
