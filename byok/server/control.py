@@ -100,8 +100,7 @@ class Control:
                 gives. What keeps written settings from being used is told by `status`.
         """
         async with self._changing:
-            self._stamp = _stamp(self.source.file)
-            if self._is_lost():
+            if self._is_lost(_stamp(self.source.file)):
                 raise _file_gone_error(self.source.file)
             if not await asyncio.to_thread(write):
                 return
@@ -111,7 +110,7 @@ class Control:
     async def _take(self) -> None:
         former, self._stamp = self._stamp, _stamp(self.source.file)
         try:
-            if self._is_lost():
+            if self._is_lost(self._stamp):
                 raise _file_gone_error(self.source.file)
             settings = await asyncio.to_thread(self.source.read)
             if self._use is not None:
@@ -214,15 +213,14 @@ class Control:
         Raises:
             ByokError: it cannot be used.
         """
-        self._stamp = _stamp(self.source.file)
-        if self._is_lost():
+        if self._is_lost(_stamp(self.source.file)):
             return await asyncio.to_thread(self.source.read)
         await self.reload()
         return self.settings
 
-    def _is_lost(self) -> bool:
+    def _is_lost(self, stamp: tuple[int, ...] | None) -> bool:
         """Tell whether the settings in force came from a file that is gone or empty."""
-        return self._had_file and _is_empty(self._stamp)
+        return self._had_file and _is_empty(stamp)
 
     def status(self) -> Json:
         """Tell where the settings come from, and what is not in force of them."""

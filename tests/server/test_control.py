@@ -240,6 +240,16 @@ async def test_settings_that_are_saved_count_once(
     assert used.ports.empty()
 
 
+async def test_an_editors_change_counts_although_the_page_saves_nothing(
+    control: Control, used: Used, file: Path
+) -> None:
+    """The page refuses to overwrite what it has not shown."""
+    write(file, "[server]\nport = 9001\n")
+    await control.save(lambda: False)
+    async with following(control):
+        assert await used.next() == 9001
+
+
 async def test_a_change_whose_reader_left_is_taken_by_the_watcher(
     control: Control, used: Used, file: Path
 ) -> None:
