@@ -377,29 +377,32 @@ def check_private(path: Path, cure: str = "Remove it.") -> None:
         )
 
 
-_SETTINGS = ("config.toml", "prompts", "settings_backups")
-_OTHERS = {"capture", "handover.json"}
+_SETTINGS = frozenset({"config.toml", "prompts", "settings_backups"})
+_OTHERS = frozenset({"capture", "dashboard_sessions.json"})
 
 
 def list_own_files(paths: Paths, *, with_settings: bool) -> list[Path]:
     """Return byok's files and folders, one level below its root folders.
 
-    Only known names count, in byok's own folders; nothing is followed through a link.
-    `with_settings` includes the settings, their backups and the user's prompts.
+    Only the names that byok uses in a folder count there: what `BYOK_HOME` names may
+    hold files of the user's. Nothing is followed through a link. `with_settings`
+    includes the settings, their backups and the user's prompts.
     """
-    names = OWN_NAMES["state"] | OWN_NAMES["data"] | _OTHERS | {*_SETTINGS}
-    if not with_settings:
-        names -= {*_SETTINGS}
-    known = "|".join(map(re.escape, sorted(names)))
-    # `data.db-wal`, a copy that was set aside (`data.db.damaged`), a temporary file
-    own = re.compile(rf"(?:{known})(?:[-.~].*)?|\.(?:{known})\.[a-z0-9_]{{8}}")
-    return sorted(
-        path
-        for folder in paths.folders
-        if folder.is_dir() and not folder.is_symlink()
-        for path in folder.iterdir()
-        if own.fullmatch(path.name) and path not in paths.folders
+    # `data.db-wal`, a copy that was set aside (`data.db.damaged-1`)
+    rest = "(?:[-.~].*)?"
+    named = (
+        (paths.config_dir, {"config.toml", "prompts"}, ""),
+        (paths.state_dir, OWN_NAMES["state"] | _OTHERS, rest),
+        (paths.data_dir, OWN_NAMES["data"], rest),
     )
+    kept = frozenset() if with_settings else _SETTINGS
+    found = set[Path]()
+    for folder, names, ending in named:
+        if folder.is_dir() and not folder.is_symlink():
+            known = "|".join(map(re.escape, sorted(names - kept)))
+            own = re.compile(rf"(?:{known}){ending}|\.(?:{known})\.[a-z0-9_]{{8}}")
+            found |= {path for path in folder.iterdir() if own.fullmatch(path.name)}
+    return sorted(found)
 
 
 def remove_own_files(paths: Paths, files: Iterable[Path]) -> list[Path]:

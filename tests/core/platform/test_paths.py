@@ -11,6 +11,7 @@ from byok.core.errors import ConfigError
 from byok.core.platform.paths import (
     check_private,
     find_paths,
+    list_own_files,
     make_private,
     replace_foreign,
     write_private,
@@ -28,6 +29,28 @@ def mode(path: Path) -> int:
 def test_a_relative_byok_home_is_refused(home: str) -> None:
     with pytest.raises(ConfigError, match="absolute"):
         find_paths({"BYOK_HOME": home})
+
+
+def test_own_files_are_all_that_byok_writes_and_nothing_of_the_users(
+    tmp_path: Path,
+) -> None:
+    """`byok uninstall` removes them; BYOK_HOME may name a folder with other files."""
+    paths = find_paths({"BYOK_HOME": str(tmp_path)})
+    written = {
+        path
+        for path in vars(paths).values()
+        if isinstance(path, Path) and path not in paths.folders
+    }
+    for path in written:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    names = ("index.html", "token.txt", "memory.db", "log", "prompts-old", "vectors")
+    foreign = {tmp_path / name for name in names}
+    for path in foreign:
+        path.touch()
+    own = list_own_files(paths, with_settings=True)
+    assert not foreign & {*own}
+    assert all(path in own or path.parent in own for path in written)
 
 
 @needs_modes
