@@ -410,6 +410,8 @@ def apply_changes(
 def _write(text: str, change: Change) -> str:
     if isinstance(change.value, MissingValue):
         return _TOML.drop(text, change.path)
+    if change.value == {} and _TOML.read(text, change.path) not in (MISSING, {}):
+        raise ValueError(f"{'.'.join(change.path)} is there already")
     return _TOML.put(text, change.path, change.value)
 
 

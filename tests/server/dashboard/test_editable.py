@@ -219,6 +219,14 @@ def test_what_cannot_be_written_is_told_at_its_setting() -> None:
     assert [fault.path for fault in outcome.faults] == [("server", "port")]
 
 
+def test_an_upstream_that_is_there_is_not_added_again() -> None:
+    """Its settings would be gone, also those that the page does not show."""
+    before = b'[upstreams]\na = {type = "openai", api_key_env = "KEY"}\n'
+    new = [Change(("upstreams", "a"), {}), Change(("upstreams", "a", "type"), "openai")]
+    outcome = apply_changes(before, new, FILE, judge)
+    assert [fault.path for fault in outcome.faults] == [("upstreams", "a")]
+
+
 def test_who_is_to_blame_is_found_among_many_changes() -> None:
     changes = [
         *(Change(("caps", name), 7) for name in CapSettings.model_fields),
