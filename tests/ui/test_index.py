@@ -72,7 +72,7 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     await expect(setting.get_by_role("button")).to_be_focused()
     await open_panel(page, "index")
     heading = page.get_by_role("heading", name=str(root))
-    ask = page.get_by_role("button", name="Remove from the index …")
+    ask = page.get_by_role("button", name="Remove from the index…")
     await ask.click()
     await page.get_by_role("button", name="Cancel").click()
     await expect(heading).to_be_visible()

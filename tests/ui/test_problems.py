@@ -61,7 +61,7 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     count = page.locator("#nav a[href='#/problems'] .count")
     await expect(count).to_have_text("1 to fix")
     errors = page.locator("article")
-    both = await errors.nth(1).inner_text()
+    both = " ".join((await errors.nth(1).inner_text()).split())
     for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "24 hours"):
         assert words in both
     assert "upstream_overloaded" in await errors.nth(2).inner_text()

@@ -120,7 +120,7 @@ function optionsOf(state, palette) {
       y: { range: (_, low, high) => [0, content.most ?? (Math.max(high * 1.05, least))] },
     },
     axes: [
-      { ...axis, grid: { show: false }, size: NAMES,
+      { ...axis, grid: { show: false }, size: NAMES, gap: 10,
         splits: () => chooseTicks(content.ticks, width),
         values: (_, places) => places.map((place) => content.ticks[place] ?? "") },
       { ...axis, grid: { stroke: palette.line, width: 1 }, incrs: stepsFrom(least),

@@ -5,6 +5,7 @@ import { icon, svg } from "./icons.js";
 import { t } from "./texts.js";
 
 let saying = 0;
+const WIDE_MARK = /[，。：；！？）]$/u; // it has its own room, so no space follows
 
 // Return an element. `attributes` may hold `class`, `on` (listeners by event), and
 // attributes; null and false leave one out. Children are elements, texts or null.
@@ -26,6 +27,7 @@ export function h(tag, attributes = {}, ...children) {
 export function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
+    if (child === " " && WIDE_MARK.test(element.textContent)) continue;
     element.append(child instanceof Node ? child : visible(child));
   }
 }
@@ -35,8 +37,9 @@ export function replace(element, ...children) {
   append(element, children);
 }
 
-// Return a name that may be broken behind its parts, as `upstream:maker/model` has them.
-export const breakable = (name) => visible(name).split(/(?<=[:/\\_])/u)
+// Return a name that may be broken behind its parts, as `upstream:maker/model` and addresses have
+// them.
+export const breakable = (name) => visible(name).split(/(?<=[:/\\_])(?<!\/\/)(?![:/\\\d])/u)
   .flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
 
 // Return a table whose rows are cards on a narrow screen. `columns` are {title, cell(row)} and
@@ -97,7 +100,7 @@ export function askingButton(text, sure, act) {
     replace(box, asking);
     if (hadFocus) asking.focus();
   };
-  const asking = button(`${text} …`, "little", () => {
+  const asking = button(`${text}…`, "little", () => {
     const yes = button(text, "little danger", async () => { await act(); offer(); });
     replace(box, h("span", {}, sure), yes, button(t("cancel"), "little", offer));
     yes.focus();
@@ -176,7 +179,7 @@ export const seeking = (field, role = null) =>
 
 // Return parts of a line, with dots between those that are there.
 export const dots = (...parts) => parts.filter((part) => part)
-  .flatMap((part, place) => [place ? " · " : null, h("span", { class: "facet" }, part)]);
+  .flatMap((part, place) => [place ? "\u00a0· " : null, h("span", { class: "facet" }, part)]);
 
 // Return a bar of `parts`: [kind, where it begins, how long it is], both as shares of 1.
 export function bar(parts, attributes = { "aria-hidden": "true" }) {

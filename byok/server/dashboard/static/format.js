@@ -26,12 +26,15 @@ export function visible(value) {
   });
 }
 
+// Where Chinese has a space like other texts of the page, but none by the browser.
+const BEFORE_UNIT = /(?<=\d)(?=\p{Script=Han})/u;
+
 // Formatters are kept: to make one takes longer than to format a hundred values.
 const formatters = new Map();
 
-function formatterOf(kind, options) {
-  const key = `${kind.name} ${language()} ${JSON.stringify(options)}`;
-  if (!formatters.has(key)) formatters.set(key, new kind(language(), options));
+function formatterOf(kind, options, name = language()) {
+  const key = `${kind.name} ${name} ${JSON.stringify(options)}`;
+  if (!formatters.has(key)) formatters.set(key, new kind(name, options));
   return formatters.get(key);
 }
 
@@ -40,11 +43,11 @@ export function number(value, digits = 0) {
   return formatterOf(Intl.NumberFormat, { maximumFractionDigits: digits }).format(value);
 }
 
-// Return a large number shortly, as 1.2M.
+// Return a large number shortly, as 1.2M; everybody counts tokens so.
 export function short(value) {
   if (value === null || value === undefined) return "–";
   const options = { notation: "compact", maximumFractionDigits: 1 };
-  return formatterOf(Intl.NumberFormat, options).format(value);
+  return formatterOf(Intl.NumberFormat, options, "en").format(value);
 }
 
 // Return a share of 1 in per cent.
@@ -68,7 +71,7 @@ export const spent = (value) => (value === 0 ? t("no-cost") : dollars(value));
 export const shortDollars = (value) => currency(value, { maximumFractionDigits: 4 });
 
 function currency(value, digits) {
-  const options = { style: "currency", currency: "USD", ...digits };
+  const options = { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", ...digits };
   return formatterOf(Intl.NumberFormat, options).format(value);
 }
 
@@ -92,14 +95,14 @@ export function agoText(seconds) {
   const [count, unit] = minutes < 59.5 ? [minutes, "minute"]
     : minutes < 1320 ? [minutes / 60, "hour"] : [Math.max(1, minutes / 1440), "day"];
   return formatterOf(Intl.RelativeTimeFormat, { numeric: "auto", style: "short" })
-    .format(-Math.round(count), unit).replace(/\.(?= )/u, "");
+    .format(-Math.round(count), unit).replace(/\.(?= )/u, "").replace(BEFORE_UNIT, "\u00a0");
 }
 
 // Return a pause in whole minutes, a longer one than an hour as any duration.
 export function pause(seconds) {
   if (seconds >= 3570) return duration(Math.round(seconds));
   const options = { style: "unit", unit: "minute", unitDisplay: "long", maximumFractionDigits: 0 };
-  return formatterOf(Intl.NumberFormat, options).format(seconds / 60);
+  return formatterOf(Intl.NumberFormat, options).format(seconds / 60).replace(BEFORE_UNIT, "\u00a0");
 }
 
 // Return a time in seconds since 1970, with the day unless it is today.

@@ -2,13 +2,13 @@
 
 import { badge, dots, h, measured, withCode } from "./dom.js";
 import { clock, dollars, duration, number, pause, percent, short, spent, time, visible } from "./format.js";
-import { t, textOr } from "./texts.js";
+import { sentences, t, textOr } from "./texts.js";
 
 const SHORTEST = 0.1; // seconds of writing that tell a speed
 
 // Return what a request was for, in words where there are any, or its path.
 export const kindOf = ({ purpose, endpoint }) =>
-  textOr(`timeline.kind.${purpose}`, purpose || endpoint);
+  textOr(`purpose.${purpose}`, purpose || endpoint);
 
 // Return the model that answered as `upstream:model`, "" without one.
 export const modelOf = (request) =>
@@ -88,12 +88,12 @@ export function timesOf(request, before = null) {
     && speedText(request.output_tokens / writing);
   const noted = (text, note) => (note ? t("noted", { text, note }) : text);
   const gap = before?.tool_calls ? request.started - before.started - before.seconds : 0;
-  return [
-    gap > 0 ? t("request.tool-pause", { time: duration(gap) }) : "",
+  return sentences(
+    gap > 0 && t("request.tool-pause", { time: duration(gap) }),
     t(request.first_byte === null ? "request.unanswered"
       : writing < SHORTEST ? "request.at-once" : "request.times",
       { wait: noted(duration(wait), tries), answer: noted(duration(writing), speed) }),
-  ].filter(Boolean).join(" ");
+  );
 }
 
 // Return what a turn used, in parts of a line: its tokens, and how many were in the cache.
@@ -199,7 +199,7 @@ function loopOf(loop) {
   const ended = end === "ended";
   const what = isKnown ? t(`mend.loop.${kind}`, { count }) : loop;
   return { badge: badge(ended ? "bad" : "warn", t(ended ? "mend.loop.end" : "mend.loop",
-    { count })), why: `${what} ${t(ended ? "mend.loop.ended" : "mend.loop.warned")}` };
+    { count })), why: sentences(what, t(ended ? "mend.loop.ended" : "mend.loop.warned")) };
 }
 
 // Say where a prompt changed, and what that meant for the cache, if the upstream tells.

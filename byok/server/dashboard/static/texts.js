@@ -53,6 +53,9 @@ export const t = (key, values) => parts(key, values).join("");
 // Return a name and its value, or the name alone where there is none.
 export const pairOf = (name, value) => (value ? parts("pair", { name, value }) : [name]);
 
-// Return several as one text, with the marks of the page's language between them.
-export const listed = (names) =>
-  names.slice(1).reduce((first, name) => t("list", { first, name }), names[0] ?? "");
+// Return several as one text, with what the page's language has between them.
+export const listed = (names, key = "list") =>
+  names.slice(1).reduce((first, name) => t(key, { first, name }), names[0] ?? "");
+
+// Return those that are there of some sentences as one text.
+export const sentences = (...all) => listed(all.filter(Boolean), "sentences");

@@ -47,8 +47,8 @@ function sent(row) {
 }
 
 export function bytes(count) {
-  if (count < 1000) return `${number(count)} B`;
-  return count < 1e6 ? `${number(count / 1e3, 1)} kB` : `${number(count / 1e6, 1)} MB`;
+  if (count < 1000) return `${number(count)}\u00a0B`;
+  return count < 1e6 ? `${number(count / 1e3, 1)}\u00a0kB` : `${number(count / 1e6, 1)}\u00a0MB`;
 }
 
 function notes(row) {

@@ -239,7 +239,7 @@ function wayOfRow(row) {
     [t("request.client"), row.client],
     [t("conversations.id"), row.conversation],
     [t("live.endpoint"), row.endpoint],
-    [t("usage.by.purpose"), row.purpose],
+    [t("usage.by.purpose"), row.purpose && kindOf(row)],
     [t("live.model-asked"), row.model_asked],
     [t("live.upstream"), row.upstream],
     [t("live.model-used"), row.model],

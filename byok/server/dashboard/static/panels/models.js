@@ -46,7 +46,7 @@ class ModelsPanel {
       ...Object.entries(SORTS).map(([name, key]) => [name, t(key)])], (name) => this.sort(name));
     showTools(this.count, button(t("models.update"), "", () => this.update()));
     replace(root, this.around,
-      h("div", { class: "row" },
+      h("div", { class: "row filters" },
         seeking(h("input", { type: "search", "aria-label": t("models.filter"),
           placeholder: t("models.filter"), value: wanted, autocomplete: "off", maxlength: "200",
           spellcheck: "false", on: { input: search } })),

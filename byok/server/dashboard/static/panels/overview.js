@@ -212,7 +212,7 @@ function runningRow(row) {
       row.folder || clientOf(row.client) || kindOf(row)), badge("info", t(`live.state.${stateOf(row)}`)),
     h("span", { class: "nowrap" }, duration(Math.round(seconds)))),
     h("p", { class: "quiet small" }, dots(kindOf(row), breakable(modelOf(row)),
-      row.sent ? t("running.sent", { size: bytes(row.sent), rate: bytes(row.rate) }) : null)),
+      row.sent ? t("live.rate", { size: bytes(row.sent), rate: bytes(row.rate) }) : null)),
     bar([["waiting", 0, waited], ["answer", waited, whole - waited]]));
 }
 
@@ -233,7 +233,7 @@ const conversationRow = (sums) => h("li", {},
   h("div", { class: "grow" },
     conversationLink(sums),
     h("div", { class: "quiet small" }, dots(...restOf(sums,
-      t("overview.turns", { count: number(sums.requests) }), cut(sums.models[0] ?? ""))))),
+      t("overview.turns", { count: number(sums.requests) }), breakable(cut(sums.models[0] ?? "")))))),
   h("div", { class: "numeric small" }, h("div", {}, costCell(sums, Infinity)),
     h("div", { class: "quiet" }, ago(sums.last))));
 
@@ -340,7 +340,7 @@ function upstreamRow(one, first) {
     h("div", { class: "small quiet" }, dots(state,
       t("overview.model-count", { count: number(one.models) }),
       speed === null ? null : speedText(speed),
-      one.base_url || t("overview.inside"))),
+      one.base_url ? breakable(one.base_url) : t("overview.inside"))),
     tone === "bad" ? cureLinks(one, [{ ...one, upstream: one.name }]) : null),
   requests ? h("span", { class: "numeric small" }, costCell(one.today, Infinity)) : null);
 }
@@ -362,7 +362,7 @@ function upstreamState({ asking, failure, rest, state, since, code, what }) {
     return { tone: "bad", state: [h("span", { class: "bad" }, pairOf(t("live.state.failed"), why)), " ",
       when] };
   }
-  return state === "answers" ? { tone: "good", state: [t("overview.answers"), " ", when] }
+  return state === "answers" ? { tone: "good", state: dots(t("overview.answers"), when) }
     : { tone: "quiet", state: t("overview.not-asked") };
 }
 

@@ -11,7 +11,7 @@ import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
 import { clientOf, cut, list, mendBadges, requestColumns, withSettings } from "../requests.js";
-import { t } from "../texts.js";
+import { sentences, t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
 const WEIGHTS = { needs_you: "bad", look: "warn", cured: "good" };
@@ -193,7 +193,7 @@ function cureOf(group) {
     h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ", of(first)), links),
   isOfModel(group.code) && !group.parts.some((one) => one.named_in)
     ? h("p", { class: "small" }, t("problems.by-client")) : null,
-  others.length ? h("p", { class: "small" }, of(others.join(" "))) : null];
+  others.length ? h("p", { class: "small" }, of(sentences(...others))) : null];
 }
 
 function detailsOf({ code, causes = [], examples }) {

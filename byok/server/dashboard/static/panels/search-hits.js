@@ -12,7 +12,7 @@ export function termList(terms) {
   if (!terms.length) return h("p", { class: "note" }, t("search.no-terms"));
   const words = terms.slice(0, 8).map(({ term }) => term).join(", ");
   return h("details", {}, h("summary", {}, t("search.terms"), " ",
-    h("code", { class: "path" }, words, terms.length > 8 ? " …" : null)),
+    h("code", { class: "path" }, words, terms.length > 8 ? "…" : null)),
   h("ul", { class: "terms" }, terms.map(({ term, whole, weight }) =>
     h("li", {}, h("code", { class: "path" }, term), " ",
       h("span", { class: "quiet" }, number(weight, 2)),

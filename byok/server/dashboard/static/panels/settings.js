@@ -7,7 +7,7 @@ import {
   showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
-import { t, textOr } from "../texts.js";
+import { sentences, t, textOr } from "../texts.js";
 import { addressesOf } from "./settings/address.js";
 import { ChangesBar, showFaults } from "./settings/bar.js";
 import { captureSection } from "./settings/capture.js";
@@ -191,7 +191,7 @@ class View {
           if (error.code === "settings_changed") await this.compare();
           throw error;
         });
-      if (told.errors.length) throw new Error(told.errors.map((one) => one.message).join(" "));
+      if (told.errors.length) throw new Error(sentences(...told.errors.map((one) => one.message)));
       draft.adopt(told.form);
       this.render();
       await this.readFacts();

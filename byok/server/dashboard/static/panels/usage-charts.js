@@ -3,7 +3,7 @@
 
 import { duration, number, percent, short, shortDollars, spent } from "../format.js";
 import { costOf, costText, cut } from "../requests.js";
-import { language, t } from "../texts.js";
+import { language, sentences, t } from "../texts.js";
 
 // Return a bucket's time. `local` is what the clock of the daemon shows, so it is read
 // and written as if it were UTC.
@@ -72,7 +72,7 @@ export function tokens(answer) {
   const { total } = answer;
   const values = { period: period(answer), tokens: short(used(total)) };
   return content(answer, {
-    sentence: [t("usage.tokens.sentence", values), uncounted(total), ` ${untoldText(total, "tokens")}`],
+    sentence: sentences(t("usage.tokens.sentence", values), uncounted(total), untoldText(total, "tokens")),
     series: [
       row(answer, t("usage.fresh"), fresh),
       row(answer, t("usage.written"), ifTold("cache_written_tokens")),
@@ -84,7 +84,7 @@ export function tokens(answer) {
 }
 
 const uncounted = (total) =>
-  (total.uncounted ? ` ${t("usage.uncounted", { count: number(total.uncounted) })}` : "");
+  (total.uncounted ? t("usage.uncounted", { count: number(total.uncounted) }) : "");
 
 // Return the names that the answer is split by, the rest among them.
 export function names(answer) {
@@ -138,7 +138,7 @@ export function cache(answer) {
   const values = { period: period(answer), share: cacheText(total) };
   const sentence = total.cache_input_tokens ? "usage.cache.sentence" : "usage.cache.unknown";
   return content(answer, {
-    sentence: [t(sentence, values), ` ${untoldText(total)}`],
+    sentence: sentences(t(sentence, values), untoldText(total)),
     series: [row(answer, t("usage.cache.series"), cacheShare)],
     write: percent, axis: percent, most: 1, least: 0.01,
   });

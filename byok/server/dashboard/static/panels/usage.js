@@ -10,8 +10,8 @@ import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, modelAddress, problemOf,
-  promptChange, requestColumns, retriedAfter, timesOf, unpricedText, usedOf,
+  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, kindOf, modelAddress,
+  problemOf, promptChange, requestColumns, retriedAfter, timesOf, unpricedText, usedOf,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -140,6 +140,7 @@ async function refresh(state, signal, background) {
     ]);
     if (turn !== state.turn || signal.aborted) return;
     if (by === "client") series.names = series.names.map(clientOf);
+    if (by === "purpose") series.names = series.names.map((purpose) => kindOf({ purpose }));
     replace(parts.trouble);
     showToday(state, today);
     show(state, series);

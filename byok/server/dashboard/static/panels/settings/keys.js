@@ -2,9 +2,9 @@
 
 import { call } from "../../api.js";
 import {
-  announce, askingButton, attempt, badge, button, command, dots, h, openDialog, replace,
+  announce, askingButton, attempt, badge, breakable, button, command, dots, h, openDialog, replace,
 } from "../../dom.js";
-import { t } from "../../texts.js";
+import { parts, t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 import { chooseDefault } from "./fields.js";
 
@@ -186,7 +186,7 @@ export function keyState(row) {
         row.local ? h("span", { class: "quiet small" }, " ", t("settings.key.local")) : null];
   }
   return [badge("good", t("settings.key.there")), " ", h("span", { class: "quiet small" }, dots(
-    t("settings.key.from", { source: row.from }),
+    parts("settings.key.from", { source: breakable(row.from) }),
     h("code", { title: t("settings.key.fingerprint") }, row.fingerprint)))];
 }
 
