@@ -14,7 +14,7 @@ from byok.core.errors import (
     UpstreamError,
     UpstreamRefused,
 )
-from byok.core.platform.installation import make_pasteable
+from byok.core.platform.installation import make_pasteable, make_plain
 from byok.core.platform.memory import lacks_memory, memory_is_short
 from byok.core.record import RequestRecord
 from byok.core.redact import Redactor
@@ -53,23 +53,25 @@ def body_bytes(response: Response) -> bytes:
 
 
 def error_for_user(error: ByokError, redactor: Redactor) -> ByokError:
-    """Return an error without secrets, its commands as they can be run here."""
-    return error.rewrite(lambda text: make_pasteable(redactor(text)))
+    """Return an error without secrets, its commands as they can be run here.
+
+    A second time changes nothing: a program's path behind "key:" looks like a secret.
+    """
+    return error.rewrite(lambda text: make_pasteable(redactor(make_plain(text))))
 
 
 def error_body(error: ByokError, request_id: str, redactor: Redactor) -> dict[str, Any]:
     """Write an error in the one shape that every client reads."""
     error = error_for_user(error, redactor)
-    message = redactor(str(error))
     return {
         "error": {
             "code": error.code,
-            "message": message,
+            "message": str(error),
             "hint": error.hint,
             "request_id": request_id,
             "retryable": error.retryable,
         },
-        "message": message,
+        "message": str(error),
     }
 
 

@@ -12,6 +12,7 @@ from byok.core.errors import (
 from byok.core.redact import Redactor
 from byok.server.http.reply import (
     error_body,
+    error_for_user,
     error_response,
     internal_error,
     json_response,
@@ -41,6 +42,17 @@ def test_reply_of_an_error_has_one_shape_and_no_secret() -> None:
         },
         "message": "bad [redacted]",
     }
+
+
+def test_command_behind_the_word_key_is_shown_where_byok_is_not_on_the_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    error = BadRequest("No.", hint="Check the key: byok keys list.")
+    told = error_for_user(error, Redactor())  # as by a stream before its head
+    shown = error_body(told, "0123456789abcdef", Redactor())["error"]["hint"]
+    assert shown == told.hint
+    assert shown.endswith("keys list.")
 
 
 @pytest.mark.parametrize(
