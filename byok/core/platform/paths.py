@@ -44,7 +44,7 @@ OWN_NAMES = {
         *("vectors.db", "vectors.db-shm", "vectors.db-wal"),
         *("data.db.lock", "index", "vectors"),
         *("embeddings.json", "search.json"),
-        *("vault.json", "vault.key"),
+        *("vault.json", "vault.json.lock", "vault.key"),
     },
 }
 # Files of the system, of file managers and of version control.

@@ -13,7 +13,7 @@ import base64
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,12 @@ import orjson
 
 from byok.core.errors import ConfigError
 from byok.core.platform.memory import explain_import
-from byok.core.platform.paths import check_private, create_private, write_private
+from byok.core.platform.paths import (
+    check_private,
+    create_private,
+    make_private,
+    write_private,
+)
 
 _N, _R, _P = 2**17, 8, 1
 _SALT, _NONCE, _KEY = 16, 12, 32
@@ -60,7 +65,8 @@ class Vault:
         Raises:
             ConfigError: as for get.
         """
-        self._write({**(self._read() if self._path.exists() else {}), entry: key})
+        with self._changing() as keys:
+            keys[entry] = key
 
     def remove(self, entry: str) -> bool:
         """Remove a key; False if there was none.
@@ -68,11 +74,10 @@ class Vault:
         Raises:
             ConfigError: as for get.
         """
-        keys = self._read() if self._path.exists() else {}
-        if keys.pop(entry, None) is None:
+        if self.get(entry) is None:
             return False
-        self._write(keys)
-        return True
+        with self._changing() as keys:
+            return keys.pop(entry, None) is not None
 
     def open(self) -> bool:
         """Open the vault, asking for its passphrase if need be; False if there is none.
@@ -102,6 +107,19 @@ class Vault:
             )
         with contextlib.suppress(FileExistsError):  # made by another byok just now
             create_private(self._key_file, f"{secrets.token_urlsafe(32)}\n")
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, str]]:
+        """Give the keys, and write them; other processes wait until that is done."""
+        from filelock import FileLock
+
+        if not self.open():
+            self._passphrase()  # nobody waits for who types it
+        make_private(self._path.parent)
+        with FileLock(self._path.with_name(f"{self._path.name}.lock"), mode=0o600):
+            keys = self._read() if self._path.exists() else {}
+            yield keys
+            self._write(keys)
 
     def _read(self) -> dict[str, str]:
         check_private(self._path)

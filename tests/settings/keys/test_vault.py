@@ -3,7 +3,9 @@
 import base64
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -57,6 +59,20 @@ def test_vault_keeps_keys_in_a_private_encrypted_file(path: Path) -> None:
     again = Vault(path, PHRASE)
     assert again.get(ENTRY) is None
     assert again.get("groq@https://api.groq.com") == OTHER
+
+
+def test_keys_that_are_stored_at_once_are_all_kept(path: Path) -> None:
+    """The page and a command may each store one, in a second of key derivation."""
+    names = [f"vendor-{number}" for number in range(8)]
+    begin = Barrier(len(names))
+
+    def store(name: str) -> None:
+        begin.wait()
+        Vault(path, PHRASE).set(name, KEY)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(store, names))
+    assert all(Vault(path, PHRASE).get(name) == KEY for name in (ENTRY, *names))
 
 
 def test_vault_writes_have_a_salt_and_a_nonce_of_their_own(path: Path) -> None:
