@@ -31,8 +31,8 @@ from byok.features.status import Meter, StatusLine, StatusRow
 # What was spent by day and by conversation, by earlier runs and by this one.
 #
 # Both parts are apart, so nothing counts twice: of the journal only those entries count
-# that were there at the first look, and from then on requests are added in memory when
-# they end. So caps hold although the journal is written later, or not at all.
+# that were there at the begin, and from then on requests are added in memory when they
+# end. So caps hold although the journal is written later, or not at all.
 
 
 T = TypeVar("T")
@@ -68,35 +68,27 @@ class _Account(Struct):
 class Ledger:
     """What each day and each conversation has spent; for the event loop.
 
-    Of too many conversations, the least recently used is forgotten; the journal
-    knows it if it goes on.
+    What the journal does not have yet at the begin is added here. That blocks for a
+    millisecond, so that no request ends in between. Of too many conversations, the
+    least recently used is forgotten; the journal knows it if it goes on.
     """
 
     def __init__(self, journal: Path, most: int = _MOST_CONVERSATIONS) -> None:
         self._journal = journal
         self._most = most
-        self._last: int | None = None  # the highest number of earlier runs
         self._days: dict[date, _Account] = {}
         self._conversations: dict[str, _Account] = {}
         self._forgot = False
         self._looking = asyncio.Lock()
         self._told = False
-
-    def begin(self) -> None:
-        """Take the first look now: what the journal does not have yet, is added here.
-
-        Blocks for a millisecond, so that no request ends in between.
-        """
-        self._last = self._try(partial(highest_number, self._journal)) or 0
+        # The highest number of earlier runs.
+        self._last = self._try(partial(highest_number, journal)) or 0
 
     async def look_up(self, day: date, conversation: str) -> None:
         """Look up what earlier runs spent; reads the journal in a thread."""
         if not self._lacks(day, conversation):
             return
         async with self._looking:
-            if self._last is None:
-                highest = partial(highest_number, self._journal)
-                self._last = await self._read(highest) or 0
             # What this run wrote of a conversation counts where it was forgotten here.
             known = conversation in self._conversations or not self._forgot
             account = self._day(day)
@@ -112,9 +104,7 @@ class Ledger:
                 account.before = await self._read(sums) or _NOTHING
 
     def add(self, day: date, conversation: str, spent: JournalSums) -> None:
-        """Add a request that has ended; before the first look, the journal has it."""
-        if self._last is None:
-            return
+        """Add a request that has ended."""
         account = self._day(day)
         account.own = account.own.plus(spent)
         if conversation and (conversation in self._conversations or not self._forgot):
@@ -284,18 +274,21 @@ class CapKeeper(Feature):
         self._caps: tuple[Cap, ...] = ()
         self._price_of: PriceOf = no_price
         self._journals = False
-        self._ledger = Ledger(self._journal)
-        self._begun: dict[str, str] = {}  # conversations by request
-        self._begun_in: Counter[str] = Counter()
+        self._ledger: Ledger | None = None  # without caps
+        # Day and conversation by request, and how many of these have begun in each.
+        self._begun: dict[str, tuple[date, str]] = {}
+        self._begun_in: Counter[Hashable] = Counter()
         self._told: set[tuple[Cap, Hashable]] = set()
         self._logged: set[tuple[Cap, Hashable]] = set()
 
     def configure(self, supplies: Supplies, /) -> None:
         """Use these caps and prices from now on."""
         settings = supplies.settings
-        caps, had = list_caps(settings.section(CapSettings)), self._caps
+        caps, had = list_caps(settings.section(CapSettings)), self._ledger is not None
         journals = settings.section(JournalSettings).keep_days > 0
-        if caps and not had:
+        if not caps:
+            self._ledger = None
+        elif not had:
             self._ledger = Ledger(self._journal)
         if caps and not journals and (self._journals or not had):
             _log.warning(
@@ -307,53 +300,45 @@ class CapKeeper(Feature):
 
     def read_again(self) -> None:
         """Count anew from the journal, to which the process before has written."""
-        if self._caps and self._journals:
+        if self._ledger is not None and self._journals:
             self._ledger = Ledger(self._journal)
-            self._ledger.begin()
 
     async def admit(self, asking: Asking, /) -> Verdict:
         """Let a request begin, which counts it, or refuse it."""
         record = asking.record
-        if not self._caps or record.request_id in self._begun:
+        ledger = self._ledger
+        if ledger is None or record.request_id in self._begun:
             return PASS
         day, talk = day_of(self._clock()), record.conversation
-        await self._ledger.look_up(day, talk)
+        await ledger.look_up(day, talk)
         price = self._price_of(asking.upstream, asking.model)
         free = price is not None and price.is_free
+        spent = {
+            Period.DAY: (day, ledger.of_day(day)),
+            Period.CONVERSATION: (talk, ledger.of_conversation(talk)),
+        }
         near: list[tuple[Cap, Hashable, str]] = []
         for cap in self._caps:
-            if cap.period is Period.CONVERSATION and not talk:
+            of, sums = spent[cap.period]
+            if not of or (free and cap.unit is Unit.DOLLARS):
                 continue
-            of = day if cap.period is Period.DAY else talk
-            if free and cap.unit is Unit.DOLLARS:
-                continue
-            used, unpriced = self._measure(cap, day, talk)
+            used = cap.measure(sums, self._begun_in[of])
             if used >= cap.most:
-                return Verdict(cap.error(used, unpriced))
+                return Verdict(cap.error(used, sums.unpriced))
             used += cap.unit is Unit.REQUESTS  # this one
             if cap.is_near(used):
-                near.append((cap, of, cap.warning(used, unpriced)))
-        self._begun[record.request_id] = talk
-        self._begun_in[talk] += 1
+                near.append((cap, of, cap.warning(used, sums.unpriced)))
+        self._begun[record.request_id] = (day, talk)
+        self._begun_in.update((day, talk))
         return Verdict(notices=self._warn(near, shown=asking.shows_notices))
-
-    def _measure(self, cap: Cap, day: date, talk: str) -> tuple[float, int]:
-        """Return how much of a cap is used, and the requests of unknown price."""
-        if cap.period is Period.DAY:
-            spent, begun = self._ledger.of_day(day), len(self._begun)
-        else:
-            spent = self._ledger.of_conversation(talk)
-            begun = self._begun_in.get(talk, 0)
-        return cap.measure(spent, begun), spent.unpriced
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Count what a request took, also one that was cancelled."""
-        talk = self._begun.pop(record.request_id, None)
-        if talk is not None:
-            self._begun_in[talk] -= 1
-            if not self._begun_in[talk]:
-                del self._begun_in[talk]
-        if self._caps and record.is_of_client:
+        for of in self._begun.pop(record.request_id, ()):
+            self._begun_in[of] -= 1
+            if not self._begun_in[of]:
+                del self._begun_in[of]
+        if self._ledger is not None and record.is_of_client:
             entry = make_entry(record, self._clock(), self._price_of)
             spent = spending_of(entry)
             if spent != _NOTHING:
@@ -361,15 +346,16 @@ class CapKeeper(Feature):
 
     async def status(self) -> Sequence[StatusRow]:
         """Return the caps and what is used of them."""
-        if not self._caps:
+        ledger = self._ledger
+        if ledger is None:
             return ()
         day = day_of(self._clock())
-        await self._ledger.look_up(day, "")
-        unpriced = self._ledger.of_day(day).unpriced
+        await ledger.look_up(day, "")
+        sums, begun = ledger.of_day(day), self._begun_in[day]
         rows: list[StatusRow] = [
             cap.meter(
-                self._measure(cap, day, "")[0] if cap.period is Period.DAY else None,
-                unpriced,
+                cap.measure(sums, begun) if cap.period is Period.DAY else None,
+                sums.unpriced,
             )
             for cap in self._caps
         ]

@@ -166,6 +166,32 @@ async def test_an_answer_over_midnight_counts_for_the_day_of_its_begin(
     assert await caps.report() == {"tokens_per_day": 500}
 
 
+async def test_an_answer_over_midnight_takes_no_place_of_the_new_day(
+    path: Path, clock: Clock
+) -> None:
+    caps = Caps(clock, requests_per_day=1)
+    _, midnight = bounds_of(day_of(NOW))
+    clock.now = midnight - 1
+    record, _ = await caps.begin()
+    clock.now = midnight
+    assert await caps.report() == {"requests_per_day": 0}
+    assert (await caps.ask()).refusal is None
+    caps.end(record)
+
+
+async def test_what_was_written_before_there_were_caps_counts_once(
+    path: Path, clock: Clock
+) -> None:
+    """A request that ends while they begin is not among what was written."""
+    caps = Caps(clock)
+    record, _ = await caps.begin()
+    write_journal(path, [BEFORE])
+    caps.set(requests_per_day=3)
+    caps.end(record, Usage(1, 1))
+    write_journal(path, [BEFORE, BEFORE])
+    assert await caps.report() == {"requests_per_day": 2}
+
+
 @pytest.mark.parametrize(
     ("caps", "tokens", "told"),
     [
