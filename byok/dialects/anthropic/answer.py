@@ -138,6 +138,8 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         self._calls: dict[int, Any] = {}  # input given with the block, by index
         self._finish: FinishReason | None = None
         self._fills_window = False
+        self._last = ""  # the last piece of the text
+        self._is_apart = False  # a tool of the API's own ran behind it
 
     def _end_if_finished(self) -> None:
         if self._finish is not None:
@@ -262,6 +264,7 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
             return
         match block.get("type"):
             case "text":
+                self._part_text()
                 self._say(block.get("text"))
                 for citation in read_objects(block, "citations"):
                     self._cite(citation)
@@ -276,8 +279,8 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
                     self._out.append(ThinkingDelta(text))
             case "redacted_thinking":
                 self._thoughts[index] = ThinkingBlock(dict(block))
-            case _:
-                pass  # tools that the API runs itself, and their results
+            case _:  # a tool that the API runs itself, or its result
+                self._is_apart = True
 
     def _stop(self, index: int) -> None:
         """End a block: hand on the whole of it, or arguments that came with it."""
@@ -294,8 +297,15 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         if rest or data:
             self._out.append(ThinkingDelta(rest, data))
 
+    def _part_text(self) -> None:
+        """Part a text by a blank line from the one before a tool of the API's own."""
+        if self._is_apart and self._last and not self._last.endswith("\n"):
+            self._give_text("\n\n")
+        self._is_apart = False
+
     def _say(self, text: Any) -> None:
         if isinstance(text, str) and (text := self._text.feed(text)):
+            self._last = text
             self._give_text(text)
 
     def _cite(self, citation: Any) -> None:

@@ -135,6 +135,16 @@ def test_a_whole_answer_is_read_like_a_stream() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "told"), [("I look.", "I look.\n\nFound."), ("Now:\n", "Now:\nFound.")]
+)
+def test_text_behind_a_tool_of_the_api_stands_apart(before: str, told: str) -> None:
+    ran = block(1, {"type": "server_tool_use", "id": "s1", "name": "web_search"})
+    answer = (text_block(0, before), ran, text_block(2, "Fo"), text_block(3, "und."))
+    events = decode(start(), *answer, end())
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == told
+
+
+@pytest.mark.parametrize(
     ("reason", "finish"),
     [
         ("end_turn", FinishReason.STOP),
