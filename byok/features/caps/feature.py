@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,12 @@ from byok.features.cost import PriceOf, no_price, write_cost
 from byok.features.journal.entry import JournalEntry, make_entry
 from byok.features.journal.reading import highest_number
 from byok.features.journal.settings import JournalSettings
-from byok.features.journal.usage import JournalSums, sum_conversation, sum_period
+from byok.features.journal.usage import (
+    JournalSums,
+    day_span,
+    sum_conversation,
+    sum_period,
+)
 from byok.features.status import Meter, StatusLine, StatusRow
 
 # What was spent by day and by conversation, by earlier runs and by this one.
@@ -93,7 +98,7 @@ class Ledger:
             known = conversation in self._conversations or not self._forgot
             account = self._day(day)
             if account.before is None:
-                sums = partial(sum_period, self._journal, *bounds_of(day), self._last)
+                sums = partial(sum_period, self._journal, *day_span(day), self._last)
                 account.before = await self._read(sums) or _NOTHING
             if not conversation:
                 return
@@ -157,12 +162,6 @@ class Ledger:
 def day_of(seconds: float) -> date:
     """Return the day of a time since 1970, by this machine's clock."""
     return datetime.fromtimestamp(seconds).date()
-
-
-def bounds_of(day: date) -> tuple[float, float]:
-    """Return when a day begins and ends, in seconds since 1970; some have 23 hours."""
-    midnight = datetime.combine(day, datetime.min.time())
-    return midnight.timestamp(), (midnight + timedelta(days=1)).timestamp()
 
 
 # The caps of the settings, and what is said about them.

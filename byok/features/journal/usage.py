@@ -220,7 +220,7 @@ def month_begin(moment: float) -> float:
 
 
 def day_span(day: date) -> tuple[float, float]:
-    """Return when a day of the local calendar begins and ends."""
+    """Return when a day of the local calendar begins and ends; some have 23 hours."""
     begin = datetime(day.year, day.month, day.day)
     return begin.timestamp(), (begin + timedelta(days=1)).timestamp()
 

@@ -20,12 +20,11 @@ from byok.features.caps.feature import (
     Ledger,
     Period,
     Unit,
-    bounds_of,
     day_of,
     list_caps,
 )
 from byok.features.caps.settings import CapSettings
-from byok.features.journal.usage import JournalSums
+from byok.features.journal.usage import JournalSums, day_span
 from byok.features.status import Meter, StatusLine
 from byok.settings import Settings
 from tests.fakes.clock import Clock
@@ -139,7 +138,7 @@ async def test_midnight_begins_a_new_day_and_a_clock_set_back_the_old_one(
     path: Path, clock: Clock
 ) -> None:
     caps = Caps(clock, requests_per_day=1)
-    _, midnight = bounds_of(day_of(NOW))
+    _, midnight = day_span(day_of(NOW))
     clock.now = midnight - 1
     assert (await caps.ask()).refusal is None
     assert (await caps.ask()).refusal is not None
@@ -156,7 +155,7 @@ async def test_an_answer_over_midnight_counts_for_the_day_of_its_begin(
     path: Path, clock: Clock
 ) -> None:
     caps = Caps(clock, tokens_per_day=100)
-    _, midnight = bounds_of(day_of(NOW))
+    _, midnight = day_span(day_of(NOW))
     clock.now = midnight - 1
     record, _ = await caps.begin()
     clock.now = midnight + 5
@@ -170,7 +169,7 @@ async def test_an_answer_over_midnight_takes_no_place_of_the_new_day(
     path: Path, clock: Clock
 ) -> None:
     caps = Caps(clock, requests_per_day=1)
-    _, midnight = bounds_of(day_of(NOW))
+    _, midnight = day_span(day_of(NOW))
     clock.now = midnight - 1
     record, _ = await caps.begin()
     clock.now = midnight
