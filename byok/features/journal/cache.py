@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from byok.dialects.model_facts import Price
 from byok.features.cost import PriceOf
@@ -50,7 +50,7 @@ class CacheUse(NamedTuple):
     """What a model `read` from its upstream's cache and wrote to it, in tokens.
 
     It had `lost` so many, of which some were `rewritten`, in so many `losses`; the
-    latest of these is the request of that `number` in the `conversation`.
+    `latest` of these is a request by its number, and its conversation.
     """
 
     upstream: str
@@ -60,8 +60,7 @@ class CacheUse(NamedTuple):
     lost: int = 0
     rewritten: int = 0
     losses: int = 0
-    number: int = 0
-    conversation: str = ""
+    latest: tuple[int, str] = (0, "")
 
 
 class CacheSums(NamedTuple):
@@ -69,8 +68,8 @@ class CacheSums(NamedTuple):
 
     Less than nothing was saved if writing to them cost more. In so many `losses`
     tokens were `lost`, which cost `lost_cost` more. Of those that were read or lost,
-    `unpriced` and `lost_unpriced` have no part in the dollars. The latest request that
-    lost a cache has that `number` in the `conversation`.
+    `unpriced` and `lost_unpriced` have no part in the dollars. The `latest` request
+    that lost a cache is told by its number, and its conversation.
     """
 
     read: int = 0
@@ -80,8 +79,7 @@ class CacheSums(NamedTuple):
     lost: int = 0
     lost_cost: float = 0.0
     lost_unpriced: int = 0
-    number: int = 0
-    conversation: str = ""
+    latest: tuple[int, str] = (0, "")
 
 
 class _AfterPause(NamedTuple):
@@ -139,7 +137,7 @@ def read_uses(
             lost=known.lost + turn.lost,
             rewritten=known.rewritten + turn.rewritten,
             losses=known.losses + 1,
-            **_latest(known, turn),
+            latest=max(known.latest, (turn.number, turn.conversation)),
         )
     return [*uses.values()]
 
@@ -159,14 +157,9 @@ def sum_cache(uses: Iterable[CacheUse], price_of: PriceOf) -> CacheSums:
             total.lost + use.lost,
             total.lost_cost + (cost or 0.0),
             total.lost_unpriced + (use.lost if cost is None else 0),
-            **_latest(total, use),
+            max(total.latest, use.latest),
         )
     return total
-
-
-def _latest(*losses: CacheUse | CacheSums | _AfterPause) -> dict[str, Any]:
-    latest = max(losses, key=lambda one: one.number)
-    return {"number": latest.number, "conversation": latest.conversation}
 
 
 def weigh_cache(path: Path, conversation: str, price_of: PriceOf) -> CacheSums:

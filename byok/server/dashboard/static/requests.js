@@ -60,7 +60,7 @@ export const costCell = (sums, most) => h("span", {},
 export const cacheFigures = (cache) => [
   ["saved", cache.read, cache.saved, cache.unpriced, 0],
   ["lost", cache.lost, cache.lost_cost, cache.lost_unpriced, cache.losses,
-    () => h("a", { href: `${addressOf(cache.conversation)}/${cache.number}` },
+    () => h("a", { href: `${addressOf(cache.latest[1])}/${cache.latest[0]}` },
       t("request.cache-lost", { count: number(cache.losses) }))],
 ].filter(([, tokens]) => tokens).map(([name, tokens, cost, unpriced, times, link]) => [name,
   dollars(unpriced === tokens ? null : cost),
