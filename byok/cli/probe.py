@@ -5,14 +5,12 @@ import contextlib
 import itertools
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import orjson
 import typer
 
-from byok import __version__
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.completion import complete_target
 from byok.cli.terminal import (
@@ -24,7 +22,6 @@ from byok.cli.terminal import (
     show_progress,
     tell,
 )
-from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, UpstreamError
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
@@ -35,7 +32,7 @@ from byok.dialects.model_facts import ModelFacts, write_facts
 if TYPE_CHECKING:
     from byok.settings import Settings, UpstreamSettings
     from byok.upstream.client import HttpUpstream
-    from byok.upstream.model_facts import Profiles
+    from byok.upstream.model_facts import Profile, Profiles
     from byok.upstream.probe.asking import Prober
     from byok.upstream.probe.cases import ProbeCase
     from byok.upstream.probe.report import ProbeResult
@@ -120,7 +117,7 @@ def probe(
     from byok.wiring.key_sources import make_ladder
     from byok.wiring.upstreams import open_probed
 
-    async def run() -> "tuple[Json, list[ProbeResult], ModelFacts]":
+    async def run() -> "tuple[Profile, list[ProbeResult]]":
         ladder, redactor = make_ladder(paths), Redactor()
         opened = open_probed(target.name, target.section, settings, ladder, redactor)
         try:
@@ -131,12 +128,12 @@ def probe(
         except ByokError as error:
             raise error.rewrite(redactor) from None
 
-    report, results, facts = asyncio.run(run())
+    profile, results = asyncio.run(run())
     if json:
-        say_json(report)
+        say_json(profile.report)
         return
     say_results(results)
-    say_facts(facts)
+    say_facts(profile.facts)
 
 
 async def _probe(
@@ -147,11 +144,11 @@ async def _probe(
     yes: bool,
     overflow: bool,
     hidden: bool,
-) -> "tuple[Json, list[ProbeResult], ModelFacts]":
+) -> "tuple[Profile, list[ProbeResult]]":
     from byok.upstream.model_facts import Profiles
     from byok.upstream.probe.asking import Prober
     from byok.upstream.probe.cases import CASES, overflow_case, run_probe
-    from byok.upstream.probe.report import keep_results, write_report
+    from byok.upstream.probe.report import keep_results
     from byok.wiring.upstreams import choose_model
 
     with show_progress(f"asking {target.name}", hidden=hidden):
@@ -173,14 +170,10 @@ async def _probe(
             progress.update(done=next(ended), total=len(cases))
 
         results = await run_probe(prober, cases, tell_result)
-    today = datetime.now(UTC).date().isoformat()
-    report = write_report(
-        results, dialect=prober.dialect, date=today, version=__version__
-    )
     profiles, key = Profiles(paths.profiles), upstream.spec.key
     tell_damage(profiles)
-    facts = keep_results(profiles, key, prober.facts, results, report)
-    return dict(report), results, facts
+    kept = keep_results(profiles, key, prober.facts, results, dialect=prober.dialect)
+    return kept, results
 
 
 def _ask_permission(

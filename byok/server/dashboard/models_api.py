@@ -4,12 +4,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 from msgspec import to_builtins
 
-from byok import __version__
 from byok.core.chat import Json
 from byok.core.errors import NotReady, UpstreamError
 from byok.core.routing import split_id
@@ -154,7 +153,7 @@ class _Probing:
         """
         from byok.upstream.probe.asking import Prober
         from byok.upstream.probe.cases import CASES, run_probe
-        from byok.upstream.probe.report import ProbeResult, keep_results, write_report
+        from byok.upstream.probe.report import ProbeResult, keep_results
 
         if self.progress is not None:
             raise NotReady("Another model is being probed.", hint="Wait for its end.")
@@ -174,22 +173,19 @@ class _Probing:
                     await upstream.models()
                 prober = Prober(upstream, model)
                 results = await run_probe(prober, CASES, count)
-                day = datetime.now(UTC).date().isoformat()
-                report = write_report(
-                    results, dialect=prober.dialect, date=day, version=__version__
-                )
-                facts = await asyncio.to_thread(
+                profile = await asyncio.to_thread(
                     keep_results,
                     services.factory.shared.profiles,
                     upstream.spec.key,
                     prober.facts,
                     results,
-                    report,
+                    dialect=prober.dialect,
                 )
         finally:
             self.progress = None
         rows = [{**to_builtins(result), "facts": None} for result in results]
-        return {"results": rows, "facts": write_facts(facts), "date": day}
+        facts, day = write_facts(profile.facts), profile.report["date"]
+        return {"results": rows, "facts": facts, "date": day}
 
 
 def _abilities(model: str, facts: Mapping[str, Any]) -> Iterator[str]:

@@ -4,11 +4,13 @@ Nothing of an upstream's own words is kept: they may name accounts and keys.
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
+from byok import __version__
 from byok.core.chat import Json
 from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts, write_facts
 from byok.upstream.model_facts import Profile, Profiles
@@ -59,19 +61,21 @@ def keep_results(
     key: str,
     known: SourcedFacts,
     results: list[ProbeResult],
-    report: Json,
-) -> ModelFacts:
-    """Store what a probe found of a model, and return it.
+    *,
+    dialect: str,
+) -> Profile:
+    """Store what a probe found of a model today, and return it.
 
     `key` names the upstream, `known` is what is known of the model besides.
 
     Raises:
         OSError: the file cannot be written.
     """
-    model = known.facts.id
-    facts = facts_of(model, results, known)
-    profiles.write(key, model, Profile(facts, report))
-    return facts
+    model, today = known.facts.id, datetime.now(UTC).date().isoformat()
+    report = write_report(results, dialect=dialect, date=today, version=__version__)
+    profile = Profile(facts_of(model, results, known), report)
+    profiles.write(key, model, profile)
+    return profile
 
 
 def read_results(report: Json) -> list[ProbeResult]:
