@@ -62,14 +62,18 @@ def read_settings_file(
     return SettingsFile(target, raw)
 
 
-def replace_settings_file(file: SettingsFile, content: bytes) -> None:
+def replace_settings_file(
+    file: SettingsFile, content: bytes, *, private: bool = False
+) -> None:
     """Replace the file, with its mode, owner and attributes; a new one is private.
+
+    If it is to be `private`, only its owner may read it from then on.
 
     Raises:
         ConfigError: it has changed since it was read, or cannot be written.
     """
     try:
-        replace_foreign(file.path, content, partial(_prepare, file))
+        replace_foreign(file.path, content, partial(_prepare, file, private))
     except OSError as error:
         where, cure = error.filename or file.path, of_system(error).hint
         if hasattr(error, "winerror"):
@@ -173,7 +177,7 @@ def _too_large(path: Path, largest: int) -> ConfigError:
     )
 
 
-def _prepare(file: SettingsFile, temporary: Path) -> None:
+def _prepare(file: SettingsFile, private: bool, temporary: Path) -> None:
     """Make a temporary file like the old one, if that is unchanged."""
     check_unchanged(file)
     if file.raw is None:
@@ -182,6 +186,8 @@ def _prepare(file: SettingsFile, temporary: Path) -> None:
     if hasattr(os, "chown") and temporary.stat().st_gid != facts.st_gid:
         os.chown(temporary, -1, facts.st_gid)
     shutil.copystat(file.path, temporary)
+    if private:
+        temporary.chmod(0o600)
     os.utime(temporary)  # programs notice a new file by its time
 
 

@@ -50,7 +50,11 @@ def _check_mode(path: Path) -> None:
 
     byok reads no such file either.
     """
-    if path.stat().st_mode & 0o022:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:  # since it was read; a change of it is refused
+        return
+    if mode & 0o022:
         raise ConfigError(
             f"{path} can be changed by other users.",
             hint=f"Look through it, then run: chmod go-w {shell_word(path)}",
@@ -83,9 +87,7 @@ def write_own_settings(
                 hint="The settings are saved there before they are changed.",
             ) from None
         _remove_old(backup.parent)
-    replace_settings_file(file, content)
-    if os.name == "posix":
-        file.path.chmod(0o600)
+    replace_settings_file(file, content, private=True)
     return backup
 
 

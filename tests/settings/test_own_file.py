@@ -51,6 +51,27 @@ def test_the_former_file_is_saved(paths: Paths, tmp_path: Path) -> None:
     assert find_paths().folders == paths.folders  # the backup is one of byok's own
 
 
+def test_an_editor_may_take_the_new_file_away_at_once(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then it is the owner's alone."""
+    put(paths)
+    file = read_own_settings(paths.config, tmp_path)
+    replace, modes = Path.replace, list[int]()
+
+    def take_away(self: Path, target: Path) -> Path:
+        done = replace(self, target)
+        if target == paths.config:
+            modes.append(mode_of(target))
+            target.unlink()
+        return done
+
+    monkeypatch.setattr(Path, "replace", take_away)
+    assert write_own_settings(paths, file, NEW) is not None
+    if os.name == "posix":
+        assert modes == [0o600]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such mode")
 @pytest.mark.parametrize("mode", [0o660, 0o602])
 def test_what_others_may_have_written_is_not_taken_over(
