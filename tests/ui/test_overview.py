@@ -52,7 +52,7 @@ async def test_a_silent_upstream_holds_up_nothing(
     rows = section(page, "Upstreams").locator("li")
     await expect(rows.nth(0)).to_contain_text("available")
     await expect(rows.nth(2)).to_contain_text("checking")
-    for text in ("byok:fake:one", "0 (cap: 100)", "not set", "Latest conversations"):
+    for text in ("byok:fake:one", "0 of 100 used", "not set", "Latest conversations"):
         await expect(page.locator(".panel")).to_contain_text(text)
     health = page.locator(".health.warn")
     await expect(health).to_contain_text("gone")

@@ -6,7 +6,9 @@ import {
   ApiError, call, isSignedIn, onConfirm, onEnd, requireDaemon, signIn, signOut,
 } from "./api.js";
 import { captureLine } from "./capture.js";
-import { announce, badge, button, errorBox, h, replace } from "./dom.js";
+import {
+  announce, badge, button, entryForm, errorBox, h, lineField, replace,
+} from "./dom.js";
 import { number } from "./format.js";
 import { icon } from "./icons.js";
 import { followKeys } from "./keys.js";
@@ -261,14 +263,10 @@ function showSignIn(error) {
 
 // Return the form that takes a code of the terminal.
 function codeForm(button, onCode, ...more) {
-  const field = h("input", { id: "code", name: "code", autocomplete: "off", required: true,
-    autocapitalize: "characters", spellcheck: "false" });
-  const submit = (event) => {
-    event.preventDefault();
-    onCode(field.value.trim());
-  };
-  return h("form", { on: { submit } }, h("label", { for: "code" }, t("sign-in.code")), field,
-    h("div", { class: "row" }, h("button", { class: "primary" }, button), more));
+  const field = lineField({ id: "code", name: "code", required: true,
+    autocapitalize: "characters" });
+  return entryForm({}, () => onCode(field.value.trim()),
+    h("label", { for: "code" }, t("sign-in.code")), field, h("div", { class: "row" }, h("button", { class: "primary" }, button), more));
 }
 
 // Ask for a new code, which confirms a change; "" if the user does not want to give one.

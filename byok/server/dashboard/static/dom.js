@@ -24,7 +24,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-export function append(element, children) {
+function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
     if (child === " " && WIDE_MARK.test(element.textContent)) continue;
@@ -48,23 +48,20 @@ export const breakable = (name) => visible(name).split(/(?<=[:/\\_])(?<!\/\/)(?!
 export function table(caption, columns, rows,
   { empty = t("none"), sorted = null, onSort = null } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
-  return h(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h(
-      "table",
-      { class: "cards", role: "table" },
-      h("caption", { class: "hidden" }, caption),
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
-        h("th", { role: "columnheader", scope: "col", class: column.numeric ? "numeric" : null,
-          "aria-sort": orderOf(column, sorted) }, headOf(column, sorted, onSort))))),
-      h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row" },
-        columns.map((column) => cellOf(column, column.cell(row)))))),
-    ),
-  );
+  return tableFrame(caption, columns, h("tbody", { role: "rowgroup" },
+    rows.map((row) => h("tr", { role: "row" },
+      columns.map((column) => cellOf(column, column.cell(row)))))), sorted, onSort);
 }
 
-function cellOf(column, content) {
+// Return a table without its rows, which `bodies` have.
+export const tableFrame = (caption, columns, bodies, sorted = null, onSort = null) =>
+  h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h("table", { class: "cards", role: "table" }, h("caption", { class: "hidden" }, caption),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
+        h("th", { role: "columnheader", scope: "col", class: column.numeric ? "numeric" : null,
+          "aria-sort": orderOf(column, sorted) }, headOf(column, sorted, onSort))))), bodies));
+
+export function cellOf(column, content) {
   const kinds = ["numeric", "lead", "aside", "wide"].filter((kind) => column[kind]);
   if (content === "–" || content === null) kinds.push("nil"); // no line of a card
   return h("td", { role: "cell", class: kinds.join(" ") || null, "data-label": column.title },
@@ -173,9 +170,27 @@ export function cardOrder(options, onSort) {
     } };
 }
 
-// Return the frame of a field in which words are looked for.
+// Return a field for a line, of which the browser keeps and corrects nothing.
+export const lineField = (attributes) =>
+  h("input", { autocomplete: "off", spellcheck: "false", ...attributes });
+
+// Return a field in which words are looked for: `run(words)` is called while they are entered.
+export const seekField = (label, run, attributes = {}) => lineField({ type: "search",
+  "aria-label": label, placeholder: label, maxlength: "200",
+  on: { input: ({ target }) => run(target.value) }, ...attributes });
+
+// Return the frame of such a field.
 export const seeking = (field, role = null) =>
   h("div", { class: "seeking", role }, icon("search"), field);
+
+// Return a form whose fields go to `run()`, and nowhere else.
+export function entryForm(attributes, run, ...children) {
+  const submit = (event) => {
+    event.preventDefault();
+    run();
+  };
+  return h("form", { ...attributes, on: { submit } }, children);
+}
 
 // Return parts of a line, with dots between those that are there.
 export const dots = (...parts) => parts.filter((part) => part)

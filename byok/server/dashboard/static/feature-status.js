@@ -36,27 +36,31 @@ function line({ key, text, values, warns }) {
 
 // `used` is null for what is counted elsewhere, such as in each conversation.
 function meterLine(meter) {
-  const { title, most } = amountsOf(meter);
-  if (meter.used === null) return t("meter.each", { title, most });
+  if (meter.used === null) return meterText(meter);
   const part = meter.used / meter.most;
   return [badge(part >= 1 ? "bad" : part >= 0.8 ? "warn" : "good", percent(part)), " ",
     meterText(meter)];
 }
 
 // Return how much is used of what is counted, in its own unit.
-export const meterText = (meter) => t("meter.used-of", amountsOf(meter));
+export function meterText(meter) {
+  const { title, words } = amountsOf(meter);
+  return t("pair", { name: title, value: words });
+}
 
 function meterBar(meter) {
-  const { title, used, most } = amountsOf(meter);
-  if (meter.used === null) return [title, " ", t("meter.most", { most })];
+  const { title, words } = amountsOf(meter);
+  if (meter.used === null) return [title, " ", words];
   const part = Math.min(1, meter.used / meter.most);
   return [h("span", {}, title),
     bar([[part >= 1 ? "bad" : part >= 0.8 ? "warn" : "", 0, part]]),
-    h("span", {}, t("meter.used", { used, most }))];
+    h("span", {}, words)];
 }
 
 function amountsOf({ name, used, most, in_dollars: inDollars, unpriced }) {
   const write = inDollars ? dollars : number;
-  return { title: textOr(`meter.${name}`, name), most: write(most),
+  const spoken = { most: write(most),
     used: inDollars ? costText({ cost: used, unpriced }, dollars) : write(used) };
+  return { title: textOr(`meter.${name}`, name),
+    words: t(used === null ? "meter.most" : "meter.used", spoken) };
 }

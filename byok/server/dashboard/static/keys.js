@@ -49,10 +49,10 @@ function move(step) {
 }
 
 function showKeys() {
-  const keys = [["Ctrl K", "palette"], ["/", "find"], ["j k", "rows"], ["1 – 9", "panels"],
-    ["?", "help"]];
+  const keys = [["Ctrl K", "palette.title"], ["/", "keys.find"], ["j k", "keys.rows"],
+    ["1 – 9", "keys.panels"], ["?", "keys.help"]];
   openDialog(t("keys.title"), table(t("keys.title"), [
     { title: t("keys.key"), cell: ([key]) => h("kbd", {}, key) },
-    { title: t("keys.does"), cell: ([, does]) => t(`keys.${does}`) },
+    { title: t("keys.does"), cell: ([, does]) => t(does) },
   ], keys));
 }

@@ -135,7 +135,7 @@ export const headOf = (sums) => sums.folder || clientOf(sums.client) || shortId(
 export const markOf = ({ folder, client, conversation }) => (folder || client
   ? `#${conversation.replace(/[^\p{L}\p{N}]/gu, "").slice(-4)}` : "");
 
-const startOf = (sums) => t("conversations.started", { time: clock(sums.first) });
+export const startOf = (sums) => t("conversations.started", { time: clock(sums.first) });
 
 // Return the rest of its name, with more facts of it: when it began is what tells it from others of
 // its folder, and so stands out.
@@ -168,8 +168,8 @@ export const requestColumns = (key) => ({
 
 const inOneLine = (name) => h("span", { class: "nowrap" }, cut(name, 40) || "–");
 
-// Return what byok mended on the request's way: {badge, why} each, `why` is a sentence.
-function mendsOf(request) {
+// Return what byok mended on the request's way: {tone, text, why} each, `why` is a sentence.
+export function mendsOf(request) {
   const found = [];
   const add = (count, name, why) => {
     if (count > 0) found.push(mend(name, number(count), why));
@@ -184,7 +184,7 @@ function mendsOf(request) {
 
 function mend(name, count, why) {
   const tone = name === "notices" ? "quiet" : "warn";
-  return { badge: badge(tone, t(`mend.${name}`, { count })), why: why ?? t(`mend.${name}.why`) };
+  return { tone, text: t(`mend.${name}`, { count }), why: why ?? t(`mend.${name}.why`) };
 }
 
 // Return after which failures a request was tried again, as links to what they are; null if that is
@@ -198,8 +198,8 @@ function loopOf(loop) {
   const isKnown = ["failing", "repeated", "steps"].includes(kind);
   const ended = end === "ended";
   const what = isKnown ? t(`mend.loop.${kind}`, { count }) : loop;
-  return { badge: badge(ended ? "bad" : "warn", t(ended ? "mend.loop.end" : "mend.loop",
-    { count })), why: sentences(what, t(ended ? "mend.loop.ended" : "mend.loop.warned")) };
+  return { tone: ended ? "bad" : "warn", text: t(ended ? "mend.loop.end" : "mend.loop", { count }),
+    why: sentences(what, t(ended ? "mend.loop.ended" : "mend.loop.warned")) };
 }
 
 // Say where a prompt changed, and what that meant for the cache, if the upstream tells.
@@ -210,15 +210,19 @@ export const promptChange = ({ prompt_change: place, cache_read_tokens: read }) 
 export function mendList(request) {
   const told = mendsOf(request);
   if (request.prompt_change) {
-    told.push({ badge: badge("quiet", t("mend.prompt")), why: promptChange(request) });
+    told.push({ tone: "quiet", text: t("mend.prompt"), why: promptChange(request) });
   }
   return told.length === 0 ? null : h("ul", { class: "mends" },
-    told.map((one) => h("li", {}, one.badge, " ", one.why)));
+    told.map(({ tone, text, why }) => h("li", {}, badge(tone, text), " ", why)));
 }
 
 // Return badges only, for a page that explains them elsewhere.
 export const mendBadges = (request) => h("div", { class: "row" },
-  mendsOf(request).map((one) => one.badge));
+  mendsOf(request).map(({ tone, text }) => badge(tone, text)));
+
+// Explain the bars of requests.
+export const barLegend = () => h("p", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
+  h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))));
 
 // Return the tools that an answer called, with a name for those who hear them.
 export function toolTags(calls) {

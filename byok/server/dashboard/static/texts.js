@@ -36,8 +36,10 @@ export const inBoth = (key) => [own[key], ENGLISH[key]].filter(Boolean).join(" "
 // Return the keys that fit a pattern, in their order.
 export const keysLike = (pattern) => Object.keys(ENGLISH).filter((key) => pattern.test(key));
 
-// Return what a setting does, in the page's language if that is known.
-export const aboutSetting = (name, english) => own[`about.${name}`] ?? english;
+// Return what a setting does, in the page's language if that is known, perhaps by the end of its
+// name.
+export const aboutSetting = (name, english) =>
+  own[`about.${name}`] ?? own[`about.${name.split(".").at(-1)}`] ?? english;
 
 // Return a text in the page's language in parts; values that are elements stay such. What stands
 // before " | " is for a `count` of one, where the language tells one from many.

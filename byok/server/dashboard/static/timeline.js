@@ -9,9 +9,9 @@ import { clock, dollars, duration, number, pause, percent, spent } from "./forma
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
-  askedOther, cacheFigures, clientOf, costOf, cut, endBadge, expiryOf, firstAid, headOf, kindOf, markOf, mendList,
-  modelOf, paid,
-  problemOf, promptChange, timesOf, tokensOf, toolTags, unpricedText, untold, usedOf, waitOf,
+  askedOther, barLegend, cacheFigures, clientOf, costOf, cut, endBadge, expiryOf, firstAid, headOf,
+  kindOf, markOf, mendList, modelOf, paid, problemOf, promptChange, startOf, timesOf, tokensOf,
+  toolTags, unpricedText, untold, usedOf, waitOf,
 } from "./requests.js";
 import { listed, parts, t } from "./texts.js";
 
@@ -46,7 +46,7 @@ class Turns {
     this.heading = h("span");
     this.list = h("ol", { class: "turns", "aria-label": t("timeline.turns") });
     this.earlier = button(t("timeline.earlier"), "", () => {}, { hidden: true });
-    this.section = flushSection(this.heading, [legend()], this.earlier, this.list);
+    this.section = flushSection(this.heading, [barLegend()], this.earlier, this.list);
   }
 
   async load(options) {
@@ -104,7 +104,7 @@ class Turns {
     if (!sums) return replace(this.tiles, h("p", { class: "empty" }, t("timeline.empty")));
     showTitle([h("bdi", {}, headOf(sums)), h("span", { class: "quiet" },
       sums.folder && sums.client ? [" · ", clientOf(sums.client)] : null)],
-    dots(t("timeline.started", { time: clock(sums.first) }), markOf(sums), listed(sums.models.map((name) => cut(name)))));
+    dots(startOf(sums), markOf(sums), listed(sums.models.map((name) => cut(name)))));
     replace(this.tiles, tilesOf(this.told, this.turns));
     const longest = Math.max(...this.turns.map(({ seconds }) => seconds), 0.001);
     this.list.style.setProperty("--longest", longest);
@@ -184,9 +184,6 @@ function whyDear(turn, count) {
   return [count === 1 && !(turn.cached > 0.5) ? [t("timeline.why-first"), " "] : null,
     dots(...usedOf(turn))];
 }
-
-const legend = () => h("span", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
-  h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))));
 
 const pauseRow = (gap) => h("li", { class: "pause" }, icon("clock"),
   t("timeline.pause", { time: pause(gap) }));

@@ -4,8 +4,8 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  ago, badge, breakable, button, cardOrder, dots, h, menu, nothing, optionsOf, replace, seeking,
-  showTools, table,
+  ago, badge, breakable, button, cardOrder, dots, h, menu, nothing, optionsOf, replace, seekField,
+  seeking, showTools, table,
 } from "../dom.js";
 import { dollars, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
@@ -20,7 +20,9 @@ const COUNT = 50; // of a page
 const PAUSE = 250; // ms after a key before words are looked for
 const COUNTING = 1500; // ms before it is asked whether all are counted
 const AMOUNTS = [0.1, 0.5, 1, 5]; // US dollars
-const SORTS = ["last", "start", "cost", "turns", "tokens", "errors", "folder"];
+const SORTS = { last: "conversations.sort.last", start: "request.time", cost: "request.cost",
+  turns: "conversations.sort.turns", tokens: "request.tokens", errors: "problems.title",
+  folder: "search.folder" };
 const begin = () => ({ sort: "last", descending: true, find: "", client: "", least_cost: 0,
   errors: false });
 let asked = begin(); // it stays while the page is open, where an address tells nothing else
@@ -40,7 +42,7 @@ function readAddress() {
   if (!query) return;
   const told = new URLSearchParams(query);
   const known = (name, values, usual) => values.find((one) => String(one) === told.get(name)) ?? usual;
-  const usual = sortedBy(known("sort", SORTS, "last"));
+  const usual = sortedBy(known("sort", Object.keys(SORTS), "last"));
   asked = { ...usual, find: asked.find, client: told.get("client") ?? "",
     least_cost: known("least_cost", AMOUNTS, 0), errors: told.get("errors") === "true",
     descending: known("descending", [true, false], usual.descending) };
@@ -75,20 +77,16 @@ class List {
 
   buildFilters() {
     const change = (values) => this.change(values);
-    const find = (event) => {
+    this.search = seekField(t("conversations.find"), (words) => {
       clearTimeout(this.timer);
-      this.timer = setTimeout(change, PAUSE, { find: event.target.value.trim() });
-    };
-    const words = t("conversations.find");
-    this.search = h("input", { type: "search", "aria-label": words, placeholder: words,
-      value: asked.find, autocomplete: "off", maxlength: "200", spellcheck: "false",
-      on: { input: find } });
+      this.timer = setTimeout(change, PAUSE, { find: words.trim() });
+    }, { value: asked.find });
     this.client = menu(t("request.client"), [], (client) => change({ client }));
     this.amount = menu(t("request.cost"), [["0", t("conversations.any-cost")],
       ...AMOUNTS.map((amount) => [String(amount),
         t("conversations.at-least", { cost: dollars(amount) })])],
     (amount) => change({ least_cost: Number(amount) }));
-    this.order = cardOrder(SORTS.map((name) => [name, t(`conversations.sort.${name}`)]),
+    this.order = cardOrder(Object.entries(SORTS).map(([name, key]) => [name, t(key)]),
       (name) => this.sort(name));
     this.failed = h("input", { type: "checkbox",
       on: { change: () => change({ errors: this.failed.checked }) } });

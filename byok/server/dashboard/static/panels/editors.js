@@ -3,8 +3,8 @@
 
 import { call } from "../api.js";
 import {
-  ago, announce, attempt, badge, button, command, dots, errorBox, flushSection, h, openDialog,
-  replace,
+  ago, announce, attempt, badge, button, command, dots, entryForm, errorBox, flushSection, h,
+  lineField, openDialog, replace,
 } from "../dom.js";
 import { follow, renderAgain } from "../refresh.js";
 import { t, textOr } from "../texts.js";
@@ -89,15 +89,11 @@ async function openClient(act, one, told, again) {
 
 // Say what to do about a client that was not found: install it, or name its file.
 function missingPart(one, look, change) {
-  const file = h("input", { id: "client-file", required: true, maxlength: "4096", class: "mono",
-    autocomplete: "off", spellcheck: "false", value: one.file, on: { input: change } });
-  const submit = (event) => {
-    event.preventDefault();
-    look(file.value.trim());
-  };
+  const file = lineField({ id: "client-file", required: true, maxlength: "4096", class: "mono",
+    value: one.file, on: { input: change } });
   return [h("p", {}, t("editors.missing", { name: nameOf(one) }), " ",
     h("code", { class: "path" }, one.file)), h("p", {}, t("editors.missing.do")),
-  h("form", { class: "inline", on: { submit } },
+  entryForm({ class: "inline" }, () => look(file.value.trim()),
     h("label", { for: file.id }, t("editors.file")), file,
     h("div", { class: "row" }, h("button", {}, t("editors.look"))))];
 }

@@ -2,13 +2,12 @@
 
 import { call } from "../api.js";
 import {
-  announce, askingButton, attempt, badge, bar, dots, errorBox, facts, h, nothing, replace,
-  section, toolSection,
+  announce, askingButton, attempt, badge, bar, dots, entryForm, errorBox, facts, h, lineField,
+  nothing, replace, section, toolSection,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { t, textOr } from "../texts.js";
 import { skippedFiles } from "./skipped-files.js";
-import { vectorsPart } from "./vectors.js";
 import { whySection } from "./why-file.js";
 
 const PULSE = 2000; // ms, while something is being indexed and the page is seen
@@ -152,8 +151,8 @@ function counters(values) {
 }
 
 function allActions(view) {
-  const field = h("input", { id: "index-folder", name: "folder", required: true, maxlength: "4096",
-    autocomplete: "off", spellcheck: "false" });
+  const field = lineField({ id: "index-folder", name: "folder", required: true,
+    maxlength: "4096" });
   const add = async () => {
     const body = { root: field.value.trim() };
     const { workspace } = await call("index-add", body, { signal: view.signal });
@@ -161,18 +160,51 @@ function allActions(view) {
     await view.refresh();
     announce(t("index.added", { root: workspace.root }));
   };
-  const submit = (event) => {
-    event.preventDefault();
-    act(view, add);
-  };
   const rebuild = async () => {
     const { files } = await call("index-rebuild", {}, { signal: view.signal });
     await view.refresh();
     announce(t("index.rebuilding", { count: number(files) }));
   };
   return h("div", { class: "actions" },
-    h("form", { class: "inline", on: { submit } },
+    entryForm({ class: "inline" }, () => act(view, add),
       h("label", { for: "index-folder" }, t("index.add-label")),
       h("div", { class: "row" }, field, h("button", {}, t("index.add")))),
     askingButton(t("index.rebuild"), t("index.rebuild-sure"), () => act(view, rebuild)));
+}
+
+const VECTORS = { complete: "good", failed: "bad", off: "quiet" };
+
+// Return a section, and `load(background)`: it tells whether vectors are being made.
+function vectorsPart(signal) {
+  const body = h("div");
+  const element = section(t("index.vectors"), body);
+  element.hidden = true; // until something is known of them
+  const load = async (background) => {
+    let isFilling = false;
+    await attempt(body, signal, async () => {
+      const vectors = await call("index-vectors", {}, { signal, background });
+      replace(body, describe(vectors));
+      isFilling = vectors.state === "filling";
+    });
+    element.hidden = false;
+    return isFilling;
+  };
+  return { element, load };
+}
+
+function describe(vectors) {
+  const share = vectors.chunks
+    ? t("index.vectors-of", { done: number(vectors.embedded), chunks: number(vectors.chunks) })
+    : null;
+  return [
+    vectors.error ? errorBox({ message: vectors.error }) : null,
+    facts([
+      [t("request.state"), badge(VECTORS[vectors.state] ?? "warn",
+        textOr(`vectors.${vectors.state}`, vectors.state))],
+      [t("request.model"), vectors.model],
+      [t("index.vectors-host"), vectors.host],
+      [t("index.vectors-done"), share],
+      [t("index.vectors-refused"), vectors.refused ? number(vectors.refused) : null],
+      [t("index.vectors-note"), vectors.note],
+    ])];
 }

@@ -1,9 +1,9 @@
 // A table of requests whose rows are kept and changed in place: the open ones on top,
 // then those that ended, the newest first.
 
-import { badge, bar, breakable, h, replace } from "../dom.js";
+import { badge, bar, breakable, cellOf, h, replace, tableFrame } from "../dom.js";
 import { duration, number, time, visible } from "../format.js";
-import { cut, kindOf, modelOf, paid, tokensOf } from "../requests.js";
+import { cut, kindOf, mendsOf, modelOf, paid, tokensOf } from "../requests.js";
 import { listed, t } from "../texts.js";
 
 const MOST = 200; // rows, whatever is asked for
@@ -37,6 +37,16 @@ export function stateOf(row) {
   return row.first_byte === null && !row.sent ? "waiting" : "streaming";
 }
 
+// Return how much of its bar a request has waited, and been answered; the bar of a longer one than
+// it has room for is full.
+export function sharesOf(row) {
+  const seconds = elapsed(row);
+  const whole = Math.min(1, seconds / WHOLE);
+  const waited = stateOf(row) === "waiting" || !seconds ? whole
+    : whole * Math.min(1, (row.first_byte ?? 0) / seconds);
+  return [waited, whole - waited];
+}
+
 function sent(row) {
   if (row.sent === null) return row.outcome === "open" ? t("live.uncounted") : "–";
   const size = bytes(row.sent);
@@ -51,16 +61,8 @@ export function bytes(count) {
   return count < 1e6 ? `${number(count / 1e3, 1)}\u00a0kB` : `${number(count / 1e6, 1)}\u00a0MB`;
 }
 
-function notes(row) {
-  const found = [];
-  if (row.attempts > 1) found.push(t("mend.retries", { count: number(row.attempts - 1) }));
-  for (const name of ["repairs", "dropped_calls", "notices"]) {
-    if (row[name]) found.push(t(`live.note.${name}`, { count: row[name] }));
-  }
-  if (row.loop) found.push(t("live.note.loop"));
-  if (row.error) found.push(row.message || row.error);
-  return listed(found);
-}
+const notes = (row) => listed([...mendsOf(row).map(({ text }) => text),
+  row.error && (row.message || row.error)].filter(Boolean));
 
 export class LiveTable {
   // `onDetails` is called with the id of a request whose facts are asked for.
@@ -70,14 +72,9 @@ export class LiveTable {
     this.onDetails = onDetails;
     this.open = h("tbody", { role: "rowgroup" });
     this.ended = h("tbody", { role: "rowgroup" });
-    const heads = Object.values(COLUMNS).map(({ title, numeric }) => h("th",
-      { role: "columnheader", scope: "col", class: numeric ? "numeric" : null }, t(title)));
-    this.element = h("div", { class: "scroll", tabindex: "0", role: "region",
-      "aria-label": t("usage.figure.requests") },
-    h("table", { class: "cards", role: "table" },
-      h("caption", { class: "hidden" }, t("usage.figure.requests")),
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
-      this.open, this.ended));
+    this.columns = Object.entries(COLUMNS).map(([name, column]) =>
+      ({ ...column, name, title: t(column.title) }));
+    this.element = tableFrame(t("usage.figure.requests"), this.columns, [this.open, this.ended]);
   }
 
   get isFull() {
@@ -127,11 +124,7 @@ export class LiveTable {
     const on = { click: () => this.onDetails(id) };
     const button = h("button", { class: "link", "data-request": id, "data-key": id, on });
     const line = { element: h("tr", { role: "row" }), cells: {}, button, shown: {} };
-    for (const [name, { title, ...kinds }] of Object.entries(COLUMNS)) {
-      const classes = ["numeric", "lead", "aside", "wide"].filter((kind) => kinds[kind]);
-      line.cells[name] = h("td", { role: "cell", class: classes.join(" ") || null,
-        "data-label": t(title) });
-    }
+    for (const column of this.columns) line.cells[column.name] = cellOf(column);
     line.element.append(...Object.values(line.cells));
     line.cells.kind.append(button, " ", h("span", { class: "small quiet" }),
       h("span", { class: "sub clamp" }));
@@ -208,13 +201,11 @@ function showDuration(cell, text, row) {
       bar([["waiting", 0, 0], ["", 0, 0]])));
   }
   const [words, { children: [waiting, answer] }] = cell.firstChild.children;
-  const whole = Math.min(1, elapsed(row) / WHOLE);
-  const waited = stateOf(row) === "waiting" ? whole
-    : Math.min(whole, (row.first_byte ?? 0) / WHOLE);
+  const [waited, answered] = sharesOf(row);
   words.textContent = text;
   waiting.style.setProperty("width", `${100 * waited}%`);
   answer.style.setProperty("left", `${100 * waited}%`);
-  answer.style.setProperty("width", `${100 * (whole - waited)}%`);
+  answer.style.setProperty("width", `${100 * answered}%`);
   waiting.className = row.outcome === "failed" ? "bad" : "waiting";
   answer.className = row.outcome === "failed" ? "bad" : "";
 }

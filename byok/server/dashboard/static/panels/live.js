@@ -1,12 +1,14 @@
 // Requests as they are answered, and the last that ended.
 
 import { onEnd } from "../api.js";
-import { button, copyButton, facts, h, replace, seeking, segments, showTools } from "../dom.js";
+import {
+  button, copyButton, facts, h, replace, seekField, seeking, segments, showTools,
+} from "../dom.js";
 import { icon } from "../icons.js";
 import { duration, number, spent, time } from "../format.js";
 import { MOST_ENDED, onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
-import { addressOf, kindOf, modelOf, problemOf, retriedAfter, timesOf } from "../requests.js";
+import { addressOf, kindOf, mendList, modelOf, problemOf, timesOf } from "../requests.js";
 import { t } from "../texts.js";
 import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
 
@@ -62,10 +64,10 @@ class LivePanel {
     const filters = segments(t("live.filter"),
       Object.keys(FILTERS).map((name) => [name, t(`live.filter.${name}`)]), asked.filter,
       (name) => { asked.filter = name; this.showAll(); });
-    const find = ({ target }) => { asked.words = wordsOf(target.value); this.showAll(); };
-    const search = h("input", { type: "search", "aria-label": t("live.find"),
-      placeholder: t("live.find"), value: asked.words.join(" "), autocomplete: "off",
-      maxlength: "200", spellcheck: "false", on: { input: find } });
+    const search = seekField(t("live.find"), (words) => {
+      asked.words = wordsOf(words);
+      this.showAll();
+    }, { value: asked.words.join(" ") });
     this.showPause();
     showTools(this.summary, this.pause);
     replace(root, h("div", { class: "row" }, filters, seeking(search)), this.spoken,
@@ -199,7 +201,7 @@ class LivePanel {
     replace(this.facts, row.outcome === "open" ? null
       : h("p", {}, timesOf(row, this.turnBefore(row))),
     row.message ? h("p", { class: "bad" }, row.message) : null,
-    retriedAfter(row) && h("p", {}, retriedAfter(row)),
+    mendList(row),
     facts([...stateOfRow(row), ...wayOfRow(row), ...usageOfRow(row)]));
     renderAgain(this.links, () => replace(this.links,
       row.conversation
@@ -243,7 +245,6 @@ function wayOfRow(row) {
     [t("live.model-asked"), row.model_asked],
     [t("live.upstream"), row.upstream],
     [t("live.model-used"), row.model],
-    [t("live.retries"), row.attempts > 1 ? number(row.attempts - 1) : null],
     [t("live.to-client"), pieces(row.sent, row.pieces)],
     [t("live.from-upstream"), pieces(row.received, row.reads)],
   ];
@@ -257,12 +258,7 @@ function usageOfRow(row) {
     [t("live.tokens-read"), known(row.cache_read_tokens)],
     [t("live.tokens-written"), known(row.cache_written_tokens)],
     [t("request.cost"), row.outcome === "open" ? null : spent(row.cost)],
-    [t("live.repairs"), row.repairs || null],
-    [t("live.dropped"), row.dropped_calls || null],
-    [t("live.notices"), row.notices || null],
     [t("live.tools"), row.tool_calls],
-    [t("live.loop"), row.loop],
     [t("live.prompt"), row.prompt],
-    [t("live.prompt-change"), row.prompt_change],
   ];
 }

@@ -3,8 +3,8 @@
 
 import { call } from "../api.js";
 import {
-  announce, attempt, badge, breakable, button, cardOrder, errorBox, facts, h, menu, openDialog, replace,
-  seeking, showTools, table,
+  announce, attempt, badge, breakable, button, cardOrder, errorBox, facts, h, menu, openDialog,
+  replace, seekField, seeking, showTools, table,
 } from "../dom.js";
 import { dollars, duration, number, short } from "../format.js";
 import { renderAgain } from "../refresh.js";
@@ -41,15 +41,15 @@ class ModelsPanel {
     this.about = h("p", { class: "quiet small" });
     this.count = h("span", { class: "quiet small", role: "status" });
     this.more = button(t("models.more"), "", () => this.show(this.most + MORE));
-    const search = ({ target }) => { this.wanted = target.value.trim().toLowerCase(); this.show(); };
     this.order = cardOrder([["", t("models.listed")],
       ...Object.entries(SORTS).map(([name, key]) => [name, t(key)])], (name) => this.sort(name));
     showTools(this.count, button(t("models.update"), "", () => this.update()));
     replace(root, this.around,
       h("div", { class: "row filters" },
-        seeking(h("input", { type: "search", "aria-label": t("models.filter"),
-          placeholder: t("models.filter"), value: wanted, autocomplete: "off", maxlength: "200",
-          spellcheck: "false", on: { input: search } })),
+        seeking(seekField(t("models.filter"), (words) => {
+          this.wanted = words.trim().toLowerCase();
+          this.show();
+        }, { value: wanted })),
         menu(t("models.abilities"), [["", t("models.any")],
           ...ABILITIES.map((name) => [name, t(`models.can.${name}`)])],
         (name) => { this.can = name; this.show(); }), this.order.element),
@@ -144,7 +144,7 @@ class ModelsPanel {
         textOr(`probe.${row.outcome}`, row.outcome)), " ", row.detail] },
       { title: t("request.duration"), numeric: true, cell: (row) => duration(row.seconds) },
     ], results);
-    this.agree(t("probe.of", { model: model.id }), "model-probe", { model: model.id },
+    this.agree(t("pair", { name: t("models.probe"), value: model.id }), "model-probe", { model: model.id },
       { told, verb: "models.probe", done });
   }
 

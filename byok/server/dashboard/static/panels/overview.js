@@ -14,18 +14,17 @@ import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, restOf,
+  barLegend, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, restOf,
   speedText, unpricedText, withSettings,
 } from "../requests.js";
 import { listed, pairOf, t } from "../texts.js";
 import { editorsSection } from "./editors.js";
-import { bytes, elapsed, stateOf } from "./live-table.js";
+import { bytes, elapsed, sharesOf, stateOf } from "./live-table.js";
 import { keyAct, keyState, storeFault, STORES } from "./settings/keys.js";
 import { namesOf, openRestart } from "./settings/restart.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 const TICK = 250; // ms
-const WHOLE = 30; // seconds that a bar of a running request has room for
 const DEMO = "byok-demo"; // the upstream of byok demo
 const NEAR = 0.8; // of a cap, from where on it is told
 const MOST_RUNNING = 4;
@@ -203,20 +202,15 @@ function runningSection(signal) {
 }
 
 function runningRow(row) {
-  const seconds = elapsed(row);
-  const whole = Math.min(1, seconds / WHOLE);
-  const waits = stateOf(row) === "waiting";
-  const waited = waits ? whole : whole * Math.min(1, (row.first_byte ?? 0) / seconds);
+  const [waited, answered] = sharesOf(row);
   return h("div", { class: "running" },
     h("div", { class: "row" }, h("a", { class: "grow", href: `#/live/${row.request_id}` },
       row.folder || clientOf(row.client) || kindOf(row)), badge("info", t(`live.state.${stateOf(row)}`)),
-    h("span", { class: "nowrap" }, duration(Math.round(seconds)))),
+    h("span", { class: "nowrap" }, duration(Math.round(elapsed(row))))),
     h("p", { class: "quiet small" }, dots(kindOf(row), breakable(modelOf(row)),
       row.sent ? t("live.rate", { size: bytes(row.sent), rate: bytes(row.rate) }) : null)),
-    bar([["waiting", 0, waited], ["answer", waited, whole - waited]]));
+    bar([["waiting", 0, waited], ["answer", waited, answered]]));
 }
-
-const barLegend = () => h("p", { class: "quiet small" }, t("running.legend"));
 
 async function conversationsBlock(body, signal, tools, health) {
   replace(tools, h("a", { href: "#/conversations" }, t("overview.all-conversations")));

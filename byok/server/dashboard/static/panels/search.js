@@ -4,7 +4,8 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  announce, attempt, bar, errorBox, flushSection, h, menu, nothing, replace, section, seeking,
+  announce, attempt, bar, entryForm, errorBox, flushSection, h, menu, nothing, replace, section,
+  seekField, seeking,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { icon } from "../icons.js";
@@ -44,25 +45,23 @@ function shortNames(roots) {
 }
 
 function form(view) {
-  const query = h("input", { id: "search-query", type: "search", required: true,
-    maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false",
-    "aria-label": t("search.query"), placeholder: t("search.example"), value: last?.body.query,
-    on: { input: () => { if (!query.value.trim()) invite(view); } } });
+  const query = seekField(t("search.query"), (words) => { if (!words.trim()) invite(view); },
+    { id: "search-query", required: true, maxlength: LONGEST, placeholder: t("search.example"),
+      value: last?.body.query });
   const chosen = menu(t("search.folder"), [["", t("index.all")],
     ...view.names.entries()]);
   const limit = menu(t("search.limit"),
     LIMITS.map((count) => [String(count), t("search.limit-of", { count: number(count) })]));
   chosen.value = last?.folder ?? "";
   limit.value = last?.body.limit ?? LIMITS[0];
-  const submit = (event) => {
-    event.preventDefault();
+  const submit = () => {
     if (!query.value.trim()) return;
     const workspaces = chosen.value ? [chosen.value] : view.roots.slice(0, 100);
     last = { folder: chosen.value, found: null,
       body: { query: query.value, workspaces, limit: Number(limit.value) } };
     search(view, last);
   };
-  return h("form", { class: "asking row", role: "search", on: { submit } },
+  return entryForm({ class: "asking row", role: "search" }, submit,
     seeking(query), chosen, limit,
     h("button", { class: "primary" }, t("search.submit")));
 }
@@ -124,14 +123,12 @@ function answerSection(view, { query, workspaces }) {
       h("pre", { class: "answer", tabindex: "0", role: "region",
         "aria-label": t("search.answer") }, text));
   };
-  const submit = (event) => {
-    event.preventDefault();
+  const submit = () => {
     replace(shown, h("p", { class: "quiet" }, t("search.searching")));
     attempt(shown, view.signal, ask);
   };
   return section(t("search.answer"),
     h("p", { class: "quiet" }, t("search.answer-what")),
-    h("form", { class: "row", on: { submit } }, length, h("button", {},
-      t("search.answer-ask"))),
+    entryForm({ class: "row" }, submit, length, h("button", {}, t("search.answer-ask"))),
     shown);
 }

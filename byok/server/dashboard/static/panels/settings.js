@@ -2,17 +2,16 @@
 // file, found by a word. What is changed is saved into the file and used at once.
 
 import { call } from "../api.js";
+import { captureSection } from "../capture.js";
 import {
-  announce, attempt, button, copyButton, errorBox, flushSection, h, nothing, replace, seeking,
-  showTools,
+  announce, attempt, button, copyButton, errorBox, flushSection, h, nothing, replace, seekField,
+  seeking, showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
 import { sentences, t, textOr } from "../texts.js";
 import { addressesOf } from "./settings/address.js";
-import { ChangesBar, showFaults } from "./settings/bar.js";
-import { captureSection } from "./settings/capture.js";
+import { ChangesBar, conflictBox, differences, showFaults } from "./settings/bar.js";
 import { commonSection, isCommon } from "./settings/common.js";
-import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
 import { fieldRow, focusFault, forgetFields, idOf, offerModels, unfold } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
@@ -55,9 +54,8 @@ class View {
     this.upstreams = h("ul", { class: "list upstreams" });
     this.capture = captureSection(signal);
     this.removed = "";
-    this.finder = h("input", { id: "find-setting", type: "search", autocomplete: "off",
-      placeholder: t("settings.find"), "aria-label": t("settings.find"), value: words,
-      on: { input: () => this.filter() } });
+    this.finder = seekField(t("settings.find"), () => this.filter(),
+      { id: "find-setting", value: words });
     this.unfound = nothing("search", t("settings.unfound"), t("settings.unfound.about"));
   }
 

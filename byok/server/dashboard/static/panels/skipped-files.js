@@ -41,7 +41,7 @@ async function count(view) {
       { title: t("index.meaning"), cell: ({ reason, why }) => textOr(`skip.${reason}`, why) },
       { title: t("index.which"), aside: true, cell: (row) => button(t("index.list"), "little",
         () => list(view, row.reason, 0, true),
-        { "aria-label": t("index.list-of", { reason: row.reason }) }) },
+        { "aria-label": t("pair", { name: t("index.list"), value: row.reason }) }) },
     ], found.reasons, { empty: t("index.skipped-none") }));
 }
 

@@ -40,7 +40,7 @@ function before(local) {
   return day.toISOString().slice(0, 16);
 }
 
-export const share = (part, whole) => (whole > 0 ? part / whole : null);
+const share = (part, whole) => (whole > 0 ? part / whole : null);
 // Return how much of the input came from a cache, as far as upstreams told; else null.
 const cacheShare = (row) => share(row.cache_read_tokens, row.cache_input_tokens);
 
@@ -54,8 +54,13 @@ export const cacheText = (row) => (isUntold(row) ? t("unknown") : percent(cacheS
 export const untoldText = ({ input_tokens: all, cache_input_tokens: told }, where = "cache") =>
   (told && all > told ? t(`usage.${where}.untold`, { tokens: short(all - told) }) : "");
 
+// Return a period's name: the last days are told by their number.
+const DAYS = { week: 7, month: 30, quarter: 90 };
+export const rangeName = (range) => (range in DAYS
+  ? t("problems.days", { count: DAYS[range] }) : t(`usage.range.${range}`));
+
 export const period = ({ range, buckets: [first] }) => (range === "this_month"
-  ? write(first.local, { month: "long" }) : t(`usage.range.${range}`));
+  ? write(first.local, { month: "long" }) : rangeName(range));
 const fresh = (row) =>
   Math.max(0, row.input_tokens - row.cache_read_tokens - row.cache_written_tokens);
 const used = (row) => row.input_tokens + row.output_tokens;
@@ -87,7 +92,7 @@ const uncounted = (total) =>
   (total.uncounted ? t("usage.uncounted", { count: number(total.uncounted) }) : "");
 
 // Return the names that the answer is split by, the rest among them.
-export function names(answer) {
+function names(answer) {
   const named = answer.names.map((name) => name || t("usage.unnamed"));
   return answer.others ? [...named, t("usage.others")] : named;
 }

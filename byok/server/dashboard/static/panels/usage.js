@@ -120,7 +120,7 @@ function choices(chosen, known, more, changed) {
   const offered = Object.keys(RANGES).filter((name) =>
     known >= RANGES[name] || name === chosen.range);
   const ranges = segments(t("problems.period"),
-    offered.map((name) => [name, t(`usage.range.${name}`)]), chosen.range,
+    offered.map((name) => [name, charts.rangeName(name)]), chosen.range,
     (name) => choose("range", name));
   return h("div", { class: "row" }, ranges, h("label", { class: "row" },
     h("span", { class: "quiet small" }, t("usage.by")),
@@ -194,7 +194,7 @@ function showFigures(part, series) {
     : nothing("usage", t("usage.empty"), t("usage.empty.about")),
   total.unpriced ? h("p", { class: "quiet small" }, withCode(t("usage.price-how"))) : null,
   cacheFigures(cache).length ? h("p", { class: "quiet small" }, t("usage.cache.how")) : null,
-  series.keeps ? null : h("p", {}, t("usage.off")));
+  series.keeps ? null : h("p", {}, t("journal.off")));
 }
 
 // Show sums by name; what nobody knows is no zero, and has no bar.

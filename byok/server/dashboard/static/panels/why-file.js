@@ -1,7 +1,9 @@
 // Why a file is not found: what the index says of a path.
 
 import { call } from "../api.js";
-import { attempt, badge, breakable, button, h, replace, section } from "../dom.js";
+import {
+  attempt, badge, breakable, button, entryForm, h, lineField, replace, section,
+} from "../dom.js";
 import { pairOf, t, textOr } from "../texts.js";
 
 const SETTING = /(context\.(?:allow_secret|extensions))/u; // that an advice may name
@@ -10,22 +12,17 @@ const SETTING = /(context\.(?:allow_secret|extensions))/u; // that an advice may
 export function whySection(signal) {
   const answer = h("div", { role: "status" });
   const path = () => field.value.trim();
-  const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
-    autocomplete: "off", spellcheck: "false", class: "mono",
-    on: { input: () => { if (!path()) replace(answer); } } });
+  const field = lineField({ id: "index-path", name: "path", required: true, maxlength: "4096",
+    class: "mono", on: { input: () => { if (!path()) replace(answer); } } });
   const look = () => attempt(answer, signal, async () => replace(answer,
     whyText(await call("index-why", { path: path() }, { signal }), (other) => {
       field.value = other;
       look();
     })));
-  const ask = (event) => {
-    event.preventDefault();
-    if (path()) look();
-  };
   return section(t("index.why"),
-    h("form", { class: "inline", on: { submit: ask } },
+    entryForm({ class: "inline" }, () => path() && look(),
       h("label", { for: "index-path" }, t("index.why-label")),
-      field, h("div", { class: "row" }, button(t("index.why-ask"), "", null, { type: "submit" }))),
+      field, h("div", { class: "row" }, h("button", {}, t("index.why-ask")))),
     answer);
 }
 

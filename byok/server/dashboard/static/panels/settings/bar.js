@@ -1,10 +1,11 @@
-// The bar with the unsaved changes: which lines of the file they are, save, discard.
+// The bar with the unsaved changes: which lines of the file they are, save, discard; and what the file
+// has otherwise if somebody else changed it meanwhile.
 
 import { call } from "../../api.js";
-import { button, errorBox, h, replace } from "../../dom.js";
-import { t } from "../../texts.js";
+import { button, errorBox, h, replace, table } from "../../dom.js";
+import { t, textOr } from "../../texts.js";
 import { keyOf } from "./draft.js";
-import { focusFault, hasField, markFields } from "./fields.js";
+import { focusFault, hasField, markFields, written } from "./fields.js";
 
 const PAUSE = 500; // ms without a key pressed, until the daemon is asked
 
@@ -96,4 +97,38 @@ function changesCompletions(draft) {
 // Put each fault at its setting.
 export function showFaults(draft, errors) {
   draft.faults = new Map(errors.map((error) => [keyOf(error.path), error.message]));
+}
+
+const fieldsOf = (form) =>
+  [...form.groups, ...form.upstreams].flatMap((part) => part.fields);
+
+// Return the settings that two forms of the file have differently.
+export function differences(before, after) {
+  const known = new Map(fieldsOf(before).map((field) => [field.path.join("\n"), field]));
+  const there = new Map(fieldsOf(after).map((field) => [field.path.join("\n"), field]));
+  return [...new Set([...known.keys(), ...there.keys()])]
+    .map((key) => ({ path: key.split("\n"), before: known.get(key)?.given,
+      after: there.get(key)?.given }))
+    .filter((row) => JSON.stringify(row.before) !== JSON.stringify(row.after));
+}
+
+const nameOf = (name) => [textOr(`setting.${name}`, ""), " ", h("code", {}, name)];
+
+// Return what shows the differences; `take` drops the user's own change of a setting.
+export function conflictBox(draft, rows, take) {
+  const write = (value) => (value === undefined ? t("settings.unset") : written(value));
+  const isOf = (row) => (change) => change.path.join("\n") === row.path.join("\n");
+  const mine = (row) => draft.list.find(isOf(row));
+  const choice = (row) => h("span", { class: "row" }, write(mine(row).value),
+    button(t("settings.take"), "", () => take(row)));
+  const columns = [
+    { title: t("settings.setting"), cell: (row) => nameOf(row.path.join(".")) },
+    { title: t("settings.before"), cell: (row) => write(row.before) },
+    { title: t("settings.now"), cell: (row) => write(row.after) },
+    { title: t("settings.yours"), cell: (row) => (mine(row) ? choice(row) : "–") },
+  ];
+  return h("section", { class: "card conflict", tabindex: "-1" },
+    h("h2", {}, t("settings.conflict")),
+    h("p", {}, t("settings.conflict.about")),
+    table(t("settings.conflict"), columns, rows, { empty: t("settings.conflict.none") }));
 }

@@ -5,12 +5,12 @@ import { t } from "../../texts.js";
 import { fieldRow } from "./fields.js";
 
 const GROUPS = {
-  models: ["routing.default", "routing.models.completion", "routing.fallback.chat",
+  "models.title": ["routing.default", "routing.models.completion", "routing.fallback.chat",
     "chat.effort"],
-  cost: ["caps.usd_per_day", "caps.usd_per_conversation"],
-  search: ["chat.retrieval", "web.search"],
-  privacy: ["journal.keep_days", "journal.folder_names", "memory.on"],
-  network: ["server.port"],
+  "usage.title": ["caps.usd_per_day", "caps.usd_per_conversation"],
+  "search.submit": ["chat.retrieval", "web.search"],
+  "settings.common.privacy": ["journal.keep_days", "journal.folder_names", "memory.on"],
+  "settings.common.network": ["server.port"],
 };
 const UNITS = { "caps.usd_per_day": "settings.dollars", "caps.usd_per_conversation":
   "settings.dollars", "journal.keep_days": "settings.days" };
@@ -27,7 +27,7 @@ export function commonSection(draft) {
     fieldRow(draft, known.get(name), wordsOf(name)));
   const element = flushSection(t("settings.common"), nameSwitch(() => element),
     Object.entries(GROUPS).map(([name, names]) => h("div", { "data-part": name },
-      h("h3", {}, t(`settings.common.${name}`)), rows(names))));
+      h("h3", {}, t(name)), rows(names))));
   element.classList.add("common");
   element.classList.toggle("with-names", withNames);
   element.dataset.part = "common";

@@ -1,7 +1,7 @@
 // One setting: its name, what it is entered by, what it does, and what is wrong with it.
 
 import { call } from "../../api.js";
-import { badge, button, dots, h, replace } from "../../dom.js";
+import { badge, button, dots, h, lineField, replace } from "../../dom.js";
 import { short, visible } from "../../format.js";
 import { openChoice } from "../../palette.js";
 import { priceOf } from "../../requests.js";
@@ -283,10 +283,9 @@ function line(draft, field, { id, ...attributes }) {
     if (element.value === "") return draft.set(field, undefined);
     draft.set(field, isNumber ? element.valueAsNumber : element.value);
   };
-  const element = h("input", { id, ...attributes, type: isNumber ? "number" : "text",
-    min: isNumber ? least : null, max: isNumber ? field.most : null, step: isNumber ? step : null,
-    maxlength: isNumber ? null : 2000, autocomplete: "off", spellcheck: "false",
-    placeholder: placeholder(field), on: { input } });
+  const element = lineField({ id, ...attributes, ...isNumber
+    ? { type: "number", min: least, max: field.most, step } : { type: "text", maxlength: 2000 },
+  placeholder: placeholder(field), on: { input } });
   element.value = draft.invalid.get(keyOf(field.path))?.text ?? String(draft.shown(field) ?? "");
   return element;
 }

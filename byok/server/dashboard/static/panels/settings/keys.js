@@ -2,7 +2,8 @@
 
 import { call } from "../../api.js";
 import {
-  announce, askingButton, attempt, badge, breakable, button, command, dots, h, openDialog, replace,
+  announce, askingButton, attempt, badge, breakable, button, command, dots, entryForm, h, lineField,
+  openDialog, replace,
 } from "../../dom.js";
 import { parts, t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
@@ -115,24 +116,19 @@ export class Keys {
   enter(name) {
     const { shown, used } = addressesOf(this.draft, name);
     if (originOf(shown) !== originOf(used)) return replace(this.told(name), unsavedNote(used));
-    const field = h("input", { id: ENTRY, type: "password", autocomplete: "off",
-      spellcheck: "false", required: true, maxlength: 600,
+    const field = lineField({ id: ENTRY, type: "password", required: true, maxlength: 600,
       "aria-describedby": `${ENTRY}-storage` });
     const store = h("button", { class: "primary", form: `${ENTRY}-form` }, t("settings.key.store"));
     const label = h("label", { for: ENTRY }, t("settings.key.new"));
     const { place, usesVault } = this.storage(() => name, t("settings.key.about",
       { origin: originOf(shown) }), label, field, store);
     const trouble = h("div");
-    const submit = async (event) => {
-      event.preventDefault();
-      await attempt(trouble, this.signal, async () => {
-        await this.store(name, field.value, shown, usesVault());
-        dialog.close();
-        await this.test(name);
-      });
-    };
-    const form = h("form", { id: `${ENTRY}-form`, on: { submit } },
-      place, label, field, trouble);
+    const submit = () => attempt(trouble, this.signal, async () => {
+      await this.store(name, field.value, shown, usesVault());
+      dialog.close();
+      await this.test(name);
+    });
+    const form = entryForm({ id: `${ENTRY}-form` }, submit, place, label, field, trouble);
     const dialog = openDialog(t("settings.key.enter", { name }), form,
       (close) => [button(t("cancel"), "", close), store]);
     this.signal.addEventListener("abort", () => dialog.close());

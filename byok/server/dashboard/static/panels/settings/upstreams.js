@@ -1,6 +1,8 @@
 // The upstreams: a row for each with its key, its settings folded; adding one, removing one.
 
-import { askingButton, attempt, badge, button, h, openDialog, replace } from "../../dom.js";
+import {
+  askingButton, attempt, badge, button, entryForm, h, lineField, openDialog, replace,
+} from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 import { fieldRow, groupedOptions, kindGroups } from "./fields.js";
@@ -87,8 +89,7 @@ export function openAddition(form, wanted, add, keys, signal) {
     address.required = !place.hidden;
     storage.show();
   };
-  const submit = async (event) => {
-    event.preventDefault();
+  const submit = async () => {
     const wrong = !NAME.test(name.value) ? "settings.name.bad"
       : names.has(name.value) ? "settings.name.taken" : "";
     if (wrong) {
@@ -111,7 +112,7 @@ export function openAddition(form, wanted, add, keys, signal) {
   name.addEventListener("input", storage.show);
   kind.addEventListener("change", chose);
   chose();
-  const entry = h("form", { id: "add-form", on: { submit } },
+  const entry = entryForm({ id: "add-form" }, submit,
     label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
     storage.place, keyLabel, key, trouble);
   const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
@@ -125,12 +126,10 @@ export function openAddition(form, wanted, add, keys, signal) {
 function additionFields(presets) {
   const kind = h("select", { id: "add-kind" },
     h("option", { value: "" }, t("settings.by-address")), groupedOptions(kindGroups(presets)));
-  const line = (id, attributes) => h("input", { id, autocomplete: "off", spellcheck: "false",
-    ...attributes });
-  const name = line("add-name", { maxlength: 32, required: true });
-  const address = line("add-address", { type: "url", placeholder: "https://host/v1",
+  const name = lineField({ id: "add-name", maxlength: 32, required: true });
+  const address = lineField({ id: "add-address", type: "url", placeholder: "https://host/v1",
     maxlength: 2000 });
-  const key = line("add-key", { type: "password", maxlength: 600,
+  const key = lineField({ id: "add-key", type: "password", maxlength: 600,
     placeholder: t("settings.add.no-key") });
   const place = h("div", {}, h("label", { for: "add-address" }, t("editors.address")), address);
   return { kind, name, address, place, key };
