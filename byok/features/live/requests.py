@@ -98,13 +98,14 @@ class OpenRow:
     def __init__(self, record: RequestRecord, counter: Counter | None) -> None:
         self._record = record
         self._counter = counter
-        self._seen: tuple[object, ...] = ()
+        self._seen: JournalEntry | None = None
         self._passed = 0
         self._changed = self._counted = 0
 
     def refresh(self, version: int) -> None:
         """Check whether the request has changed since the last check."""
-        seen = _changeable(self._record)
+        # Whatever is told of it, but for the time that passes.
+        seen = make_entry(self._record, 0.0, no_price)._replace(seconds=0.0)
         if seen != self._seen:
             self._seen, self._changed = seen, version
         counter = self._counter
@@ -144,26 +145,6 @@ class EndedRow(NamedTuple):
         """Return all facts."""
         told = _facts(self.entry(), self.message, redactor)
         return {**told, **_counts(self.counter)}
-
-
-def _changeable(record: RequestRecord) -> tuple[object, ...]:
-    """Return what changes in the course of a request, besides counts and time."""
-    return (
-        record.endpoint,
-        record.conversation,
-        record.purpose,
-        record.model_asked,
-        record.upstream,
-        record.model,
-        record.attempts,
-        record.first_byte,
-        record.usage,
-        record.repairs,
-        record.dropped_calls,
-        record.notices,
-        record.loop,
-        record.error,
-    )
 
 
 def _facts(
