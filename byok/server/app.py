@@ -340,11 +340,7 @@ class FeaturePages:
         record.trusted = True
         note_token(request)
         if request.method not in ("GET", "HEAD"):
-            error = BadRequest("Use GET.", code="method_not_allowed", status=405)
-            refused = exchange.write_error(error)
-            refused.headers["Allow"] = "GET"
-            refused.force_close()  # its body stays unread
-            return refused
+            return exchange.refuse_method("GET")
         body = await page.write(self._features.numbers)
         return Response(
             body=body, headers={**COMMON, "Content-Type": page.content_type}

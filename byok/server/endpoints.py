@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_response import StreamResponse
 from msgspec import Struct, field
 
 from byok.core.bounded import SaidOnce
@@ -158,7 +158,7 @@ class Endpoints(Struct, frozen=True):
         if request.method == "POST":
             guard.check_content(request.headers)
         if request.method != allowed and (known or request.method != "GET"):
-            return _not_allowed(exchange, allowed)
+            return exchange.refuse_method(allowed)
         length = request.content_length if request.body_exists else 0
         async with self.large.room(length) as run:
             answer = await self._understand(row, exchange, limit, run)
@@ -249,10 +249,3 @@ async def _answer_disabled(
     if off.stream:
         return partial(static_stream, exchange, *off.lines)
     return partial(answer_with, off.lines[0])
-
-
-def _not_allowed(exchange: HttpExchange, allowed: str) -> Response:
-    error = BadRequest(f"Use {allowed} here.", code="method_not_allowed", status=405)
-    response = exchange.write_error(error)
-    response.headers["Allow"] = allowed
-    return response

@@ -152,7 +152,7 @@ class DashboardEndpoint:
     async def _sign_in(self, exchange: HttpExchange) -> Response:
         exchange.record.endpoint = f"{PREFIX}/{_API}{_SIGN_IN}"
         if exchange.request.method != "POST":
-            return _refuse_method(exchange, "POST")
+            return exchange.refuse_method("POST")
         body = await self._read(exchange, _MAX_SIGN_IN, _SIGN_IN_SECONDS)
         opened = self.sessions.sign_in(_read_code(body))
         exchange.record.trusted = True
@@ -166,7 +166,7 @@ class DashboardEndpoint:
         """
         exchange.record.endpoint = f"{PREFIX}/{_API}{_PROVE}"
         if exchange.request.method != "POST":
-            return _refuse_method(exchange, "POST")
+            return exchange.refuse_method("POST")
         body = await self._read(exchange, _MAX_SIGN_IN, _SIGN_IN_SECONDS)
         session = read_text(body, "session", longest=_LONGEST_NONCE)
         nonce = read_text(body, "nonce", longest=_LONGEST_NONCE)
@@ -186,7 +186,7 @@ class DashboardEndpoint:
             raise _not_found()
         record.endpoint = f"{PREFIX}/{_API}{name}"
         if request.method != "POST":
-            return _refuse_method(exchange, "POST")
+            return exchange.refuse_method("POST")
         body = await self._read(exchange)
         acts = body.get("write") is True or body.get("file")  # that it names
         if name in _CHANGES or (name in _WRITES and acts):
@@ -243,22 +243,12 @@ def _read_code(body: "Json") -> str:
 
 
 def _send_file(exchange: HttpExchange, name: str) -> Response:
-    # by those who look
-
     file = static_files().get(name)
     if file is None:
         raise _not_found()
     if exchange.request.method not in ("GET", "HEAD"):
-        return _refuse_method(exchange, "GET, HEAD")
+        return exchange.refuse_method("GET, HEAD")
     return Response(body=file.content, headers={**COMMON, "Content-Type": file.kind})
-
-
-def _refuse_method(exchange: HttpExchange, allowed: str) -> Response:
-    error = BadRequest(f"Use {allowed} here.", code="method_not_allowed", status=405)
-    response = exchange.write_error(error)
-    response.headers["Allow"] = allowed
-    response.force_close()  # its body stays unread
-    return response
 
 
 def _not_found() -> BadRequest:

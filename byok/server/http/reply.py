@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from byok.core.errors import (
     BadJson,
+    BadRequest,
     ByokError,
     NotAllowed,
     UpstreamError,
@@ -157,3 +158,13 @@ class HttpExchange(Struct):
         self.record.note_error(error)
         kind = client_api(self.request.raw_path)
         return error_response(error, self.request_id, self.redactor, kind)
+
+    def refuse_method(self, allowed: str) -> Response:
+        """Answer a request of another method; its body stays unread."""
+        error = BadRequest(
+            f"Use {allowed} here.", code="method_not_allowed", status=405
+        )
+        response = self.write_error(error)
+        response.headers["Allow"] = allowed
+        response.force_close()
+        return response
