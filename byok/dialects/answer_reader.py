@@ -1,25 +1,49 @@
-"""What the readers of answers have in common: how an answer ends, or breaks off."""
+"""What the readers of answers have in common: their documents, and how they end."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from byok.core.chat import NO_ORIGIN, Json, Origin, ProviderData
-from byok.core.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled
-from byok.core.events import Finish, StreamEvent, TextDelta, ThinkingDelta
+from byok.core.errors import (
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamNotJson,
+)
+from byok.core.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
 from byok.core.stage import then_raise
 from byok.core.wire.json_body import SurrogateBuffer, parse_json
+from byok.core.wire.sse import ServerSentEvent
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.presets import (
+    ANTHROPIC,
+    GEMINI,
+    OLLAMA,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+)
 
 Item = TypeVar("Item")
 NO_NAMES: Mapping[str, str] = {}
 
 
 class AnswerReader(ABC, Generic[Item]):
-    """Stage[Item, StreamEvent] without its protocol: a subclass has `_read`.
+    """Stage[Item, StreamEvent] without its protocol, which a subclass reads.
 
-    `_out` collects events, `_spoke` is set when something of an answer has come, and
-    `_done` when its Finish was given. Some servers leave a think block in the text.
+    `dialect` is the name of that protocol's. `_out` collects events, `_spoke` is set
+    when something of an answer has come, and `_done` when its Finish was given. Some
+    servers leave a think block in the text.
     """
+
+    dialect: ClassVar[str]
 
     def __init__(
         self, tool_names: Mapping[str, str] = NO_NAMES, origin: Origin = NO_ORIGIN
@@ -57,6 +81,19 @@ class AnswerReader(ABC, Generic[Item]):
     def _read(self, item: Item) -> None:
         """Decode one item into `_out`."""
 
+    def _take(self, document: Any) -> None:
+        """Decode a document of JSON, which may be an array of several."""
+        if not self._spoke:
+            check_protocol(document, self.dialect)
+        for one in document if isinstance(document, list) else (document,):
+            if not isinstance(one, dict):
+                raise UpstreamNotJson("a part of its answer is not a JSON object.")
+            self._read_document(one)
+
+    @abstractmethod
+    def _read_document(self, document: dict[str, Any]) -> None:
+        """Decode one object of the protocol into `_out`."""
+
     @abstractmethod
     def _rest(self) -> None:
         """Give what was held back of an answer that breaks off here."""
@@ -64,6 +101,16 @@ class AnswerReader(ABC, Generic[Item]):
     def _end_if_finished(self) -> None:
         """End the answer if all has come but for the last mark of the protocol."""
         return
+
+    def _give_end(
+        self, reason: FinishReason, usage: Usage | None, *, fills_window: bool = False
+    ) -> None:
+        """Give what was held back, and the last events of an answer."""
+        self._done = True
+        self._rest()
+        if usage:
+            self._out.append(usage)
+        self._out.append(Finish(reason, fills_window=fills_window))
 
     def _give_text(self, text: str) -> None:
         """Give a text, or the reasoning in it."""
@@ -93,61 +140,105 @@ def missing_end(*, spoke: bool) -> UpstreamError:
     )
 
 
+class EventReader(AnswerReader[ServerSentEvent]):
+    """Reads the documents in server-sent events."""
+
+    def _read(self, sse: ServerSentEvent) -> None:
+        if self._done:
+            return
+        try:
+            document = parse_json(sse.data, keep_halves=True)
+        except (ValueError, RecursionError) as error:
+            self._read_lines(sse, error)
+            return
+        if sse.event == "error":
+            raise refusal_of(document)
+        if self._spoke and type(document) is dict:  # as nearly always
+            self._read_document(document)
+        else:
+            self._take(document)
+
+    def _read_lines(self, sse: ServerSentEvent, error: Exception) -> None:
+        """Read an event that is no document: a mark, words, or several documents.
+
+        Between several, the blank lines are missing.
+        """
+        lines = [line for line in map(bytes.strip, sse.data.split(b"\n")) if line]
+        written = [line for line in lines if line != _DONE]
+        if written and sse.event == "error":
+            raise refusal_of(sse.data.decode("utf-8", "replace")) from error
+        try:
+            found = [parse_json(line, keep_halves=True) for line in written]
+        except (ValueError, RecursionError):
+            found = []
+        if written and (len(lines) < 2 or not found):
+            raise UpstreamNotJson("a part of its answer is not JSON.") from error
+        for document in found:
+            self._take(document)
+        if len(written) < len(lines):
+            self._read_mark()
+
+    def _read_mark(self) -> None:
+        """Read `[DONE]`, which gateways also send where a protocol has no such mark."""
+
+
 # Which protocol an answer is in, for servers that speak another one at a URL.
 
 
-CHAT_COMPLETIONS = "Chat Completions"
-MESSAGES = "Anthropic's Messages API"
-RESPONSES = "OpenAI's Responses API"
-GEMINI = "Gemini's own API"
-OLLAMA = "Ollama's own API"
+_DONE = b"[DONE]"
+_NAMES = {
+    OPENAI_CHAT: "Chat Completions",
+    ANTHROPIC: "Anthropic's Messages API",
+    OPENAI_RESPONSES: "OpenAI's Responses API",
+    GEMINI: "Gemini's own API",
+    OLLAMA: "Ollama's own API",
+}
 _EVENTS = frozenset(
     {"message", "message_start", "content_block_start", "content_block_delta"}
 )
 
 
-def protocol_of(chunk: Any) -> str:
-    """Return the name of the protocol that the first chunk is in, or ""."""
-    if isinstance(chunk, list):  # Gemini, where no events were asked for
-        chunk = chunk[0] if chunk else None
-    if not isinstance(chunk, dict):
+def dialect_of(document: Any) -> str:
+    """Return the dialect that the first document of an answer is in, or ""."""
+    if isinstance(document, list):  # Gemini, where no events were asked for
+        document = document[0] if document else None
+    if not isinstance(document, dict):
         return ""
-    kind = chunk.get("type")
+    kind = document.get("type")
     kind = kind if isinstance(kind, str) else ""
-    if "choices" in chunk:
-        return CHAT_COMPLETIONS
+    if "choices" in document:
+        return OPENAI_CHAT
     if kind in _EVENTS:
-        return MESSAGES
-    if kind.startswith("response.") or chunk.get("object") == "response":
-        return RESPONSES
-    if "candidates" in chunk:
+        return ANTHROPIC
+    if kind.startswith("response.") or document.get("object") == "response":
+        return OPENAI_RESPONSES
+    if "candidates" in document:
         return GEMINI
-    if "done" in chunk and ("message" in chunk or "response" in chunk):
+    if "done" in document and ("message" in document or "response" in document):
         return OLLAMA
     return ""
 
 
-def check_protocol(chunk: Any, own: str, hint: str = "") -> None:
-    """Check that the first chunk of an answer is not from another protocol.
+def check_protocol(document: Any, own: str) -> None:
+    """Check that the first document of an answer is not from another protocol.
 
     Raises:
         UpstreamGarbled: it is; the message names the protocol.
     """
-    name = protocol_of(chunk)
-    if name and name != own:
-        raise UpstreamGarbled(
-            f"it answers in the format of {name}, not of {own}.",
-            code="upstream_protocol",
-            hint=hint or "Check base_url, or choose the other protocol with `dialect`.",
+    found = dialect_of(document)
+    if not found or found == own:
+        return
+    hint = f'Set dialect = "{found}" for this upstream.'
+    if own == OPENAI_CHAT:
+        hint = (
+            "Set base_url to the address of its OpenAI-compatible API, which usually "
+            "ends in /v1."
         )
-
-
-def read_error_body(data: bytes) -> Any:
-    """Return an error event as JSON, or as text where it is none."""
-    try:
-        return parse_json(data)
-    except (ValueError, RecursionError):
-        return data.decode("utf-8", "replace")
+    raise UpstreamGarbled(
+        f"it answers in the format of {_NAMES[found]}, not of {_NAMES[own]}.",
+        code="upstream_protocol",
+        hint=hint,
+    )
 
 
 # Reasoning between think tags at the start of an answer's text, made into thoughts.

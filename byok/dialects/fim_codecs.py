@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, FimRequest, NextEditRequest, Sampling
-from byok.core.errors import UpstreamError, UpstreamNotJson
+from byok.core.errors import UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.core.stage import Stage, chain
-from byok.core.wire.json_body import SurrogateBuffer, parse_json
 from byok.core.wire.json_fields import read_objects, read_text
 from byok.core.wire.json_lines import JsonLines
 from byok.core.wire.sse import ServerSentEvent, SSEDecoder
-from byok.dialects.answer_reader import missing_end
+from byok.dialects.answer_reader import EventReader
 from byok.dialects.base import Codec, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.fim_templates import FimMode, FimProfile, fim_profile_of, template_of
@@ -27,7 +26,7 @@ from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import with_options
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.chunks import read_usage
-from byok.dialects.presets import OLLAMA, preset_of
+from byok.dialects.presets import OLLAMA, OPENAI_CHAT, preset_of
 from byok.dialects.remedies import RemedyTable, drop_row
 
 # FIM: decoding the answer.
@@ -44,43 +43,40 @@ _FINISH = {
 }
 
 
-class FimAnswer:
+class FimAnswer(EventReader):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer to a FIM request."""
 
+    dialect = OPENAI_CHAT
+
     def __init__(self) -> None:
-        self._text = SurrogateBuffer()
+        super().__init__()
         self._finish: FinishReason | None = None
         self._usage: Any = None
-        self._spoke = False
-        self._done = False
 
-    def feed(self, sse: ServerSentEvent, /) -> list[StreamEvent]:
-        """Read one event."""
-        data = sse.data.strip()
-        if self._done or not data:
-            return []
-        if data == b"[DONE]":
-            return self._finish_events()
-        chunk = _parse(data)
-        if sse.event == "error" or (isinstance(chunk, dict) and chunk.get("error")):
+    def _end_if_finished(self) -> None:
+        if self._finish is not None:
+            self._read_mark()
+
+    def _read_mark(self) -> None:
+        self._give_end(self._finish or FinishReason.STOP, read_usage(self._usage))
+
+    def _rest(self) -> None:
+        self._say(self._text.flush())
+
+    def _read_document(self, chunk: dict[str, Any]) -> None:
+        if chunk.get("error"):
             raise refusal_of(chunk)
-        if not isinstance(chunk, dict):
-            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+        self._spoke = True
         self._usage = chunk.get("usage") or self._usage
-        said = self._text.feed(self._text_of(chunk))
-        out: list[StreamEvent] = [TextDelta(said)] if said else []
-        return [*out, *self._finish_events()] if chunk.get("stop") is True else out
+        self._say(self._text.feed(self._text_of(chunk)))
+        if chunk.get("stop") is True:
+            self._read_mark()
 
-    def flush(self) -> Iterable[StreamEvent]:
-        """End the answer; without a finish reason it was cut off."""
-        if self._done:
-            return []
-        if self._finish is None:
-            raise missing_end(spoke=self._spoke)
-        return self._finish_events()
+    def _say(self, text: str) -> None:
+        if text:
+            self._out.append(TextDelta(text))
 
     def _text_of(self, chunk: dict[str, Any]) -> str:
-        self._spoke = True
         if isinstance(chunk.get("choices"), list):
             choices = read_objects(chunk, "choices")
             choice = next((one for one in choices if not one.get("index")), {})
@@ -92,21 +88,6 @@ class FimAnswer:
             kind = "limit" if limited else read_text(chunk, "stop_type")
             self._finish = _FINISH.get(kind, FinishReason.STOP)
         return read_text(chunk, "content")
-
-    def _finish_events(self) -> list[StreamEvent]:
-        self._done = True
-        rest, usage = self._text.flush(), read_usage(self._usage)
-        out: list[StreamEvent] = [TextDelta(rest)] if rest else []
-        if usage:
-            out.append(usage)
-        return [*out, Finish(self._finish or FinishReason.STOP)]
-
-
-def _parse(data: bytes) -> Any:
-    try:
-        return parse_json(data, keep_halves=True)
-    except (ValueError, RecursionError) as error:
-        raise UpstreamNotJson("a part of its answer is not JSON.") from error
 
 
 _CAPS = ("max_tokens", "n_predict")

@@ -8,26 +8,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from byok.core.chat import Origin, ProviderData
-from byok.core.errors import UpstreamNotJson
 from byok.core.events import (
     Citation,
-    Finish,
     FinishReason,
     Notice,
     ThinkingDelta,
     ToolCallDelta,
     Usage,
 )
-from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.json_body import SurrogateBuffer, write_json
 from byok.core.wire.json_fields import read_object, read_objects, read_text
-from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import (
-    MESSAGES,
-    AnswerReader,
-    check_protocol,
-    missing_end,
-)
+from byok.dialects.answer_reader import EventReader, missing_end
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.presets import ANTHROPIC
 
 # Messages API: one block of a model's reasoning while it comes.
 
@@ -127,8 +120,10 @@ _FINISH = {
 _PAUSED = Notice("The model paused in the middle of its work: ask it to go on.")
 
 
-class AnthropicAnswer(AnswerReader[ServerSentEvent]):
+class AnthropicAnswer(EventReader):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+
+    dialect = ANTHROPIC
 
     def __init__(self, tool_names: Mapping[str, str], origin: Origin) -> None:
         super().__init__(tool_names, origin)
@@ -145,22 +140,7 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         if self._finish is not None:
             self._end()
 
-    def _read(self, sse: ServerSentEvent) -> None:
-        if self._done:
-            return
-        try:
-            event = parse_json(sse.data, keep_halves=True)
-        except (ValueError, RecursionError) as error:
-            if sse.data.strip() in (b"", b"[DONE]"):  # of gateways
-                return
-            if sse.event == "error":
-                raise refusal_of(sse.data.decode("utf-8", "replace")) from error
-            raise UpstreamNotJson("a part of its answer is not JSON.") from error
-        if sse.event == "error":
-            raise refusal_of(event)
-        if not isinstance(event, dict):
-            check_protocol(event, MESSAGES)
-            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+    def _read_document(self, event: dict[str, Any]) -> None:
         if event.get("type") != "content_block_delta":
             self._event(event)
         elif isinstance(delta := event.get("delta"), dict):
@@ -219,8 +199,6 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
                 pass
             case kind if kind == "error" or event.get("error") or event.get("detail"):
                 raise refusal_of(event)
-            case _ if not self._spoke:
-                check_protocol(event, MESSAGES)
             case _:
                 pass  # a later version of the protocol may say more
 
@@ -322,9 +300,8 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         self._give_held_tag()
 
     def _end(self) -> None:
-        self._done = True
-        self._rest()
-        if usage := self._usage.usage():
-            self._out.append(usage)
-        finish = self._finish or FinishReason.STOP
-        self._out.append(Finish(finish, fills_window=self._fills_window))
+        self._give_end(
+            self._finish or FinishReason.STOP,
+            self._usage.usage(),
+            fills_window=self._fills_window,
+        )

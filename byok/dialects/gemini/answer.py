@@ -13,10 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 from byok.core.chat import Json, Origin, ProviderData
-from byok.core.errors import RefusalKind, UpstreamGarbled, UpstreamNotJson
+from byok.core.errors import RefusalKind, UpstreamGarbled
 from byok.core.events import (
     Citation,
-    Finish,
     FinishReason,
     Notice,
     TextDelta,
@@ -24,17 +23,12 @@ from byok.core.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.json_body import SurrogateBuffer, write_json
 from byok.core.wire.json_fields import objects_in, read_object, read_objects, read_text
-from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import AnswerReader, read_error_body
+from byok.dialects.answer_reader import EventReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
-
-# Chunks of Gemini's answer: the common ones quickly, and those that are malformed.
-
-
-_DONE = b"[DONE]"  # Google sends none, but some gateways do
+from byok.dialects.presets import GEMINI
 
 
 def only_text(chunk: Any) -> str:
@@ -52,28 +46,6 @@ def only_text(chunk: Any) -> str:
     except (KeyError, TypeError, ValueError):
         return ""
     return "" if more or not isinstance(text, str) else text
-
-
-def check_protocol(chunk: Json) -> None:
-    """Check that the first chunk is not from an OpenAI-compatible server."""
-    if "choices" in chunk and "candidates" not in chunk:
-        raise UpstreamGarbled(
-            "it answers in the format of Chat Completions, not of Gemini's own API.",
-            code="upstream_protocol",
-            hint='Set dialect = "openai_chat" for this upstream.',
-        )
-
-
-def read_lines(data: bytes, error: Exception) -> list[Any]:
-    """Decode an event of several documents: the blank lines between are missing."""
-    lines = [line for line in data.split(b"\n") if line.strip() not in (b"", _DONE)]
-    try:
-        found = [parse_json(line, keep_halves=True) for line in lines]
-    except (ValueError, RecursionError):
-        found = []
-    if lines and (len(lines) < 2 or not found):
-        raise UpstreamNotJson("a part of its answer is not JSON.") from error
-    return found
 
 
 # Why Gemini ended an answer, as data: finish reasons and reasons of a blocked prompt.
@@ -321,8 +293,10 @@ _MEDIA = ("inlineData", "fileData")
 _NO_MEDIA = "The model sent an image or a file, which cannot be shown here."
 
 
-class GeminiAnswer(AnswerReader[ServerSentEvent]):
+class GeminiAnswer(EventReader):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+
+    dialect = GEMINI
 
     def __init__(self, tool_names: Mapping[str, str], origin: Origin) -> None:
         super().__init__(tool_names, origin)
@@ -334,7 +308,6 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
         self._sources: dict[str, str] = {}
         self._notices: list[Notice] = []
         self._has_odd_end = False  # a reason that is not known was told
-        self._began = False  # a chunk was read
         self._in_thought = False  # a thought was given, and no data after it
 
     def _end_if_finished(self) -> None:
@@ -352,38 +325,18 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
 
     def _end(self) -> None:
         self._rest()
-        self._done = True
         self._out += (Citation(url, title) for url, title in self._sources.items())
         self._out += self._notices
-        if usage := read_usage(self._usage):
-            self._out.append(usage)
-        self._out.append(Finish(self._finish or FinishReason.STOP))
+        self._give_end(self._finish or FinishReason.STOP, read_usage(self._usage))
 
-    def _read(self, sse: ServerSentEvent) -> None:
-        if sse.event == "error":
-            raise refusal_of(read_error_body(sse.data))
-        try:
-            chunk = parse_json(sse.data, keep_halves=True)
-        except (ValueError, RecursionError) as error:
-            for chunk in read_lines(sse.data, error):
-                self._chunk(chunk)
-            return
+    def _read_document(self, chunk: dict[str, Any]) -> None:
         if self._spoke and not self._in_thought and (text := only_text(chunk)):
             self._usage = chunk.get("usageMetadata") or self._usage
             if text := self._text.feed(text):  # nearly all chunks are just that
                 self._out.append(TextDelta(text))
             return
-        for one in chunk if isinstance(chunk, list) else (chunk,):
-            self._chunk(one)
-
-    def _chunk(self, chunk: Any) -> None:
-        if not isinstance(chunk, dict):
-            raise UpstreamNotJson("a part of its answer is not a JSON object.")
         if chunk.get("error"):
             raise refusal_of(chunk)
-        if not self._began:
-            check_protocol(chunk)
-            self._began = True
         if usage := chunk.get("usageMetadata"):
             self._usage = usage
         if "promptFeedback" in chunk:

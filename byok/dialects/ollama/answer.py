@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from byok.core.chat import NO_ORIGIN, Origin, ProviderData
-from byok.core.errors import UpstreamEmpty, UpstreamNotJson
+from byok.core.errors import UpstreamEmpty
 from byok.core.events import (
-    Finish,
     FinishReason,
     StreamEvent,
     TextDelta,
@@ -23,6 +22,7 @@ from byok.core.wire.json_fields import read_object, read_objects, read_text
 from byok.dialects.answer_reader import NO_NAMES, AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
+from byok.dialects.presets import OLLAMA
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt
@@ -31,6 +31,8 @@ REASONING = {"thinking": True}  # provider data: the text itself is what goes ba
 
 class OllamaAnswer(AnswerReader[Any]):
     """Stage[Any, StreamEvent]: decodes the lines of an answer."""
+
+    dialect = OLLAMA
 
     def __init__(
         self, tool_names: Mapping[str, str] = NO_NAMES, origin: Origin = NO_ORIGIN
@@ -55,10 +57,10 @@ class OllamaAnswer(AnswerReader[Any]):
         return super().feed(line)
 
     def _read(self, line: Any) -> None:
-        if self._done:
-            return
-        if not isinstance(line, dict):
-            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+        if not self._done:
+            self._take(line)
+
+    def _read_document(self, line: dict[str, Any]) -> None:
         if line.get("error"):
             raise refusal_of(line)
         message = line.get("message")
@@ -106,14 +108,10 @@ class OllamaAnswer(AnswerReader[Any]):
             raise UpstreamEmpty(
                 f"it only answered that the model was told to {reason}.", retryable=True
             )
-        self._done = True
-        self._rest()
-        if usage := _usage(line):
-            self._out.append(usage)
         finish = _FINISH.get(reason, FinishReason.STOP)
         if self._calls and finish is FinishReason.STOP:
             finish = FinishReason.TOOL_CALLS
-        self._out.append(Finish(finish))
+        self._give_end(finish, _usage(line))
 
     def _rest(self) -> None:
         """Give the text that was held back: half an emoji, half a tag."""

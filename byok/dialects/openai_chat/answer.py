@@ -8,24 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from byok.core.chat import NO_ORIGIN, Origin, ProviderData
-from byok.core.errors import UpstreamNotJson
 from byok.core.events import (
-    Finish,
     FinishReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
 )
-from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.json_body import SurrogateBuffer, write_json
 from byok.core.wire.json_fields import read_object, read_text
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import (
-    CHAT_COMPLETIONS,
-    AnswerReader,
-    check_protocol,
-    missing_end,
-    read_error_body,
-)
+from byok.dialects.answer_reader import EventReader, missing_end
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import (
     DETAILS,
@@ -41,15 +33,13 @@ from byok.dialects.openai_chat.chunks import (
     usual_delta,
 )
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
-
-_OTHER_ADDRESS = (
-    "Set base_url to the address of its OpenAI-compatible API, which usually ends in "
-    "/v1."
-)
+from byok.dialects.presets import OPENAI_CHAT
 
 
-class OpenAIAnswer(AnswerReader[ServerSentEvent]):
+class OpenAIAnswer(EventReader):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+
+    dialect = OPENAI_CHAT
 
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
@@ -69,28 +59,14 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             self._end()
 
     def _read(self, sse: ServerSentEvent) -> None:
-        if self._done:
-            return
-        if self._spoke and not sse.event and (delta := usual_delta(sse.data)):
+        is_usual = self._spoke and not (self._done or sse.event)
+        if is_usual and (delta := usual_delta(sse.data)):
             self._usual(delta)
-            return
-        data = sse.data.strip()
-        if not data:
-            return
-        if data == b"[DONE]":
-            self._end()
-            return
-        if sse.event == "error":
-            raise refusal_of(read_error_body(data))
-        try:
-            chunk = parse_json(data, keep_halves=True)
-        except (ValueError, RecursionError) as error:
-            for chunk in _lines(data, error):
-                self._chunk(chunk)
-            if data.endswith(b"\n[DONE]"):
-                self._end()
-            return
-        self._chunk(chunk)
+        else:
+            super()._read(sse)
+
+    def _read_mark(self) -> None:
+        self._end()
 
     def _usual(self, delta: UsualDelta) -> None:
         """Read what `_part` would read of the same delta."""
@@ -111,13 +87,13 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
     def _end(self) -> None:
         if self._finish is None and not (self._spoke or self._usage):
             raise missing_end(spoke=False)
-        self._done = True
         self._close(whole=self._finish is not FinishReason.LENGTH)
         self._out.extend(self._sources.take())
-        if usage := read_usage(self._usage):
-            self._out.append(usage)
-        finish = self._finish or FinishReason.STOP
-        self._out.append(Finish(finish, fills_window=self._fills_window))
+        self._give_end(
+            self._finish or FinishReason.STOP,
+            read_usage(self._usage),
+            fills_window=self._fills_window,
+        )
 
     def _rest(self) -> None:
         self._close(whole=False)
@@ -131,11 +107,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
         self._say(self._text.flush())
         self._give_held_tag()
 
-    def _chunk(self, chunk: Any) -> None:
-        if not self._spoke:
-            check_protocol(chunk, CHAT_COMPLETIONS, _OTHER_ADDRESS)
-        if not isinstance(chunk, dict):
-            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+    def _read_document(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") or is_error(chunk):
             raise refusal_of(chunk)
         self._sources.add(chunk)
@@ -268,17 +240,3 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             # Gemini's signature
             ProviderData(self._origin, {"extra_content": extra}) if extra else None,
         )
-
-
-def _lines(data: bytes, error: Exception) -> list[Any]:
-    """Decode an event of several documents: the blank lines between are missing."""
-    lines = [line for line in data.split(b"\n") if line.strip()]
-    try:
-        found = [
-            parse_json(line, keep_halves=True) for line in lines if line != b"[DONE]"
-        ]
-    except (ValueError, RecursionError):
-        found = []
-    if len(lines) < 2 or not found:
-        raise UpstreamNotJson("a part of its answer is not JSON.") from error
-    return found

@@ -10,20 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from byok.core.chat import NO_ORIGIN, Json, Origin, ProviderData
-from byok.core.errors import UpstreamGarbled, UpstreamNotJson, UpstreamRefused
+from byok.core.errors import UpstreamRefused
 from byok.core.events import (
     Citation,
-    Finish,
     FinishReason,
     Notice,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
 )
-from byok.core.wire.json_body import SurrogateBuffer, parse_json
+from byok.core.wire.json_body import SurrogateBuffer
 from byok.core.wire.json_fields import read_object, read_text
-from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import AnswerReader
+from byok.dialects.answer_reader import EventReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import is_error, read_usage
 from byok.dialects.openai_responses.request import (
@@ -33,6 +31,7 @@ from byok.dialects.openai_responses.request import (
     reasoning_data,
     reasoning_text,
 )
+from byok.dialects.presets import OPENAI_RESPONSES
 
 # Function calls of a streamed response: which call each event belongs to.
 
@@ -172,36 +171,6 @@ def finish_reason(event: Json, *, has_calls: bool) -> FinishReason:
     return FinishReason.TOOL_CALLS if has_calls else FinishReason.STOP
 
 
-def check_protocol(document: Json) -> None:
-    """Check that an event without a type is not from Chat Completions.
-
-    Raises:
-        UpstreamGarbled: it is.
-    """
-    if "choices" in document:
-        raise UpstreamGarbled(
-            "it answers in the format of Chat Completions, not of Responses.",
-            code="upstream_protocol",
-            hint='Set dialect = "openai_chat" for this upstream.',
-        )
-
-
-def raise_error_text(data: bytes, name: str, error: Exception) -> None:
-    """Raise the error that is in an event which is not JSON.
-
-    Blank events are none, nor is `[DONE]`: the last event has come before it.
-
-    Raises:
-        UpstreamRefused: it is an error event, in words.
-        UpstreamNotJson: it is anything else.
-    """
-    if not data or data == b"[DONE]":
-        return
-    if name == "error":
-        raise refusal_of(data.decode("utf-8", "replace")) from error
-    raise UpstreamNotJson("a part of its answer is not JSON.") from error
-
-
 # The reasoning of a streamed response: its text, and what must come back of it.
 
 
@@ -259,8 +228,10 @@ class ReasoningStream:
 _NONE = object()
 
 
-class ResponsesAnswer(AnswerReader[ServerSentEvent]):
+class ResponsesAnswer(EventReader):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+
+    dialect = OPENAI_RESPONSES
 
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
@@ -276,34 +247,16 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         self._ended: set[int | str] = set()  # items that came as a whole
         self._has_foreign = False  # a tool was called that byok cannot run
 
-    def _read(self, sse: ServerSentEvent) -> None:
-        data = sse.data
-        if self._done:
-            return
-        try:
-            event = parse_json(data, keep_halves=True)
-        except (ValueError, RecursionError) as error:
-            raise_error_text(data.strip(), sse.event, error)
-            return
-        if not isinstance(event, dict):
-            if sse.event == "error":
-                raise refusal_of(event)
-            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+    def _read_document(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
         if handle := self._HANDLERS.get(kind) if isinstance(kind, str) else None:
             handle(self, event)
-        elif sse.event == "error":
+        elif isinstance(kind, str) and kind.startswith("response."):
+            pass  # what it tells comes again
+        elif isinstance(event.get("output"), list):  # an answer in one piece
+            self._read_end({"response": event})
+        elif event.get("error") or is_error(event):
             raise refusal_of(event)
-        elif not isinstance(kind, str) or not kind.startswith("response."):
-            self._read_document(event)
-
-    def _read_document(self, document: dict[str, Any]) -> None:
-        """Decode an answer in one piece, or an error."""
-        check_protocol(document)
-        if isinstance(document.get("output"), list):
-            self._read_end({"response": document})
-        elif document.get("error") or is_error(document):
-            raise refusal_of(document)
 
     def _add_text(self, event: Json) -> None:
         delta = event.get("delta")
@@ -443,12 +396,9 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         if is_failure(response):
             raise failure_of(event)
         self._read_output(response.get("output"))
-        self._done = True
-        self._rest()
-        if usage := read_usage(response.get("usage")):
-            self._out.append(usage)
         has_calls = self._calls.any or self._has_foreign
-        self._out.append(Finish(finish_reason(event, has_calls=has_calls)))
+        finish = finish_reason(event, has_calls=has_calls)
+        self._give_end(finish, read_usage(response.get("usage")))
 
     def _read_output(self, output: Any) -> None:
         """Read the items of a whole answer that did not come before."""

@@ -246,7 +246,7 @@ def test_fim_answer_with_an_error_inside_the_stream() -> None:
         read(choice("a"), {"error": {"message": "broke"}})
     answer = FimAnswer()
     with pytest.raises(UpstreamRefused, match="broke"):
-        answer.feed(ServerSentEvent(b'{"message":"broke"}', "error"))
+        list(answer.feed(ServerSentEvent(b'{"message":"broke"}', "error")))
 
 
 JSON = st.recursive(

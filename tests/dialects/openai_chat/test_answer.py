@@ -427,7 +427,7 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     },
     "no JSON": ([HI, b"data: oops\n\n"], "Hi.", "upstream_not_json"),
     "half JSON": ([b'data: {"a":1}\ndata: oops\n\n'], "", "upstream_not_json"),
-    "a list as the whole answer": ([b'[{"error": "No"}]'], "", "upstream_not_json"),
+    "an error in a list": ([b'[{"error": "Over"}]'], "", "upstream_failed"),
     "an error event": (
         [b'event: error\ndata: {"message": "Over"}\n\n'],
         "",
