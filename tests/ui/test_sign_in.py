@@ -16,6 +16,7 @@ from tests.fakes.pages import (
     make_code,
     open_panel,
     read_panels,
+    set_look,
     settle,
     sign_in,
     type_code,
@@ -134,6 +135,10 @@ async def test_tabs_share_a_session_and_the_browser_keeps_none(
     assert (databases, await page.evaluate("caches.keys()")) == ([], [])
     token = await page.evaluate("sessionStorage.getItem('byok-session')")
     assert len(token) >= 43
+    await set_look(other, "language", "zh")  # each goes on in its own language
+    await open_panel(page, "live")
+    langs = [await one.locator("html").get_attribute("lang") for one in (page, other)]
+    assert langs == ["en", "zh"]
     await page.bring_to_front()
     await page.locator("#sign-out").click()
     await is_out(page)
@@ -176,12 +181,13 @@ async def test_a_session_outlives_the_daemon_and_is_told_to_nobody_meanwhile(
         async with TestServer(stranger, host="127.0.0.1", port=editor.daemon.port):
             await page.locator("#nav a").nth(1).click()
             await page.locator("#nav a").first.click()
-            other = page.get_by_text("Another program answers").first
-            await expect(other).to_be_visible()
+            other = page.get_by_text("Another program answers")
+            await expect(other.first).to_be_visible()
+            await page.locator("#nav a").last.click()
+            await expect(other).to_have_count(1)
         # Neither the token nor a script for the page passes.
         assert {path for path in heard if "icon" not in path} == {"/ui/api/prove"}
         async with running(again, upstream="demo"):  # the page looks for it by itself
-            await page.locator("#nav a").nth(1).click()
-            await page.locator("#nav a").first.click()
+            await expect(page.locator("#find-setting")).to_be_visible()
+            await expect(other).to_have_count(0)
             await is_in(page)
-            await expect(page.get_by_text("Another program answers")).to_have_count(0)

@@ -33,6 +33,7 @@ let needs = 0; // failures that need the user, as far as is known
 let counting = 0; // the timer before they are counted
 const WRITTEN = 2000; // ms after which a request is in the journal
 let connection = "off";
+let again = null; // opens the panel that could not be opened
 
 async function start() {
   if (navigator.serviceWorker?.controller) return endWorkers(); // before a code is entered
@@ -41,7 +42,11 @@ async function start() {
   at("skip").addEventListener("click", skip);
   onEnd((error) => { show(error); focusTitle(); });
   onConfirm(askForCode);
-  onState((state) => { connection = state; showConnection(); });
+  onState((state) => {
+    connection = state;
+    showConnection();
+    if (state === "on") again?.();
+  });
   onRequests(({ rows, changed, reset }) => {
     running = [...rows.values()].filter((row) => row.outcome === "open").length;
     showCounts();
@@ -113,12 +118,14 @@ function decode(part) {
   }
 }
 
-async function openPanel(name, rest, place) {
+async function openPanel(name, rest, place = null) {
+  leaving.abort();
   leaving = new AbortController();
+  again = null;
   const { signal } = leaving;
   const title = t(`${name}.title`);
   document.title = `${title} · byok`;
-  const root = h("div", { class: `panel ${name}` });
+  const root = h("div", { class: `panel ${name}`, "data-loading": t("overview.loading") });
   const heading = h("h1", { tabindex: "-1" }, title);
   replace(at("main"), h("div", { class: "title" },
     h("div", {}, heading, h("p", {}, t(`${name}.question`))),
@@ -131,7 +138,13 @@ async function openPanel(name, rest, place) {
     if (!signal.aborted) await panel.open(root, rest, signal);
     if (place && !signal.aborted) restorePlace(root, place, heading);
   } catch (error) {
-    if (!signal.aborted) root.append(errorBox(error));
+    if (signal.aborted) return;
+    root.append(errorBox(error));
+    again = async () => {
+      const isThere = at("main").contains(document.activeElement);
+      await openPanel(name, rest);
+      if (isThere) focusTitle();
+    };
   }
 }
 

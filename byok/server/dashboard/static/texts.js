@@ -6,25 +6,28 @@ import { TEXTS as ENGLISH } from "./texts/en.js";
 export const LANGUAGES = [["en", "English"], ["zh", "中文"]];
 const KEY = "byok-language";
 let own = {};
+let shown = chosen(); // another tab may choose another one meanwhile
 await load();
 
+export const language = () => shown;
+
 // Return the language that the user chose, else the one that the browser prefers.
-export function language() {
+function chosen() {
   const known = LANGUAGES.map(([name]) => name);
-  const chosen = localStorage.getItem(KEY);
-  if (known.includes(chosen)) return chosen;
-  return known.find((name) => navigator.language.toLowerCase().startsWith(name)) ?? "en";
+  const name = localStorage.getItem(KEY);
+  if (known.includes(name)) return name;
+  return known.find((one) => navigator.language.toLowerCase().startsWith(one)) ?? "en";
 }
 
 // Choose a language; its texts are there when this has ended.
 export async function setLanguage(name) {
   localStorage.setItem(KEY, name);
+  shown = name;
   await load();
 }
 
 async function load() {
-  const name = language();
-  own = name === "en" ? ENGLISH : (await import(`./texts/${name}.js`)).TEXTS;
+  own = shown === "en" ? ENGLISH : (await import(`./texts/${shown}.js`)).TEXTS;
 }
 
 // Return the text of a key, or what stands for it where there is none.

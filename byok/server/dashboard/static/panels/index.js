@@ -6,6 +6,7 @@ import {
   nothing, replace, section, toolSection,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
+import { follow } from "../refresh.js";
 import { t, textOr } from "../texts.js";
 import { skippedFiles } from "./skipped-files.js";
 import { whySection } from "./why-file.js";
@@ -29,10 +30,7 @@ export async function open(root, rest, signal) {
     view.folders,
     whySection(signal),
     view.vectors.element);
-  const onVisible = () => {
-    if (!document.hidden) view.refresh({ background: true }).catch((error) => fail(view, error));
-  };
-  document.addEventListener("visibilitychange", onVisible, { signal });
+  follow(() => view.refresh({ background: true }).catch((error) => fail(view, error)), signal);
   signal.addEventListener("abort", () => clearTimeout(view.timer));
   await view.refresh().catch((error) => fail(view, error));
   if (rest[0] === "why") root.querySelector("#index-path").focus();

@@ -369,6 +369,7 @@ async function keysBlock(body, signal, tools) {
   };
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
   replace(tools, again("overview.look-again", () => attempt(body, signal, () => show(true))));
+  follow(() => keysAnswer ?? attempt(body, signal, () => show(false)), signal);
   await show(false);
 }
 
