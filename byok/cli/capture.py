@@ -113,7 +113,7 @@ def clear(yes: YesOption = False) -> None:
     folder = open_folder()
     found = len(folder.contents())
     question = f"Delete {count_noun(found, 'capture')} in {folder.path}?"
-    if found and not yes and not confirm(question, "byok capture clear"):
+    if found and not confirm(question, "byok capture clear", yes=yes):
         return
     say(f"Deleted {count_noun(folder.clear(), 'capture')}.")
 

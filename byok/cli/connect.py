@@ -10,7 +10,15 @@ from byok.cli.command_context import JsonOption, load
 from byok.cli.completion import complete_model
 from byok.cli.control import require_daemon
 from byok.cli.daemon_client import ask_daemon
-from byok.cli.terminal import Asker, YesOption, confirm, say, say_json, say_text, tell
+from byok.cli.terminal import (
+    Asker,
+    YesOption,
+    find_asker,
+    say,
+    say_json,
+    say_text,
+    tell,
+)
 from byok.clients.connection import (
     DaemonAddress,
     FileChange,
@@ -58,24 +66,12 @@ DryRunOption = Annotated[
 ]
 
 
-class Answer(NamedTuple):
-    """How a change is to be made: at once, not at all, or after a question.
+class Consent(NamedTuple):
+    """Who says whether a change is made, and what is proposed; or it is only shown."""
 
-    `asker` asks with yes as the proposal; without one, the proposal is no.
-    """
-
-    yes: bool
-    dry_run: bool
-    command: str
-    asker: Asker | None = None
-
-    def allows(self, question: str) -> bool:
-        """Return whether the change may be made; ask if that is open."""
-        if self.yes:
-            return True
-        if self.asker:
-            return self.asker.confirm(question)
-        return confirm(question, self.command)
+    asker: Asker
+    default: bool
+    dry_run: bool = False
 
 
 def connect(
@@ -137,8 +133,8 @@ def connect(
     find = find_mcp_location if mcp else find_location
     found = FileLocation(file) if file else find(client, find_machine(), profile)
     command = write_command(*words, "--write", file=file, profile=profile, model=model)
-    answer = Answer(yes, dry_run, command)
-    is_done = _write(client, address, found, answer, mcp=mcp)
+    consent = Consent(find_asker(f"{command} --yes", yes=yes), yes, dry_run)
+    is_done = _write(client, address, found, consent, mcp=mcp)
     if not (is_done or dry_run):
         raise typer.Exit(1)
     if not mcp:
@@ -157,8 +153,7 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
     """
     address = _find_address(client)
     found = find_location(client, find_machine())
-    command = f"byok connect {client.value} --write"
-    is_done = _write(client, address, found, Answer(False, False, command, asker))
+    is_done = _write(client, address, found, Consent(asker, default=True))
     if is_done:
         _advise(client, address, found.is_remote)
     return is_done
@@ -196,7 +191,7 @@ def _write(
     client: ClientKind,
     address: DaemonAddress,
     found: FileLocation,
-    answer: Answer,
+    consent: Consent,
     *,
     mcp: bool = False,
 ) -> bool:
@@ -211,7 +206,7 @@ def _write(
     if not change.is_needed:
         say(f"{path} points at byok already.")
         return True
-    if not make_change(connector, change, redactor, answer):
+    if not make_change(connector, change, redactor, consent):
         return False
     say(f"{path} points at byok. To undo it: byok disconnect {client}")
     if client.is_editor:
@@ -286,12 +281,12 @@ def disconnect(
         )
     words = ("byok", "disconnect", client.value)
     command = write_command(*words, file=file, profile=profile)
-    answer = Answer(yes, dry_run, command)
+    consent = Consent(find_asker(f"{command} --yes", yes=yes), yes, dry_run)
     for path in [file] if file else _find_changed_files(client, profile):
-        _undo_connection(client, path, answer)
+        _undo_connection(client, path, consent)
 
 
-def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
+def _undo_connection(client: ClientKind, path: Path, consent: Consent) -> None:
     connector, redactor = open_connector(find_paths()), Redactor()
     if (token := find_paths().token).exists():
         redactor.add(read_token(token))
@@ -300,7 +295,7 @@ def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
     for setting in change.changed:
         tell(f"{write_path(setting)} was changed since; it stays as it is.")
     if not change.is_needed:
-        if not answer.dry_run:
+        if not consent.dry_run:
             connector.carry_out(change)
         say(f"There is nothing of byok's in {path}.")
         if change.file.raw is None:
@@ -309,10 +304,10 @@ def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
         return
     if not change.is_exact:
         tell("The file was edited since, so only byok's settings are taken out.")
-    if make_change(connector, change, redactor, answer):
+    if make_change(connector, change, redactor, consent):
         is_gone = change.after is None
         say(f"{path} was removed." if is_gone else f"{path} no longer points at byok.")
-    elif not answer.dry_run:
+    elif not consent.dry_run:
         raise typer.Exit(1)
 
 
@@ -348,7 +343,7 @@ def write_command(*words: str, **options: object) -> str:
 
 
 def make_change(
-    connector: FileConnector, change: FileChange, redactor: Redactor, answer: Answer
+    connector: FileConnector, change: FileChange, redactor: Redactor, consent: Consent
 ) -> bool:
     """Show a change, ask, make it; return whether it was made.
 
@@ -358,11 +353,12 @@ def make_change(
     path = change.file.path
     for line in preview_change(str(path), change.file.raw, change.after, redactor):
         say_text(line)
-    if answer.dry_run:
+    if consent.dry_run:
         tell("Nothing was written.")
         return False
     is_removed = change.after is None
-    if not answer.allows(f"Remove {path}?" if is_removed else f"Write {path}?"):
+    question = f"Remove {path}?" if is_removed else f"Write {path}?"
+    if not consent.asker.confirm(question, default=consent.default):
         tell("Nothing was written.")
         return False
     connector.carry_out(change)

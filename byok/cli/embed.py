@@ -131,7 +131,7 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
         say(describe_cost(cost))
         if not cost["is_local"]:
             say(f"The code leaves this machine for {cost['host']}; keys are masked.")
-            if not (yes or confirm("Send it?", "byok embed enable")):
+            if not confirm("Send it?", "byok embed enable", yes=yes):
                 return None
         body = {"host": cost["host"], "model": cost["model"]}
         answer = await client.ask(Service.EMBED_ENABLE, body)
@@ -167,7 +167,7 @@ def resume(config: ConfigOption = None) -> None:
 @commands.command("clear")
 def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Remove all vectors, and send nothing until the next `enable`."""
-    if not (yes or confirm("Remove all vectors?", "byok embed clear")):
+    if not confirm("Remove all vectors?", "byok embed clear", yes=yes):
         tell("Nothing was removed.")
         raise typer.Exit(1)
     answer = _ask(Service.EMBED_CLEAR, config)

@@ -60,7 +60,7 @@ def upgrade(
     if dry_run:
         return
     command = f"byok upgrade --extra {extra}" if extra else "byok upgrade"
-    if not (yes or confirm("Run it?", command)):
+    if not confirm("Run it?", command, yes=yes):
         tell("Nothing was changed.")
         return
     for words in commands:
@@ -125,7 +125,7 @@ def uninstall(
         say(f"    {what}")
     if dry_run:
         return
-    if not (yes or confirm("Remove all of this?", "byok uninstall")):
+    if not confirm("Remove all of this?", "byok uninstall", yes=yes):
         tell("Nothing was removed.")
         return
     if undo(outside):

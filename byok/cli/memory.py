@@ -84,7 +84,7 @@ def forget(
         raise ConfigError(
             "Say what to forget.", hint="One of --conversation ID, --days N and --all."
         )
-    if not yes and not confirm(f"Forget {what}?", f"byok memory forget {option}"):
+    if not confirm(f"Forget {what}?", f"byok memory forget {option}", yes=yes):
         return
     answer = _ask({"forget": wanted, "list": 0})
     say(f"Forgot {count_noun(answer['forgotten'], 'turn')}.")

@@ -205,7 +205,7 @@ def _ask_to_fetch(*, yes: bool) -> None:
 
     urls = " and ".join(public.url for public in LISTS)
     question = f"Fetch {urls}? Nothing of yours is sent."
-    if not (yes or confirm(question, "byok models update")):
+    if not confirm(question, "byok models update", yes=yes):
         raise typer.Exit(1)
 
 

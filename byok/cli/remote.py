@@ -28,7 +28,7 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
     )
     if not place.is_local:
         say("They leave this machine; keys are masked, and code is never sent.")
-        if not (yes or confirm("Send them?", "byok remote enable")):
+        if not confirm("Send them?", "byok remote enable", yes=yes):
             tell("Nothing was enabled.")
             raise typer.Exit(1)
     Consent(paths.search_consent).give(place.host, "")

@@ -300,15 +300,10 @@ def find_asker(command: str, *, yes: bool) -> Asker:
     return Asker(command, is_person=not yes and sys.stdin.isatty(), takes_best=yes)
 
 
-def confirm(question: str, command: str) -> bool:
-    """Ask the user; `command` is what a script has to run instead.
+def confirm(question: str, command: str, *, yes: bool) -> bool:
+    """Ask before something is done, unless --yes says so; Enter is no.
 
     Raises:
-        ConfigError: there is no terminal to ask at.
+        ConfigError: there is no terminal to ask at; a script runs `command` with --yes.
     """
-    if not sys.stdin.isatty():
-        raise ConfigError(
-            "There is no terminal to ask at, so nothing was done.",
-            hint=f"In a script: {command} --yes",
-        )
-    return bool(typer.confirm(translate(question)))
+    return find_asker(f"{command} --yes", yes=yes).confirm(question, default=yes)

@@ -206,4 +206,4 @@ def test_confirm_asks_at_a_terminal(
     monkeypatch: pytest.MonkeyPatch, typed: str, said: bool
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    assert confirm("Sure?", "byok embed clear") is said
+    assert confirm("Sure?", "byok embed clear", yes=False) is said
