@@ -233,18 +233,18 @@ def _tap_head(
 
 _access = logging.getLogger("byok.access")
 _LONGEST = 100  # characters of a model's id
+_GATHER = 0.05  # seconds
 
 
 class AccessLog:
     """Observer that writes the access log; it asks for no bytes.
 
     What came without the token, and what byok's own commands ask, is for `debug` only:
-    neither may fill the log. The lines of `gather` seconds are written together, which
-    takes a quarter of the time that each would take between two requests.
+    neither may fill the log. The lines of a moment are written together, which takes a
+    quarter of the time that each would take between two requests.
     """
 
-    def __init__(self, gather: float = 0.05) -> None:
-        self._gather = gather
+    def __init__(self) -> None:
         self._ended: list[RequestRecord] = []
 
     def request_started(self, record: RequestRecord, /) -> None:
@@ -253,7 +253,7 @@ class AccessLog:
     def request_finished(self, record: RequestRecord, /) -> None:
         """Write the line of a request soon."""
         if not self._ended:
-            asyncio.get_running_loop().call_later(self._gather, self.write)
+            asyncio.get_running_loop().call_later(_GATHER, self.write)
         self._ended.append(record)
 
     def write(self) -> None:

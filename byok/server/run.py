@@ -110,11 +110,11 @@ class Daemon:
     async def stop(self) -> None:
         """Accept no more connections; let streams end, or end them with a last line."""
         await self._accept_no_more()
-        await self._front.gate.stop(self.timing.grace)
+        await self._front.app.gate.stop(self.timing.grace)
 
     async def hurry(self) -> None:
         """End every stream with a last line now."""
-        await self._front.gate.stop(0)
+        await self._front.app.gate.stop(0)
 
     def copy_sockets(self) -> list[socket]:
         """Return copies of the listening sockets, for another process."""
@@ -128,9 +128,11 @@ class Daemon:
         """
         await self._accept_no_more()
         self._front.server.end_connections()
-        app, gate = self._front.app, self._front.gate
-        gate.end_others()
-        await _wait_until(lambda: app.requests <= gate.answering, self.timing.settle)
+        app = self._front.app
+        app.gate.end_others()
+        await _wait_until(
+            lambda: app.requests <= app.gate.answering, self.timing.settle
+        )
         await self.services.context.give_up()
 
     async def follow_predecessor(self) -> None:
@@ -146,7 +148,7 @@ class Daemon:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.timing.drain):
                 await self._front.app.wait_until_idle()
-        await self._front.gate.stop(0)
+        await self._front.app.gate.stop(0)
 
 
 async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
@@ -163,8 +165,6 @@ class _Front(Struct, frozen=True):
     features: Features
     timing: Timing
     app: App
-    guard: Guard
-    gate: Gate
     dashboard: DashboardEndpoint
     server: HttpServer
     sockets: list[socket]
@@ -260,9 +260,8 @@ def _make_front(
     )
     server = HttpServer(app, connections, timing.head, timing.patience)
     return _Front(
-        site, features, timing, app, guard, gate, dashboard, server, sockets, port,
-        instance,
-    )  # fmt: skip
+        site, features, timing, app, dashboard, server, sockets, port, instance
+    )
 
 
 def _import_endpoints() -> None:
@@ -279,8 +278,8 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
 
     features = front.features
     frame = Frame(
-        front.guard,
-        front.gate,
+        front.app.guard,
+        front.app.gate,
         Conversations(),
         control,
         front.timing,
