@@ -19,6 +19,7 @@ import { openTimeline } from "../timeline.js";
 const COUNT = 50; // of a page
 const PAUSE = 250; // ms after a key before words are looked for
 const COUNTING = 1500; // ms before it is asked whether all are counted
+const MOST = 500; // rows that are asked for again
 const AMOUNTS = [0.1, 0.5, 1, 5]; // US dollars
 const SORTS = { last: "conversations.sort.last", start: "request.time", cost: "request.cost",
   turns: "conversations.sort.turns", tokens: "request.tokens", errors: "problems.title",
@@ -26,6 +27,7 @@ const SORTS = { last: "conversations.sort.last", start: "request.time", cost: "r
 const begin = () => ({ sort: "last", descending: true, find: "", client: "", least_cost: 0,
   errors: false });
 let asked = begin(); // it stays while the page is open, where an address tells nothing else
+let reached = 0; // how many rows were shown last, so that Back finds the one that was left
 onEnd(() => { asked = begin(); });
 
 export async function open(root, rest, signal) {
@@ -33,8 +35,13 @@ export async function open(root, rest, signal) {
   readAddress();
   writeAddress();
   const list = new List(signal);
+  const wanted = Math.min(reached, MOST);
   replace(root, list.filters, list.trouble, list.shown, list.more);
   await list.run(false);
+  for (let rows = 0; rows < list.rows.length && list.rows.length < wanted;) {
+    rows = list.rows.length;
+    await list.attempt(() => list.loadMore());
+  }
 }
 
 function readAddress() {
@@ -68,7 +75,7 @@ class List {
     this.count = h("span", { class: "quiet small", role: "status" });
     this.shown = h("div", { class: "card flush" });
     this.more = button(t("conversations.older"), "", () =>
-      this.attempt(() => this.loadMore()), { hidden: true });
+      this.attempt(() => this.goOn()), { hidden: true });
     this.buildFilters();
     showTools(this.count, this.button);
     onRequests(({ rows }) => this.takeLive([...rows.values()]), signal);
@@ -100,6 +107,7 @@ class List {
   }
 
   change(values) {
+    reached = 0;
     Object.assign(asked, values);
     writeAddress();
     this.run(false);
@@ -145,13 +153,19 @@ class List {
       { ...asked, count: COUNT, offset: this.rows.length }, { signal: this.signal });
     const more = told.conversations.filter(({ conversation }) => !known.has(conversation));
     this.take(told, this.shownFor, [...this.rows, ...more]);
-    const first = more[0]?.conversation; // where the user goes on
+    return more[0]?.conversation;
+  }
+
+  // Lead the user to the first of the older ones.
+  async goOn() {
+    const first = await this.loadMore();
     [...this.shown.querySelectorAll("td.lead a")].find((link) => link.dataset.key === first)
       ?.focus();
   }
 
   take(told, wanted, rows) {
     Object.assign(this, { told, shownFor: wanted, rows });
+    reached = Math.max(reached, rows.length);
     this.showFilters();
     this.show();
   }
