@@ -132,6 +132,8 @@ def demo(
     and disconnects editors that its page connected.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, _end_unseen)
     behind = [0]  # minutes
     vendor = Vendor(lambda: time.time() - 60 * behind[0])
     with (
@@ -158,6 +160,13 @@ def demo(
         finally:
             _disconnect(find_paths(environ))
     tell("The demo is over, and its folder is gone.")
+
+
+def _end_unseen(*_: object) -> None:
+    """End as by Ctrl-C: the terminal is closed, and nothing can be written there."""
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    raise KeyboardInterrupt
 
 
 def _disconnect(paths: Paths) -> None:

@@ -18,7 +18,12 @@ from tests.fakes.patience import PATIENCE
 
 
 @pytest.mark.parametrize(
-    ("how", "is_lost"), [(signal.SIGINT, False), (signal.SIGTERM, True)]
+    ("how", "is_lost"),
+    [
+        (signal.SIGINT, False),
+        (signal.SIGTERM, True),
+        (getattr(signal, "SIGHUP", signal.SIGTERM), False),  # the terminal is closed
+    ],
 )
 def test_the_demo_shows_its_requests_and_removes_itself(
     tmp_path: Path,
