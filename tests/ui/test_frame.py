@@ -1,6 +1,7 @@
 """What holds of every panel, whatever it shows."""
 
 import asyncio
+import re
 
 from playwright.async_api import Browser, Page, expect
 
@@ -13,6 +14,7 @@ from tests.fakes.pages import (
     settle,
     sign_in,
     signed_in,
+    unfold,
     visiting,
 )
 from tests.fakes.patience import PATIENCE
@@ -32,6 +34,15 @@ _HIDE = """(hidden) => {
     {configurable: true, get: () => hidden ? "hidden" : "visible"});
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
+# A mark of Latin script beside a Chinese character, or behind what belongs to one; a
+# space where a mark has its own room, or none before a unit.
+_WRONG = re.compile(
+    r"[一-鿿][ \xa0]?[,:;!?()]|[,:;!?()][ \xa0]?[一-鿿]"
+    r"|[，。：；！？）][ \xa0]|\d[秒分小天个次万]"
+)
+_TEXTS = """() => [document.querySelector("#main").innerText,
+  ...[...document.querySelectorAll("[aria-label]")].map((one) => one.ariaLabel)]"""
+
 # Seconds for which a panel is watched: longer than any pause before it asks again.
 _WATCHED = 12
 # Panels that ask for nothing once they are shown.
@@ -46,8 +57,16 @@ async def check_width(page: Page) -> None:
     assert wide <= 0, await page.evaluate(_OVERFLOW)
 
 
+async def find_wrong_chinese(page: Page) -> list[str]:
+    """Return the lines of a panel in Chinese that have marks or spaces of Latin."""
+    await unfold(page)
+    await settle(page)
+    lines = "\n".join(await page.evaluate(_TEXTS)).splitlines()
+    return [line[:160] for line in lines if _WRONG.search(line)]
+
+
 async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
-    """It has a title, fits every width, and axe has nothing to say."""
+    """It has a title, fits every width, axe has nothing to say, Chinese is Chinese."""
     async with signed_in(browser, furnished.daemon.url, theme="auto") as page:
         for width, theme, language in LOOKS:
             await page.emulate_media(
@@ -64,6 +83,8 @@ async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
             for panel in read_panels():
                 await open_panel(page, panel)
                 assert await axe(page) == "", (panel, width, theme, language)
+                if language == "zh":
+                    assert await find_wrong_chinese(page) == [], panel
                 heading = page.locator("h1")
                 await expect(heading).to_have_count(1)
                 assert await page.title() == f"{await heading.inner_text()} · byok"
@@ -75,6 +96,13 @@ async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
                 await page.set_viewport_size({"width": width, "height": 900})
             await set_look(page, "theme", "auto")
         await page.set_viewport_size({"width": 1280, "height": 900})
+        for part in ("costliest", "slowest", "failed"):
+            await open_panel(page, f"usage/{part}")
+            assert await find_wrong_chinese(page) == [], part
+        await open_panel(page, "conversations")
+        await page.locator("td.lead a").first.click()
+        await expect(page.locator(".turn").first).to_be_visible()
+        assert await find_wrong_chinese(page) == []
         await open_panel(page, "live")
         name = page.locator("tbody tr td:nth-child(3)").first
         await expect(name).to_have_text("openrouter:anthropic/claude-sonnet-4.5")

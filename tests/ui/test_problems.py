@@ -101,7 +101,6 @@ async def test_a_setting_that_a_cure_names_is_a_link_to_it(page: Page) -> None:
     ):
         await open_panel(page, "problems")
         cure = page.locator("article").get_by_role("link", name=name)
-        assert await axe(page) == ""
         await cure.first.click()
         await expect(field(page, setting)).to_be_visible()
         await expect(page.get_by_text("No setting fits")).to_be_hidden()
@@ -230,7 +229,6 @@ async def test_a_page_without_problems_says_so_and_what_is_damaged(page: Page) -
     await refresh.click()
     await expect(panel).to_contain_text("went well")
     await expect(page.locator("article")).to_have_count(0)
-    assert await axe(page) == ""
     write(ago(3, **REFUSED), ago(2, **REFUSED))
     with closing(sqlite3.connect(find_paths().journal)) as db, db:
         db.execute("UPDATE request SET client = x'00' WHERE id = 3")

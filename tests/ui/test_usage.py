@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Route, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from byok.core.error_table import error_rows
 from byok.core.platform.paths import find_paths
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.pages import axe, open_panel, settle, signed_in
+from tests.fakes.pages import axe, open_panel, settle
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e</table>"
 CHARTS = 6
@@ -126,6 +126,12 @@ async def test_charts_are_drawn_and_said_and_follow_the_theme(page: Page) -> Non
     await page.locator("#theme").select_option("dark")
     await expect(requests.locator(".u-wrap canvas")).to_be_visible()
     assert await count(requests, "--series-1") == pytest.approx(light, rel=0.1)
+    drawn = page.locator(".u-wrap").first
+    for width in (360, 1920):  # each is drawn as wide as there is room
+        await page.set_viewport_size({"width": width, "height": 900})
+        room = await page.locator(".plot").first.evaluate("(one) => one.clientWidth")
+        await expect(drawn).to_have_css("width", f"{room}px")
+        assert await page.evaluate("document.documentElement.scrollWidth") == width
 
 
 async def test_what_is_unknown_is_no_zero_and_what_is_zero_is_said(
@@ -178,7 +184,6 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     assert rows[3:] == ["1"]
     by_day = page.get_by_role("region", name="By day").locator("tbody tr")
     await expect(by_day).to_have_count(20)
-    assert await axe(page) == ""
     shown = f"byok:one:{HOSTILE}".replace("\u202e", "\\u202e")
     by_model = page.get_by_role("region", name="By model")
     await expect(by_model.get_by_role("link", name=shown)).to_be_visible()
@@ -208,7 +213,6 @@ async def test_the_values_of_a_chart_are_read_by_arrow_keys(page: Page) -> None:
     await expect(legend).to_contain_text("Not failed 0")
     await slider.press("ArrowRight")
     await expect(slider).to_have_attribute("aria-valuenow", "1")
-    assert await axe(page) == ""
     await page.keyboard.press("Tab")
     await expect(legend).to_contain_text("Not failed 20")
 
@@ -243,7 +247,6 @@ async def test_a_model_leads_to_its_facts_which_tell_of_its_cost(
     lately = page.get_by_role("dialog").locator(".facts")
     await expect(lately).to_contain_text("Cost$0.75 + 1")
     await expect(lately).to_contain_text("Requests2Failed1")
-    assert await axe(page) == ""
     await page.get_by_role("link", name="Last 30 days").click()
     await expect(by_model).to_be_visible()
     await expect(page.get_by_role("dialog")).to_have_count(0)
@@ -367,22 +370,6 @@ async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> Non
     await expect(first).to_have_text(str(before + 1))
     await expect(table).to_be_focused()
     await expect(chart(page, "Requests").locator("table")).to_be_visible()
-
-
-async def test_a_narrow_page_does_not_scroll_sideways(
-    browser: Browser, editor: Editor
-) -> None:
-    url = editor.daemon.url
-    async with signed_in(browser, url, width=360, language="zh", theme="dark") as page:
-        await open_panel(page, "usage/quarter/client")
-        await expect(page.locator(".u-wrap canvas")).to_have_count(CHARTS)
-        await expect(page.get_by_role("cell", name="VS Code")).to_be_visible()
-        assert await page.evaluate("document.documentElement.scrollWidth") == 360
-        assert await axe(page) == ""
-        await page.set_viewport_size({"width": 1920, "height": 900})
-        wide = page.locator(".u-wrap").first
-        await expect(wide).not_to_have_css("width", "296px")
-        assert await page.evaluate("document.documentElement.scrollWidth") == 1920
 
 
 async def test_an_axis_has_a_clock_of_24_hours_and_no_name_twice(

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor, settings_for
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.pages import axe, open_panel, signed_in
+from tests.fakes.pages import open_panel, set_look, settle
 from tests.fakes.upstream import FakeUpstream
 
 DAY = 86_400
@@ -49,9 +49,8 @@ async def widths_with_scroll(page: Page) -> dict[int, list[int]]:
     return {width: wider for width, wider in found.items() if wider}
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
 async def test_conversations_and_live_requests_fit_the_page(
-    browser: Browser, editor: Editor, language: str
+    page: Page, editor: Editor
 ) -> None:
     start = time.time() - 40 * DAY
     used = {"upstream": "fake", "model": MODEL, "folder": "a-project"}
@@ -64,19 +63,23 @@ async def test_conversations_and_live_requests_fit_the_page(
             entry(started=start + 902, conversation="b", cost=None),
         ],
     )
-    url = editor.daemon.url
-    async with signed_in(browser, url, language=language) as page:
+    rows = page.locator("tbody tr")
+    for language in ("en", "zh"):
+        await page.set_viewport_size({"width": 1280, "height": 900})
+        await set_look(page, "language", language)
         await open_panel(page, "conversations")
-        await expect(page.locator("tbody tr")).to_have_count(2)
+        await expect(rows.first).to_be_visible()
         assert await page.locator("td .badge").count() == 3
         assert await widths_with_scroll(page) == {}
+    await page.set_viewport_size({"width": 1280, "height": 900})
+    await editor.chat()
+    await open_panel(page, "live")
+    await expect(rows).to_have_count(1)
+    for language in ("zh", "en"):
         await page.set_viewport_size({"width": 1280, "height": 900})
-        await editor.chat()
-        await open_panel(page, "live")
-        row = page.locator("tbody tr")
-        await expect(row).to_have_count(1)
+        await set_look(page, "language", language)
+        await settle(page)
         assert await widths_with_scroll(page) == {}
         for width in (360, 1001, 1200, 1280):
             await page.set_viewport_size({"width": width, "height": 900})
-            assert await row.locator("td").last.evaluate(_LINES) == 1, width
-        assert await axe(page) == ""
+            assert await rows.locator("td").last.evaluate(_LINES) == 1, width
