@@ -11,6 +11,7 @@ from byok.core.wire.json_body import parse_json, write_json
 from byok.core.wire.json_fields import objects_in
 
 _LONGEST_NOTE = 300
+_ANYTHING: Json = {}
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
@@ -33,11 +34,12 @@ def with_notes(node: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(node: dict[str, Any], part: Json) -> None:
-    """Merge one schema of an allOf into another."""
+    """Merge one schema of an allOf into another; what allows anything gives way."""
     for key, value in part.items():
         old = node.get(key)
         if isinstance(old, Mapping) and isinstance(value, Mapping):
-            node[key] = {**value, **old}
+            said = {k: v for k, v in old.items() if k not in value or v != _ANYTHING}
+            node[key] = {**value, **said}
         elif isinstance(old, list) and isinstance(value, list) and key == "required":
             node[key] = distinct([*old, *value])
         else:
@@ -269,7 +271,7 @@ def _properties(schema: Json) -> Json:
     return found if isinstance(found, dict) else {}
 
 
-# A tool's JSON Schema in the subset that Gemini accepts.
+# A schema that all vendors accept in the subset that Gemini accepts.
 #
 # Gemini answers 400 to keywords that its own Schema does not have. References are
 # replaced by what they refer to; `const`, `oneOf`, lists of types and bounds of
@@ -297,20 +299,15 @@ _MOST_NODES = 2000
 _GEMINI_DEEPEST = 60
 
 
-def narrow_schema(schema: Json) -> dict[str, Any]:
-    """Return a schema with the same meaning, as far as the subset can express it."""
-    return _Narrowing(schema).node({**schema, "type": "object"}, top=True)
-
-
 class _Narrowing:
+    """Rewrites a schema without changing its meaning, as far as that is possible."""
+
     def __init__(self, root: Json) -> None:
         self._root = root
         self._left = _MOST_NODES  # references put in place may grow without end
         self._depth = 0
 
-    def node(
-        self, schema: Any, inside: tuple[str, ...] = (), *, top: bool = False
-    ) -> dict[str, Any]:
+    def node(self, schema: Any, inside: tuple[str, ...] = ()) -> dict[str, Any]:
         """Rewrite one schema; `inside` are the references that contain it."""
         self._left -= 1
         fits = self._left >= 0 and self._depth < _GEMINI_DEEPEST
@@ -318,21 +315,19 @@ class _Narrowing:
             return {}
         self._depth += 1
         try:
-            return self._rewritten(schema, inside, top=top)
+            return self._rewritten(schema, inside)
         finally:
             self._depth -= 1
 
-    def _rewritten(
-        self, schema: Json, inside: tuple[str, ...], *, top: bool
-    ) -> dict[str, Any]:
+    def _rewritten(self, schema: Json, inside: tuple[str, ...]) -> dict[str, Any]:
         node, inside = self._resolve(dict(schema), inside)
         for part in objects_in(node.pop("allOf", None)):
             part, inside = self._resolve(dict(part), inside)
             merge(node, part)
-        notes = _unions(node, top=top)
+        _unions(node)
         if "anyOf" in node:
             return self._branches(node, inside)
-        notes += _respell(node)
+        notes = _respell(node)
         out = {key: value for key, value in node.items() if key in _GEMINI_KEYS}
         notes += [
             note(key, value)
@@ -358,10 +353,9 @@ class _Narrowing:
 
     def _children(self, out: dict[str, Any], inside: tuple[str, ...]) -> None:
         properties, required = out.pop("properties", None), out.pop("required", None)
-        if isinstance(properties, Mapping):
+        if properties is not None:
             out["properties"] = {k: self.node(v, inside) for k, v in properties.items()}
-            names = required if isinstance(required, list) else []
-            if there := [r for r in names if isinstance(r, str) and r in properties]:
+            if there := [name for name in required or () if name in properties]:
                 out["required"] = there
         if out.get("type") == "array" or "items" in out:
             items = self.node(out.get("items"), inside)
@@ -382,19 +376,14 @@ class _Narrowing:
         return node, inside
 
 
-def _unions(node: dict[str, Any], *, top: bool) -> list[str]:
-    """Express unions as anyOf and null as nullable; the root stays one object."""
-    notes: list[str] = []
+def _unions(node: dict[str, Any]) -> None:
+    """Express unions as anyOf, and null as nullable."""
     for name in ("anyOf", "oneOf"):
-        choices = objects_in(node.pop(name, None))
-        if top and choices:
-            notes.append(note(name, choices))
-        elif choices:
+        if choices := node.pop(name, None):
             _choose(node, choices)
     if isinstance(kinds := node.get("type"), list):
         del node["type"]
         _choose(node, [{"type": kind} for kind in kinds])
-    return notes
 
 
 def _choose(node: dict[str, Any], choices: Sequence[Json]) -> None:
@@ -410,9 +399,9 @@ def _respell(node: dict[str, Any]) -> list[str]:
     notes: list[str] = []
     if "const" in node:
         node["enum"] = [node["const"]]
-    if isinstance(values := node.get("enum"), list):
-        notes += _enum(node, values)
-    if (kind := node.pop("format", None)) and isinstance(kind, str):
+    if "enum" in node:
+        notes += _enum(node, node["enum"])
+    if kind := node.pop("format", None):
         if kind in _FORMATS:
             node["format"] = kind
         else:
@@ -421,12 +410,9 @@ def _respell(node: dict[str, Any]) -> list[str]:
         ("exclusiveMinimum", "minimum", 1),
         ("exclusiveMaximum", "maximum", -1),
     ):
-        limit = node.get(key)
-        whole = isinstance(limit, int) and not isinstance(limit, bool)
-        if node.get("type") == "integer" and whole and bound not in node:
+        is_whole = node.get("type") == "integer" and isinstance(node.get(key), int)
+        if is_whole and bound not in node:
             node[bound] = node.pop(key) + step
-    if isinstance(node.get("items"), list):
-        notes.append(note("items in order", node.pop("items")))
     return notes
 
 
@@ -460,7 +446,6 @@ _SINGLE = (
 )
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _TOP = ("enum", "const", "not")
-_ANYTHING: Json = {}
 _SHARED = re.compile(r"#/(?:\$defs|definitions)/([^/]+)\Z")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _MOST_IN_PLACE = 2000  # schemas behind references, which may double at every step
@@ -477,7 +462,7 @@ def write_schema(raw: bytes, *, narrow: bool, plain_keys: bool) -> Json:
     schema = _Cleaning(parse_json(raw)).top()
     if plain_keys:
         _note_odd_keys(schema)
-    return narrow_schema(schema) if narrow else schema
+    return _Narrowing(schema).node(schema) if narrow else schema
 
 
 def write_parameters(

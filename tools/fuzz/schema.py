@@ -7,7 +7,7 @@ from typing import Any
 
 from byok.core.errors import ByokError
 from byok.core.wire.json_body import parse_body, write_json
-from byok.dialects.schemas import narrow_schema
+from byok.dialects.schemas import write_parameters
 from tools.fuzz.target import Draw, Target
 
 _SECONDS = 3.0
@@ -41,7 +41,7 @@ def check_schema(schema: dict[str, Any]) -> None:
     """Check that the result is an object's schema in the words that Gemini has."""
     before = json.dumps(schema)
     started = time.process_time()
-    out = narrow_schema(schema)
+    out = write_parameters(schema, narrow=True)
     assert time.process_time() - started < _SECONDS, "too slow"
     assert json.dumps(schema) == before, "the client's own schema was changed"
     write_json(out).decode()

@@ -26,7 +26,7 @@ from byok.dialects.remedies import (
     when,
 )
 from byok.dialects.safe_names import NOT_CHECKED
-from byok.dialects.schemas import narrow_schema, write_parameters
+from byok.dialects.schemas import write_parameters
 
 # Changes to a body of Gemini: narrower schemas, no ids, no signatures.
 
@@ -41,9 +41,9 @@ def narrow_schemas(body: Json, _: Remedy) -> Body:
         body["tools"] = [*map(_narrow_tool, tools)]
     config = body.get("generationConfig")
     if isinstance(config, dict) and "responseJsonSchema" in config:
-        schema = config["responseJsonSchema"]
+        schema = write_parameters(config["responseJsonSchema"], narrow=True)
         rest = {k: v for k, v in config.items() if k != "responseJsonSchema"}
-        body["generationConfig"] = {**rest, "responseSchema": narrow_schema(schema)}
+        body["generationConfig"] = {**rest, "responseSchema": schema}
     return body
 
 

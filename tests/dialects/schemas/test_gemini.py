@@ -7,14 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.dialects.schemas import narrow_schema
+from byok.dialects.schemas import write_parameters
 from tests.fakes.schemas import GEMINI_FIELDS, SCHEMAS
 from tests.fakes.values import VALUES
 
 
+def narrow(schema: dict[str, Any]) -> Any:
+    return write_parameters(schema, narrow=True)
+
+
 def one(schema: Any, **root: Any) -> Any:
     """Narrow the schema of one property."""
-    whole = narrow_schema({"type": "object", "properties": {"x": schema}, **root})
+    whole = narrow({"type": "object", "properties": {"x": schema}, **root})
     assert whole["type"] == "object"
     return whole["properties"]["x"]
 
@@ -98,15 +102,6 @@ def one(schema: Any, **root: Any) -> Any:
             id="a constraint it does not know",
         ),
         pytest.param(
-            {"type": "array", "items": [{"type": "string"}]},
-            {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": 'items in order: [{"type":"string"}]',
-            },
-            id="a tuple",
-        ),
-        pytest.param(
             {"type": "object", "additionalProperties": {"type": "string"}},
             {
                 "type": "object",
@@ -133,11 +128,6 @@ def test_gemini_schema_reference_is_inlined(place: str) -> None:
     assert one(schema, **defs) == {"type": "string", "enum": ["x"], "description": "D"}
 
 
-@pytest.mark.parametrize("ref", ["#", "#/nowhere", "https://x/y", "", "#/type"])
-def test_gemini_schema_reference_to_nowhere_is_an_object(ref: str) -> None:
-    assert one({"$ref": ref})["type"] == "object"
-
-
 def test_gemini_schema_references_that_double_at_every_step_end() -> None:
     defs = {
         f"d{n}": {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}}
@@ -152,7 +142,7 @@ def test_gemini_schema_depth_is_limited(key: str) -> None:
     for _ in range(110):
         inner: Any = {"a": schema} if key == "properties" else schema
         schema = {key: [inner] if key.endswith("Of") else inner}
-    check(narrow_schema(schema))
+    check(narrow(schema))
 
 
 def check(node: Any) -> None:
@@ -192,5 +182,5 @@ def test_gemini_schema_from_any_schema_has_known_keywords_only(
     schema: dict[str, Any],
 ) -> None:
     before = copy.deepcopy(schema)
-    check(narrow_schema(schema))
+    check(narrow(schema))
     assert schema == before
