@@ -294,7 +294,7 @@ class ContextEngine:
         await asyncio.to_thread(self.store.check_room_to_rebuild)
         batches = self.store.batches
         blobs = await self.store.run_in_writer(batches.check)
-        self.indexer.drop_uploads()
+        self.indexer.drop(None)
         self.indexer.put(UploadTask(blob_id, path) for blob_id, path in blobs)
         self.uploads.restart()
         for sync in self._syncs.values():

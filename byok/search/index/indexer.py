@@ -117,33 +117,22 @@ class Indexer:
             self._change.notify()
 
     def drop(
-        self, workspace_id: int, tops: Collection[str] = WHOLE
-    ) -> list[WorkspaceTask]:
-        """Drop queued tasks at and below `tops`; those that workers have continue."""
-        gone: list[WorkspaceTask] = []
+        self, workspace_id: int | None, tops: Collection[str] = WHOLE
+    ) -> list[IndexTask]:
+        """Drop queued tasks at and below `tops`; those that workers have continue.
+
+        They are those of a workspace; of None, uploads.
+        """
+        gone: list[IndexTask] = []
         kept: deque[IndexTask] = deque()
         with self._change:
             for task in self._waiting:
-                if (
-                    isinstance(task, WorkspaceTask)
-                    and task.workspace_id == workspace_id
-                    and is_below(task.path, tops)
-                ):
-                    gone.append(task)
-                else:
-                    kept.append(task)
+                is_meant = _workspace_of(task) == workspace_id
+                drops = is_meant and is_below(task.path, tops)
+                (gone if drops else kept).append(task)
             self._waiting = kept
             self._open[workspace_id] -= len(gone)
         return gone
-
-    def drop_uploads(self) -> None:
-        """Drop all queued uploads."""
-        with self._change:
-            kept: deque[IndexTask] = deque(
-                task for task in self._waiting if isinstance(task, WorkspaceTask)
-            )
-            self._open[None] -= len(self._waiting) - len(kept)
-            self._waiting = kept
 
     @property
     def open_tasks(self) -> int:

@@ -6,10 +6,9 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from msgspec import Struct
 
 from byok.core.code_query import ExcludingRule
 from byok.core.errors import BadRequest
@@ -183,45 +182,30 @@ def find_skipped(
 
     `files` are `limit` of them, after the first `offset`.
     """
+    until = clock() + seconds
+    whole = False
+
+    def steps() -> Iterator[Skipped]:
+        """Give what is left out: the rows of the database, then what a walk finds."""
+        nonlocal whole
+        for query in _STORED:
+            with store.reading() as db:
+                rows = db.execute(query, (workspace.id,)).fetchall()
+            yield from (Skipped(path, SkipReason(why)) for path, why in rows)
+        with suppress(Unreadable):  # the folder is gone, as the workspace's status says
+            for batch in walk(workspace.root, workspace.rules, Counters()):
+                if clock() > until:
+                    return
+                yield from (entry for entry in batch if isinstance(entry, Skipped))
+            whole = True
+
     counts: Counter[SkipReason] = Counter()
     files: list[Skipped] = []
     place = 0
-    steps = _Steps(workspace, store, clock() + seconds, clock)
-    for found in steps:
+    for found in steps():
         counts[found.reason] += 1
         if reason in (None, found.reason):
             if offset <= place < offset + limit:
                 files.append(found)
             place += 1
-    return SkippedFiles(counts, files, steps.whole)
-
-
-class _Steps(Struct, eq=False):
-    """Gives every file that is left out: those of the database, then those found."""
-
-    workspace: Workspace
-    store: Store
-    until: float
-    clock: Callable[[], float]
-    whole: bool = False
-
-    def __iter__(self) -> Iterator[Skipped]:
-        for query in _STORED:
-            with self.store.reading() as db:
-                rows = db.execute(query, (self.workspace.id,)).fetchall()
-            for path, reason in rows:
-                yield Skipped(path, SkipReason(reason))
-        try:
-            yield from self._walk()
-        except Unreadable:
-            return  # the folder is gone; the status of the workspace says so
-
-    def _walk(self) -> Iterator[Skipped]:
-        space = self.workspace
-        for batch in walk(space.root, space.rules, Counters()):
-            if self.clock() > self.until:
-                return
-            for entry in batch:
-                if isinstance(entry, Skipped):
-                    yield entry
-        self.whole = True
+    return SkippedFiles(counts, files, whole)
