@@ -21,8 +21,8 @@ from byok.search.index.parse.tokens import IDEOGRAPHS, expand
 #
 # `term_tables/<language>.tsv` has one entry a line: a term in NFKC and lower case, a
 # tab, and at most four English words, the most likely first. An entry without English
-# words is a word that says nothing about code, such as "how" or "please". Lines that
-# begin with # are comments.
+# words is a word that says nothing about code, such as "how" or "please". Of words with
+# one stem and one meaning a table needs one. Lines that begin with # are comments.
 
 
 LANGUAGES = ("zh", "ja", "ko", "ru", "es", "pt", "de", "fr")
@@ -130,7 +130,6 @@ def normalize(text: str, longest: int) -> str:
 
 # What a form ends with, and what its dictionary form ends with instead.
 _ENDINGS = {
-    "es": (("ciones", "ción"), ("siones", "sión"), ("ces", "z"), ("es", ""), ("s", "")),
     "pt": (
         ("ões", "ão"),
         ("oes", "ao"),
@@ -141,19 +140,12 @@ _ENDINGS = {
         ("es", ""),
         ("s", ""),
     ),
-    "fr": (("aux", "al"), ("s", ""), ("x", "")),
     "de": (
         ("iert", "ieren"),
         ("ert", "ern"),
         ("elt", "eln"),
         ("et", "en"),
         ("t", "en"),
-        ("en", ""),
-        ("es", ""),
-        ("er", ""),
-        ("n", ""),
-        ("e", ""),
-        ("s", ""),
     ),
     "ru": (
         ("уются", "овать"),
@@ -232,7 +224,7 @@ def _dictionary_forms(word: str, language: str) -> Iterator[str]:
         for end in _RUSSIAN_CHANGES.get(match[1], "").split() or [""]:
             yield f"{stem}{end}ить"
     for base in dict.fromkeys(bases):
-        for ending, instead in _ENDINGS[language]:
+        for ending, instead in _ENDINGS.get(language, ()):
             if base.endswith(ending):
                 yield base[: -len(ending)] + instead
 
