@@ -41,9 +41,8 @@ _OTHER_FILE = re.compile(
 )
 _BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)")
 
-# What a definition counts, by what it defines; of another case it counts half.
+# What a definition counts, by what it defines.
 _WORTH = {NameKind.TYPE: 1.0, NameKind.FUNCTION: 0.6, NameKind.OTHER: 0.6}
-_OTHER_CASE = 0.5
 
 
 def identifier_of(text: str) -> str:
@@ -67,11 +66,11 @@ def _is_file(said: str) -> bool:
 
 def definition_marks(name: str) -> dict[str, float]:
     """Return the marks of chunks that define a name, and what each counts, up to 1."""
-    marks = {}
-    for kind, worth in _WORTH.items():
-        marks[exact_mark(kind, name)] = worth
-        marks[folded_mark(kind, name)] = worth * _OTHER_CASE
-    return marks
+    return {
+        mark(kind, name): worth
+        for kind, worth in _WORTH.items()
+        for mark in (exact_mark, folded_mark)
+    }
 
 
 class Wanted(StrEnum):

@@ -88,11 +88,11 @@ def test_identifier_is_missing_in_other_requests(text: str) -> None:
     assert identifier_of(text) == ""
 
 
-def test_marks_of_types_count_most_and_another_case_half() -> None:
+def test_marks_of_types_count_most_in_any_case() -> None:
     assert definition_marks("Foo") == {
-        ":t:Foo": 1.0, ":T:foo": 0.5,
-        ":f:Foo": 0.6, ":F:foo": 0.3,
-        ":o:Foo": 0.6, ":O:foo": 0.3,
+        ":t:Foo": 1.0, ":T:foo": 1.0,
+        ":f:Foo": 0.6, ":F:foo": 0.6,
+        ":o:Foo": 0.6, ":O:foo": 0.6,
     }  # fmt: skip
 
 
