@@ -209,8 +209,8 @@ function showTop() {
   const seek = button([icon("search"), h("span", { class: "grow cut" }, t("palette.title")),
     h("kbd", {}, "Ctrl K")], "seek", palette);
   replace(at("top"),
-    h("a", { class: "brand", href: "#/overview", "aria-label": "byok" }, h("img", { src: "/ui/icon.svg", alt: "" }),
-      h("span", {}, "byok")),
+    h("a", { class: "brand", href: "#/overview", "aria-label": "byok" },
+      h("img", { src: "/ui/icon.svg", alt: "" }), h("span", {}, "byok")),
     isSignedIn() ? seek : null,
     h("span", { class: "space" }), at("status"),
     h("span", { id: "connection", class: "row", role: "status" }),
@@ -279,7 +279,8 @@ function codeForm(button, onCode, ...more) {
   const field = lineField({ id: "code", name: "code", required: true,
     autocapitalize: "characters" });
   return entryForm({}, () => onCode(field.value.trim()),
-    h("label", { for: "code" }, t("sign-in.code")), field, h("div", { class: "row" }, h("button", { class: "primary" }, button), more));
+    h("label", { for: "code" }, t("sign-in.code")), field,
+    h("div", { class: "row" }, h("button", { class: "primary" }, button), more));
 }
 
 // Ask for a new code, which confirms a change; "" if the user does not want to give one.

@@ -85,9 +85,19 @@ function headOf(column, sorted, onSort) {
 // what goes on just now.
 export const badge = (tone, text) => h("span", { class: `badge ${tone}` }, text);
 
-// Return a button; `kind` is primary, danger, bare, little, or several of them.
-export const button = (text, kind, run, attributes = {}) =>
-  h("button", { type: "button", class: kind || null, on: { click: run }, ...attributes }, text);
+// Return a button; `kind` is primary, danger, bare, little, or several of them. It does one thing at
+// a time, and stays where the focus is meanwhile.
+export function button(text, kind, run, attributes = {}) {
+  const element = h("button", { type: "button", class: kind || null, ...attributes, on: {
+    async click(event) {
+      if (element.ariaDisabled) return;
+      const done = run?.(event);
+      if (!(done instanceof Promise)) return;
+      element.ariaDisabled = "true";
+      await done.finally(() => { element.ariaDisabled = null; });
+    } } }, text);
+  return element;
+}
 
 // Return a button that asks `sure` before it acts.
 export function askingButton(text, sure, act) {

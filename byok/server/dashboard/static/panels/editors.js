@@ -71,8 +71,7 @@ async function openClient(act, one, told, again) {
   const look = () => attemptIt(async () => show(await call(`client-${verb}`, body)));
   const write = button(t(verb === "connect" ? "editors.write" : "editors.disconnect"), "primary",
     () => attemptIt(async () => {
-      write.disabled = true;
-      await call(`client-${verb}`, { ...body, write: true }).finally(() => { write.disabled = false; });
+      await call(`client-${verb}`, { ...body, write: true });
       dialog.close();
       announce(t(verb === "connect" ? "editors.written" : "editors.restored",
         { name: nameOf(one) }));

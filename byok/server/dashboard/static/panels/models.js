@@ -97,8 +97,7 @@ class ModelsPanel {
       known("window", short), known("max_output", short), known("price"),
       { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
       { title: t("models.actions"), aside: true, cell: (model) => button(t("models.probe"),
-        "little", () => this.askProbe(model), { "aria-label": t("pair", { name: t("models.probe"), value: model.id }) })
-      },
+        "little", () => this.askProbe(model), { "aria-label": probeOf(model) }) },
     ];
   }
 
@@ -144,7 +143,7 @@ class ModelsPanel {
         textOr(`probe.${row.outcome}`, row.outcome)), " ", row.detail] },
       { title: t("request.duration"), numeric: true, cell: (row) => duration(row.seconds) },
     ], results);
-    this.agree(t("pair", { name: t("models.probe"), value: model.id }), "model-probe", { model: model.id },
+    this.agree(probeOf(model), "model-probe", { model: model.id },
       { told, verb: "models.probe", done });
   }
 
@@ -188,6 +187,7 @@ class ModelsPanel {
   }
 }
 
+const probeOf = ({ id }) => t("pair", { name: t("models.probe"), value: id });
 const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
 const isKnown = ({ facts }, name) => facts[name] !== undefined && facts[name] !== 0;
 
@@ -211,7 +211,8 @@ function valueOf(model, name, show = FACTS[name]) {
 
 // Say who answers instead of a model that a client named and nobody knows.
 function substitute({ asked, model, alias }) {
-  return h("p", {}, badge("warn", t("unknown")), " ", h("code", {}, asked), " ", t("models.substitute"), " ", h("code", {}, model),
+  return h("p", {}, badge("warn", t("unknown")), " ", h("code", {}, asked), " ",
+    t("models.substitute"), " ", h("code", {}, model),
     alias ? [" ", t("models.alias"), " ", h("code", {}, alias)] : null);
 }
 

@@ -249,23 +249,6 @@ async function keepShown(show, body, signal) {
   await show();
 }
 
-// Return a button that does one thing at a time; it stays where the focus is.
-function again(text, action) {
-  let busy = false;
-  const element = button(t(text), "little", async () => {
-    if (busy) return;
-    busy = true;
-    element.setAttribute("aria-disabled", "true");
-    try {
-      await action();
-    } finally {
-      busy = false;
-      element.removeAttribute("aria-disabled");
-    }
-  });
-  return element;
-}
-
 function stateBlock(body, signal, tools, health) {
   const show = async (options) => {
     const state = await call("state", {}, { signal, ...options });
@@ -318,7 +301,7 @@ async function upstreamsBlock(body, signal, tools, health) {
     pulse.timer = setTimeout(look, ASK_AGAIN);
   };
   signal.addEventListener("abort", () => clearTimeout(pulse.timer));
-  replace(tools, again("overview.ask-again", () => show({ body: { anew: true } })));
+  replace(tools, button(t("overview.ask-again"), "little", () => show({ body: { anew: true } })));
   await keepShown(show, body, signal);
 }
 
@@ -368,7 +351,7 @@ async function keysBlock(body, signal, tools) {
     if (anew) announce(t("overview.keys-looked"));
   };
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
-  replace(tools, again("overview.look-again", () => attempt(body, signal, () => show(true))));
+  replace(tools, button(t("overview.look-again"), "little", () => attempt(body, signal, () => show(true))));
   follow(() => keysAnswer ?? attempt(body, signal, () => show(false)), signal);
   await show(false);
 }

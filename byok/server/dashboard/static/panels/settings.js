@@ -46,7 +46,6 @@ class View {
     this.root = root;
     this.signal = signal;
     this.conflict = [];
-    this.isSaving = false;
     this.keys = new Keys(signal, draft);
     this.bar = new ChangesBar(draft, { save: () => this.save(),
       discard: () => this.discard(), signal });
@@ -198,10 +197,7 @@ class View {
     }, this.keys, this.signal);
   }
 
-  // Of two clicks in a row the second is none: it would find the file changed.
   async save() {
-    if (this.isSaving) return;
-    this.isSaving = true;
     const changes = draft.list;
     const { restarts } = draft;
     const body = { revision: draft.form.revision, changes };
@@ -210,8 +206,6 @@ class View {
     } catch (error) {
       if (error.code === "settings_changed") return this.compare();
       this.showFailure(error);
-    } finally {
-      this.isSaving = false;
     }
   }
 

@@ -126,8 +126,8 @@ function openModels(field, control, upstream = "") {
     group: pairOf(one.upstream, catalog.fails.includes(one.upstream) && t("live.state.failed"))
       .join(""), text: one.model, picture: "models", run: () => choose(one.name),
     note: notes(one) })),
-  (words) => ({ text: words ? t("pair", { name: t("settings.choose"), value: words }) : t("none"), picture: "models",
-    run: () => choose(words) }));
+  (words) => ({ picture: "models", run: () => choose(words),
+    text: words ? t("pair", { name: t("settings.choose"), value: words }) : t("none") }));
 }
 
 // Say that no upstream lists a model; it may be right all the same.
