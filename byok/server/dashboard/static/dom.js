@@ -39,7 +39,7 @@ export function replace(element, ...children) {
 
 // Return a name that may be broken behind its parts, as `upstream:maker/model` and addresses have
 // them.
-export const breakable = (name) => visible(name).split(/(?<=[:/\\_])(?<!\/\/)(?![:/\\\d])/u)
+export const breakable = (name) => visible(name).split(/(?<=[:/\\_])(?<!\/\/)(?![:/\\])/u)
   .flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
 
 // Return a table whose rows are cards on a narrow screen. `columns` are {title, cell(row)} and

@@ -221,7 +221,7 @@ export const mendBadges = (request) => h("div", { class: "row" },
   mendsOf(request).map(({ tone, text }) => badge(tone, text)));
 
 // Explain the bars of requests.
-export const barLegend = () => h("p", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
+export const barLegend = () => h("div", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
   h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))));
 
 // Return the tools that an answer called, with a name for those who hear them.
