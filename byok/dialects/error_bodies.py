@@ -74,7 +74,6 @@ def refusal_of(
     # The kind is more specific than a type such as invalid_request_error.
     known = refusal.kind is not RefusalKind.UNKNOWN
     code = kinds.get("code", "") if known else error_text(body)[1]
-    said = f"it answered {status}" if status else "it broke off with an error"
     reason = _short(message or " ".join(words)) or "no reason given"
     may_wait = refusal.retryable or refusal.kind is RefusalKind.RATE_LIMIT
     if retry_after is None:
@@ -82,7 +81,11 @@ def refusal_of(
         is_quota = refusal.kind is RefusalKind.QUOTA
         if may_wait or (is_quota and (wait or 0.0) > _SHORTEST_RESET):
             retry_after = wait
-    sentence = _sentence(f"{said}: {reason}")
+    sentence = _sentence(
+        f"it answered {status}: {reason}"
+        if status
+        else f"it broke off with an error: {reason}"
+    )
     details: RefusalDetails = {
         "upstream_status": status,
         "upstream_code": "" if _STATUS.match(code) else _short(code),
