@@ -152,6 +152,18 @@ async def test_the_page_waits_for_a_restart_that_loses_nothing(
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("You stay signed in")
     assert await axe(page) == ""
+    await page.keyboard.press("Escape")
+    await open_panel(page, "settings")
+    restart = page.get_by_role("button", name="Restart byok")
+    for _ in range(2):  # who cancels is asked again
+        await restart.click()
+        await expect(dialog).to_contain_text("You stay signed in")
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+    await open_panel(page, "usage/week")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("restart")
+    await page.keyboard.press("Enter")
     await expect(dialog.get_by_role("button", name="Restart byok")).to_be_focused()
     await page.keyboard.press("Enter")
     await asyncio.wait_for(control.ending.wait(), PATIENCE)

@@ -37,7 +37,7 @@ export async function openRestart(saved = null) {
   });
   await attempt(say, signal, async () => {
     const form = saved?.form ?? await call("settings", {}, { signal });
-    if (!saved) await agreement(form, say, go);
+    if (!saved) await agreement(form, say, go, signal);
     go.remove();
     replace(leave, t("close"));
     replace(say, t(form.in_place ? "settings.restart.after" : "settings.restart.after-ends"));
@@ -61,8 +61,8 @@ export async function openRestart(saved = null) {
   });
 }
 
-// Tell what a restart does, and wait until the user agrees.
-function agreement(form, say, go) {
+// Tell what a restart does, and wait until the user agrees, or leaves.
+function agreement(form, say, go, signal) {
   const asked = new AbortController();
   onRequests(({ rows }) => {
     const count = [...rows.values()].filter((row) => row.outcome === "open").length;
@@ -71,9 +71,10 @@ function agreement(form, say, go) {
   }, asked.signal);
   go.hidden = false;
   go.focus(); // it loses nothing
-  return new Promise((agree) => {
-    go.addEventListener("click", () => { asked.abort(); agree(); });
-  });
+  return new Promise((agree, leave) => {
+    go.addEventListener("click", agree);
+    signal.addEventListener("abort", () => leave(signal.reason));
+  }).finally(() => asked.abort());
 }
 
 // Wait for the byok that follows the one of `form`; false if none comes.
