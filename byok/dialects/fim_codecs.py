@@ -58,7 +58,8 @@ class FimAnswer(EventReader):
             self._read_mark()
 
     def _read_mark(self) -> None:
-        self._give_end(self._finish or FinishReason.STOP, read_usage(self._usage))
+        if self._spoke:
+            self._give_end(self._finish or FinishReason.STOP, read_usage(self._usage))
 
     def _rest(self) -> None:
         self._say(self._text.flush())

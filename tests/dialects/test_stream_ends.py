@@ -1,7 +1,7 @@
 """How streams end in all dialects of server-sent events: in silence, or in an error."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from byok.core.errors import RefusalKind, UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
-from byok.dialects.base import DIALECTS, UpstreamRequest
+from byok.dialects.base import DIALECTS, Codec, UpstreamRequest
+from byok.dialects.fim_codecs import codecs_of
+from byok.dialects.fim_templates import FimMode, FimProfile
 from tests.fakes import messages_api
 from tests.fakes.ollama_server import call_line, done_line, text_line
 from tests.fakes.responses_server import (
@@ -25,7 +27,11 @@ from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.upstream import DONE, delta, event, tool_answer
 from tests.fakes.values import SCALARS, singles
 
-MADE = {**DIALECTS, "trial": TrialDialect.of}
+MADE: dict[str, Callable[[str], Codec]] = {
+    **DIALECTS,
+    "fim": lambda _: codecs_of(FimProfile())[FimMode.SUFFIX],
+    "trial": TrialDialect.of,
+}
 
 
 def framed(name: str, values: list[Any]) -> bytes:
@@ -46,6 +52,10 @@ def gemini(*parts: Any, finish: str = "", **fields: Any) -> bytes:
     if finish:
         candidate["finishReason"] = finish
     return event({"candidates": [candidate], **fields})
+
+
+def completion(text: str, finish: str | None = None, **fields: Any) -> bytes:
+    return event({"choices": [{"text": text, "finish_reason": finish}], **fields})
 
 
 HI = {"text": "Hi"}
@@ -70,6 +80,11 @@ STREAMS: dict[str, tuple[bytes, bytes, bytes]] = {
         messages_api.answer("Hi").partition(b"event: message_stop")[0],
         messages_api.start(input_tokens=3)
         + messages_api.end(usage={"output_tokens": 1}),
+    ),
+    "fim": (
+        completion("Hi"),
+        completion("Hi") + completion("", "stop"),
+        completion("", "stop", usage=OPENAI_USAGE) + DONE,
     ),
     "gemini": (
         gemini(HI),
@@ -122,7 +137,7 @@ def test_an_error_that_is_no_event_ends_the_answer_as_an_error() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("name", sorted(STREAMS.keys() - {"openai_chat"}))
+@pytest.mark.parametrize("name", sorted(STREAMS.keys() - {"fim", "openai_chat"}))
 def test_a_chat_completion_in_another_dialect_is_named(name: str) -> None:
     assert read(name, [STREAMS["openai_chat"][0]])[1] == "upstream_protocol"
 
@@ -169,6 +184,7 @@ SPOKEN: dict[str, tuple[str, str]] = {
         "message_delta message_stop ping message text tool_use thinking text_delta "
         "thinking_delta signature_delta input_json_delta citations_delta",
     ),
+    "fim": ("choices text content finish_reason stop stop_type error usage", "stop"),
     "gemini": (
         "candidates content parts text thought thoughtSignature functionCall toolCall "
         "name args id partialArgs jsonPath willContinue finishReason groundingMetadata "
@@ -234,6 +250,7 @@ FULL: dict[str, list[Any]] = {
         {"type": "message", "content": [{"type": "text", "text": "Ho"}]},
         *values(messages_api.end("tool_use")),
     ],
+    "fim": values(completion("a "), completion("b", "length", usage=OPENAI_USAGE)),
     "gemini": values(
         gemini(HI),
         gemini({"text": "hm", "thought": True}),
