@@ -3,10 +3,12 @@
 import errno
 import logging
 import os
+import select
 import sys
 import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import TextIO
 
 from byok.core.platform.installation import make_pasteable
 from byok.core.platform.paths import make_private
@@ -14,6 +16,7 @@ from byok.core.redact import Redactor
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _FILE_BYTES, _FILES = 10 * 2**20, 5
+_PIECE = getattr(select, "PIPE_BUF", 512) // 4  # characters, of at most four bytes
 # httpx writes whole URLs at INFO; asyncio and aiohttp write request lines.
 _QUIET = ("httpx", "httpcore", "asyncio", "aiohttp", "keyring")
 
@@ -64,6 +67,32 @@ class RedactingFormatter(logging.Formatter):
         return f"{self._time},{int(record.msecs):03d}"
 
 
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Writes to stderr; where that takes nothing more, lines are lost, not waited for.
+
+    Nobody may read the pipe that the daemon was started with: it would stand still once
+    that is full.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, in pieces that a pipe takes as a whole or not at all."""
+        try:
+            text = f"{self.format(record)}\n"
+            for start in range(0, len(text), _PIECE):
+                if self._is_full():
+                    return
+                self.stream.write(text[start : start + _PIECE])
+                self.flush()
+        except Exception:
+            self.handleError(record)
+
+    def _is_full(self) -> bool:
+        try:
+            return not select.select((), (self.stream,), (), 0)[1]
+        except (OSError, ValueError):  # no pipe: on Windows, or what a test has there
+            return False
+
+
 class _LogFile(RotatingFileHandler):
     """A log file that rotates by size, and is created again if it was deleted.
 
@@ -90,7 +119,7 @@ class _LogFile(RotatingFileHandler):
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     """Send every record to stderr, and to `file` where it can be written."""
-    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    handlers: list[logging.Handler] = [_Stderr(sys.stderr)]
     problem = ""
     if file is not None:
         try:

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from byok.core.daemon import logs
 from byok.core.daemon.logs import LogLines, RedactingFormatter, set_up_logging
 from byok.core.platform.installation import make_pasteable
 from byok.core.redact import Redactor
+from tests.fakes.patience import PATIENCE
 
 KEY = "a-canary-of-a-key"
 
@@ -151,6 +153,36 @@ def test_without_a_log_file_the_daemon_still_speaks(
 
 @pytest.mark.skipif(os.name == "nt", reason="no FIFOs here")
 @pytest.mark.case("F43")
+def test_a_pipe_that_nobody_reads_does_not_hold_the_daemon_up(
+    redactor: Redactor,
+    monkeypatch: pytest.MonkeyPatch,
+    root: logging.Logger,
+    tmp_path: Path,
+) -> None:
+    source, sink = os.pipe()
+    file = tmp_path / "byok.log"
+
+    def write() -> None:
+        for _ in range(100):
+            root.info("%s", "x" * 10_000)
+
+    with open(sink, "w") as stderr:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stderr", stderr)
+        set_up_logging("info", file, redactor)
+        writing = threading.Thread(target=write, daemon=True)
+        writing.start()
+        writing.join(PATIENCE)
+        try:
+            assert not writing.is_alive()
+            said = os.read(source, 10_000)
+            root.info("read again")
+            while b"read again" not in said:
+                said += os.read(source, 10_000)
+        finally:
+            os.close(source)
+    assert file.read_text("utf-8").count("\n") == 101
+
+
 def test_a_fifo_in_the_place_of_the_log_file_does_not_hold_the_start_up(
     tmp_path: Path, redactor: Redactor, capsys: pytest.CaptureFixture[str]
 ) -> None:
