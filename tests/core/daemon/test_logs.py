@@ -151,7 +151,7 @@ def test_without_a_log_file_the_daemon_still_speaks(
     assert len(root.handlers) == 1
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no FIFOs here")
+@pytest.mark.skipif(os.name == "nt", reason="it cannot be asked there")
 @pytest.mark.case("F43")
 def test_a_pipe_that_nobody_reads_does_not_hold_the_daemon_up(
     redactor: Redactor,
@@ -183,6 +183,8 @@ def test_a_pipe_that_nobody_reads_does_not_hold_the_daemon_up(
     assert file.read_text("utf-8").count("\n") == 101
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no FIFOs here")
+@pytest.mark.case("F43")
 def test_a_fifo_in_the_place_of_the_log_file_does_not_hold_the_start_up(
     tmp_path: Path, redactor: Redactor, capsys: pytest.CaptureFixture[str]
 ) -> None:
