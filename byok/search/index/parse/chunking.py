@@ -193,7 +193,9 @@ _SECTION = re.compile(rb"^<(template|style|script)\b", re.M)
 _COMPONENTS = ("vue", "svelte")
 # A parser that can be cancelled reads its text in parts, also for each predicate of a
 # query. That doubles the time of languages with predicates, so only for large texts.
-_PART = 16 * 1024
+# The binding never frees a part, and Scala's scanner goes back to every line: with
+# parts of 16 KiB 200 files took the whole memory of a process.
+_PART = 128
 _LARGE = 64 * 1024
 _ASKS = 8  # it looks at the clock each time that it has asked so often
 

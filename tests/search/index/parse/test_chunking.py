@@ -1,6 +1,7 @@
 """Where files are cut."""
 
 import time
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -339,3 +340,17 @@ def test_what_a_text_refers_to_is_known_by_its_parser(language: str) -> None:
     found = {name for _, name in outline(text.encode(), language).references}
     wanted = {USED + name.encode() for name in used.split()}
     assert found == wanted | {BASE + name.encode() for name in bases.split()}
+
+
+def test_a_parser_keeps_little_memory_of_a_text() -> None:
+    # Each piece that is read stays in memory, and the parser of Scala reads many twice.
+    method = "  def find(name: String): Int = {\n    names.size + name.size\n  }\n\n"
+    text = f"class Lynx {{\n{method * 100}}}\n".encode()
+    outline(text, "scala")
+    tracemalloc.start()
+    try:
+        outline(text, "scala")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2**20
