@@ -66,7 +66,7 @@ DryRunOption = Annotated[
 ]
 
 
-class Consent(NamedTuple):
+class Approval(NamedTuple):
     """Who says whether a change is made, and what is proposed; or it is only shown."""
 
     asker: Asker
@@ -133,8 +133,8 @@ def connect(
     find = find_mcp_location if mcp else find_location
     found = FileLocation(file) if file else find(client, find_machine(), profile)
     command = write_command(*words, "--write", file=file, profile=profile, model=model)
-    consent = Consent(find_asker(f"{command} --yes", yes=yes), yes, dry_run)
-    is_done = _write(client, address, found, consent, mcp=mcp)
+    approval = Approval(find_asker(f"{command} --yes", yes=yes), yes, dry_run)
+    is_done = _write(client, address, found, approval, mcp=mcp)
     if not (is_done or dry_run):
         raise typer.Exit(1)
     if not mcp:
@@ -153,7 +153,7 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
     """
     address = _find_address(client)
     found = find_location(client, find_machine())
-    is_done = _write(client, address, found, Consent(asker, default=True))
+    is_done = _write(client, address, found, Approval(asker, default=True))
     if is_done:
         _advise(client, address, found.is_remote)
     return is_done
@@ -191,7 +191,7 @@ def _write(
     client: ClientKind,
     address: DaemonAddress,
     found: FileLocation,
-    consent: Consent,
+    approval: Approval,
     *,
     mcp: bool = False,
 ) -> bool:
@@ -206,7 +206,7 @@ def _write(
     if not change.is_needed:
         say(f"{path} points at byok already.")
         return True
-    if not make_change(connector, change, redactor, consent):
+    if not make_change(connector, change, redactor, approval):
         return False
     say(f"{path} points at byok. To undo it: byok disconnect {client}")
     if client.is_editor:
@@ -281,12 +281,12 @@ def disconnect(
         )
     words = ("byok", "disconnect", client.value)
     command = write_command(*words, file=file, profile=profile)
-    consent = Consent(find_asker(f"{command} --yes", yes=yes), yes, dry_run)
+    approval = Approval(find_asker(f"{command} --yes", yes=yes), yes, dry_run)
     for path in [file] if file else _find_changed_files(client, profile):
-        _undo_connection(client, path, consent)
+        _undo_connection(client, path, approval)
 
 
-def _undo_connection(client: ClientKind, path: Path, consent: Consent) -> None:
+def _undo_connection(client: ClientKind, path: Path, approval: Approval) -> None:
     connector, redactor = open_connector(find_paths()), Redactor()
     if (token := find_paths().token).exists():
         redactor.add(read_token(token))
@@ -295,7 +295,7 @@ def _undo_connection(client: ClientKind, path: Path, consent: Consent) -> None:
     for setting in change.changed:
         tell(f"{write_path(setting)} was changed since; it stays as it is.")
     if not change.is_needed:
-        if not consent.dry_run:
+        if not approval.dry_run:
             connector.carry_out(change)
         say(f"There is nothing of byok's in {path}.")
         if change.file.raw is None:
@@ -304,10 +304,10 @@ def _undo_connection(client: ClientKind, path: Path, consent: Consent) -> None:
         return
     if not change.is_exact:
         tell("The file was edited since, so only byok's settings are taken out.")
-    if make_change(connector, change, redactor, consent):
+    if make_change(connector, change, redactor, approval):
         is_gone = change.after is None
         say(f"{path} was removed." if is_gone else f"{path} no longer points at byok.")
-    elif not consent.dry_run:
+    elif not approval.dry_run:
         raise typer.Exit(1)
 
 
@@ -343,7 +343,7 @@ def write_command(*words: str, **options: object) -> str:
 
 
 def make_change(
-    connector: FileConnector, change: FileChange, redactor: Redactor, consent: Consent
+    connector: FileConnector, change: FileChange, redactor: Redactor, approval: Approval
 ) -> bool:
     """Show a change, ask, make it; return whether it was made.
 
@@ -353,12 +353,12 @@ def make_change(
     path = change.file.path
     for line in preview_change(str(path), change.file.raw, change.after, redactor):
         say_text(line)
-    if consent.dry_run:
+    if approval.dry_run:
         tell("Nothing was written.")
         return False
     is_removed = change.after is None
     question = f"Remove {path}?" if is_removed else f"Write {path}?"
-    if not consent.asker.confirm(question, default=consent.default):
+    if not approval.asker.confirm(question, default=approval.default):
         tell("Nothing was written.")
         return False
     connector.carry_out(change)
