@@ -65,6 +65,8 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "24 hours"):
         assert words in both
     assert "upstream_overloaded" in await errors.nth(2).inner_text()
+    await errors.nth(2).locator("summary").click()
+    await expect(errors.nth(2).locator("tbody tr")).to_have_count(1)
     assert "Requests were cancelled" in await errors.nth(3).inner_text()
     first = errors.first
     told = await first.inner_text()

@@ -33,10 +33,10 @@ _COUNTED = "upstream, model, count(*), min(started), max(started)"
 _FAILED = f"""SELECT error, {_COUNTED} FROM request
     WHERE outcome = 'failed' AND started >= :since
     GROUP BY error, upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
-# By the first failure after which it was tried again.
-_RETRIED = f"""SELECT substr(retried, 1, instr(retried || ' ', ' ') - 1), {_COUNTED}
-    FROM request WHERE {MENDED} AND started >= :since
-    AND attempts > 1 AND outcome = 'ok'
+_FIRST_FAILURE = "substr(retried, 1, instr(retried || ' ', ' ') - 1)"
+_WAS_RETRIED = f"{MENDED} AND attempts > 1 AND outcome = 'ok'"
+_RETRIED = f"""SELECT {_FIRST_FAILURE}, {_COUNTED}
+    FROM request WHERE {_WAS_RETRIED} AND started >= :since
     GROUP BY 1, upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
 _CANCELLED = f"""SELECT '', {_COUNTED} FROM request
     WHERE outcome = 'cancelled' AND started >= :since AND +model <> ''
@@ -45,7 +45,11 @@ _BY_HOUR = f"""SELECT error, upstream, {_HOUR}, count(*) FROM request
     WHERE outcome = 'failed' AND started > :now - {HOURS} * 3600 AND started <= :now
     GROUP BY 1, 2, 3"""  # noqa: S608 - our own words
 _OK = "SELECT started FROM request WHERE outcome = 'ok' AND model <> ''"
-_EXAMPLE = "outcome = 'failed' AND started >= ? AND error = ? AND upstream = ?"
+_EXAMPLES_OF = {
+    "failed": "outcome = 'failed' AND started >= ? AND error = ? AND upstream = ?",
+    "retried": f"{_WAS_RETRIED} AND started >= ? AND {_FIRST_FAILURE} = ? "
+    "AND upstream = ?",
+}
 _LAST_OF_MODEL = f"""{_OK} AND upstream = :upstream AND model = :model
     AND started > :first ORDER BY started DESC LIMIT 1"""
 _LAST_OF_UPSTREAM = f"""{_OK} AND +upstream = :upstream
@@ -68,7 +72,7 @@ class ErrorGroup(Struct, frozen=True):
 
     Times are in seconds since 1970. `cured` are those after which it answered again;
     `goes_on` says that it has not since the last one. `hours` counts those of the last
-    day, the oldest hour first. `examples` are the last that failed.
+    day, the oldest hour first. `examples` are the last of them, unless cancelled.
     """
 
     weight: ErrorWeight
@@ -174,11 +178,12 @@ def _find_failures(
 def _add_examples(
     db: sqlite3.Connection, since: float, group: ErrorGroup
 ) -> ErrorGroup:
-    if group.ending is not Ending.FAILED:
+    where = _EXAMPLES_OF.get(group.ending)
+    if where is None:
         return group
     values = since, group.code, group.upstream
     order = "started DESC, id DESC"
-    return replace(group, examples=read_rows(db, _EXAMPLE, values, order, _EXAMPLES))
+    return replace(group, examples=read_rows(db, where, values, order, _EXAMPLES))
 
 
 def _gather(rows: Iterable[_Failure]) -> dict[tuple[str, str], list[_Failure]]:

@@ -69,7 +69,7 @@ def test_groups_come_by_weight_with_times_models_and_hours(tmp_path: Path) -> No
     hour = 3600
     entries = [
         entry(started=END - 30 * hour, model="older", **BUSY),
-        entry(started=END - 2.5 * hour, attempts=2),
+        entry(started=END - 2.5 * hour, attempts=2, retried="upstream_cut"),
         entry(started=END - 1.5 * hour, **BUSY),
         entry(started=END - 0.5 * hour, **BUSY),
         entry(started=END - hour, upstream="", model="", **{**BAD, "error": "config"}),
@@ -90,5 +90,5 @@ def test_groups_come_by_weight_with_times_models_and_hours(tmp_path: Path) -> No
     assert [[one.number for one in group.examples] for group in groups] == [
         [5],
         [4, 3, 1],
-        [],
+        [2],
     ]

@@ -196,12 +196,12 @@ function cureOf(group) {
   others.length ? h("p", { class: "small" }, of(sentences(...others))) : null];
 }
 
-function detailsOf({ code, causes = [], examples }) {
+function detailsOf({ code, ending, causes = [], examples }) {
   return [
     causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(causes)] : null,
     code ? h("p", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
       copyButton(code)) : null,
-    examples.length ? table(t("pair", { name: t("problems.latest"), value: code }), [
+    examples.length ? table(t("pair", { name: t("problems.latest"), value: code || ending }), [
       ...Object.values(requestColumns("failed")), idColumn()], examples)
       : null];
 }
