@@ -67,28 +67,27 @@ class RedactingFormatter(logging.Formatter):
         return f"{self._time},{int(record.msecs):03d}"
 
 
-class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to stderr; where that takes nothing more, lines are lost, not waited for.
+class _Unwaited:
+    """A stream that is not waited for: what it does not take at once is left out.
 
     Nobody may read the pipe that the daemon was started with: it would stand still once
     that is full.
     """
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one record, in pieces that a pipe takes as a whole or not at all."""
-        try:
-            text = f"{self.format(record)}\n"
-            for start in range(0, len(text), _PIECE):
-                if self._is_full():
-                    return
-                self.stream.write(text[start : start + _PIECE])
-                self.flush()
-        except Exception:
-            self.handleError(record)
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write in pieces that a pipe takes as a whole or not at all."""
+        for start in range(0, len(text), _PIECE):
+            if self._is_full():
+                return
+            self._stream.write(text[start : start + _PIECE])
+            self._stream.flush()
 
     def _is_full(self) -> bool:
         try:
-            return not select.select((), (self.stream,), (), 0)[1]
+            return not select.select((), (self._stream,), (), 0)[1]
         except (OSError, ValueError):  # no pipe: on Windows, or what a test has there
             return False
 
@@ -119,7 +118,7 @@ class _LogFile(RotatingFileHandler):
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     """Send every record to stderr, and to `file` where it can be written."""
-    handlers: list[logging.Handler] = [_Stderr(sys.stderr)]
+    handlers: list[logging.Handler] = [logging.StreamHandler(_Unwaited(sys.stderr))]
     problem = ""
     if file is not None:
         try:
