@@ -219,6 +219,30 @@ async def test_two_clicks_save_once_and_what_is_typed_meanwhile_is_kept(
     assert "top_p = 0.9" in file.read_text()
 
 
+async def test_what_the_browser_does_not_copy_is_shown_selected(
+    page: Page, file: Path
+) -> None:
+    await open_panel(page, "settings")
+    copy = page.get_by_role("button", name="Copy: Path of the settings file")
+    dialog = page.get_by_role("dialog")
+    selected = (
+        "document.activeElement.value.slice(document.activeElement.selectionStart)"
+    )
+    for refuse in ("", "delete Navigator.prototype.clipboard"):  # as on plain HTTP
+        await page.evaluate(refuse)
+        await copy.click()  # headless, nobody has allowed it
+        await expect(dialog).to_contain_text("The browser lets no page copy here.")
+        assert await page.evaluate(selected) == str(file)
+        assert await axe(page) == ""
+        await page.keyboard.press("Escape")
+        await expect(copy).to_be_focused()
+    await page.context.grant_permissions(["clipboard-write"])
+    await page.reload()
+    await copy.click()
+    await expect(page.locator("#status")).to_have_text("Copied.")
+    await page.context.clear_permissions()
+
+
 async def test_an_upstream_is_added_and_removed(
     page: Page, editor: Editor, fake: FakeUpstream, file: Path
 ) -> None:

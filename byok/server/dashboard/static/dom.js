@@ -116,9 +116,16 @@ export function askingButton(text, sure, act) {
   return box;
 }
 
-// Copy a text and say so.
+// Copy a text and say so; where the browser lets no page do that, show it selected.
 export async function copyText(text) {
-  await navigator.clipboard.writeText(text);
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = lineField({ id: "to-copy", value: text, readonly: true, class: "mono" });
+    openDialog(t("copy"), [h("label", { for: field.id }, t("copy.refused")), field]);
+    field.focus();
+    return field.select();
+  }
   announce(t("copied"));
 }
 

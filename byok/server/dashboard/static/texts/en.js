@@ -12,6 +12,7 @@ export const TEXTS = {
   "cancel": "Cancel",
   "close": "Close",
   "copy": "Copy",
+  "copy.refused": "The browser lets no page copy here. The text is selected: copy it by keyboard.",
   "copied": "Copied.",
   "more": "More",
   "palette.title": "Search or run a command",

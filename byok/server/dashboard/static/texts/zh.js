@@ -12,6 +12,7 @@ export const TEXTS = {
   "cancel": "取消",
   "close": "关闭",
   "copy": "复制",
+  "copy.refused": "浏览器在这里不允许网页复制。文字已选中：请用键盘复制。",
   "copied": "已复制。",
   "more": "更多",
   "palette.title": "搜索或执行命令",
