@@ -45,6 +45,7 @@ from byok.dialects.schemas import write_parameters
 NO_PICTURE = "[a picture stood here; this model sees none]"
 _GO_ON = "Understood."
 _NO_WORDS = "(no text)"
+_CONTINUE = Message(Role.USER, (TextPart("Continue."),))
 # For the system prompt, so that the model does not write such blocks itself.
 _ABOUT_RECORDS = (
     "Blocks headed [earlier tool call] are records of the past, "
@@ -199,6 +200,13 @@ def alternate_roles(chat: ChatRequest) -> ChatRequest:
             messages.append(Message(Role.USER, (TextPart(_NO_WORDS),)))
         messages.append(message)
     return replace(chat, messages=tuple(messages))
+
+
+def end_with_user(chat: ChatRequest, _: Remedy) -> ChatRequest:
+    """Let the user ask for the rest of an answer that the assistant has begun."""
+    if not chat.messages or chat.messages[-1].role is not Role.ASSISTANT:
+        return chat
+    return replace(chat, messages=(*chat.messages, _CONTINUE))
 
 
 def split_parallel_calls(chat: ChatRequest, _: Remedy) -> ChatRequest:
@@ -395,8 +403,13 @@ _ONE_CALL = (
 )
 _ROLES = (
     r"roles? must alternate|must alternate between|unexpected (?:message )?role"
-    r"|system message must be (?:at the beginning|first)|expected last role"
+    r"|system message must be (?:at the beginning|first)"
     r"|only user and assistant roles|no user query found"
+)
+# Anthropic and llama.cpp, Gemini, Mistral, DeepSeek.
+_LAST_ROLE = (
+    r"prefill|must end with a user message|ends? with a user role"
+    r"|last (?:role|message)\b.{0,60}\buser\b"
 )
 # Anthropic, OpenAI, Cohere, Amazon's Converse and others.
 _TOOL_NAME = compile_late(
@@ -555,6 +568,7 @@ CHAT_ROWS: RemedyTable = {
         _find_records, rewrite=lambda chat, _: write_calls_as_text(chat)
     ),
     "roles": RemedyRow(_find_roles, rewrite=lambda chat, _: alternate_roles(chat)),
+    "last role": RemedyRow(when(_LAST_ROLE), rewrite=end_with_user),
     "one call": RemedyRow(when(_ONE_CALL), rewrite=split_parallel_calls),
     "ids": RemedyRow(_find_ids, rewrite=spell_call_ids),
     "reasoning beside text": RemedyRow(

@@ -440,6 +440,32 @@ def test_roles_alternate_after_results_without_an_answer() -> None:
     assert rewrite_chat(CHAT_ROWS, sent, [Remedy("roles")])[0] == sent
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model does not support assistant message prefill. The conversation must "
+        "end with a user message.",
+        "Assistant response prefill is incompatible with enable_thinking.",
+        "Please ensure that single turn requests end with a user role or the role "
+        "field is empty.",
+        "Please ensure that multiturn requests ends with a user role or a function "
+        "response.",
+        "Expected last role User or Tool (or Assistant with prefix True) for serving "
+        "but got assistant",
+        "The last message of deepseek-reasoner must be a user message, or an assistant "
+        "message with prefix mode on",
+    ],
+)
+def test_the_rest_of_a_begun_answer_is_asked_for(message: str) -> None:
+    begun = chat(messages=(user("?"), said("So:")))
+    sent, notices = after(begun, message)
+    assert sent.messages[:-1] == begun.messages
+    assert sent.messages[-1].role is Role.USER
+    assert not notices
+    # What one such answer taught changes no other conversation.
+    assert rewrite_chat(CHAT_ROWS, chat(), [Remedy("last role")])[0] == chat()
+
+
 def test_roles_that_alternate_and_are_refused_all_the_same_leave_no_calls() -> None:
     """As with Gemma 2, whose template knows neither tools nor a system message."""
     asked = chat(tool("b"), messages=(SYSTEM, user("Go."), said(CALL), RESULT))

@@ -112,10 +112,8 @@ _ADAPTIVE = r"adaptive(?!\.)"
 _ALWAYS = re.compile(
     r"thinking\.type\.disabled|between_tools|thinking.{0,60}disabl|disabl.{0,40}thinking"
 )
-_PREFILL = r"prefill|must end with a user message"
 _FORCED = r"tool_choice|forc\w+ tool"
 _FORMAT = r"output_config(?:\.format|: )|output_?format|json_schema|structured output"
-_CONTINUE = {"role": "user", "content": [{"type": "text", "text": "Continue."}]}
 _OLD_BUDGET = 8192  # tokens, where the model does not think adaptively
 _DROPPABLE = (
     "thinking.display",
@@ -192,13 +190,6 @@ def _unforce(body: Json, _: Remedy) -> Body:
     return {**body, "tool_choice": {"type": "auto", **kept}}
 
 
-def _end_with_user(body: Json, _: Remedy) -> Body:
-    messages = list(body.get("messages") or ())
-    if not messages or messages[-1]["role"] != "assistant":
-        return dict(body)
-    return {**body, "messages": [*messages, _CONTINUE]}
-
-
 # The first row that helps counts. What a schema is refused for may have the name of a
 # parameter, so tools come first.
 REMEDIES: RemedyTable = {
@@ -228,7 +219,6 @@ REMEDIES: RemedyTable = {
         "This model cannot be forced to call a tool, so it was free to answer.",
         is_first_turn,
     ),
-    "prefill": RemedyRow(when(_PREFILL), _end_with_user),
     "room": RemedyRow(_find_room, lower_named),
     "lower": lower_row(("max_tokens", "thinking.budget_tokens")),
     "cache": RemedyRow(find_cache_points, remove_cache_points),

@@ -183,17 +183,6 @@ def test_a_call_that_cannot_be_forced_is_left_to_the_model() -> None:
     assert change_body(REMEDIES, plain, [Remedy("forced")])[0] == plain
 
 
-def test_a_begun_answer_is_handed_to_the_user_where_it_must_be() -> None:
-    sent = encode(user("?"), assistant("So:"))
-    text = (
-        "This model does not support assistant message prefill. The conversation must "
-        "end with a user message."
-    )
-    assert after(sent, text)[0]["messages"][-1]["role"] == "user"
-    plain = encode(user("?")).body
-    assert change_body(REMEDIES, plain, [Remedy("prefill")])[0] == plain
-
-
 def points(body: dict[str, Any]) -> list[str]:
     """Return where a body has cache points."""
     places = {"top": body, **{f"system {n}": b for n, b in enumerate(body["system"])}}
