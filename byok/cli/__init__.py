@@ -19,7 +19,7 @@ import typer
 
 from byok.cli import completion
 from byok.cli.commands import Program
-from byok.cli.terminal import fail
+from byok.cli.terminal import fail, write_out
 from byok.core.errors import ByokError, ConfigError, of_system
 from byok.core.language import known_languages, match_language, use_language
 from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_short
@@ -55,9 +55,9 @@ def main() -> NoReturn:
     """Run a command; a ByokError becomes a message, a hint and an exit code."""
     gc.disable()  # nothing is worth collecting until the daemon runs: it turns it on
     os.umask(0o077)  # files that byok creates belong to its user only
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # it was closed before the start
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for life
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - for life
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
@@ -67,12 +67,15 @@ def main() -> NoReturn:
     fit_into_limit()
     completes = completion.VARIABLE in os.environ
     try:
-        if completes:
-            completion.answer_shell(lambda: app(prog_name="byok"))
-        app(prog_name="byok")
+        try:
+            if completes:
+                completion.answer_shell(lambda: app(prog_name="byok"))
+            app(prog_name="byok")
+        finally:
+            write_out()  # Python would do it after the exit code is decided
     except Exception as error:
-        if completes:
-            sys.exit(1)  # a shell has no place for an error
+        if completes or isinstance(error, BrokenPipeError):
+            sys.exit(1)  # a shell has no place for an error, and a reader has left
         failure = _explain(error)
         if failure is None:
             raise

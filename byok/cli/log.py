@@ -1,7 +1,6 @@
 """byok log and byok usage: requests from the journal, one by one and added up."""
 
 import csv
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,14 @@ from typing import Annotated, Any
 import typer
 
 from byok.cli.command_context import JsonOption
-from byok.cli.terminal import count_noun, say_json, say_json_line, say_table, tell
+from byok.cli.terminal import (
+    count_noun,
+    lead_nowhere,
+    say_json,
+    say_json_line,
+    say_table,
+    tell,
+)
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape
 from byok.core.language import translate
@@ -99,7 +105,7 @@ def _follow(
     except KeyboardInterrupt:
         return
     except BrokenPipeError:  # such as: byok log -f | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        lead_nowhere(sys.stdout)
 
 
 def follow_entries(

@@ -5,6 +5,7 @@ terminal control sequences; they are printed as escapes. Callers write English; 
 for people is translated here.
 """
 
+import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from threading import Lock, Timer
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import orjson
 import typer
@@ -47,6 +48,26 @@ def say_text(text: str) -> None:
 def tell(line: str) -> None:
     """Print a remark on stderr, out of the way of scripts."""
     sys.stderr.write(_fit(_write_line(line)) + "\n")
+
+
+def write_out() -> None:
+    """Write what is still in stdout; if that takes nothing more, it is thrown away.
+
+    Raises:
+        OSError: it takes nothing more.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        lead_nowhere(sys.stdout)
+        raise
+
+
+def lead_nowhere(stream: TextIO) -> None:
+    """Throw away what is still in a stream of this process, and all that follows."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def _fit(line: str) -> str:

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -267,6 +268,45 @@ async def test_start_without_stdout_and_stderr(
             await process.wait()
     log = clean_environment / "state" / "log" / "byok.log"
     assert "Traceback" not in log.read_text()
+
+
+@posix
+@pytest.mark.case("F43")
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        ("version >/dev/full", 1, "No space left"),
+        ("prompts show chat --help >/dev/full", 1, "No space left"),
+        ("config >/dev/full", 1, "No space left"),
+        ("uninstall <&-", 78, "byok uninstall --yes"),
+        ("keys list <&-", 0, ""),
+    ],
+)
+def test_a_command_without_its_streams_ends_with_its_own_exit_code(
+    clean_environment: Path, command: str, code: int, told: str
+) -> None:
+    if "/dev/full" in command and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    byok = f"exec '{sys.executable}' -m byok {command}"
+    done = subprocess.run(
+        ["sh", "-c", byok], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, told in done.stderr) == (code, True)
+    assert "Traceback" not in done.stderr
+    assert "ignored" not in done.stderr
+
+
+@posix
+@pytest.mark.case("F43")
+def test_a_command_that_nobody_reads_says_nothing(clean_environment: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    byok = [sys.executable, "-m", "byok", "version"]
+    done = subprocess.run(
+        byok, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 # The working folder.
