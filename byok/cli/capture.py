@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from byok.cli.command_context import ConfigOption, JsonOption
+from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import (
     YesOption,
@@ -27,7 +28,6 @@ from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
 from byok.features.capture.capture import CaptureFolder, Piece, write_piece
 
-EXIT_NOT_RUNNING = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DAY = 86_400
 _MOST_SHOWN = 2000  # characters of a piece
@@ -144,7 +144,7 @@ def parse_time(text: str) -> float:
 def _ask(body: dict[str, Any]) -> dict[str, Any]:
     answer = ask_daemon("capture", body)
     if answer is None:
-        say("byok is not running, so nothing is captured. Start it: byok serve")
+        tell("byok is not running, so nothing is captured. Start it: byok serve")
         raise typer.Exit(EXIT_NOT_RUNNING)
     return dict(answer)
 

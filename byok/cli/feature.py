@@ -7,7 +7,7 @@ import typer
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.daemon_client import ask_daemon
-from byok.cli.terminal import say, say_json
+from byok.cli.terminal import say, say_json, tell
 from byok.features import ROWS, FeatureRow
 
 
@@ -22,7 +22,7 @@ def _make_command(row: FeatureRow) -> Callable[[JsonOption], None]:
     def command(json: JsonOption = False) -> None:
         answer = ask_daemon(row.name)
         if answer is None:
-            say("byok is not running. Start it: byok serve")
+            tell("byok is not running. Start it: byok serve")
             raise typer.Exit(EXIT_NOT_RUNNING)
         if json:
             say_json(answer)

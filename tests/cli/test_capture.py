@@ -48,7 +48,7 @@ def test_capture_keeps_requests_while_it_is_on(cli: Cli) -> None:
 @pytest.mark.parametrize("command", [["on"], ["status"]])
 def test_capture_without_a_daemon_says_so(cli: Cli, command: list[str]) -> None:
     done = cli("capture", *command)
-    assert (done.code, "not running" in done.out) == (3, True)
+    assert (done.code, done.out, "not running" in done.err) == (3, "", True)
 
 
 @pytest.mark.parametrize("wanted", ["../../etc/passwd", "\u202e", "a/b"])
