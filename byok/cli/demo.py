@@ -25,7 +25,7 @@ import typer
 
 from byok.cli.demo_vendor import GONE, LARGE, PRICES, SMALL, Vendor, selling
 from byok.cli.installation import list_client_settings, undo
-from byok.cli.terminal import say, show_progress, tell
+from byok.cli.terminal import lead_nowhere, say, show_progress, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
 from byok.core.platform.paths import Paths, find_paths
@@ -140,16 +140,16 @@ def demo(
         tempfile.TemporaryDirectory(prefix="byok-demo-") as place,
         selling(vendor),
     ):
-        environ = _prepare(Path(place), vendor)
+        _prepare(Path(place), vendor)
         try:
             with show_progress("filling the demo"):
-                asyncio.run(_fill(environ, vendor, behind))
-            with _serving(place, environ) as (daemon, address):
+                asyncio.run(_fill(vendor, behind))
+            with _serving(place) as (daemon, address):
                 with show_progress("starting the demo"):
-                    token = read_token(find_paths(environ).token)
+                    token = read_token(find_paths().token)
                     asyncio.run(_ask(address, token, _NOW, vendor, behind))
                 shown = ["dashboard", *(["--link"] if link else [])]
-                with _run(place, environ, *shown):
+                with _run(place, *shown):
                     pass
                 say("Its requests, prices and errors are samples; no model answers.")
                 say("Ctrl-C ends the demo and removes all of it.")
@@ -158,14 +158,14 @@ def demo(
         except KeyboardInterrupt:
             pass  # that is how it ends
         finally:
-            _disconnect(find_paths(environ))
+            _disconnect(find_paths())
     tell("The demo is over, and its folder is gone.")
 
 
 def _end_unseen(*_: object) -> None:
     """End as by Ctrl-C: the terminal is closed, and nothing can be written there."""
     for stream in (sys.stdout, sys.stderr):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        lead_nowhere(stream)
     raise KeyboardInterrupt
 
 
@@ -178,18 +178,19 @@ def _disconnect(paths: Paths) -> None:
         tell(f"What editors' files were before byok stays in {kept}")
 
 
-def _prepare(place: Path, vendor: Vendor) -> dict[str, str]:
-    """Write the project and the settings; return the environment of all commands."""
+def _prepare(place: Path, vendor: Vendor) -> None:
+    """Write the project and the settings; point this process and its commands there."""
     for name, text in _FILES.items():
         file = place / "project" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("BYOK_")}
-    environ["BYOK_HOME"] = str(place / "home")
-    environ["BYOK_KEY_BYOK_DEMO"] = "sample"
+    for name in (name for name in [*os.environ] if name.startswith("BYOK_")):
+        del os.environ[name]
+    os.environ["BYOK_HOME"] = str(place / "home")
+    os.environ["BYOK_KEY_BYOK_DEMO"] = "sample"
     # A key that is typed on the page goes into the folder, not to the user's own keys.
-    environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
-    config = find_paths(environ).config
+    os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+    config = find_paths().config
     config.parent.mkdir(parents=True, mode=0o700)
     lines = [f"[upstreams.{UPSTREAM}]", f'base_url = "{vendor.url}"']
     lines += [f'model = "{LARGE}"']
@@ -199,42 +200,36 @@ def _prepare(place: Path, vendor: Vendor) -> dict[str, str]:
         lines += [f"price_output = {answer}"]
     config.write_text("\n".join([*lines, ""]), "utf-8")
     config.chmod(0o600)
-    return environ
 
 
-async def _fill(environ: dict[str, str], vendor: Vendor, behind: list[int]) -> None:
+async def _fill(vendor: Vendor, behind: list[int]) -> None:
     """Let an hour pass through a daemon whose clock is `behind` by some minutes."""
     from byok.core.redact import Redactor
     from byok.server.run import DaemonParts, listening
     from byok.settings import load_settings
-    from byok.settings.keys import KeyLadder
     from byok.wiring.services import open_services
 
-    paths, redactor = find_paths(environ), Redactor()
-    settings = load_settings(paths.config, {"server": {"port": 0}}, environ)
+    paths, redactor = find_paths(), Redactor()
+    settings = load_settings(paths.config, {"server": {"port": 0}})
     parts = DaemonParts(
         settings,
         paths,
         redactor,
-        lambda: open_services(
-            settings, paths, ladder=KeyLadder(environ=environ), redactor=redactor
-        ),
+        lambda: open_services(settings, paths, redactor=redactor),
     )
     async with listening(parts, clock=vendor.clock) as daemon:
         await _ask(daemon.url, read_token(paths.token), _HOUR, vendor, behind)
 
 
 @contextmanager
-def _serving(
-    place: str, environ: dict[str, str]
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def _serving(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a daemon for the project; give it and its address.
 
     Raises:
         NotReady: it does not start.
     """
     options = ("--port", "0", "--workspace", f"{place}/project")
-    with _run(place, environ, "serve", *options, is_read=True) as daemon:
+    with _run(place, "serve", *options, is_read=True) as daemon:
         try:
             with show_progress("starting the demo"):
                 line = daemon.stdout.readline() if daemon.stdout else ""
@@ -252,14 +247,11 @@ def _serving(
                 daemon.kill()
 
 
-def _run(
-    place: str, environ: dict[str, str], *words: str, is_read: bool = False
-) -> subprocess.Popen[str]:
+def _run(place: str, *words: str, is_read: bool = False) -> subprocess.Popen[str]:
     """Start a command of this byok, in a folder where nobody else left a module."""
     return subprocess.Popen(  # noqa: S603 - our own interpreter
         [sys.executable, "-P", "-m", "byok", *words],
         cwd=place,
-        env=environ,
         stdout=subprocess.PIPE if is_read else None,
         stderr=subprocess.DEVNULL if is_read else None,
         text=True,

@@ -34,6 +34,7 @@ def test_the_demo_shows_its_requests_and_removes_itself(
     byok = [sys.executable, "-P", "-m", "byok"]
     environ = {**os.environ, "TMPDIR": str(tmp_path), "BYOK_SERVER__PORT": "1"}
     environ["HOME"] = str(tmp_path_factory.mktemp("user"))
+    environ["BYOK_HOME"] = "no-such-home"  # is not used, and would be refused
     editor = Path(environ["HOME"], "settings.json")
     editor.write_text('{"editor.fontSize": 14}\n', "utf-8")
     begun = time.time()
