@@ -11,9 +11,10 @@ from byok.core.code_query import CodeQuestion, FileChunk
 from byok.core.errors import ByokError
 from byok.core.events import StreamEvent, ToolCallPlace
 from byok.protocols.augment.blobs import attached_names, blob_names
-from byok.protocols.augment.body import flag
+from byok.protocols.augment.body import flag, integer
 from byok.protocols.augment.chat_reply import ChatReply, StopReason, chunk, collect
 from byok.protocols.augment.chat_request import decode_chat
+from byok.protocols.augment.nodes import RequestNode, request_nodes
 from byok.protocols.augment.positions import Endings
 from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import WholeText
@@ -32,7 +33,8 @@ def code_question(body: Json, chat: ChatRequest) -> CodeQuestion | None:
     """
     if chat.silent or not chat.question or chat.agent:
         return None
-    if flag(body, "disable_retrieval"):
+    kinds = {integer(node, "type") for node in request_nodes(body)}
+    if RequestNode.TOOL_RESULT in kinds or flag(body, "disable_retrieval"):
         return None
     found = CodeQuestion(chat.question, blob_names(body), attached_names(body))
     return None if found.blobs.is_empty and not found.guided else found

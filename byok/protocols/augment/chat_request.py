@@ -77,7 +77,7 @@ def decode_chat(
         tools=tools,
         own_words=user_texts[-1] if user_texts else "",
         user_texts=user_texts,
-        question="" if current.results else current.words,
+        question=current.words,
         prompt=prompt.name if messages else "",
         notes=(*notes,),
         silent=silent,

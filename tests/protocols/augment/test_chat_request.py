@@ -131,6 +131,14 @@ def test_chat_request_that_asks_has_messages(
     assert roles(decode_chat(body, BARE)) == expected.split()
 
 
+def test_words_beside_a_tools_result_are_a_question_and_the_result_is_not() -> None:
+    history = [exchange("a", calls=["c"])]
+    result = result_node("c", "Says the file.")
+    asked = decoded(chat_history=history, nodes=[result, text_node("Stop, use Go.")])
+    assert asked.question == "Stop, use Go."
+    assert decoded(chat_history=history, nodes=[result], message="...").question == ""
+
+
 @pytest.mark.case("B85")
 def test_chat_request_of_five_thousand_turns_is_read() -> None:
     chat = decoded(message="c", chat_history=[exchange("a", "b")] * 5000)
