@@ -106,7 +106,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     assert "a pause of 15 minutes" in await reason.inner_text()
     settings = reason.get_by_role("link", name="Keep the cache longer")
     assert (await settings.get_attribute("href") or "").endswith("one.long_cache")
-    await reason.get_by_role("button", name="Show the turn").press("Enter")
+    await reason.get_by_role("link", name="Show the turn").press("Enter")
     await expect(turns.nth(3)).to_be_focused()
     tiles = words(await page.locator(".tiles").inner_text())
     for part in ("Cost $2.00 + 1 request of unknown price", "17.5 s", "62.5%"):

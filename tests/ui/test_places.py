@@ -67,3 +67,46 @@ async def test_a_live_request_leads_to_its_error_and_conversation_and_back(
     await expect(talk).to_be_focused()
     await page.get_by_role("button", name="Close").press("Enter")
     assert page.url.endswith("#/live")
+
+
+async def test_back_leads_to_the_list_of_a_day_and_then_to_the_sums(page: Page) -> None:
+    now = time.time()
+    talks = [
+        entry(started=now - n, conversation=f"talk-{n}", folder=f"folder-{n}")
+        for n in range(9)
+    ]
+    write_journal(find_paths().journal, talks)
+    await open_panel(page, "usage")
+    link = page.get_by_role("link", name="Slowest requests today")
+    await page.evaluate("scrollTo(0, 30)")
+    await link.press("Enter")
+    slowest = page.get_by_role("table", name="Slowest requests today")
+    await expect(slowest).to_be_in_viewport()
+    talk = slowest.get_by_role("link", name="folder-8")
+    await talk.focus()
+    top = await page.evaluate("scrollY")
+    assert top > 200
+    await talk.press("Enter")
+    await expect(page.get_by_role("heading", name="folder-8")).to_be_visible()
+    await page.go_back()
+    await expect(talk).to_be_focused()
+    assert await page.evaluate("scrollY") == top
+    await page.evaluate("scrollTo(0, 0)")
+    await link.press("Enter")  # which leads there again
+    await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
+    await page.go_back()
+    await expect(link).to_be_focused()
+    assert await page.evaluate("scrollY") == 30
+
+
+async def test_back_unfolds_what_was_unfolded(page: Page) -> None:
+    failed = {"outcome": "failed", "error": "upstream_timeout"}
+    lost = entry(started=time.time() - 60, conversation="talk", folder="shop", **failed)
+    write_journal(find_paths().journal, [lost])
+    await open_panel(page, "problems")
+    await page.get_by_text("Causes and requests").click()
+    talk = page.get_by_role("link", name="shop")
+    await talk.press("Enter")
+    await expect(page.get_by_role("heading", name="shop")).to_be_visible()
+    await page.go_back()
+    await expect(talk).to_be_focused()

@@ -280,7 +280,7 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     period = page.get_by_role("group", name="Period").get_by_role("button")
     await expect(period).to_have_text(["24 hours"])
     await expect(page.locator(".u-wrap canvas")).to_have_count(1)
-    await page.get_by_role("button", name="Costliest requests today").click()
+    await page.get_by_role("link", name="Costliest requests today").click()
     await expect(page.get_by_role("link", name=why)).to_be_visible()
     await open_panel(page, "overview")
     await page.locator("a.tile", has_text="Speed").click()

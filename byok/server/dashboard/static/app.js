@@ -126,9 +126,8 @@ async function openPanel(name, rest, place = null) {
   const title = t(`${name}.title`);
   document.title = `${title} · byok`;
   const root = h("div", { class: `panel ${name}`, "data-loading": t("overview.loading") });
-  const heading = h("h1", { tabindex: "-1" }, title);
   replace(at("main"), h("div", { class: "title" },
-    h("div", {}, heading, h("p", {}, t(`${name}.question`))),
+    h("div", {}, h("h1", { tabindex: "-1" }, title), h("p", {}, t(`${name}.question`))),
     h("div", { class: "row", id: "tools" })),
   name === "settings" ? null : captureLine(signal), root); // settings have it as one of them
   try {
@@ -136,7 +135,7 @@ async function openPanel(name, rest, place = null) {
     const panel = await import(`./panels/${name}.js`);
     loaded.add(name);
     if (!signal.aborted) await panel.open(root, rest, signal);
-    if (place && !signal.aborted) restorePlace(root, place, heading);
+    if (place && !signal.aborted) restorePlace(root, place, signal);
   } catch (error) {
     if (signal.aborted) return;
     root.append(errorBox(error));

@@ -9,9 +9,9 @@ import { clock, dollars, duration, number, pause, percent, spent } from "./forma
 import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
-  askedOther, barLegend, cacheFigures, clientOf, costOf, cut, endBadge, expiryOf, firstAid, headOf,
-  kindOf, markOf, mendList, modelOf, paid, problemOf, promptChange, startOf, timesOf, tokensOf,
-  toolTags, unpricedText, untold, usedOf, waitOf,
+  addressOf, askedOther, barLegend, cacheFigures, clientOf, costOf, cut, endBadge, expiryOf,
+  firstAid, headOf, kindOf, markOf, mendList, modelOf, paid, problemOf, promptChange, startOf,
+  timesOf, tokensOf, toolTags, unpricedText, untold, usedOf, waitOf,
 } from "./requests.js";
 import { listed, parts, t } from "./texts.js";
 
@@ -117,9 +117,8 @@ class Turns {
     });
     this.reason.hidden = sums.requests < 2;
     const reason = reasonOf(this.told, this.turns, first);
-    const row = this.rows.get(reason.number);
-    const act = [reason.act, row
-      ? button(t("timeline.show"), "", () => row.focus(), { "data-key": "show" }) : null];
+    const act = [reason.act, reason.number ? h("a", { class: "button",
+      href: `${addressOf(this.conversation)}/${reason.number}` }, t("timeline.show")) : null];
     renderAgain(this.reason, () => replace(this.reason,
       healthCard(t("timeline.reason"), { ...reason, act })));
   }

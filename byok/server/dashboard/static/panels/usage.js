@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  attempt, breakable, button, dots, errorBox, flushSection, h, healthCard, measured, nothing, replace,
+  attempt, breakable, dots, errorBox, flushSection, h, healthCard, measured, nothing, replace,
   section, segments, table, withCode,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
@@ -150,9 +150,9 @@ async function refresh(state, signal, background) {
   }
 }
 
-function showToday({ parts: { now, largest }, day }, today) {
-  const act = day ? null : largest.map((part) => button(part.firstChild.textContent, "",
-    () => leadTo(part), { "data-key": part.dataset.name }));
+function showToday({ chosen, parts: { now, largest }, day }, today) {
+  const act = day ? null : largest.map((part) => h("a", { class: "button",
+    href: `${addressOf(chosen)}/${part.dataset.name}` }, part.firstChild.textContent));
   renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
     say: t("usage.now", { cost: costText(today) }), act, next: t("usage.now.requests",
       { count: number(today.requests), before: number(today.yesterday) }) })));
