@@ -11,7 +11,7 @@ from byok.core.platform.paths import find_paths
 from byok.features.journal.entry import JournalEntry
 from tests.fakes.daemon import Editor, settings_for
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.pages import Watch, axe, open_panel, settle
+from tests.fakes.pages import Watch, axe, control, open_panel, settle
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 START = time.time() - 3600
@@ -143,8 +143,11 @@ async def test_what_the_cache_saved_and_a_lost_one_cost_is_told(page: Page) -> N
     lost = figures.filter(has_text="Paid for lost caches")
     await expect(lost).to_contain_text("$9.00")
     await expect(page.locator(".usage")).to_contain_text("full price − cached price")
-    await lost.get_by_role("link").click()
+    await lost.get_by_role("link", name="Show the request").click()
     await expect(page.locator("ol.turns > .turn").nth(2)).to_be_focused()
+    await page.go_back()
+    await lost.get_by_role("link", name="Keep the cache longer").click()
+    await expect(control(page, "upstreams.fake.long_cache")).to_be_focused()
 
 
 async def test_a_long_conversation_comes_in_pages_and_goes_on(page: Page) -> None:

@@ -290,6 +290,7 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
         "byok waited 400 ms (retried ×1) for the model's first word; "
         "the answer took 2.1 s (14 tokens/s)."
     )
+    await expect(slowest).to_contain_text("1,200 → 30 tokens")
     down = slowest.get_by_role("link", name="upstream_down")
     assert (await down.get_attribute("href")) == "#/problems/upstream_down"
     await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
@@ -333,6 +334,9 @@ async def test_what_made_a_request_dear_stands_beside_its_cost(
     await expect(cost).to_contain_text("$2.00")
     for told in ("5,000 → 30 tokens", "0% from the cache", "lost in a pause of 49 min"):
         await expect(cost).to_contain_text(told)
+    keep = cost.get_by_role("link", name="Keep the cache longer")
+    cure = "#/settings/set/upstreams.one.long_cache"
+    assert await keep.get_attribute("href") == cure
     await page.set_viewport_size({"width": 360, "height": 900})
     assert await page.evaluate("document.documentElement.scrollWidth") == 360
     why = await cost.locator(".sub").bounding_box()

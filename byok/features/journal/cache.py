@@ -50,7 +50,7 @@ class CacheUse(NamedTuple):
     """What a model `read` from its upstream's cache and wrote to it, in tokens.
 
     It had `lost` so many, of which some were `rewritten`, in so many `losses`; the
-    `latest` of these is a request by its number, and its conversation.
+    `latest` of these is a request by its number, its conversation, and the upstream.
     """
 
     upstream: str
@@ -60,7 +60,7 @@ class CacheUse(NamedTuple):
     lost: int = 0
     rewritten: int = 0
     losses: int = 0
-    latest: tuple[int, str] = (0, "")
+    latest: tuple[int, str, str] = (0, "", "")
 
 
 class CacheSums(NamedTuple):
@@ -69,7 +69,7 @@ class CacheSums(NamedTuple):
     Less than nothing was saved if writing to them cost more. In so many `losses`
     tokens were `lost`, which cost `lost_cost` more. Of those that were read or lost,
     `unpriced` and `lost_unpriced` have no part in the dollars. The `latest` request
-    that lost a cache is told by its number, and its conversation.
+    that lost a cache is told by its number, its conversation, and the upstream.
     """
 
     read: int = 0
@@ -79,7 +79,7 @@ class CacheSums(NamedTuple):
     lost: int = 0
     lost_cost: float = 0.0
     lost_unpriced: int = 0
-    latest: tuple[int, str] = (0, "")
+    latest: tuple[int, str, str] = (0, "", "")
 
 
 class _AfterPause(NamedTuple):
@@ -137,7 +137,7 @@ def read_uses(
             lost=known.lost + turn.lost,
             rewritten=known.rewritten + turn.rewritten,
             losses=known.losses + 1,
-            latest=max(known.latest, (turn.number, turn.conversation)),
+            latest=max(known.latest, (turn.number, turn.conversation, turn.upstream)),
         )
     return [*uses.values()]
 

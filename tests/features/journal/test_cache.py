@@ -86,7 +86,7 @@ def test_what_caches_saved_and_what_lost_ones_cost_is_added_up(tmp_path: Path) -
         "lost": 90_000,
         "lost_cost": pytest.approx(2 * 30_000 * (1.8 + 0.5) / 1e6),
         "lost_unpriced": 30_000,
-        "latest": (5, "c0ffee-1"),
+        "latest": (5, "c0ffee-1", "one"),
     }
     assert weigh_cache(path, "c0ffee-1", price)._asdict() == known
     assert weigh_cache(path, "nobody's", price) == CacheSums()

@@ -55,19 +55,25 @@ export const costCell = (sums, most) => h("span", {},
   measured(sums.cost / most, spent(costOf(sums))),
   h("span", { class: "sub" }, unpricedText(sums)));
 
-// Return what caches saved and what lost ones cost, each as [name, figure, note, link] if there is
+// Return what caches saved and what lost ones cost, each as [name, figure, note, links] if there is
 // any; dollars are those of the tokens whose prices are known.
 export const cacheFigures = (cache) => [
   ["saved", cache.read, cache.saved, cache.unpriced, 0],
   ["lost", cache.lost, cache.lost_cost, cache.lost_unpriced, cache.losses,
-    () => h("a", { href: `${addressOf(cache.latest[1])}/${cache.latest[0]}` },
-      t("request.cache-lost", { count: number(cache.losses) }))],
-].filter(([, tokens]) => tokens).map(([name, tokens, cost, unpriced, times, link]) => [name,
+    ([turn, conversation, upstream]) => dots(
+      h("a", { href: `${addressOf(conversation)}/${turn}` },
+        t("request.cache-lost", { count: number(cache.losses) })), keepCache(upstream))],
+].filter(([, tokens]) => tokens).map(([name, tokens, cost, unpriced, times, links]) => [name,
   dollars(unpriced === tokens ? null : cost),
   dots(t("request.cache-tokens", { tokens: short(tokens) }),
     times > 1 ? t("request.cache-times", { count: number(times) }) : null,
     unpriced && unpriced < tokens
-      ? t("request.cache-unpriced", { tokens: short(unpriced) }) : null), link?.()]);
+      ? t("request.cache-unpriced", { tokens: short(unpriced) }) : null), links?.(cache.latest)]);
+
+// Return the link to what keeps the caches of an upstream longer.
+export const keepCache = (upstream, kind = null) => h("a", { class: kind,
+  href: `#/settings/set/upstreams.${encodeURIComponent(upstream)}.long_cache` },
+t("timeline.keep-cache"));
 
 // Return what a request cost, if it came to a model and has ended.
 export const paid = ({ model, outcome, cost }) => (model && outcome !== "open" ? spent(cost) : "–");

@@ -10,8 +10,8 @@ import { icon } from "./icons.js";
 import { refresher, renderAgain } from "./refresh.js";
 import {
   addressOf, askedOther, barLegend, cacheFigures, clientOf, costOf, cut, endBadge, expiryOf,
-  firstAid, headOf, kindOf, markOf, mendList, modelOf, paid, problemOf, promptChange, startOf,
-  timesOf, tokensOf, toolTags, unpricedText, untold, usedOf, waitOf,
+  firstAid, headOf, keepCache, kindOf, markOf, mendList, modelOf, paid, problemOf, promptChange,
+  startOf, timesOf, tokensOf, toolTags, unpricedText, untold, usedOf, waitOf,
 } from "./requests.js";
 import { listed, parts, t } from "./texts.js";
 
@@ -173,9 +173,7 @@ function reasonOf({ dearest, requests }, turns, first) {
   if (!turn) return { ...reason, say, next: requests.length ? t("timeline.above") : "" };
   if (!turn.note) return { ...reason, say, next: whyDear(turn, first + place) };
   return { ...reason, tone: "warn", say, next: expiryOf(turn.note),
-    act: h("a", { class: "button",
-      href: `#/settings/find/${encodeURIComponent(turn.upstream)}.long_cache` },
-    t("timeline.keep-cache")) };
+    act: keepCache(turn.upstream, "button") };
 }
 
 function whyDear(turn, count) {

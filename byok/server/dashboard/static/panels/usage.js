@@ -10,8 +10,8 @@ import { meterSections } from "../feature-status.js";
 import { duration, number, percent, short, spent } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
 import {
-  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, kindOf, modelAddress,
-  problemOf, promptChange, requestColumns, retriedAfter, timesOf, unpricedText, usedOf,
+  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, keepCache, kindOf,
+  modelAddress, problemOf, promptChange, requestColumns, retriedAfter, timesOf, unpricedText, usedOf,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
@@ -52,7 +52,7 @@ export async function open(root, [range, by, wanted = range, day = ""], signal) 
   const state = { chosen, parts, drawn, day, turn: 0 };
   const load = (background) => refresh(state, signal, background);
   parts.choices = choices(chosen, known, day && `/${wanted}/${day}`, () => load(false));
-  replace(root, parts.trouble, parts.now, parts.meters, parts.choices, parts.first, parts.figures,
+  replace(root, parts.trouble, parts.now, parts.meters, parts.choices, parts.figures, parts.first,
     parts.groups, parts.more, parts.days, parts.largest);
   await load(false);
   // When nothing above it grows any more.
@@ -81,7 +81,7 @@ function largestPart(name, day, signal) {
       ? h("a", { class: "sub", href: problemOf(one.error) }, withCode(errors[one.error].what)) : null,
     h("span", { class: "sub" }, retriedAfter(one))];
     replace(body, table(title, [time, { ...kind, cell: end }, model,
-      column("seconds", "request.duration", duration, !isDear && timesOf),
+      column("seconds", "request.duration", duration, !isDear && whySlow),
       column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
     { empty: [t(`usage.${name}.none`), " ", isDear ? withCode(t("usage.price-how")) : null] }));
     if (part.dataset.led && scrollY === at) leadTo(part); // nobody went elsewhere meanwhile
@@ -100,8 +100,11 @@ function leadTo(part) {
   part.firstChild.focus({ preventScroll: true });
 }
 
-const whyDear = (one) => dots(...usedOf(one), one.note && expiryOf(one.note),
+const whyDear = (one) => dots(...usedOf(one),
+  one.note && [expiryOf(one.note), " ", keepCache(one.upstream)],
   one.prompt_change && promptChange(one));
+
+const whySlow = (one) => dots(...usedOf(one), timesOf(one));
 
 // Return how many days before now the first known request was, 0 without any.
 async function daysKnown(signal) {
@@ -179,10 +182,10 @@ function show({ parts, drawn, chosen }, series) {
 
 function showFigures(part, series) {
   const { total, cache } = series;
-  const figure = (name, value, note = "", link = null) => h("div", {},
+  const figure = (name, value, note = "", links = null) => h("div", {},
     h("dt", {}, t(`usage.figure.${name}`)), h("dd", {}, h("span", { class: "figure" }, value),
       note ? h("span", { class: "quiet small" }, note) : null,
-      link ? h("span", { class: "small" }, link) : null));
+      links ? h("span", { class: "small" }, links) : null));
   replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
     figure("cost", spent(costOf(total)), unpricedText(total)),
     figure("requests", number(total.requests)),
