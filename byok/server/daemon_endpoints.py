@@ -216,7 +216,7 @@ async def try_key(services: Services, name: str) -> Json:
         raise ConfigError(f"{name} needs no key: it has no address.")
     services.keys[name].forget()
     if name != OFFICIAL:
-        models = await services.upstreams[name].models()
+        models = await services.catalog.fetch(name)
         with_key = bool(await services.keys[name].get())
         return {"origin": wanted.origin, "models": len(models), "with_key": with_key}
     asked = services.official.ask("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)

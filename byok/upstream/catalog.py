@@ -243,7 +243,7 @@ class Catalog:
         for name, entry in self._entries.items():
             old = anew or self._clock() - entry.fetched > entry.fresh_for
             if old and (entry.fetching is None or entry.fetching.done()):
-                entry.fetching = asyncio.ensure_future(self._fetch(name, entry))
+                entry.fetching = asyncio.ensure_future(self._try_to_fetch(name))
 
     async def settle(self, seconds: float) -> None:
         """Wait for running fetches, for at most `seconds`."""
@@ -260,7 +260,14 @@ class Catalog:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _fetch(self, name: str, entry: CatalogEntry) -> None:
+    async def fetch(self, name: str) -> list[str]:
+        """Fetch the list of an upstream now; return its models.
+
+        Raises:
+            UpstreamError: it did not give one.
+            ConfigError, NotReady: its key cannot be had.
+        """
+        entry = self._entries[name]
         try:
             found = await entry.upstream.models()
         except (UpstreamError, ConfigError, NotReady) as error:
@@ -268,11 +275,10 @@ class Catalog:
             entry.fetched = self._clock()
             may_begin = isinstance(error, UpstreamUnreachable) and not entry.names
             entry.fresh_for = _EMPTY_SECONDS if may_begin else _FRESH_SECONDS
-            _log.warning("no list of models: %s", error.sentence)
-            return
+            raise
         known = entry.known.listed_facts() if entry.known else {}
-        found = found[:_MAX_LISTED]
-        entry.learn([known.get(name) or ModelFacts(name) for name in found])
+        listed = found[:_MAX_LISTED]
+        entry.learn([known.get(model) or ModelFacts(model) for model in listed])
         entry.failure = entry.code = ""
         entry.fetched = self._clock()
         entry.fresh_for = _FRESH_SECONDS if entry.names else _EMPTY_SECONDS
@@ -283,6 +289,13 @@ class Catalog:
             )
         lists = {e.key: e.found for e in self._entries.values() if e.found}
         await asyncio.to_thread(remember_lists, self._file, lists)
+        return found
+
+    async def _try_to_fetch(self, name: str) -> None:
+        try:
+            await self.fetch(name)
+        except (UpstreamError, ConfigError, NotReady) as error:
+            _log.warning("no list of models: %s", error.sentence)
 
 
 # Fetching an upstream's list of models: all its pages, within limits.

@@ -87,13 +87,21 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
         await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
         await open_panel(page, "overview")
     assert await axe(page) == ""
+    count = page.locator("#nav a[href='#/problems'] .count")
+    await expect(count).to_have_text("1 to fix")
     failed = {"outcome": "failed", "error": "upstream_auth", "upstream": "gone"}
     old = entry(started=time.time() - 86_400, **failed)
     write_journal(find_paths().journal, [old])
-    await open_panel(
-        page, "problems"
-    )  # though no request has met it, but another error
+    await open_panel(page, "settings")
+    await open_panel(page, "overview")
+    health = page.locator(".health")
+    await expect(health.locator(".say")).to_have_text("2 problems to fix.")
+    await expect(health).to_contain_text("Failing: gone")
+    await health.get_by_role("link", name="Show errors").click()
+    await expect(count).to_have_text("2 to fix")
+    # No request has met it, but another error.
     await expect(page.locator("article")).to_have_count(2)
+    await expect(page.locator("article .times")).to_have_text(["0×", "1×"])
     await expect(page.locator("article").first).to_contain_text("gone")
     await (
         page.locator("article").first.get_by_role("link", name="Change address").click()

@@ -292,6 +292,32 @@ async def test_an_upstream_is_added_and_removed(
     assert file.read_text().rstrip() == text_for(fake).rstrip()
 
 
+async def test_an_upstream_that_fails_is_seen_where_it_stands(
+    page: Page, fake: FakeUpstream, watch: Watch
+) -> None:
+    watch.allow("key-test")
+    fake.models_error = "no such key"
+    await open_panel(page, "settings")
+    row = page.locator("[data-upstream=fake]")
+    state, test = row.locator(".state"), row.get_by_role("button", name="Test")
+    await expect(state).to_contain_text("available")
+    await test.click()
+    await expect(row.get_by_role("alert")).to_contain_text("no such key")
+    await expect(state).to_be_hidden()  # as the test has told it
+    count = page.locator("#nav a[href='#/problems'] .count")
+    await expect(count).to_have_text("1 to fix")
+    await open_panel(page, "overview")
+    await page.locator(".health").get_by_role("link", name="Show errors").click()
+    await expect(page.locator("article q")).to_contain_text("no such key")
+    await open_panel(page, "settings")
+    await expect(state).to_contain_text("no such key")
+    assert await axe(page) == ""
+    fake.models_error = ""
+    await test.click()
+    await expect(state).to_contain_text("available")
+    await expect(count).to_have_count(0)
+
+
 async def test_a_file_that_breaks_and_is_mended_meanwhile(
     page: Page, fake: FakeUpstream, file: Path
 ) -> None:

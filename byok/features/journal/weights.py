@@ -109,6 +109,11 @@ class _Moment(NamedTuple):
     started: Moment
 
 
+def by_weight(group: ErrorGroup) -> tuple[int, float]:
+    """Sort the heaviest first, and of these the latest."""
+    return list(ErrorWeight).index(group.weight), -group.last
+
+
 def weigh_errors(
     path: Path, since: float, now: float, upstreams: Collection[str]
 ) -> list[ErrorGroup]:
@@ -129,26 +134,21 @@ def weigh_errors(
                 _group(ending, ErrorWeight.CURED, same, (_sum(same), False))
                 for same in _gather(rows).values()
             ]
-        order = list(ErrorWeight)
-        groups.sort(key=lambda one: (order.index(one.weight), -one.last))
+        groups.sort(key=by_weight)
         shown, rest = groups[:_MOST_WITH_EXAMPLES], groups[_MOST_WITH_EXAMPLES:]
         return [*(_add_examples(db, since, one) for one in shown), *rest]
 
     return read_journal(path, read, [])
 
 
-def count_needs(path: Path, since: float, upstreams: Collection[str]) -> int:
-    """Return how many errors only the user can mend, and which go on.
+def find_needs(path: Path, since: float, upstreams: Collection[str]) -> set[str]:
+    """Return the codes of errors that only the user can mend, and that go on."""
 
-    The same one of several upstreams counts once.
-    """
-
-    def read(db: sqlite3.Connection) -> int:
+    def read(db: sqlite3.Connection) -> set[str]:
         found = _find_failures(db, since, upstreams, {})
-        needs = (one.code for one in found if one.weight is ErrorWeight.NEEDS_YOU)
-        return len({*needs})
+        return {one.code for one in found if one.weight is ErrorWeight.NEEDS_YOU}
 
-    return read_journal(path, read, 0)
+    return read_journal(path, read, set())
 
 
 def _find_failures(

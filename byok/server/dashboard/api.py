@@ -142,7 +142,6 @@ def _describe(
         "models": len(catalog.models_of(name)),
         "asking": listed.asking,
         "age": listed.age,
-        "failure": translate(services.redactor(listed.failure)),
         "rest": upstream.rest_seconds,
     }
 

@@ -6,7 +6,7 @@ yet, answers are empty; where it cannot be read, the page shows why.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from msgspec import to_builtins
 
 from byok.core.chat import Json
-from byok.core.error_table import error_rows
+from byok.core.error_table import ErrorWeight, error_rows
 from byok.core.errors import CannotStart, NotReady
-from byok.core.language import language_in_force
+from byok.core.language import language_in_force, translate
 from byok.core.routing import ListedModel
 from byok.core.urls import is_loopback
 from byok.dialects.presets import preset_of
@@ -66,7 +66,14 @@ from byok.features.journal.usage import (
     month_begin,
     top_usage,
 )
-from byok.features.journal.weights import count_needs, weigh_errors
+from byok.features.journal.weights import (
+    HOURS,
+    Ending,
+    ErrorGroup,
+    by_weight,
+    find_needs,
+    weigh_errors,
+)
 from byok.features.running import Features
 from byok.server.dashboard.endpoint import (
     PageHandler,
@@ -172,8 +179,9 @@ class JournalApi:
     async def describe_upstreams(self) -> dict[str, Json]:
         """Return whether each upstream answers, since when, and what it did today.
 
-        One that fails has the row of its error, too; `key_outside` tells that its key
-        is in no store of byok, `at_vendor` that its address is its vendor's own.
+        One that fails has the row of its error, too, and, if it is that of its list of
+        models, the `failure` in words; `key_outside` tells that its key is in no store
+        of byok, `at_vendor` that its address is its vendor's own.
         """
         known = await self._follow_upstreams()
         names = self._services.selection.upstreams
@@ -198,6 +206,7 @@ class JournalApi:
                     "since": since,
                     "last": ended,
                     "code": listed.code,
+                    "failure": translate(self._services.redactor(listed.failure)),
                     "by_list": True,
                 }
         states = {None: "unknown", True: "answers", False: "fails"}
@@ -209,6 +218,7 @@ class JournalApi:
             "since": known.get("since"),
             "last": known.get("last"),
             "code": code,
+            "failure": known.get("failure", ""),
             "by_list": known.get("by_list", False),
             "key_outside": self._has_key_outside(name),
             "at_vendor": _is_at_vendor(self._services.selection.upstreams[name]),
@@ -259,7 +269,8 @@ class JournalApi:
 
         A cost is without requests that are `unpriced`. `yesterday` are the requests of
         the day before by the same time; `speed` is the median in tokens per second.
-        `needs_you` are problems of a week that go on until the user does something.
+        `needs_you` are problems that go on until the user does something, of a week or
+        of an upstream that fails now; the same one of several upstreams counts once.
         """
         now = self.clock()
         read = partial(self._series_reader.read_day, now)
@@ -269,7 +280,9 @@ class JournalApi:
         caps = await self._features.status_of("caps")
         upstreams = self._services.selection.upstreams
         since = _begin_of(_ERROR_DAYS, now)
-        needs = await self._read(partial(count_needs, since=since, upstreams=upstreams))
+        needs = await self._read(partial(find_needs, since=since, upstreams=upstreams))
+        unmet = _find_unmet(await self.describe_upstreams(), [])
+        needs |= {one.code for one in unmet if one.weight is ErrorWeight.NEEDS_YOU}
         return {
             "now": now,
             "since": days_before(now, 0),
@@ -278,7 +291,7 @@ class JournalApi:
             "cost": total.cost,
             "unpriced": total.unpriced,
             "errors": sum(day.failed),
-            "needs_you": needs,
+            "needs_you": len(needs),
             "speed": day.series.speed,
             "hours": {
                 "begin": [hour.begin for hour in hours],
@@ -418,8 +431,8 @@ class JournalApi:
         A group's `named_in` is the setting that names its latest model, "" if none
         does: then clients asked for it. `damaged` requests were met in the journal and
         left out, by whatever read it. Of the upstream, `answers` tells whether it does,
-        and `key_outside` and `at_vendor` are as of `describe_upstreams`. `failing` are
-        those that fail without such a request in these days.
+        and the rest is as of `describe_upstreams`. One that fails without such a
+        request in these days has a group with none.
         """
         now = self.clock()  # that of a page may be another machine's
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
@@ -429,17 +442,12 @@ class JournalApi:
         weigh = partial(weigh_errors, since=since, now=hour_end, upstreams=upstreams)
         groups = await self._read(weigh)
         mended = await self._read(partial(find_mended, since=since))
-        known = _explain({group.code for group in groups})
         states = await self.describe_upstreams()
+        groups = sorted([*groups, *_find_unmet(states, groups)], key=by_weight)
+        known = _explain({group.code for group in groups})
         answering = {one for one in states if states[one]["state"] == "answers"}
         places = {name: _place_of(state) for name, state in states.items()}
-        met = {(group.upstream, group.code) for group in groups}
         return {
-            "failing": [
-                {"name": name, **state}
-                for name, state in states.items()
-                if state["state"] == "fails" and (name, state["code"]) not in met
-            ],
             "groups": [
                 {
                     **known.get(group.code, {}),
@@ -603,7 +611,22 @@ def _is_at_vendor(section: UpstreamSettings) -> bool:
 
 
 def _place_of(state: Json) -> Json:
-    return {name: state[name] for name in ("key_outside", "at_vendor")}
+    names = ("key_outside", "at_vendor", "by_list", "failure")
+    return {name: state[name] for name in names}
+
+
+def _find_unmet(
+    states: Mapping[str, Json], groups: Iterable[ErrorGroup]
+) -> Iterator[ErrorGroup]:
+    """Give a group without requests for each upstream that fails otherwise."""
+    met = {(group.upstream, group.code) for group in groups if group.goes_on}
+    for name, state in states.items():
+        code = state["code"]
+        if state["state"] == "fails" and (name, code) not in met:
+            weight = state.get("weight", ErrorWeight.LOOK)
+            times = state["since"], state["last"]
+            outcome = 0, 0, *times, True, [0] * HOURS
+            yield ErrorGroup(weight, Ending.FAILED, code, name, [], *outcome)
 
 
 def _explain(codes: set[str]) -> dict[str, Json]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.features.journal.weights import Ending, count_needs, weigh_errors
+from byok.features.journal.weights import Ending, find_needs, weigh_errors
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 BAD: dict[str, Any] = {"outcome": "failed", "error": "upstream_auth", "cost": 0}
@@ -19,7 +19,7 @@ def weigh(folder: Path, *entries: Any) -> list[tuple[Any, ...]]:
     path = write_journal(folder / "journal.db", entries)
     groups = weigh_errors(path, NOW - 9999, END, {"one"})
     needs = {one.code for one in groups if one.weight == "needs_you"}
-    assert count_needs(path, NOW - 9999, {"one"}) == len(needs)
+    assert find_needs(path, NOW - 9999, {"one"}) == needs
     return [
         (str(one.weight), one.code, one.requests, one.cured, one.goes_on)
         for one in groups

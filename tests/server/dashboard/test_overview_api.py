@@ -107,6 +107,42 @@ async def test_an_upstream_tells_why_it_fails_without_its_key(
     assert found["base_url"] == fake.url
 
 
+async def test_what_a_test_of_the_key_finds_is_known_from_then_on(
+    fake: FakeUpstream, client: Editor
+) -> None:
+    page = await signed_in(client)
+    await settled(page)
+    fake.models_error = "no such key"
+    refused = await page.raw("key-test", {"upstream": "fake"})
+    assert refused.status >= 400
+    fails = await settled(page)
+    assert (fails["state"], fails["by_list"]) == ("fails", True)
+    assert "no such key" in fails["failure"]
+    fake.models_error = ""
+    assert (await page.call("key-test", {"upstream": "fake"}))["models"]
+    answers = await settled(page)
+    assert (answers["state"], answers["failure"]) == ("answers", "")
+
+
+async def test_what_no_request_has_met_is_to_be_fixed_as_well() -> None:
+    refused = {"outcome": "failed", "error": "upstream_auth", "upstream": "two"}
+    write_journal(find_paths().journal, [entry(started=time.time() - 9, **refused)])
+    section = settings_for(dead_url())["upstreams"]["fake"]
+    settings = {"upstreams": dict.fromkeys(("one", "two", "three"), section)}
+    async with running(settings, clock=lambda: time.time() + 9) as editor:
+        page = await signed_in(editor)
+        await settled(page)
+        await editor.services.catalog.settle(PATIENCE)
+        today, told = await page.call("today"), await page.call("problems")
+    found = [(row["upstream"], row["code"], row["requests"]) for row in told["groups"]]
+    unmet = {(name, "upstream_connect", 0) for name in ("one", "two", "three")}
+    assert {*found} == {*unmet, ("two", "upstream_auth", 1)}
+    assert found[-1][1] == "upstream_auth"  # the others are later
+    assert {row["weight"] for row in told["groups"]} == {"needs_you"}
+    assert all(row["failure"] and row["cures"] for row in told["groups"][:3])
+    assert today["needs_you"] == 2  # each of them once
+
+
 async def test_an_upstream_that_is_left_alone_says_for_how_long() -> None:
     proxy = dead_url().removesuffix("/v1")
     settings = settings_for("https://models.invalid/v1", proxy=proxy)
@@ -151,7 +187,11 @@ async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
     assert (two["state"], two["today"]["speed"]) == ("answers", 50)
     assert (two["today"]["cost"], two["today"]["unpriced"]) == (0, 1)
     assert (later["state"], later["since"]) == ("answers", noon + 51)
-    told = {(row["upstream"], row["answers"], row["key_outside"]) for row in errors}
+    told = {
+        (row["upstream"], row["answers"], row["key_outside"])
+        for row in errors
+        if row["requests"]
+    }
     assert told == {("one", False, False), ("two", True, True)}
     assert ("one" in fails, "two" in fails) == (True, False)  # openai has no key here
 

@@ -54,6 +54,7 @@ async function start() {
     if (!reset && changed.some(tells)) counting ||= setTimeout(countNeeds, WRITTEN);
   }, new AbortController().signal);
   onEnd(() => { needs = 0; });
+  addEventListener("byok-upstreams", countNeeds);
   await joinSession(() => show());
   followKeys({ panels: PANELS, palette });
   addEventListener("hashchange", async () => {

@@ -85,6 +85,10 @@ function headOf(column, sorted, onSort) {
 // what goes on just now.
 export const badge = (tone, text) => h("span", { class: `badge ${tone}` }, text);
 
+// Return a mark with that colour and shape.
+export const dot = (tone) => h("span", { class: tone }, h("span", { class: `dot ${tone}`,
+  "aria-hidden": "true" }));
+
 // Return a button; `kind` is primary, danger, bare, little, or several of them. It does one thing at
 // a time, and stays where the focus is meanwhile.
 export function button(text, kind, run, attributes = {}) {

@@ -33,9 +33,9 @@ function inTurn(work) {
   };
 }
 
-// Call `run` some time after requests ended, `gap` milliseconds apart at least, until
-// `signal` is aborted. What is told at once was there before; but what ended just now is
-// perhaps not written down. Who comes back to the page is told everything anew, so what
+// Call `run` some time after requests ended, or byok has asked upstreams, `gap` milliseconds apart
+// at least, until `signal` is aborted. What is told at once was there before; but what ended just
+// now is perhaps not written down. Who comes back to the page is told everything anew, so what
 // ended while it was hidden is not lost.
 export function follow(run, signal, gap = GAP) {
   let timer = 0;
@@ -56,6 +56,7 @@ export function follow(run, signal, gap = GAP) {
     if ((reset && !isFirst) || changed.some(isNew)) wait();
     isFirst = false;
   }, signal);
+  addEventListener("byok-upstreams", wait, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
 }
 

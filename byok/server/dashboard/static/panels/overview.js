@@ -5,7 +5,7 @@
 import { call, onEnd } from "../api.js";
 import { cureLinks } from "../cures.js";
 import {
-  ago, announce, attempt, badge, bar, breakable, button, command, dots, facts, flushSection, h,
+  ago, announce, attempt, badge, bar, breakable, button, command, dot, dots, facts, flushSection, h,
   healthCard, replace, showTools, spark, tile, withCode,
 } from "../dom.js";
 import { meterText, statusFacts } from "../feature-status.js";
@@ -17,13 +17,13 @@ import {
   barLegend, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, restOf,
   speedText, unpricedText, withSettings,
 } from "../requests.js";
-import { listed, pairOf, t } from "../texts.js";
+import { listed, t } from "../texts.js";
+import { upstreamLook, upstreamState } from "../upstream-state.js";
 import { editorsSection } from "./editors.js";
 import { bytes, elapsed, sharesOf, stateOf } from "./live-table.js";
 import { keyAct, keyState, storeFault, STORES } from "./settings/keys.js";
 import { namesOf, openRestart } from "./settings/restart.js";
 
-const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 const TICK = 250; // ms
 const DEMO = "byok-demo"; // the upstream of byok demo
 const NEAR = 0.8; // of a cap, from where on it is told
@@ -109,21 +109,27 @@ function judge(state, upstreams, today, isNew) {
   const bad = (say, next, act) => ({ tone: "bad", say, next, act });
   const warn = (say, next, act) => ({ tone: "warn", say, next, act });
   const link = (address, text) => h("a", { class: "button", href: address }, text);
-  const toSettings = link("#/settings", t("problems.do.settings"));
+  const needs = t("health.needs", { count: number(today.needs_you) });
+  const toErrors = link("#/problems", t("health.show-errors"));
   const { error, restart } = state.settings;
-  if (error) return bad(t("overview.settings-error"), error, toSettings);
+  if (error) {
+    return bad(t("overview.settings-error"), error, link("#/settings", t("problems.do.settings")));
+  }
   const failing = upstreams.filter((one) => one.state === "fails" && !one.asking);
   if (failing.length) {
     const [first] = failing;
     const names = listed(failing.map(({ name }) => name));
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
-    return tell(t(others ? "health.some-fail" : "health.all-fail", { names }), [
-      first.what ? [h("strong", {}, withCode(first.what)), " ",
-        withSettings(first.cures[0] ?? "", first.name)] : first.failure,
+    const say = t(others ? "health.some-fail" : "health.all-fail", { names });
+    if (today.needs_you > 1) return tell(needs, say, toErrors);
+    return tell(say, [
+      first.what ? h("strong", {}, withCode(first.what)) : null, " ",
+      first.failure || withSettings(first.cures?.[0] ?? "", first.name),
       first.by_list ? [" ", t("health.by-list")] : null,
-    ], [cureLinks(first, [{ ...first, upstream: first.name }], "button primary")[0] ?? toSettings,
-      today.needs_you ? link(problemOf(first.code), t("health.show-errors")) : null]);
+    ], [cureLinks(first, [{ ...first, upstream: first.name }], "button primary")[0]
+      ?? link(settingsOf(first.name), t("problems.do.settings")),
+    link(problemOf(first.code), t("health.show-errors"))]);
   }
   const [cap] = [...today.caps].sort((one, other) => partOf(other) - partOf(one));
   if (cap && partOf(cap) >= NEAR) {
@@ -132,7 +138,7 @@ function judge(state, upstreams, today, isNew) {
       link("#/settings/find/caps", t("problems.do.cap")));
   }
   if (upstreams[0]?.type === "demo") {
-    return warn(t("health.demo"), t("overview.demo"), toSettings);
+    return warn(t("health.demo"), t("overview.demo"), link("#/settings/add", t("settings.add")));
   }
   if (restart.length) {
     return warn(t("health.restart"), t("overview.restart-what", { names: namesOf(restart) }),
@@ -144,15 +150,14 @@ function judge(state, upstreams, today, isNew) {
       link("#/problems", t("problems.title")));
   }
   if (today.needs_you) {
-    return warn(t("health.needs", { count: number(today.needs_you) }), t("health.needs.next"),
-      link("#/problems", t("health.show-errors")));
+    return warn(needs, t("health.needs.next"), toErrors);
   }
   const tone = "good";
   if (isNew) return { tone, say: t("health.ready"), next: t("health.ready.next") };
   return { tone, say: t("health.well", { count: number(upstreams.length) }),
     next: today.errors ? t("health.well.errors", { count: number(today.errors) })
       : t("health.well.next"),
-    act: today.errors ? link("#/problems", t("health.show-errors")) : null };
+    act: today.errors ? toErrors : null };
 }
 
 function tilesOf(today) {
@@ -283,34 +288,20 @@ function officialText(official) {
 }
 
 async function upstreamsBlock(body, signal, tools, health) {
-  const pulse = { timer: 0 };
-  const show = async (options = {}) => {
-    clearTimeout(pulse.timer);
-    const { upstreams } = await call("upstreams", options.body ?? {}, { signal, ...options });
+  const look = upstreamLook((upstreams) => {
     health.take({ upstreams });
     renderAgain(body, () => replace(body,
       h("ul", { class: "list" }, upstreams.map((one) => upstreamRow(one, upstreams[0])))));
-    if (!upstreams.some((one) => one.asking)) {
-      if (options.told) announce(t("overview.asked-all"));
-      return;
-    }
-    const look = () => {
-      if (document.hidden) return void (pulse.timer = setTimeout(look, ASK_AGAIN));
-      attempt(body, signal, () => show({ background: true, told: true }));
-    };
-    pulse.timer = setTimeout(look, ASK_AGAIN);
-  };
-  signal.addEventListener("abort", () => clearTimeout(pulse.timer));
-  replace(tools, button(t("overview.ask-again"), "little", () => show({ body: { anew: true } })));
-  await keepShown(show, body, signal);
+  }, body, signal);
+  addEventListener("byok-upstreams", () => announce(t("overview.asked-all")), { signal });
+  replace(tools, button(t("overview.ask-again"), "little", () => look({ body: { anew: true } })));
+  await keepShown(look, body, signal);
 }
 
 function upstreamRow(one, first) {
   const { tone, state } = upstreamState(one);
   const { requests, speed } = one.today;
-  return h("li", {}, h("span", { class: tone }, h("span", { class: `dot ${tone}`,
-    "aria-hidden": "true" })),
-  h("div", { class: "grow" },
+  return h("li", {}, dot(tone), h("div", { class: "grow" },
     h("div", { class: "row tight" }, settingsLink(one.name),
       one.type === one.name ? null : h("span", { class: "tag" }, one.type),
       one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
@@ -323,25 +314,9 @@ function upstreamRow(one, first) {
 }
 
 // Return the name of an upstream, which leads to its settings and its key.
-const settingsLink = (name) => h("a", { class: "names",
-  href: `#/settings/find/${encodeURIComponent(name)}.` }, name);
+const settingsLink = (name) => h("a", { class: "names", href: settingsOf(name) }, name);
 
-// Return how an upstream is, in words and by its shape, and since when.
-function upstreamState({ asking, failure, rest, state, since, code, what }) {
-  const when = since === null ? null : t("problems.since", { time: clock(since) });
-  if (asking) return { tone: "quiet", state: t("overview.asking") };
-  if (rest > 0) {
-    const pause = t("overview.rest", { time: duration(Math.ceil(rest)) });
-    return { tone: "warn", state: h("span", { class: "warn" }, pause) };
-  }
-  if (state === "fails") {
-    const why = failure || h("a", { href: problemOf(code) }, withCode(what || code));
-    return { tone: "bad", state: [h("span", { class: "bad" }, pairOf(t("live.state.failed"), why)), " ",
-      when] };
-  }
-  return state === "answers" ? { tone: "good", state: dots(t("overview.answers"), when) }
-    : { tone: "quiet", state: t("overview.not-asked") };
-}
+const settingsOf = (name) => `#/settings/find/${encodeURIComponent(name)}.`;
 
 async function keysBlock(body, signal, tools) {
   const show = async (anew) => {

@@ -4,7 +4,7 @@
 import { call } from "../api.js";
 import { cureLinks, isOfModel } from "../cures.js";
 import {
-  ago, badge, breakable, button, copyButton, dots, h, nothing, replace, section, segments, showTools,
+  ago, badge, breakable, button, copyButton, dot, dots, h, nothing, replace, section, segments, showTools,
   spark, table, withCode,
 } from "../dom.js";
 import { clock, number, percent } from "../format.js";
@@ -65,7 +65,8 @@ export async function open(root, rest, signal) {
 
 // What was said of the latest requests is known while they are live: no journal has it.
 const withWords = (told, live) => ({ ...told, groups: told.groups.map((group) => ({ ...group,
-  said: group.examples.map((one) => live.get(one.request_id)?.message).find(Boolean) })) });
+  said: group.requests ? group.examples.map((one) => live.get(one.request_id)?.message).find(Boolean)
+    : group.failure })) });
 
 const periodOf = (count) => t(count === 1 ? "usage.range.day" : "problems.days", { count });
 
@@ -82,10 +83,9 @@ function partsOf(told, order, all, show) {
   const groups = together(told.groups, order);
   if (order === "count") groups.sort((one, other) => other.requests - one.requests);
   const isWell = !groups.length && !told.models.length;
-  const failing = told.failing.map(failingOf);
-  return [damagedOf(told), failing, ORDERS[order].map((weights) => partOf(weights,
+  return [damagedOf(told), ORDERS[order].map((weights) => partOf(weights,
     groups.filter(({ weight }) => weights.includes(weight)), all, show)),
-  groups.length || failing.length ? null : noneOf(told),
+  groups.length ? null : noneOf(told),
   isWell ? null : repairsOf(told), told.mended.length ? lastOf(told) : null];
 }
 
@@ -125,8 +125,8 @@ function partOf(weights, groups, all, show) {
   const few = all.has(weight) ? groups : groups.slice(0, FEW);
   const rest = groups.length - few.length;
   return h("section", { class: "weight" },
-    h("h2", { class: "row" }, isMixed ? t("problems.title") : [h("span", { class: tone },
-      h("span", { class: `dot ${tone}`, "aria-hidden": "true" })), t(`problems.${weight}`)], " ",
+    h("h2", { class: "row" }, isMixed ? t("problems.title") : [dot(tone),
+      t(`problems.${weight}`)], " ",
     h("span", { class: "quiet" }, t("problems.requests",
       { count: number(groups.length), period: periodOf(days),
         requests: number(sum(groups.map(({ requests }) => requests))) }))),
@@ -146,12 +146,11 @@ function cardOf(group, isMixed) {
       group.parts.map((part) => h("p", { class: "quiet" }, dots(
         isMixed ? badge(WEIGHTS[part.weight], t(`problems.${part.weight}`)) : null,
         part.upstream ? h("strong", {}, part.upstream) : null,
-        part.ending === "retried" && part.code ? h("code", {}, part.code) : null,
+        part.ending === "retried" && part.code ? withCode(part.what ?? part.code) : null,
         group.parts.length > 1 ? t("problems.times", { count: number(part.requests) }) : null,
         outcomeOf(part)))),
       tagged("models.title", group.models),
       tagged("request.client", [...new Set(group.examples.map(({ client }) => clientOf(client)))]),
-      group.said ? h("p", {}, t("problems.said"), " ", h("q", {}, cut(group.said, LONGEST))) : null,
       group.weight === "cured" ? null : cureOf(group),
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
         detailsOf(group))),
@@ -159,16 +158,9 @@ function cardOf(group, isMixed) {
       group.hours.some(Boolean) ? [spark(group.hours, WEIGHTS[group.weight]),
         h("p", { class: "small quiet" }, t("problems.hours"))] : null,
       h("p", { class: "small quiet" },
-        group.requests > 1 ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
+        group.last > group.first ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));
 }
-
-// An upstream that fails although no request of the period has met it.
-const failingOf = (one) => h("article", { class: "card" },
-  h("h3", { tabindex: "-1", "data-code": one.code }, titleOf({ ...one, ending: "failed" })),
-  h("p", { class: "quiet" }, dots(h("strong", {}, one.name), one.by_list
-    ? t("health.by-list") : t("problems.earlier", { time: clock(one.last) }))),
-  cureOf({ ...one, parts: [{ ...one, upstream: one.name }] }));
 
 const tagged = (title, names) => (names.length ? h("p", { class: "row tight" },
   h("span", { class: "small quiet" }, t(title)),
@@ -179,21 +171,27 @@ function titleOf({ ending, what }) {
   return what ? withCode(what) : t("problems.unknown-code");
 }
 
-function outcomeOf({ ending, goes_on: goesOn, answers }) {
+function outcomeOf({ ending, requests, last, by_list: isByList, goes_on: goesOn, answers }) {
+  if (!requests) {
+    return isByList ? t("health.by-list") : t("problems.earlier", { time: clock(last) });
+  }
   if (ending !== "failed") return t(`problems.${ending}.what`);
   return t(`problems.${!goesOn ? "over" : answers ? "answering" : "goes-on"}`);
 }
 
+// What was said of this very failure comes first, if it is known; what helps in general is below.
 function cureOf(group) {
-  const [first = "", ...others] = group.cures ?? [];
-  const links = cureLinks(group, group.parts);
-  if (!first && !links.length) return null;
-  const of = (text) => withSettings(text, group.parts[0].upstream);
-  return [h("div", { class: "cure" },
-    h("p", { class: "grow" }, h("strong", {}, t("error.cures")), " ", of(first)), links),
-  isOfModel(group.code) && !group.parts.some((one) => one.named_in)
-    ? h("p", { class: "small" }, t("problems.by-client")) : null,
-  others.length ? h("p", { class: "small" }, of(sentences(...others))) : null];
+  const { said, parts, cures: [first = "", ...others] = [] } = group;
+  const links = cureLinks(group, parts);
+  if (!said && !first && !links.length) return null;
+  const of = (...texts) => withSettings(sentences(...texts), parts[0].upstream);
+  const known = isOfModel(group.code) && !parts.some((one) => one.named_in)
+    ? h("p", { class: "small" }, t("problems.by-client")) : null;
+  return [h("div", { class: "cure" }, h("p", { class: "grow" }, said
+    ? [t("problems.said"), " ", h("q", {}, cut(said, LONGEST))]
+    : [h("strong", {}, t("error.cures")), " ", of(first)]), links), known,
+  said ? h("p", { class: "small quiet" }, t("error.cures"), " ", of(first, ...others))
+    : others.length ? h("p", { class: "small" }, of(...others)) : null];
 }
 
 function detailsOf({ code, ending, causes = [], examples }) {

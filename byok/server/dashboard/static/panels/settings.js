@@ -8,7 +8,9 @@ import {
   seeking, showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
+import { renderAgain } from "../refresh.js";
 import { sentences, t, textOr } from "../texts.js";
+import { upstreamLook } from "../upstream-state.js";
 import { addressesOf } from "./settings/address.js";
 import { ChangesBar, conflictBox, differences, showFaults } from "./settings/bar.js";
 import { commonSection, isCommon } from "./settings/common.js";
@@ -16,7 +18,7 @@ import { Draft } from "./settings/draft.js";
 import { fieldRow, focusFault, forgetFields, idOf, offerModels, unfold } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
 import { openRestart, restartBox } from "./settings/restart.js";
-import { openAddition, upstreamRow } from "./settings/upstreams.js";
+import { openAddition, stateLine, upstreamRow } from "./settings/upstreams.js";
 
 const draft = new Draft();
 
@@ -51,6 +53,12 @@ class View {
       discard: () => this.discard(), signal });
     this.trouble = h("div");
     this.upstreams = h("ul", { class: "list upstreams" });
+    this.states = []; // of upstreams
+    this.look = upstreamLook((states) => {
+      this.states = states;
+      this.showStates();
+    }, this.trouble, signal);
+    addEventListener("byok-upstreams", () => this.look({ background: true }), { signal });
     this.capture = captureSection(signal);
     this.removed = "";
     this.finder = seekField(t("settings.find"), () => this.filter(),
@@ -101,6 +109,15 @@ class View {
     replace(this.upstreams, draft.form.upstreams.map((one) =>
       upstreamRow(draft, one, this.keys, unfolded)));
     if (hadFocus) this.upstreams.querySelector("button")?.focus();
+    this.showStates();
+  }
+
+  showStates() {
+    for (const one of this.states) {
+      const row = this.upstreams.querySelector(`[data-upstream="${CSS.escape(one.name)}"]`);
+      const place = row?.querySelector(".state"); // none of one that is to be removed
+      if (place) renderAgain(place, () => replace(place, stateLine(one)));
+    }
   }
 
   group({ name, fields }) {
@@ -139,12 +156,13 @@ class View {
       .some((part) => !part.hidden);
   }
 
-  // Ask for keys and models.
+  // Ask for keys, models, and how upstreams are.
   async readFacts() {
     const { signal } = this;
     this.models = attempt(this.trouble, signal, async () =>
       offerModels(await call("catalog", {}, { signal, background: true })));
-    await Promise.all([this.keys.read(), this.models]);
+    await Promise.all([this.keys.read(), this.models,
+      attempt(this.trouble, signal, () => this.look({ background: true }))]);
   }
 
   // Offer models for a setting, unless the user has gone on meanwhile.

@@ -612,7 +612,7 @@ export const TEXTS = {
   "problems.last": "last",
   "problems.hours": "last 24 hours",
   "problems.latest": "Latest requests",
-  "problems.said": "The last one said:",
+  "problems.said": "Last message:",
   "problems.code": "Code",
   "problems.earlier": "Its last request failed {time}, before the period shown.",
   "problems.goes-on": "Nothing has been answered since.",

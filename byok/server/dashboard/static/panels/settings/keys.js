@@ -6,6 +6,7 @@ import {
   openDialog, replace,
 } from "../../dom.js";
 import { parts, t } from "../../texts.js";
+import { tellUpstreams } from "../../upstream-state.js";
 import { addressesOf, originOf } from "./address.js";
 import { chooseDefault } from "./fields.js";
 
@@ -75,7 +76,9 @@ export class Keys {
     for (const other of this.places.keys()) {
       if (!this.told(other).childElementCount || other === name) this.show(other);
     }
-    if (name) this.places.get(name)?.querySelector("button").focus();
+    if (!name) return;
+    this.places.get(name)?.querySelector("button").focus();
+    tellUpstreams(); // byok asks them anew
   }
 
   // Return where it is said what came of it.
@@ -171,7 +174,7 @@ export class Keys {
       told.models && !fixed && !locked ? button(t("settings.key.use"), "little",
         () => attempt(place, this.signal,
           () => chooseDefault(this.draft, upstream, this.signal))) : null));
-    });
+    }).then(tellUpstreams);
   }
 }
 

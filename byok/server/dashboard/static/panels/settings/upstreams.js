@@ -1,9 +1,12 @@
 // The upstreams: a row for each with its key, its settings folded; adding one, removing one.
 
+import { cureLinks } from "../../cures.js";
 import {
-  askingButton, attempt, badge, button, entryForm, h, lineField, openDialog, replace,
+  askingButton, attempt, badge, button, dot, entryForm, h, lineField, openDialog, replace,
 } from "../../dom.js";
+import { withSettings } from "../../requests.js";
 import { t } from "../../texts.js";
+import { upstreamState } from "../../upstream-state.js";
 import { addressesOf, originOf } from "./address.js";
 import { fieldRow, groupedOptions, kindGroups } from "./fields.js";
 
@@ -28,13 +31,25 @@ export function upstreamRow(draft, upstream, keys, unfolded) {
   const kind = draft.form.presets.find((one) => one.name === type)?.title ?? type;
   row.append(h("div", {}, h("div", { class: "row tight" }, h("strong", {}, name),
     type && type !== name ? h("span", { class: "tag" }, kind) : null),
-  h("div", { class: "quiet small" }, addressesOf(draft, name).used)),
+  h("div", { class: "quiet small" }, addressesOf(draft, name).used)), h("div", { class: "state" }),
   ...keyNames(upstream).map((one) => keys.line(one)),
   h("details", { open: isOpen, "data-part": part }, h("summary", { class: "button little",
     "aria-label": t("settings.change-of", { name }) }, t("settings.change-it")),
   settingsOf(draft, upstream)));
   noteOrigin(draft, upstream, row);
   return row;
+}
+
+// Return whether an upstream answers; if it does not, why, and what to do. What is done with its key
+// stands beside that.
+export function stateLine(one) {
+  const { tone, state } = upstreamState(one);
+  const line = h("p", { class: "small quiet" }, dot(tone), " ", state);
+  if (tone !== "bad") return line;
+  const links = cureLinks(one, [{ ...one, upstream: one.name }]);
+  return [line, one.failure ? null : h("p", { class: "small" },
+    withSettings(one.cures?.[0] ?? "", one.name)),
+  links.filter(({ hash }) => !hash.startsWith("#/settings/key/"))];
 }
 
 function settingsOf(draft, upstream) {
