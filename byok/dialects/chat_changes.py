@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from byok.core.chat import (
     ChatRequest,
     ImagePart,
+    JsonAnswer,
     Message,
     Part,
     Role,
@@ -28,6 +29,7 @@ from byok.core.escapes import truncate_middle
 from byok.core.late import compile_late
 from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
+from byok.dialects.presets import JsonForm
 from byok.dialects.remedies import (
     Found,
     RefusedRequest,
@@ -46,6 +48,12 @@ NO_PICTURE = "[a picture stood here; this model sees none]"
 _GO_ON = "Understood."
 _NO_WORDS = "(no text)"
 _CONTINUE = Message(Role.USER, (TextPart("Continue."),))
+_ASK_FOR_JSON = (
+    "Answer with one JSON object and nothing else: no words around it, no code fence."
+)
+_BY_SCHEMA = "It must be valid by this JSON Schema:\n"
+_JSON = Remedy("json")
+_JSON_OBJECT = Remedy("json", "schema")
 # For the system prompt, so that the model does not write such blocks itself.
 _ABOUT_RECORDS = (
     "Blocks headed [earlier tool call] are records of the past, "
@@ -84,6 +92,42 @@ def offer_tools(chat: ChatRequest, tools: Sequence[ToolDefinition]) -> ChatReque
     if choice.name and choice.name not in {tool.name for tool in tools}:
         choice = ToolChoice()
     return replace(chat, tools=tuple(tools), tool_choice=choice)
+
+
+def leave_choice(chat: ChatRequest) -> ChatRequest:
+    """Let the model decide whether to call a tool; a named one is offered alone."""
+    choice = chat.tool_choice
+    if choice.use is not ToolUse.REQUIRED or not chat.tools:
+        return chat
+    named = tuple(tool for tool in chat.tools if tool.name == choice.name)
+    return replace(chat, tools=named or chat.tools, tool_choice=ToolChoice())
+
+
+def withhold_tools(chat: ChatRequest) -> ChatRequest:
+    """Offer no tools where none may be called."""
+    if chat.tool_choice.use is not ToolUse.NONE:
+        return chat
+    return replace(chat, tools=(), tool_choice=ToolChoice())
+
+
+def ask_for_json(chat: ChatRequest, remedy: Remedy = _JSON) -> ChatRequest:
+    """Ask for an answer in JSON in the system message.
+
+    With `what` "schema" only for what a schema says; that the answer is JSON remains a
+    parameter.
+    """
+    wanted = chat.json_answer
+    if wanted is None or (remedy.what and wanted.schema is None):
+        return chat
+    words = _ASK_FOR_JSON
+    if wanted.schema is not None:
+        words = f"{words} {_BY_SCHEMA}{write_json(wanted.schema).decode()}"
+    first, *rest = chat.messages or (Message(Role.SYSTEM, ()),)
+    if first.role is not Role.SYSTEM:
+        first, rest = Message(Role.SYSTEM, ()), [first, *rest]
+    system = Message(Role.SYSTEM, (*first.parts, TextPart(words)))
+    left = JsonAnswer() if remedy.what else None
+    return replace(chat, messages=(system, *rest), json_answer=left)
 
 
 def keep_most_tools(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
@@ -391,6 +435,15 @@ def _leads(schema: Any, path: str) -> bool:
 
 _TOO_MANY = "most tools"
 PICTURES = "pictures"
+_FORCED, _FORBIDDEN = "forced", "forbidden"
+_CHOICE = compile_late(
+    r"tool_?choice|tool_?config|function_?calling_?config|forc\w+ (?:tool|function)"
+)
+_JSON_FORM = compile_late(
+    r"response[ _]?(?:format|mime[ _]?type|(?:json_?)?schema)|output_?format"
+    r"|output_config(?:\.format|: )|text\.format|(?:request\.|invalid )format\b"
+    r"|json_(?:schema|object)|json mode|structured output|the word '?json"
+)
 # What chat templates of models raise, which llama.cpp, vLLM, LM Studio, TGI and Ollama
 # pass on in words of their own, and what Mistral's tokenizer and other vendors say.
 _NO_SYSTEM = (
@@ -488,6 +541,22 @@ def _write_bare_calls(chat: ChatRequest, _: Remedy) -> ChatRequest:
     return write_calls_as_text(chat)
 
 
+def _find_choice(use: ToolUse) -> Callable[[RefusedRequest], Found]:
+    """Return the search for refusals of such a choice of tools."""
+
+    def find(refused: RefusedRequest) -> Found:
+        chat = refused.chat
+        is_sent = chat.tools and chat.tool_choice.use is use
+        return ("", "") if is_sent and _CHOICE.search(refused.text.lower()) else None
+
+    return find
+
+
+def _find_json(refused: RefusedRequest) -> Found:
+    is_sent = refused.chat.json_answer is not None
+    return ("", "") if is_sent and _JSON_FORM.search(refused.text.lower()) else None
+
+
 def _find_pictures(refused: RefusedRequest) -> Found:
     return ("", "") if refused.error.kind is RefusalKind.NO_IMAGES else None
 
@@ -548,6 +617,15 @@ CHAT_ROWS: RemedyTable = {
         matters=is_first_turn,
         teaches=lambda remedy: ModelFacts("", most_tools=int(remedy.what)),
     ),
+    _FORCED: RemedyRow(
+        _find_choice(ToolUse.REQUIRED),
+        rewrite=lambda chat, _: leave_choice(chat),
+        notice="This model cannot be forced to call a tool, so it was free to answer.",
+        matters=is_first_turn,
+    ),
+    _FORBIDDEN: RemedyRow(
+        _find_choice(ToolUse.NONE), rewrite=lambda chat, _: withhold_tools(chat)
+    ),
     "no tools": RemedyRow(
         _find_no_tools,
         rewrite=lambda chat, _: write_calls_as_text(offer_tools(chat, ())),
@@ -557,6 +635,13 @@ CHAT_ROWS: RemedyTable = {
         teaches=lambda _: ModelFacts("", tools=False),
     ),
     "calls": RemedyRow(_find_bare_calls, rewrite=_write_bare_calls),
+    "json": RemedyRow(
+        _find_json,
+        rewrite=ask_for_json,
+        notice="This model cannot be held to a form of JSON, so it was asked for it in "
+        "words.",
+        matters=is_first_turn,
+    ),
     PICTURES: RemedyRow(
         _find_pictures,
         rewrite=lambda chat, _: write_pictures_as(chat, lambda _: NO_PICTURE),
@@ -580,6 +665,16 @@ CHAT_ROWS: RemedyTable = {
         rewrite=lambda chat, _: drop_beside_calls(chat, TextPart),
     ),
     "system": RemedyRow(when(_NO_SYSTEM), rewrite=put_system_into_question),
+}
+
+
+# Of APIs that let every model decide whether to call a tool.
+FREE_CHOICE = (Remedy(_FORCED), Remedy(_FORBIDDEN))
+# By what an API can be told about an answer in JSON.
+JSON_IN_WORDS: Mapping[JsonForm, tuple[Remedy, ...]] = {
+    JsonForm.NONE: (_JSON,),
+    JsonForm.OBJECT: (_JSON_OBJECT,),
+    JsonForm.SCHEMA: (),
 }
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
+    JsonAnswer,
     Message,
     Role,
     TextPart,
@@ -21,9 +22,10 @@ from byok.core.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.dialects.base import DIALECTS, Target, write_request
+from byok.dialects.base import DIALECTS, Target, UpstreamRequest, write_request
 from byok.dialects.chat_changes import CHAT_ROWS, shows_picture
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, rewrite_chat
 from tests.fakes import (
     messages_api,
@@ -331,7 +333,8 @@ def test_tools_whose_names_are_refused_are_renamed_both_ways(
     assert remedy and remedy.change == "names"
     codec = DIALECTS[dialect]("")
     rewritten, sent = write_request(codec, asked, Target("m"), [remedy], [remedy])
-    assert rewritten == asked
+    presumed = codec.presumed_remedies(ModelFacts("m"))
+    assert rewritten == rewrite_chat(codec.remedies, asked, presumed)[0]
     assert sent.tool_names == dict(zip(spelled, ("a-view", "b/save"), strict=True))
     written = str(sent.body)
     assert all(name in written for name in spelled)
@@ -378,6 +381,75 @@ def test_remedy_notice_of_an_old_image_is_not_repeated() -> None:
         asked = chat(messages=messages)
         notices = rewrite_chat(CHAT_ROWS, asked, [Remedy("pictures")])[1]
         assert len(notices) == number, messages
+
+
+# A choice of tools, and forms of an answer, that are refused
+
+
+def sent_after(dialect: str, asked: ChatRequest, message: str) -> UpstreamRequest:
+    """Return what is sent after a refusal in an API's own words."""
+    codec, target = DIALECTS[dialect](""), Target("m")
+    rewritten, refused = write_request(codec, asked, target)
+    error = refusal_of({"error": {"message": message}}, 400)
+    remedy = find_remedy(
+        codec.remedies, RefusedRequest(refused.body, error, chat=rewritten)
+    )
+    assert remedy
+    _, sent = write_request(codec, asked, target, [remedy], [remedy])
+    assert JUDGES[dialect](sent.body) == []
+    return sent
+
+
+FORMS = [
+    ("anthropic", "output_config.format: structured outputs are not supported"),
+    ("openai_chat", "This response_format type is unavailable now"),
+    ("gemini", "Function calling with a response mime type: 'application/json' is "
+     "unsupported"),
+    ("ollama", 'invalid format: expected "json" or a JSON schema'),
+    ("openai_responses", "'text.format' of type 'json_schema' is not supported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "message"), FORMS)
+def test_json_that_no_parameter_can_ask_for_is_asked_for_in_words(
+    dialect: str, message: str
+) -> None:
+    plain = chat(messages=(SYSTEM, user("?")))
+    asked = replace(plain, json_answer=JsonAnswer({"type": "object"}))
+    sent = sent_after(dialect, asked, message)
+    assert len(sent.notices) == 1
+    written = str(sent.body)
+    assert "Be exact." in written and '{"type":"object"}' in written
+    _, usual = write_request(DIALECTS[dialect](""), plain, Target("m"))
+    prompt = ("system", "messages", "instructions", "systemInstruction")
+    others = {k: v for k, v in sent.body.items() if k not in prompt}
+    assert others == {k: v for k, v in usual.body.items() if k not in prompt}
+
+
+CHOICES = [
+    ("anthropic", "tool_choice: forced tool use is not supported"),
+    ("openai_chat", "tool_choice is not supported in thinking mode"),
+    ("gemini", "Forced function calling is not supported for this model"),
+    ("openai_responses", "Unsupported parameter: 'tool_choice'"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "message"), CHOICES)
+def test_a_choice_of_tools_that_is_refused_is_left_to_the_model(
+    dialect: str, message: str
+) -> None:
+    free = chat(tool("a"), tool("b"))
+    forced = sent_after(
+        dialect, replace(free, tool_choice=ToolChoice(ToolUse.REQUIRED)), message
+    )
+    _, usual = write_request(DIALECTS[dialect](""), free, Target("m"))
+    assert (forced.body, len(forced.notices)) == (usual.body, 1)
+    # Where no tool may be called, none is offered.
+    none = sent_after(
+        dialect, replace(free, tool_choice=ToolChoice(ToolUse.NONE)), message
+    )
+    _, bare = write_request(DIALECTS[dialect](""), chat(), Target("m"))
+    assert (none.body, none.notices) == (bare.body, ())
 
 
 # What chat templates refuse

@@ -7,11 +7,7 @@ from byok.core.chat import Json
 from byok.core.errors import RefusalKind
 from byok.core.wire.json_fields import read_object, read_text
 from byok.dialects.anthropic.messages import find_cache_points, remove_cache_points
-from byok.dialects.anthropic.request import (
-    format_as_words,
-    is_thought,
-    without_thinking,
-)
+from byok.dialects.anthropic.request import is_thought, without_thinking
 from byok.dialects.chat_changes import (
     CHAT_ROWS,
     digest_of_picture,
@@ -28,7 +24,6 @@ from byok.dialects.remedies import (
     drop_parameter,
     drop_row,
     has_parameter,
-    is_first_turn,
     lower_named,
     lower_row,
     set_parameter,
@@ -112,8 +107,6 @@ _ADAPTIVE = r"adaptive(?!\.)"
 _ALWAYS = re.compile(
     r"thinking\.type\.disabled|between_tools|thinking.{0,60}disabl|disabl.{0,40}thinking"
 )
-_FORCED = r"tool_choice|forc\w+ tool"
-_FORMAT = r"output_config(?:\.format|: )|output_?format|json_schema|structured output"
 _OLD_BUDGET = 8192  # tokens, where the model does not think adaptively
 _DROPPABLE = (
     "thinking.display",
@@ -182,14 +175,6 @@ def _find_room(refused: RefusedRequest) -> Found:
     return ("max_tokens", str(room)) if room >= _LEAST_ANSWER else None
 
 
-def _unforce(body: Json, _: Remedy) -> Body:
-    choice = read_object(body, "tool_choice")
-    if choice.get("type") not in ("any", "tool"):
-        return dict(body)
-    kept = {k: v for k, v in choice.items() if k not in ("type", "name")}
-    return {**body, "tool_choice": {"type": "auto", **kept}}
-
-
 # The first row that helps counts. What a schema is refused for may have the name of a
 # parameter, so tools come first.
 REMEDIES: RemedyTable = {
@@ -207,18 +192,6 @@ REMEDIES: RemedyTable = {
     "adaptive": RemedyRow(when(_BUDGET), _as_adaptive),
     "budget": RemedyRow(when(_ADAPTIVE), _as_budget),
     "always thinks": RemedyRow(_find_always, _think_least),
-    "format": RemedyRow(
-        when(_FORMAT),
-        lambda body, _: format_as_words(body),
-        "This model cannot be held to a JSON schema, so it was asked for it in words.",
-        is_first_turn,
-    ),
-    "forced": RemedyRow(
-        when(_FORCED),
-        _unforce,
-        "This model cannot be forced to call a tool, so it was free to answer.",
-        is_first_turn,
-    ),
     "room": RemedyRow(_find_room, lower_named),
     "lower": lower_row(("max_tokens", "thinking.budget_tokens")),
     "cache": RemedyRow(find_cache_points, remove_cache_points),

@@ -10,18 +10,16 @@ from msgspec.structs import replace
 from byok.core.chat import (
     ChatRequest,
     Json,
-    JsonAnswer,
     Sampling,
     TextPart,
     ToolDefinition,
     ToolResult,
     ToolUse,
 )
-from byok.core.wire.json_body import write_json
 from byok.dialects.anthropic.messages import Conversation, ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.chat_changes import ask_for_json
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
-from byok.dialects.remedies import Body
 from byok.dialects.safe_names import Aliases
 from byok.dialects.schemas import write_parameters
 
@@ -213,42 +211,12 @@ def encode_sampling(
 # Messages API: answers that must be JSON.
 #
 # With a schema, `output_config.format` holds the model to it (the API's guide,
-# "Structured outputs"); every object of the schema must be closed. Without one, and for
-# models that refuse the field, the system prompt asks for JSON.
+# "Structured outputs"); every object of the schema must be closed. Without one the
+# system prompt asks for JSON.
 
 
-_ASK = (
-    "Answer with one JSON object and nothing else: no words around it, no code fence."
-)
-_ALLOWED = "It must be valid by this JSON Schema:\n"
 _MAPS = ("properties", "$defs", "definitions")
 _LISTS = ("anyOf", "allOf", "oneOf")
-
-
-def encode_json_answer(
-    wanted: JsonAnswer | None,
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the fields of `output_config`, and blocks for the system prompt."""
-    if wanted is None:
-        return {}, []
-    if wanted.schema is None:
-        return {}, [{"type": "text", "text": _ASK}]
-    schema = _close_objects(wanted.schema)
-    return {"format": {"type": "json_schema", "schema": schema}}, []
-
-
-def format_as_words(body: Json) -> Body:
-    """Ask for the format of an answer in the system prompt instead."""
-    output = dict(body.get("output_config") or {})
-    format_ = output.pop("format", None)
-    if not isinstance(format_, dict):
-        return dict(body)
-    kept = {k: v for k, v in body.items() if k != "output_config"}
-    if output:
-        kept["output_config"] = output
-    schema = write_json(format_.get("schema")).decode()
-    words = {"type": "text", "text": f"{_ASK} {_ALLOWED}{schema}"}
-    return {**kept, "system": [*(body.get("system") or ()), words]}
 
 
 def _close_objects(schema: Any) -> Any:
@@ -275,6 +243,8 @@ _CHARS_A_TOKEN = 3
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Encode the body of `POST messages`."""
+    if chat.json_answer and chat.json_answer.schema is None:
+        chat = ask_for_json(chat)
     facts, talk = target.facts, Conversation()
     tools = [_tool(tool, talk.names) for tool in chat.tools]
     talk.add_all(chat.messages, target.origin)
@@ -283,16 +253,17 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     if reasoning.is_off or facts.replay is Replay.NEVER:
         talk.messages = without_thinking(talk.messages)
     sampling, notices = encode_sampling(chat.sampling, facts, reasoning.thinks)
-    output, instruction = encode_json_answer(chat.json_answer)
     body: dict[str, Any] = {"model": target.model, "max_tokens": most}
-    if system := [*talk.system, *instruction]:
-        body["system"] = system
+    if talk.system:
+        body["system"] = talk.system
     body |= {"messages": talk.messages, "stream": True}
     if tools:
         body |= {"tools": tools, **_tool_choice(chat, talk.names)}
     body |= {**sampling, **reasoning.fields, **_stops(chat)}
-    if output:
-        body["output_config"] = {**body.get("output_config", {}), **output}
+    if chat.json_answer:
+        schema = _close_objects(chat.json_answer.schema)
+        format_ = {"format": {"type": "json_schema", "schema": schema}}
+        body["output_config"] = {**body.get("output_config", {}), **format_}
     if target.cache:
         body = ask_for_cache(body, target.long_cache)
     body.update(target.extra_body)

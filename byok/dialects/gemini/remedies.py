@@ -19,7 +19,6 @@ from byok.dialects.remedies import (
     RemedyTable,
     digest_of,
     drop_named,
-    drop_parameter,
     has_parameter,
     lower_named,
     read_parameter,
@@ -110,15 +109,12 @@ def _without_signature(part: Part) -> Part | None:
 
 _CAP = "generationConfig.maxOutputTokens"
 _THINKING = "generationConfig.thinkingConfig"
-_ANSWER = ("generationConfig.responseJsonSchema", "generationConfig.responseSchema")
-_FORMAT = "generationConfig.responseMimeType"
 # Parameters that may be dropped without changing the meaning of a request.
 _DROPPABLE = (
     "generationConfig.temperature",
     "generationConfig.topP",
     "generationConfig.stopSequences",
     _CAP,
-    "toolConfig",
 )
 _UP_TO = re.compile(r"to (\d{1,9}) \((inclusive|exclusive)\)")
 _ID = r"unknown name \W?id\b.*function_?(?:call|response)"
@@ -177,12 +173,6 @@ def _cap(refused: RefusedRequest) -> Found:
     return (_CAP, str(most)) if 0 < most < value else None
 
 
-def _any_answer(body: Json, _: Remedy) -> Body:
-    for path in (*_ANSWER, _FORMAT):
-        body = drop_parameter(body, path)
-    return dict(body)
-
-
 def _parameter(refused: RefusedRequest) -> Found:
     paths = (*_DROPPABLE, *refused.extra)
     return next(((path, "") for path in paths if _names(refused, path)), None)
@@ -196,11 +186,6 @@ REMEDIES: RemedyTable = {
     "narrow schemas": RemedyRow(_json_schemas, narrow_schemas),
     **CHAT_ROWS,
     "thinking": RemedyRow(_thinking, drop_named),
-    "json": RemedyRow(
-        when("mime type|response_?mime_?type|json mode"),
-        _any_answer,
-        "This model gives no JSON beside tools, so it was only asked in words.",
-    ),
     "lower": RemedyRow(
         _cap,
         lower_named,

@@ -22,7 +22,7 @@ from byok.dialects.base import (
     Probe,
     UpstreamRequest,
 )
-from byok.dialects.chat_changes import CHAT_ROWS
+from byok.dialects.chat_changes import CHAT_ROWS, FREE_CHOICE
 from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import encode_request
@@ -35,7 +35,6 @@ from byok.dialects.remedies import (
     RemedyRow,
     RemedyTable,
     drop_parameter,
-    drop_row,
 )
 
 # A weaker `think` for models of Ollama that refuse it.
@@ -160,7 +159,6 @@ _OTHER_PATHS = ("/v1", "/api")  # where users find other clients pointed to
 REMEDIES: RemedyTable = {
     **CHAT_ROWS,
     "think": THINK_ROW,
-    "parameter": drop_row(("format",)),
 }
 
 
@@ -176,6 +174,10 @@ class Ollama(Dialect):
     encode = staticmethod(encode_request)
     read_models = staticmethod(read_models)
     read_probe = staticmethod(read_probe)
+
+    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
+        """Leave the choice of tools to the model: the API has no field for it."""
+        return (*super().presumed_remedies(facts), *FREE_CHOICE)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode lines of JSON, or one document."""

@@ -25,7 +25,6 @@ from byok.core.chat import (
     ToolCall,
     ToolDefinition,
     ToolResult,
-    ToolUse,
 )
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
@@ -41,7 +40,6 @@ from byok.dialects.schemas import write_parameters
 
 CHAT_PATH = "/api/chat"
 _LEVELS = ("none", "low", "medium", "high")  # that all versions with levels accept
-_NO_CHOICE = "Ollama cannot make a model call a tool, so it was only offered."
 
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
@@ -49,21 +47,18 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     names, ids = Aliases(spell_name), Aliases(ANY_ID.spell)
     body: dict[str, Any] = {"model": target.model}
     body["messages"] = [*_messages(chat.messages, names, ids, target)]
-    if tools := [_tool(tool, names) for tool in _tools_to_offer(chat)]:
+    if tools := [_tool(tool, names) for tool in chat.tools]:
         body["tools"] = tools
     body |= {"stream": True, "truncate": False, "shift": False}
     think, notice = _think(chat.sampling.effort, target.facts)
     body |= think
     if chat.json_answer is not None:
         body["format"] = _format(chat.json_answer)
-    notices = [notice] if notice else []
-    if tools and chat.tool_choice.use is ToolUse.REQUIRED:
-        notices.append(_NO_CHOICE)
     return UpstreamRequest(
         CHAT_PATH,
         with_options(body, chat.sampling, target),
         tool_names=names.originals,
-        notices=tuple(notices),
+        notices=(notice,) if notice else (),
     )
 
 
@@ -86,15 +81,6 @@ def with_options(
     if not merged["options"]:
         del merged["options"]
     return merged
-
-
-def _tools_to_offer(chat: ChatRequest) -> Iterable[ToolDefinition]:
-    """Return the tools to offer; a named one alone is nearest to a demand for it."""
-    choice = chat.tool_choice
-    if choice.use is ToolUse.NONE:
-        return ()
-    named = [tool for tool in chat.tools if tool.name == choice.name]
-    return named or chat.tools
 
 
 def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:

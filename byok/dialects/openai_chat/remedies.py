@@ -67,7 +67,6 @@ _DROPPABLE = (
     "temperature",
     "top_p",
     "stop",
-    "response_format",
     "prompt_cache_key",
     "tool_stream",
     "preserve_thinking",

@@ -95,9 +95,6 @@ def _write(wanted: str, efforts: tuple[str, ...], form: EffortForm) -> dict[str,
 
 
 _NO_SAMPLING = "This model has no setting for temperature and top_p: neither was sent."
-_NO_FORCE = "This upstream cannot be told to call a tool, so the model may decide."
-_NO_JSON = "This upstream cannot be told to answer in JSON."
-_NO_SCHEMA = "This upstream takes no schema for its answer, only that it is JSON."
 _NO_EFFORT = (
     "This model calls tools in this API only without reasoning, so it was asked not to "
     "reason."
@@ -122,26 +119,22 @@ def add_options(
         and replay_of(target, quirks) is Replay.EVERY_TURN
     ):
         body.update(set_parameter(body, quirks.preserve_thinking, True))
+    _add_tool_choice(body, chat, quirks, names)
+    _add_json(body, chat.json_answer, quirks)
     found = (
-        _add_tool_choice(body, chat, quirks, names),
         _add_sampling(body, chat, target, quirks),
         _add_effort(body, chat, target, quirks),
-        _add_json(body, chat.json_answer, quirks),
     )
     return [notice for notice in found if notice]
 
 
 def _add_tool_choice(
     body: dict[str, Any], chat: ChatRequest, quirks: Quirks, names: Aliases
-) -> str:
+) -> None:
     if not body.get("tools"):
-        return ""
+        return
     choice = chat.tool_choice
-    forced = choice.use is not ToolUse.AUTO
-    if forced and not quirks.forced_tools and choice.use is ToolUse.NONE:
-        del body["tools"]
-        return ""
-    if forced and quirks.forced_tools:
+    if choice.use is not ToolUse.AUTO:
         body["tool_choice"] = choice.use.value
         if choice.use is ToolUse.REQUIRED and choice.name:
             function = {"name": names.alias(choice.name)}
@@ -150,7 +143,6 @@ def _add_tool_choice(
         body["tool_choice"] = "auto"
     if quirks.parallel_tool_calls and not chat.client_parallel_tools:
         body["parallel_tool_calls"] = False
-    return _NO_FORCE if forced and not quirks.forced_tools else ""
 
 
 def _add_sampling(
@@ -185,15 +177,12 @@ def _add_effort(
     return notice
 
 
-def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -> str:
+def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -> None:
     if answer is None:
-        return ""
-    form = quirks.json_answer
-    if form is JsonForm.NONE:
-        return _NO_JSON
-    if answer.schema is None or form is JsonForm.OBJECT:
+        return
+    if answer.schema is None:
         body["response_format"] = {"type": JsonForm.OBJECT.value}
-        return "" if answer.schema is None else _NO_SCHEMA
+        return
     schema = write_schema(
         write_json(answer.schema),
         narrow=quirks.narrow_schemas,
@@ -201,7 +190,6 @@ def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -
     )
     inner = {"name": answer.name, "schema": schema}
     body["response_format"] = {"type": JsonForm.SCHEMA.value, "json_schema": inner}
-    return ""
 
 
 # Prompt caching in Chat Completions, for the vendors that want to be asked for it.

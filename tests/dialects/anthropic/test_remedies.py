@@ -7,7 +7,6 @@ import pytest
 from byok.core.chat import (
     ChatRequest,
     ImagePart,
-    JsonAnswer,
     Message,
     Role,
     Sampling,
@@ -159,28 +158,6 @@ def test_the_display_of_thoughts_is_dropped_where_it_is_unknown() -> None:
     text = "thinking.adaptive.display: Extra inputs are not permitted"
     changed, _ = after(asked(facts=ADAPTIVE), text)
     assert changed["thinking"] == {"type": "adaptive"}
-
-
-def test_a_format_that_is_refused_is_asked_for_in_words() -> None:
-    system = said(Role.SYSTEM, "Be brief.")
-    sent = encode(system, user("?"), json_answer=JsonAnswer({"type": "object"}))
-    text = "output_config.format: structured outputs are not supported by this model"
-    changed, notice = after(sent, text)
-    first, words = changed["system"]
-    assert first == {"type": "text", "text": "Be brief."}
-    assert "JSON Schema" in words["text"]
-    assert words["text"].endswith('{"type":"object","additionalProperties":false}')
-    assert "in words" in notice
-
-
-def test_a_call_that_cannot_be_forced_is_left_to_the_model() -> None:
-    body = encode(user("?"), tools=TOOLS).body
-    body["tool_choice"] = {"type": "any", "disable_parallel_tool_use": True}
-    changed, notice = after(body, "tool_choice: forced tool use is not supported")
-    assert changed["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
-    assert "free to answer" in notice
-    plain = encode(user("?")).body
-    assert change_body(REMEDIES, plain, [Remedy("forced")])[0] == plain
 
 
 def points(body: dict[str, Any]) -> list[str]:

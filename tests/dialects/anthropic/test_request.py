@@ -27,7 +27,7 @@ from byok.core.chat import (
 )
 from byok.dialects.anthropic.dialect import FIRST_PAGE, AnthropicMessages, read_models
 from byok.dialects.anthropic.messages import ask_for_cache
-from byok.dialects.anthropic.request import encode_json_answer, encode_request
+from byok.dialects.anthropic.request import encode_request
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay
 from tests.fakes.histories import PNG, histories
@@ -321,21 +321,21 @@ OPEN: dict[str, Any] = {
 
 
 def test_a_schema_is_sent_with_all_its_objects_closed() -> None:
-    output, instruction = encode_json_answer(JsonAnswer(OPEN))
-    schema = output["format"]["schema"]
+    body = encode(user("?"), json_answer=JsonAnswer(OPEN)).body
+    schema = body["output_config"]["format"]["schema"]
     closed = {"additionalProperties": False}
     assert schema["properties"]["list"]["items"].items() >= closed.items()
     assert schema["properties"]["any"]["anyOf"] == [{"type": "object", **closed}, True]
     assert schema["$defs"]["D"]["additionalProperties"] is False
-    assert instruction == []
+    assert "system" not in body
     assert "additionalProperties" not in OPEN
 
 
 def test_without_a_schema_the_system_prompt_asks_for_json() -> None:
-    output, (instruction,) = encode_json_answer(JsonAnswer())
-    assert output == {}
-    assert "JSON object" in instruction["text"]
-    assert encode_json_answer(None) == ({}, [])
+    asked = encode(said(Role.SYSTEM, "Be brief."), user("?"), json_answer=JsonAnswer())
+    (system,) = asked.body["system"]
+    assert system["text"].startswith("Be brief.") and "JSON" in system["text"]
+    assert "output_config" not in asked.body
 
 
 # The judge of bodies, judged by recorded requests and what the API answered

@@ -86,8 +86,6 @@ def remedy_for(
             "Thinking level is not supported for this model.",
             Remedy("thinking", f"{THINKING}.thinkingLevel"),
         ),
-        ("Function calling with a response mime type: 'application/json' is "
-         "unsupported", Remedy("json")),
         (
             "Unable to submit request because it has a maxOutputTokens value of 100000 "
             "but the supported range is from 1 (inclusive) to 65537 (exclusive). "

@@ -24,9 +24,10 @@ from byok.core.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import EFFORTS, ModelFacts, Replay
 from byok.dialects.ollama.answer import REASONING
+from byok.dialects.ollama.dialect import Ollama
 from byok.dialects.ollama.request import encode_request
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.ollama_server import broken_rules
@@ -41,7 +42,8 @@ def encode(
     *messages: Message, facts: ModelFacts | None = None, **fields: Any
 ) -> UpstreamRequest:
     target = Target("m", facts=facts or ModelFacts("m"), origin=HERE, num_ctx=8192)
-    request = encode_request(ChatRequest(messages or (user("Hi?"),), **fields), target)
+    asked = ChatRequest(messages or (user("Hi?"),), **fields)
+    _, request = write_request(Ollama(), asked, target)
     assert broken_rules(request.body) == []
     return request
 
