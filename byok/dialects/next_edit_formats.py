@@ -197,8 +197,8 @@ def _is_other(old: str, new: str) -> bool:
     return len(known) > _FEW and len(kept) * _FEW < len(known)
 
 
-def _ended(new: str, old: str) -> str:
-    """Return the text with the line breaks at the end of the old one.
+def end_like(old: str, new: str) -> str:
+    """Return the new text with the line breaks at the end of the old one.
 
     Models write one too many, or none: no suggestion consists of them.
     """
@@ -220,7 +220,7 @@ def _read_region(cursor: str, text: str, excerpt: Excerpt) -> str | None:
         if unfenced is None or "```" in unfenced:
             return None
         text = unfenced
-    return _ended(text.replace(cursor, ""), excerpt.region)
+    return end_like(excerpt.region, text.replace(cursor, ""))
 
 
 def _diff(edit: RecentEdit, old: str, new: str, *, numbered: bool) -> str:
@@ -321,7 +321,8 @@ def _read_zeta_markers(answer: str, excerpt: Excerpt) -> str | None:
     if old.endswith("\n") and new:
         new = _closed(new)
     top = "".join(blocks[: numbers[0] - 1])
-    return _ended(f"{top}{new}{''.join(blocks[numbers[-1] - 1 :])}", excerpt.region)
+    whole = f"{top}{new}{''.join(blocks[numbers[-1] - 1 :])}"
+    return end_like(excerpt.region, whole)
 
 
 # Sweep, fine-tuned from Qwen2.5-Coder: the region before and now, and then the answer.
@@ -424,7 +425,7 @@ def _read_mercury(answer: str, excerpt: Excerpt) -> str | None:
     text = _unfenced(answer) if answer.lstrip().startswith("```") else None
     if text is None or ("```" in text and "```" not in excerpt.region):
         return None
-    return _ended(text.replace(_CURSOR, ""), excerpt.region)
+    return end_like(excerpt.region, text.replace(_CURSOR, ""))
 
 
 # Codestral: what fills the gap at the cursor is inserted there.

@@ -12,7 +12,7 @@ from byok.core.chat import Json, NextEditRequest, RecentEdit
 from byok.core.errors import ByokError
 from byok.core.events import Finish, FinishReason, StreamEvent
 from byok.core.stage import drain
-from byok.dialects.next_edit_formats import named_format
+from byok.dialects.next_edit_formats import end_like, named_format
 from byok.protocols.augment.body import flag, integer, mapping, objects, text, value
 from byok.protocols.augment.nodes import edit_events, one_line
 from byok.protocols.augment.positions import (
@@ -68,24 +68,6 @@ class CursorSpot(Struct, frozen=True):
         head = self.request.prefix.rpartition("\n")[2]
         return len(head + self.request.suffix.partition("\n")[0]) > _LONGEST_LINE
 
-    def change_to(
-        self, region: str, offset: int, new: str
-    ) -> tuple[int, str, str] | None:
-        """Return the change of the file that writes `new` in the place of a region.
-
-        The region is at an offset of the text with LF. What is changed has the line
-        ends of the file; what is not keeps its own.
-        """
-        changed = difference(region, new)
-        if changed is None:
-            return None
-        start, old, written = changed
-        file = self.prefix + self.suffix
-        first = original(file, offset + start)
-        last = original(file, offset + start + len(old))
-        ending = line_ending(file[first:last]) or line_ending(file) or "\n"
-        return self.begin + first, file[first:last], written.replace("\n", ending)
-
 
 class NextEditLines(WholeText):
     """LineReply with one suggestion, or none."""
@@ -130,8 +112,11 @@ class NextEditLines(WholeText):
         spot = self._spot
         clean = cleaning(self._body, spot.old, spot.before, spot.after)
         body = head.string[head.end() :]
-        new = "".join(drain(clean, [body]))
-        changed = difference(spot.old, new) if new.strip() else None
+        region, new = normal(spot.old), normal("".join(drain(clean, [body])))
+        if not new.strip():
+            return []
+        new = end_like(region, new)
+        changed = change_of(spot.old, region, 0, new, spot.before + spot.after)
         if changed is None:
             return []
         start, old, written = changed
@@ -150,7 +135,12 @@ class NextEditLines(WholeText):
             return None
         excerpt = form.excerpt(request)
         offset = len(request.prefix) - excerpt.cursor
-        return self._cursor.change_to(excerpt.region, offset, new)
+        file = self._cursor.prefix + self._cursor.suffix
+        changed = change_of(file, excerpt.region, offset, new)
+        if changed is None:
+            return None
+        start, old, written = changed
+        return self._cursor.begin + start, old, written
 
     def _suggestion(self, begin: int, old: str, new: str, description: str) -> Json:
         suggestion = {
@@ -260,6 +250,24 @@ def _recent_edits(body: Json, own: str) -> Iterator[RecentEdit]:
                     normal(after),
                     max(0, integer(edit, "after_line_start")),
                 )
+
+
+def change_of(
+    text: str, region: str, offset: int, new: str, around: str = ""
+) -> tuple[int, str, str] | None:
+    """Return the change of a text that writes `new` in the place of a region.
+
+    The region has LF, and is at an offset of the text with LF. What is changed has the
+    line ends of what was there, or else of the file; what is not keeps its own.
+    """
+    changed = difference(region, new)
+    if changed is None:
+        return None
+    start, old, written = changed
+    first = original(text, offset + start)
+    last = original(text, offset + start + len(old))
+    ending = line_ending(text[first:last]) or line_ending(text, around) or "\n"
+    return first, text[first:last], written.replace("\n", ending)
 
 
 def difference(old: str, new: str) -> tuple[int, str, str] | None:

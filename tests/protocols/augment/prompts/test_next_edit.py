@@ -68,6 +68,24 @@ def test_next_edit_without_a_suggestion_is_an_empty_stream(answer: str) -> None:
     assert (ran.lines, ran.error) == ([], None)
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
+def test_next_edit_never_consists_of_line_breaks_at_the_end(
+    ending: str, end: str
+) -> None:
+    old = "a = 1\nb = 2\n\n".replace("\n", ending)
+    body = {**BODY, "selected_text": old}
+    assert not streamed(
+        decode_next_edit, body, events(f"EDIT: x\na = 1\nb = 2{end}")
+    ).lines
+    [line] = streamed(
+        decode_next_edit, body, events(f"EDIT: x\na = 1\nb = 3{end}")
+    ).lines
+    edit = line["next_edit"]
+    assert edit["existing_code"] == f"b = 2{ending}"
+    assert edit["suggested_code"] == f"b = 3{ending}"
+
+
 def test_next_edit_may_have_the_code_fences_of_its_file() -> None:
     old = '"""\n```\nf(1)\n```\n"""\n'
     new = old.replace("1", "2")
