@@ -241,6 +241,7 @@ _MOST_LINES = 30  # above the cursor, which a model may repeat
 _MOST_CHARS = 400  # behind the cursor
 _MOST_TRIES = 8  # only rows of brackets have more possible ends
 _WORD = re.compile(r"\w{3,}\Z")
+_MARK = re.compile(r"\s*[-/#;%*]+[ \t]+")
 _QUOTES = "\"'`"
 
 
@@ -300,9 +301,9 @@ def _beginnings(cursor: Cursor) -> list[str]:
         for count in range(min(_MOST_LINES, len(lines)), 1, -1)
     )
     found = [text for text in above if _is_telling(text)]
-    if line and (line.isspace() or _is_word_like(line)):
+    if line and (line.isspace() or _is_begun(line)):
         found.append(line)
-    if _is_word_like(line) and line != line.lstrip():
+    if _is_begun(line) and line != line.lstrip():
         found.append(line.lstrip())
     return found
 
@@ -312,9 +313,11 @@ def _is_telling(text: str) -> bool:
     return len({line.strip() for line in text.split("\n")} - {""}) > 1
 
 
-def _is_word_like(line: str) -> bool:
+def _is_begun(line: str) -> bool:
+    """Tell whether a line has a word, or the mark of a comment or an item."""
     bare = line.strip()
-    return len(bare) > 1 and any(char.isalnum() for char in bare)
+    has_word = len(bare) > 1 and any(char.isalnum() for char in bare)
+    return has_word or bool(_MARK.fullmatch(line))
 
 
 def without_suffix(text: str, suffix: str) -> str:

@@ -250,6 +250,9 @@ def new(before: str, *said: str) -> str:
         pytest.param("a\n    ", "    b", "b", id="the indentation"),
         pytest.param("a\n    ", "b", "b", id="no indentation"),
         pytest.param("f(", "(1, 2)", "(1, 2)", id="a bracket is no repetition"),
+        pytest.param("a\n    // ", "    // b", "b", id="the mark of a comment"),
+        pytest.param("a\n    # ", "# b", "b", id="the mark without indentation"),
+        pytest.param("f(\n    *", "*b)", "*b)", id="a star is no repetition"),
         pytest.param("0,\n0,\n", "0,\n0,\n", "0,\n0,\n", id="rows of a table"),
     ],
 )
