@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.async_api import Page, expect
 
 from tests.fakes.engines import written
-from tests.fakes.pages import Watch, open_panel
+from tests.fakes.pages import Watch, axe, open_panel
 from tests.fakes.pages import field as field_of
 
 HOSTILE = "<img src=x>\u202egol.log"
@@ -13,6 +13,8 @@ FILES = {
     "a.py": "x = 1\n",
     "shop/b.py": "y = 2\n",
     "e.bin": "\0",
+    "one/same.txt": "z",
+    "two/same.txt": "z",
     ".gitignore": "*.log\n",
     HOSTILE: "x",
     **{f"many/{n:03}.log": "x" for n in range(120)},
@@ -25,7 +27,7 @@ async def add(page: Page, root: Path) -> None:
     await page.get_by_label("Folder to index").fill(str(root))
     await page.get_by_role("button", name="Add").click()
     await expect(page.get_by_role("heading", name=str(root))).to_be_visible()
-    await expect(page.get_by_text("4 files")).to_be_visible()
+    await expect(page.get_by_text("6 files")).to_be_visible()
     await expect(page.get_by_text("complete")).to_be_visible()
 
 
@@ -46,7 +48,11 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     await page.get_by_role("button", name="Next").click()
     await expect(page.locator(".paths li")).to_have_count(21)
     await expect(page.get_by_role("button", name="Next")).to_be_disabled()
-    field = page.get_by_label("Path, whole")
+    last = page.locator(".paths li").last
+    await last.locator("summary").click()
+    await expect(last).to_contain_text("*.log in .gitignore, line 1")
+    assert await axe(page) == ""
+    field = page.get_by_label("Name or path")
     for path, answer in (
         ("a.py", "exists"),
         ("many/001.log", "*.log in .gitignore, line 1"),
@@ -57,10 +63,19 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
         await field.press("Enter")
         told = page.get_by_role("status").filter(has_text=path)
         await expect(told).to_contain_text(answer)
-    await field.fill("b.py")
+    for path, shown in (
+        ("b.py", root / "shop/b.py"),
+        ("001.log", root / "many/001.log"),
+    ):
+        await field.fill(path)  # of one file, so it is told at once
+        await field.press("Enter")
+        await expect(
+            page.get_by_role("status").filter(has_text=str(shown))
+        ).to_be_visible()
+    await field.fill("same.txt")
     await field.press("Enter")
-    await page.locator(".paths button").click()
-    await expect(field).to_have_value(str(root / "shop/b.py"))
+    await page.get_by_role("button", name="same.txt").first.click()
+    await expect(field).to_have_value(str(root / "one/same.txt"))
     await expect(page.get_by_role("status")).to_contain_text(["exists"])
     await field.fill("")
     await field.press("Enter")

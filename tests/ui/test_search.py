@@ -17,6 +17,8 @@ FILES = {
     "oven.py": "import math\n\n\ndef preheat_oven(degrees):\n    return degrees\n",
     HOSTILE: "hostile = '</pre><script>alert(1)</script>\x1b[31m\u202e'\n",
     "long.py": f"endless_line = '{'x' * 380}'\n",
+    ".gitignore": "*.log\n",
+    "logs/oven.log": "hot\n",
     "登录.py": "# 检查用户的令牌\ncheck_user_token = 1\n",
 }
 
@@ -51,7 +53,7 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
 ) -> None:
     await open_panel(page, "search")
     await expect(page.get_by_text("Ask as an agent does")).to_be_visible()
-    path = page.get_by_label("Path, whole")
+    path = page.get_by_label("Name or path")
     await path.fill("oven.py")
     await path.press("Enter")
     await expect(page.get_by_role("status").filter(has_text="oven.py")).to_contain_text(
@@ -64,6 +66,9 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await first.get_by_text("Why this file").click()
     await expect(first.get_by_text("= words")).to_be_visible()
     assert await axe(page) == ""
+    skipped = page.locator("details", has_text="logs/oven.log")
+    await skipped.locator("summary").click()
+    await expect(skipped).to_contain_text("*.log in .gitignore, line 1")
     matching = first.locator(".line.match")
     await expect(matching.first).to_contain_text("▸ 4 def preheat_oven(degrees):")
     assert page.url.endswith("#/search")  # which keeps no question
@@ -117,7 +122,9 @@ async def test_back_leads_to_the_question_its_filters_and_its_answer(
     await expect(limit).to_have_value("20")
     folder = page.get_by_label("Folder", exact=True)
     await expect(folder.locator("option:checked")).to_have_text("project")
-    assert "POST /ui/api/search" not in await watch.take(page)  # it costs nothing again
+    await expect(page.get_by_text("logs/oven.log")).to_be_visible()
+    asked = await watch.take(page)  # it costs nothing again
+    assert not [one for one in asked if one.startswith("POST /ui/api/search")]
     await page.locator("#language").select_option("zh")
     await expect(page.locator(".hits h2").first).to_have_text("oven.py")
     await page.reload()

@@ -14,6 +14,7 @@ from byok.core.code_query import ExcludingRule
 from byok.core.errors import BadRequest
 from byok.search.index.files.reading import Unreadable
 from byok.search.index.files.scan import Counters, walk
+from byok.search.index.parse.tokens import COMPOUND, path_terms, terms
 from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
 from byok.search.index.workspace.workspace import Workspace
@@ -172,15 +173,15 @@ def find_skipped(
     workspace: Workspace,
     store: Store,
     *,
-    reason: SkipReason | None = None,
+    wanted: Callable[[Skipped], bool] = lambda file: True,
     offset: int = 0,
     limit: int = 100,
     seconds: float = _SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> SkippedFiles:
-    """Return what is left out, of one reason or of all; blocks for up to `seconds`.
+    """Return what is left out; blocks for up to `seconds`.
 
-    `files` are `limit` of them, after the first `offset`.
+    `files` are `limit` of those that are `wanted`, after the first `offset`.
     """
     until = clock() + seconds
     whole = False
@@ -204,8 +205,44 @@ def find_skipped(
     place = 0
     for found in steps():
         counts[found.reason] += 1
-        if reason in (None, found.reason):
+        if wanted(found):
             if offset <= place < offset + limit:
                 files.append(found)
             place += 1
     return SkippedFiles(counts, files, whole)
+
+
+def find_skipped_by_path(
+    workspaces: Iterable[Workspace],
+    store: Store,
+    fits: Callable[[str], bool],
+    limit: int,
+) -> list[tuple[Path, Skipped]]:
+    """Return up to `limit` files that are left out and whose path fits, with the root.
+
+    It blocks for up to some seconds, as `find_skipped` does.
+    """
+    until = time.monotonic() + _SECONDS
+    found: list[tuple[Path, Skipped]] = []
+    for space in workspaces:
+        skipped = find_skipped(
+            space,
+            store,
+            wanted=lambda file: fits(file.path),
+            limit=limit - len(found),
+            seconds=until - time.monotonic(),
+        )
+        found += [(space.root, file) for file in skipped.files]
+    return found
+
+
+def is_named_in(question: str) -> Callable[[str], bool]:
+    """Return what tells whether a question has all words of the name of a path."""
+    asked = {*terms(question)}
+
+    def fits(path: str) -> bool:
+        named = path_terms(path.rstrip("/").rpartition("/")[2])
+        parts = {term for term in named if not term.startswith(COMPOUND)}
+        return bool(parts) and parts <= asked
+
+    return fits

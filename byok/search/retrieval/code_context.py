@@ -25,9 +25,8 @@ JSON in the client's field names and read it back.
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,7 +58,7 @@ from byok.storage.damage import is_damage
 if TYPE_CHECKING:
     from byok.search.index.engine import ContextEngine
     from byok.search.index.report import SkippedFiles
-    from byok.search.index.types import SkipReason
+    from byok.search.index.types import Skipped, SkipReason
     from byok.search.index.uploads import Missing
     from byok.search.index.workspace.workspace import Workspace
     from byok.search.retrieval.passages import PassageFinder
@@ -320,10 +319,32 @@ class CodeContext(Struct, eq=False):
         engine = (await self._open_engine()).engine
         for space in engine.workspaces:
             if str(space.root) == root:
-                find = partial(find_skipped, space, engine.store, reason=reason)
-                return await asyncio.to_thread(find, offset=offset, limit=limit)
+                return await asyncio.to_thread(
+                    find_skipped,
+                    space,
+                    engine.store,
+                    wanted=lambda file: reason in (None, file.reason),
+                    offset=offset,
+                    limit=limit,
+                )
         raise BadRequest(
             "This folder is not a workspace.", code="no_workspace", status=422
+        )
+
+    async def find_skipped_by_path(
+        self, roots: Sequence[str], fits: Callable[[str], bool], limit: int
+    ) -> "list[tuple[Path, Skipped]]":
+        """Return files of workspaces, of all if none is named, that are left out."""
+        from byok.search.index.report import find_skipped_by_path
+
+        engine = (await self._open_engine()).engine
+        spaces = [
+            space
+            for space in engine.workspaces
+            if not roots or str(space.root) in roots
+        ]
+        return await asyncio.to_thread(
+            find_skipped_by_path, spaces, engine.store, fits, limit
         )
 
     async def why(self, path: Path) -> PathStatus:

@@ -21,7 +21,7 @@ from byok.core.wire.json_lines import encode_line
 from byok.dialects.presets import preset_of
 from byok.features.base import Feed, FeedEnd, FeedReader
 from byok.features.running import Features
-from byok.search.index.types import SkipReason
+from byok.search.index.types import Skipped, SkipReason
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.control import Control
 from byok.server.daemon_endpoints import known_catalog
@@ -172,6 +172,7 @@ _MOST_FOLDERS = 100
 _HITS, _MOST_HITS = 10, 50
 _LINES = 12  # of a chunk
 _MOST_FILES = 200
+_MOST_SKIPPED = 3  # of a name
 
 
 def make_index_handlers(
@@ -195,6 +196,7 @@ def make_index_handlers(
         "index-why": answers.explain_path,
         "index-skipped": answers.list_skipped,
         "search": answers.search,
+        "search-skipped": answers.find_skipped,
         "retrieval": answers.retrieve,
     }
 
@@ -208,7 +210,8 @@ class _IndexApi:
     async def explain_path(self, asked: PageRequest) -> Json:
         """Return what the index knows of a path: a whole one, or one in any workspace.
 
-        The latter may begin with the workspace's name, as people write it.
+        The latter may begin with the workspace's name, or be the end of a path, as
+        people write it. Several that end so are `alike`.
         """
         typed = read_text(asked.body, "path", longest=_LONGEST_PATH)
         status = await self._context.status()
@@ -221,7 +224,33 @@ class _IndexApi:
         answers = [await self._why({"path": str(one)}) for one in places or [path]]
         best = next((one for one in answers if one["exists"]), answers[-1])
         alike = dict.fromkeys(file for one in answers for file in one["alike"])
+        if places and not best["exists"]:
+            end = f"/{path.as_posix()}"
+            skipped = await self._find_skipped(
+                [], lambda file: f"/{file.rstrip('/')}".endswith(end)
+            )
+            alike |= dict.fromkeys(str(root / file.path) for root, file in skipped)
+            if len(alike) == 1:
+                best, alike = await self._why({"path": alike.popitem()[0]}), {}
         return in_words({**best, "alike": [*alike]}, "rule", "advice")
+
+    async def find_skipped(self, asked: PageRequest) -> Json:
+        """Return files that are left out, whose names a question has in words."""
+        from byok.search.index.report import is_named_in
+
+        question, roots = _question(asked.body)
+        found = await self._find_skipped(roots, is_named_in(question))
+        return {
+            "files": [
+                {"file": str(root / one.path), **one._asdict()} for root, one in found
+            ]
+        }
+
+    async def _find_skipped(
+        self, roots: list[str], fits: Callable[[str], bool]
+    ) -> list[tuple[Path, Skipped]]:
+        async with self._walking:
+            return await self._context.find_skipped_by_path(roots, fits, _MOST_SKIPPED)
 
     async def list_skipped(self, asked: PageRequest) -> Json:
         """Return how many files are left out for each reason, and some of them."""

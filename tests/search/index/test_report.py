@@ -107,7 +107,11 @@ async def test_files_that_are_left_out_are_counted_and_come_page_by_page(
         found = find_skipped(space, store)
         first, second, third = (
             find_skipped(
-                space, store, reason=SkipReason.IGNORED, offset=offset, limit=4
+                space,
+                store,
+                wanted=lambda file: file.reason is SkipReason.IGNORED,
+                offset=offset,
+                limit=4,
             )
             for offset in (0, 4, 8)
         )

@@ -778,6 +778,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("search", {"query": "x" * 10_001}),
     ("search", {"query": "x", "limit": 51}),
     ("search", {"query": "x", "workspaces": "/"}),
+    ("search-skipped", {"query": ""}),
     ("retrieval", {"query": "x", "length": 0}),
     ("retrieval", {"query": ["x"]}),
     ("index-skipped", {"root": ""}),

@@ -85,20 +85,48 @@ async def test_skipped_files_come_with_their_reasons_and_pages(tmp_path: Path) -
     assert found["whole"]
 
 
+async def test_a_skipped_file_is_told_if_a_question_has_the_words_of_its_name(
+    tmp_path: Path,
+) -> None:
+    files = {"shop/mailLog.log": "x", ".env": "A=1", "dist/a.py": "", "b.log": "x"}
+    root = written(tmp_path / "project", {**files, ".gitignore": "*.log\ndist/\n"})
+    other = written(tmp_path / "other", {"mail.log": "x", ".gitignore": "*.log\n"})
+    told = {}
+    async with searching(root, other) as page:
+        for asked in ("Where are mails logged?", "the .env file", "dist", "who mails"):
+            body = {"query": asked, "workspaces": [str(root)]}
+            found = (await page.call("search-skipped", body))["files"]
+            told[asked] = {file["path"]: file["reason"] for file in found}
+        both = await page.call("search-skipped", {"query": "who mails"})
+        named = await page.call("index-why", {"path": "mailLog.log"})
+    assert told == {
+        "Where are mails logged?": {"shop/mailLog.log": "ignored"},
+        "the .env file": {".env": "secret"},
+        "dist": {"dist/": "ignored"},
+        "who mails": {},
+    }
+    assert [one["file"] for one in both["files"]] == [str(other / "mail.log")]
+    assert named["path"] == str(root / "shop/mailLog.log")
+    assert named["rule"] == "*.log in .gitignore, line 1"
+
+
 async def test_a_path_may_be_whole_or_begin_at_or_in_any_folder(tmp_path: Path) -> None:
     one = written(tmp_path / "one", {"one/a.py": "x = 1\n", "b.py": "y = 2\n"})
+    written(one, {"x/d.py": "", "y/d.py": "", ".gitignore": "y/d.py\n"})
     two = written(tmp_path / "two", {"c.py": "z = 3\n"})
     paths = ("b.py", "one/b.py", "one/a.py", "one/one/a.py", "c.py", str(two / "c.py"))
     async with searching(one, two) as page:
         found = [await page.call("index-why", {"path": path}) for path in paths]
         gone = await page.call("index-why", {"path": "two/.env"})
         bare = await page.call("index-why", {"path": "a.py"})
+        several = await page.call("index-why", {"path": "d.py"})
         page.language = "zh"
         noise = await page.call("index-why", {"path": "two/node_modules/x.js"})
     a, b, c = str(one / "one/a.py"), str(one / "b.py"), str(two / "c.py")
     assert [row["path"] for row in found] == [b, b, a, a, c, c]
     assert {(row["exists"], row["what"]) for row in found} == {(True, "indexed")}
-    assert (bare["exists"], bare["alike"]) == (False, [a])
+    assert (bare["path"], bare["exists"], bare["alike"]) == (a, True, [])
+    assert several["alike"] == [str(one / "x/d.py"), str(one / "y/d.py")]
     assert (gone["path"], gone["exists"]) == (str(two / ".env"), False)
     assert noise["rule"].startswith("node_modules/，")
     assert "!/node_modules/" in noise["advice"]

@@ -9,20 +9,21 @@ import {
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { icon } from "../icons.js";
-import { t } from "../texts.js";
+import { parts, t } from "../texts.js";
 import { hitList, termList } from "./search-hits.js";
-import { whySection } from "./why-file.js";
+import { whyLine, whySection } from "./why-file.js";
 
 const LENGTHS = [5_000, 20_000, 80_000];
 const LIMITS = [10, 20, 50];
 const LONGEST = 10_000;
-let last = null; // the question that is shown: {body, folder, found}
+let last = null; // the question that is shown: {body, folder, found, skipped}
 onEnd(() => { last = null; });
 
 export async function open(root, rest, signal) {
   const { workspaces } = await call("index", {}, { signal });
   const roots = workspaces.map((space) => space.root);
-  const view = { signal, roots, names: shortNames(roots), results: h("div", { class: "stack" }) };
+  const view = { signal, roots, names: shortNames(roots), results: h("div", { class: "stack" }),
+    skipped: h("div", { "aria-live": "polite" }) };
   if (!roots.length) {
     return replace(root, h("section", { class: "card" }, nothing("index", t("search.none"),
       t("search.none.about"), h("a", { class: "button", href: "#/index" }, t("index.title")))));
@@ -104,8 +105,22 @@ function show(view, { body, found: { hits, notes, seconds, terms } }) {
   replace(view.results,
     h("div", { class: "quiet small" }, h("p", { class: "summary" }, summary), termList(terms)),
     notes.map((note) => h("p", { class: "note" }, note)),
-    hitList(hits, view.names), answerSection(view, body));
+    view.skipped, hitList(hits, view.names), answerSection(view, body));
+  addSkipped(view, last);
   return summary;
+}
+
+// Say which files are no answer only because they are left out.
+async function addSkipped({ skipped, signal }, mine) {
+  const { query, workspaces } = mine.body;
+  replace(skipped);
+  await attempt(skipped, signal, async () => {
+    mine.skipped ??= await call("search-skipped", { query, workspaces }, { signal });
+    if (mine !== last) return;
+    replace(skipped, mine.skipped.files.map(({ file, path, reason }) => whyLine(file,
+      parts("search.skipped", { path: h("code", { class: "path" }, path), why: t(`skip.${reason}`) }),
+      signal)));
+  });
 }
 
 // The exact text that an agent gets; it is only asked for on demand.

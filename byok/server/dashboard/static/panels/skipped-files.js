@@ -4,6 +4,7 @@ import { call } from "../api.js";
 import { button, errorBox, h, replace, table } from "../dom.js";
 import { number } from "../format.js";
 import { t, textOr } from "../texts.js";
+import { whyLine } from "./why-file.js";
 
 const PAGE = 100;
 
@@ -56,7 +57,8 @@ async function list(view, reason, offset, focus) {
     button(t(text), "", () => list(view, reason, to, true), { disabled: !possible });
   replace(view.files, title,
     h("ul", { class: "paths" }, found.files.map(({ path }) =>
-      h("li", {}, h("code", { class: "path" }, path)))),
+      h("li", {}, whyLine(`${view.root}/${path}`, h("code", { class: "path" }, path),
+        view.signal)))),
     total > PAGE ? h("div", { class: "row" },
       go("index.before", Math.max(0, offset - PAGE), offset > 0),
       go("index.next", offset + PAGE, offset + PAGE < total)) : null);

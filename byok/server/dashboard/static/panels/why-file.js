@@ -26,6 +26,15 @@ export function whySection(signal) {
     answer);
 }
 
+// Return a line about a file that is left out, which unfolds why and what to do.
+export function whyLine(file, title, signal) {
+  const answer = h("div", { role: "status" });
+  const explain = async (path) => replace(answer,
+    whyText(await call("index-why", { path }, { signal }), explain));
+  const toggle = ({ target }) => target.open && attempt(answer, signal, () => explain(file));
+  return h("details", { on: { toggle } }, h("summary", {}, title), answer);
+}
+
 // `choose(path)` explains one of the files that end alike, where a path is not there.
 function whyText({ path, what, reason, explanation, exists, rule, advice, alike }, choose) {
   const words = rule || (reason ? textOr(`skip.${reason}`, explanation) : "");
