@@ -84,10 +84,12 @@ async def test_without_a_keyring_the_vault_is_explained_and_used_if_wanted(
     said = "cannot be used: no OS keyring is available here. Keep keys in byok's vault"
     await expect(dialog).to_contain_text(said)
     await expect(dialog).to_contain_text("the vault")
-    await expect(field).to_be_hidden()
     assert await axe(page) == ""
-    await dialog.get_by_label("Keep the key in the vault").check()
+    vault = dialog.get_by_label("Keep the key in the vault")
     await field.fill(KEY)
+    await field.press("Enter")
+    await expect(vault).to_be_focused()  # nothing is kept unless the user wants that
+    await vault.check()
     await field.press("Enter")
     await expect(key).to_contain_text("lists with it: 1.")
     await expect(key).to_contain_text("from: vault")
@@ -96,6 +98,31 @@ async def test_without_a_keyring_the_vault_is_explained_and_used_if_wanted(
     await key.get_by_role("button", name="Remove").click()
     await key.locator(".danger").click()
     await expect(key).to_contain_text("not set")
+
+
+async def test_a_key_that_the_vendors_variable_gives_is_not_asked_for(
+    page: Page,
+) -> None:
+    async def give(route: Route) -> None:
+        answer = await route.fetch()
+        form = await answer.json()
+        [vendor] = [one for one in form["presets"] if one["name"] == "openai"]
+        assert vendor["variable"] == "OPENAI_API_KEY"
+        await route.fulfill(json={**form, "presets": [{**vendor, "key_from": source}]})
+
+    await page.route("**/ui/api/settings", give)
+    key, dialog = page.locator("#add-key"), page.get_by_role("dialog")
+    for source, is_for_any_name in (
+        ("OPENAI_API_KEY", True),
+        ("BYOK_KEY_OPENAI", False),
+    ):
+        await open_panel(page, "settings/add/openai")
+        await expect(dialog).to_contain_text(f"{source} is an environment variable")
+        await expect(key).to_be_hidden()
+        await dialog.get_by_label("Name", exact=True).fill("work")
+        await expect(key).to_be_visible(visible=not is_for_any_name)
+        await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
 
 
 async def test_no_key_is_taken_for_another_address_or_in_vain(

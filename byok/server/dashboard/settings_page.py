@@ -32,11 +32,11 @@ from byok.server.dashboard.editable import (
     upstream_settings,
 )
 from byok.server.dashboard.endpoint import PageHandler, PageRequest, read_text
-from byok.settings import Settings
+from byok.settings import Settings, UpstreamSettings
 from byok.settings.loading import decode_settings, environment_values, variable_of
 from byok.settings.own_file import read_own_settings, write_own_settings
 from byok.settings.section import SettingFault, faults_of
-from byok.wiring.key_sources import moved_secrets
+from byok.wiring.key_sources import key_wanted, moved_secrets
 from byok.wiring.services import Services
 
 # The settings as a form: what may be changed, what the file says, what applies.
@@ -85,6 +85,7 @@ def make_form(state: SettingsState) -> dict[str, Any]:
                 "title": preset.title or name.replace("_", " ").title(),
                 "address": preset.base_url,
                 "local": preset.local,
+                "variable": preset.key_env,
             }
             for name, preset in PRESETS.items()
         ],
@@ -448,12 +449,19 @@ class _SettingsApi:
     async def _read(self) -> dict[str, Any]:
         form = await asyncio.to_thread(self._page().read, self._control.settings)
         status = self._control.status()
+        for preset in form["presets"]:
+            preset["key_from"] = self._key_source(preset["name"])
         return {
             **form,
             "error": form["error"] or status["error"],
             "restart": status["restart"],
             **self._control.describe_restart(),
         }
+
+    def _key_source(self, name: str) -> str:
+        """Return what gives an upstream of a preset's name its key already, or ""."""
+        wanted = key_wanted(name, UpstreamSettings(type=name))
+        return self._services.ladder.outside_source(wanted)
 
     def _page(self) -> SettingsPage:
         source = self._control.source

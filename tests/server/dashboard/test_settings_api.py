@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from byok.core.platform.paths import find_paths
-from tests.fakes.daemon import running_on_file, write_settings
+from tests.fakes.daemon import running, running_on_file, write_settings
 from tests.fakes.dashboard import Page, signed_in, text_for
 from tests.fakes.upstream import FakeUpstream
 
@@ -46,6 +46,17 @@ async def save(page: Page, *changes: dict[str, Any]) -> Any:
     form = await page.call("settings")
     body = {"revision": form["revision"], "changes": list(changes)}
     return await page.call("settings-save", body)
+
+
+async def test_a_vendor_tells_what_gives_its_key_already() -> None:
+    environ = {"OPENAI_API_KEY": "sk-one", "BYOK_KEY_GROQ": "sk-two"}
+    async with running(upstream="demo", environ=environ) as editor:
+        presets = (await (await signed_in(editor)).call("settings"))["presets"]
+    found = {row["name"]: (row["variable"], row["key_from"]) for row in presets}
+    assert found["openai"] == ("OPENAI_API_KEY", "OPENAI_API_KEY")
+    assert found["groq"] == ("GROQ_API_KEY", "BYOK_KEY_GROQ")
+    assert found["anthropic"] == ("ANTHROPIC_API_KEY", "")
+    assert found["ollama"] == ("", "")
 
 
 async def test_a_form_says_what_the_file_says_and_what_counts(

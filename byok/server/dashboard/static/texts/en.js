@@ -891,6 +891,7 @@ export const TEXTS = {
   "settings.restart.slow": "byok has not restarted yet. byok status shows why.",
   "settings.add": "Add upstream",
   "settings.add.do": "Add and try",
+  "settings.add.needs-key": "{name} needs one",
   "settings.add.no-key": "Empty if it needs none",
   "settings.add.keyring": "The key goes into the keyring of your system and is never shown again.",
   "settings.added": "{name} was added.",

@@ -835,6 +835,7 @@ export const TEXTS = {
   "settings.restart.slow": "byok 尚未重启，请用 byok status 查看原因。",
   "settings.add": "添加上游",
   "settings.add.do": "添加并试用",
+  "settings.add.needs-key": "{name} 必须有密钥",
   "settings.add.no-key": "不需要密钥时留空",
   "settings.add.keyring": "密钥将存入系统密钥环，之后不再显示。",
   "settings.added": "已添加 {name}。",

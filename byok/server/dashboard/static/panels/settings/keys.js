@@ -86,23 +86,24 @@ export class Keys {
     return this.places.get(name).querySelector(".told");
   }
 
-  // Return what says where the key of `name()` goes: `about`, or how else, if not by `controls`.
-  // Where there is no keyring it goes into the vault, if the user wants that.
-  storage(name, about, ...controls) {
+  // Return what says where the key that is entered in `field` goes: `about`, unless `found()` is from
+  // elsewhere: then the field and `others` are not shown. Where there is no keyring it goes into the
+  // vault, if the user wants that.
+  storage(found, about, field, ...others) {
     const place = h("div", { id: `${ENTRY}-storage` });
-    const wish = h("input", { type: "checkbox", on: { change: () => reveal() } });
+    const wish = h("input", { type: "checkbox" });
     const offer = h("label", { class: "row" }, wish, t("settings.key.use-vault"));
     const usesVault = () => place.contains(wish) && wish.checked;
-    const reveal = () => {
-      for (const one of controls) one.hidden = Boolean(place.querySelector(".note")) && !usesVault();
-    };
+    const check = () => { wish.required = Boolean(field.value); };
     const show = () => {
-      const { source = "none", from } = this.rows?.find((one) => one.upstream === name()) ?? {};
+      const { source = "none", from } = found() ?? {};
       const note = LAST.includes(source) ? this.faults.keyring && this.otherStore(offer)
         : t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source: from });
       replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
-      reveal();
+      field.disabled = Boolean(note) && !place.contains(wish);
+      for (const one of [field, ...others]) one.hidden = field.disabled;
     };
+    field.addEventListener("input", check);
     addEventListener("byok-keys", show, { signal: this.signal });
     show();
     return { place, show, usesVault };
@@ -123,8 +124,8 @@ export class Keys {
       "aria-describedby": `${ENTRY}-storage` });
     const store = h("button", { class: "primary", form: `${ENTRY}-form` }, t("settings.key.store"));
     const label = h("label", { for: ENTRY }, t("settings.key.new"));
-    const { place, usesVault } = this.storage(() => name, t("settings.key.about",
-      { origin: originOf(shown) }), label, field, store);
+    const { place, usesVault } = this.storage(() => this.rows?.find((one) => one.upstream === name),
+      t("settings.key.about", { origin: originOf(shown) }), field, label, store);
     const trouble = h("div");
     const submit = () => attempt(trouble, this.signal, async () => {
       await this.store(name, field.value, shown, usesVault());

@@ -97,11 +97,14 @@ export function openAddition(form, wanted, add, keys, signal) {
   if (form.presets.some((one) => one.name === wanted)) kind.value = wanted;
   const names = new Set(form.upstreams.map((one) => one.name));
   const trouble = h("div", { role: "alert" });
+  const preset = () => form.presets.find((one) => one.name === kind.value);
   const chose = () => {
-    const preset = form.presets.find((one) => one.name === kind.value);
+    const { title, variable, address: usual } = preset() ?? {};
     name.value = names.has(kind.value) ? "" : kind.value;
-    place.hidden = Boolean(preset?.address);
+    place.hidden = Boolean(usual);
     address.required = !place.hidden;
+    key.required = Boolean(variable);
+    key.placeholder = t(`settings.add.${variable ? "needs-key" : "no-key"}`, { name: title });
     storage.show();
   };
   const submit = async () => {
@@ -114,7 +117,7 @@ export function openAddition(form, wanted, add, keys, signal) {
     sure.disabled = true;
     await attempt(trouble, signal, async () => {
       await add({ name: name.value, type: kind.value === name.value ? "" : kind.value,
-        address: place.hidden ? "" : address.value.trim(), key: key.value,
+        address: place.hidden ? "" : address.value.trim(), key: key.disabled ? "" : key.value,
         vault: storage.usesVault() });
       dialog.close();
       keys.lead(name.value);
@@ -123,7 +126,8 @@ export function openAddition(form, wanted, add, keys, signal) {
   };
   const label = (field, text) => h("label", { for: field.id }, t(text));
   const keyLabel = label(key, "settings.key");
-  const storage = keys.storage(() => name.value || "NAME", t("settings.add.keyring"), keyLabel, key);
+  const storage = keys.storage(() => keyOf(preset(), name.value), t("settings.add.keyring"), key,
+    keyLabel);
   name.addEventListener("input", storage.show);
   kind.addEventListener("change", chose);
   chose();
@@ -137,6 +141,13 @@ export function openAddition(form, wanted, add, keys, signal) {
   kind.focus();
 }
 
+// Return what gives an upstream its key already: that of its vendor whatever it is called, else one
+// that has its name in it.
+function keyOf(preset, name) {
+  const { key_from: source, variable, name: usual } = preset ?? {};
+  return source && (source === variable || name === usual) ? { source, from: source } : null;
+}
+
 // Return what an upstream is added by; `place` holds the address with its label.
 function additionFields(presets) {
   const kind = h("select", { id: "add-kind" },
@@ -144,8 +155,7 @@ function additionFields(presets) {
   const name = lineField({ id: "add-name", maxlength: 32, required: true });
   const address = lineField({ id: "add-address", type: "url", placeholder: "https://host/v1",
     maxlength: 2000 });
-  const key = lineField({ id: "add-key", type: "password", maxlength: 600,
-    placeholder: t("settings.add.no-key") });
+  const key = lineField({ id: "add-key", type: "password", maxlength: 600 });
   const place = h("div", {}, h("label", { for: "add-address" }, t("editors.address")), address);
   return { kind, name, address, place, key };
 }
