@@ -12,7 +12,8 @@ from byok import __version__
 AGENT = f"byok/{__version__}"
 MOST_RESULTS = 10
 _TAG = re.compile(r"</?[a-z][^<>]{0,40}>", re.IGNORECASE)  # marks words that were found
-_TITLE, _URL, _SNIPPET = 200, 500, 500  # characters
+_ADDRESS = re.compile(r"https?://\S{1,2000}")  # shown whole or not at all
+_TITLE, _SNIPPET = 200, 500  # characters
 
 
 class Provider(Struct, frozen=True):
@@ -119,12 +120,10 @@ def read_hits(provider: Provider, answer: Any) -> list[SearchHit]:
 
 def _read_hit(provider: Provider, item: Any) -> SearchHit | None:
     url = item.get("url") if isinstance(item, dict) else None
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+    if not isinstance(url, str) or not _ADDRESS.fullmatch(url):
         return None
     shown = " … ".join(next(filter(None, map(list, _texts(provider, item))), []))
-    return SearchHit(
-        _line(url, _URL), _line(item.get("title"), _TITLE), _line(shown, _SNIPPET)
-    )
+    return SearchHit(url, _line(item.get("title"), _TITLE), _line(shown, _SNIPPET))
 
 
 def _texts(provider: Provider, item: Mapping[str, Any]) -> Iterator[Iterator[str]]:
