@@ -130,6 +130,11 @@ def ask_for_json(chat: ChatRequest, remedy: Remedy = _JSON) -> ChatRequest:
     return replace(chat, messages=(system, *rest), json_answer=left)
 
 
+def leave_sampling(chat: ChatRequest, _: Remedy) -> ChatRequest:
+    """Let the model use a temperature and top_p of its own."""
+    return replace(chat, sampling=replace(chat.sampling, temperature=None, top_p=None))
+
+
 def keep_most_tools(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
     """Offer at most so many tools, in their order; tools in the history come first.
 
@@ -436,6 +441,7 @@ def _leads(schema: Any, path: str) -> bool:
 _TOO_MANY = "most tools"
 PICTURES = "pictures"
 _FORCED, _FORBIDDEN = "forced", "forbidden"
+_OWN_SAMPLING = "own sampling"
 _CHOICE = compile_late(
     r"tool_?choice|tool_?config|function_?calling_?config|forc\w+ (?:tool|function)"
 )
@@ -635,6 +641,12 @@ CHAT_ROWS: RemedyTable = {
         teaches=lambda _: ModelFacts("", tools=False),
     ),
     "calls": RemedyRow(_find_bare_calls, rewrite=_write_bare_calls),
+    _OWN_SAMPLING: RemedyRow(
+        lambda _: None,  # of refusals that name one of them, rows about parameters
+        rewrite=leave_sampling,
+        notice="This model takes no temperature and no top_p, so yours were not sent.",
+        matters=is_first_turn,
+    ),
     "json": RemedyRow(
         _find_json,
         rewrite=ask_for_json,
@@ -688,7 +700,8 @@ def presumed_remedies(facts: ModelFacts, most_tools: int = 0) -> tuple[Remedy, .
     few_tools = (Remedy(_TOO_MANY, str(most)),) if most else ()
     no_tools = (Remedy("no tools"),) if facts.tools is False else ()
     no_pictures = (Remedy(PICTURES),) if facts.images is False else ()
-    return (*few_tools, *no_tools, *no_pictures)
+    own_sampling = (Remedy(_OWN_SAMPLING),) if facts.sampling is False else ()
+    return (*few_tools, *no_tools, *no_pictures, *own_sampling)
 
 
 def _own_tools(refused: RefusedRequest) -> Mapping[str, ToolDefinition]:

@@ -109,7 +109,7 @@ def _adaptive(chat: ChatRequest, facts: ModelFacts, most: int) -> Reasoning:
     sampling = chat.sampling
     is_forced = chat.tool_choice.use is ToolUse.REQUIRED
     is_sampled = (sampling.temperature, sampling.top_p) != (None, None)
-    is_unasked = chat.silent or (is_sampled and facts.sampling is not False)
+    is_unasked = chat.silent or is_sampled
     is_off = (
         is_forced
         or most < _LEAST_ANSWER_BESIDE_THINKING
@@ -185,7 +185,7 @@ def without_thinking(messages: Iterable[Json]) -> list[dict[str, Any]]:
 
 
 def encode_sampling(
-    sampling: Sampling, facts: ModelFacts, thinks: bool
+    sampling: Sampling, thinks: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the body's sampling fields, and what was left out as sentences.
 
@@ -193,8 +193,6 @@ def encode_sampling(
     """
     wanted = {"temperature": sampling.temperature, "top_p": sampling.top_p}
     given = {name: value for name, value in wanted.items() if value is not None}
-    if facts.sampling is False:
-        return {}, tuple(f"This model takes no {name}." for name in given)
     if thinks:
         told = (f"This model takes no {name} while it thinks." for name in given)
         return {}, tuple(told)
@@ -252,7 +250,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     reasoning = encode_reasoning(chat, facts, most, talk.messages)
     if reasoning.is_off or facts.replay is Replay.NEVER:
         talk.messages = without_thinking(talk.messages)
-    sampling, notices = encode_sampling(chat.sampling, facts, reasoning.thinks)
+    sampling, notices = encode_sampling(chat.sampling, reasoning.thinks)
     body: dict[str, Any] = {"model": target.model, "max_tokens": most}
     if talk.system:
         body["system"] = talk.system

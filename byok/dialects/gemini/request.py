@@ -340,7 +340,6 @@ _MOST_STOPS = 5  # API reference, GenerationConfig.stopSequences
 _LONGEST_NAME = 64
 _NO_PICTURES = "This model does not support some of the images: they were left out."
 _FEWER_STOPS = "Gemini takes five stop texts at most, so the others were left out."
-_NO_SAMPLING = "This model takes no temperature and no top_p, so they were not sent."
 
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
@@ -425,10 +424,6 @@ def _generation_config(
         config["maxOutputTokens"] = min(sampling.max_tokens, facts.max_output)
     if sampling.stop[_MOST_STOPS:]:
         notices += (_FEWER_STOPS,)
-    has_sampling = config["temperature"] is not None or config["topP"] is not None
-    if facts.sampling is False and has_sampling:
-        config |= {"temperature": None, "topP": None}
-        notices += (_NO_SAMPLING,)
     return {key: value for key, value in config.items() if value is not None}, notices
 
 

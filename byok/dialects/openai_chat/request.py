@@ -15,6 +15,7 @@ from byok.core.chat import (
     JsonAnswer,
     Message,
     Part,
+    Sampling,
     TextPart,
     ToolCall,
     ToolDefinition,
@@ -94,7 +95,6 @@ def _write(wanted: str, efforts: tuple[str, ...], form: EffortForm) -> dict[str,
 # What the model or the vendor refuses is left out, and a notice says so.
 
 
-_NO_SAMPLING = "This model has no setting for temperature and top_p: neither was sent."
 _NO_EFFORT = (
     "This model calls tools in this API only without reasoning, so it was asked not to "
     "reason."
@@ -107,8 +107,8 @@ def add_options(
     target: Target,
     quirks: Quirks,
     names: Aliases,
-) -> list[str]:
-    """Add the parameters to a body; return the notices about what was left out."""
+) -> str:
+    """Add the parameters to a body; return a notice about the effort, or ""."""
     body.update(quirks.always)
     if body.get("tools") and target.facts.thinking:
         body.update(quirks.with_tools)
@@ -120,12 +120,10 @@ def add_options(
     ):
         body.update(set_parameter(body, quirks.preserve_thinking, True))
     _add_tool_choice(body, chat, quirks, names)
+    _add_sampling(body, chat.sampling, target.facts, quirks)
+    notice = _add_effort(body, chat, target, quirks)
     _add_json(body, chat.json_answer, quirks)
-    found = (
-        _add_sampling(body, chat, target, quirks),
-        _add_effort(body, chat, target, quirks),
-    )
-    return [notice for notice in found if notice]
+    return notice
 
 
 def _add_tool_choice(
@@ -146,19 +144,14 @@ def _add_tool_choice(
 
 
 def _add_sampling(
-    body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
-) -> str:
-    sampling, facts = chat.sampling, target.facts
+    body: dict[str, Any], sampling: Sampling, facts: ModelFacts, quirks: Quirks
+) -> None:
     if (cap := sampling.max_tokens) is not None:
         body[quirks.output_cap] = min(cap, facts.max_output or cap)
     if sampling.stop:
         body["stop"] = list(sampling.stop)
     given = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-    given = {name: value for name, value in given.items() if value is not None}
-    if given and facts.sampling is False:
-        return _NO_SAMPLING
-    body.update(given)
-    return ""
+    body.update({name: value for name, value in given.items() if value is not None})
 
 
 def _add_effort(
@@ -264,9 +257,7 @@ def encode_request(
         body["stream_options"] = {"include_usage": True}
     if tools:
         body["tools"] = tools
-    notices = add_options(body, chat, target, quirks, names)
-    if not chat.is_first_turn:
-        notices = []  # they were shown in the first turn
+    notice = add_options(body, chat, target, quirks, names)
     headers = add_caching(body, chat, target, quirks)
     body.update(target.extra_body)
     return UpstreamRequest(
@@ -274,7 +265,8 @@ def encode_request(
         body,
         headers,
         tool_names=names.originals,
-        notices=tuple(notices),
+        # Later turns do not repeat it.
+        notices=(notice,) if notice and chat.is_first_turn else (),
     )
 
 

@@ -17,6 +17,7 @@ from byok.core.chat import (
     Message,
     Part,
     Role,
+    Sampling,
     TextPart,
     ThinkingPart,
     ToolCall,
@@ -221,7 +222,6 @@ def _is_text(part: Any) -> bool:
 ENCRYPTED = "reasoning.encrypted_content"
 _LEAST_OUTPUT = 16  # tokens; the API refuses less
 _NO_STOP = "This API has no texts that stop an answer, so yours were not sent."
-_NO_SAMPLING = "This model takes no temperature and no top_p, so yours were not sent."
 
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
@@ -239,7 +239,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         if not chat.client_parallel_tools:
             body["parallel_tool_calls"] = False
     body |= _reasoning(chat.sampling.effort, target.facts)
-    body |= _limits(chat, target.facts)
+    body |= _limits(chat.sampling)
     if chat.json_answer:
         body["text"] = {"format": _json_format(chat.json_answer)}
     if target.cache and (key := prompt_cache_key(chat)):
@@ -344,14 +344,13 @@ def _reasoning(wanted: str, facts: ModelFacts) -> Json:
     return {**body, "reasoning": reasoning} if reasoning else body
 
 
-def _limits(chat: ChatRequest, facts: ModelFacts) -> Json:
-    """Return the sampling parameters that the model accepts."""
-    sampling = chat.sampling
-    found: dict[str, Any] = {}
+def _limits(sampling: Sampling) -> Json:
+    found: dict[str, Any] = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+    }
     if sampling.max_tokens is not None:
         found["max_output_tokens"] = max(sampling.max_tokens, _LEAST_OUTPUT)
-    if facts.sampling is not False:
-        found |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -370,11 +369,6 @@ def _notices(chat: ChatRequest, facts: ModelFacts) -> Iterator[str]:
     sampling, efforts = chat.sampling, facts.efforts
     if sampling.stop:
         yield _NO_STOP
-    if (
-        facts.sampling is False
-        and (sampling.temperature, sampling.top_p) != (None,) * 2
-    ):
-        yield _NO_SAMPLING
     is_sent = not efforts or nearest_effort(sampling.effort, efforts)
     if sampling.effort and (facts.thinking is False or not is_sent):
         yield unsent_effort(sampling.effort)
