@@ -167,11 +167,19 @@ async def test_capturing_is_started_told_and_stopped(
     await page.keyboard.press("Enter")
     start = page.get_by_role("button", name="Start capture")
     await expect(start).to_be_focused()
-    await expect(page.locator(".sought")).to_contain_text("kept for a day")
-    await start.click()
-    await expect(page.locator(".sought .badge")).to_have_text("on")
-    assert (await editor.post("/byok/capture", {})).json["on"]
+    await expect(page.get_by_role("dialog")).to_contain_text("kept for a day")
+    assert not (await editor.post("/byok/capture", {})).json["on"]
+    assert await axe(page) == ""
+    await start.press("Enter")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     stop = page.get_by_role("button", name="Stop capture")
+    await expect(stop).to_have_count(1)  # where the user is
+    assert (await editor.post("/byok/capture", {})).json["on"]
+    await open_panel(page, "settings")
+    await expect(stop).to_have_count(2)
+    await stop.last.click()
+    await expect(page.locator(".capture")).to_have_count(0)
+    await start.click()
     for panel in ("overview", "live", "usage"):
         await open_panel(page, panel)
         await expect(page.locator(".capture")).to_contain_text("on until ")

@@ -130,7 +130,7 @@ async function openPanel(name, rest, place = null) {
   replace(at("main"), h("div", { class: "title" },
     h("div", {}, h("h1", { tabindex: "-1" }, title), h("p", {}, t(`${name}.question`))),
     h("div", { class: "row", id: "tools" })),
-  name === "settings" ? null : captureLine(signal), root); // settings have it as one of them
+  captureLine(signal), root);
   try {
     if (!loaded.has(name)) await requireDaemon(); // else another program's script
     const panel = await import(`./panels/${name}.js`);

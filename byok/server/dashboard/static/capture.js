@@ -1,8 +1,10 @@
-// Whether requests are captured: until when, on every panel while that goes on, with its end; on the
-// settings with its start.
+// Whether requests are captured: until when, on every panel while that goes on, with its end; in the
+// settings and in a dialog over any panel with its start.
 
 import { call } from "./api.js";
-import { announce, attempt, badge, button, flushSection, h, replace } from "./dom.js";
+import {
+  announce, attempt, badge, button, flushSection, h, openDialog, replace,
+} from "./dom.js";
 import { number, time } from "./format.js";
 import { follow, renderAgain } from "./refresh.js";
 import { t } from "./texts.js";
@@ -13,8 +15,8 @@ const captureState = (told) => [
   told.on ? [" ", t("capture.until", { count: number(told.kept),
     time: time(Date.now() / 1000 + told.seconds) })] : null];
 
-// Call `show(told)` now, when a capture ends and when requests do; why that failed is shown in
-// `trouble`. Return `change(name, body)`, which starts or stops a capture.
+// Call `show(told)` now, when a capture begins or ends and when requests end; why that failed is shown
+// in `trouble`. Return `change(name, body)`, which starts or stops a capture.
 function followCapture(trouble, signal, show) {
   let timer = 0;
   const ask = (name, body, background) => attempt(trouble, signal, async () => {
@@ -23,12 +25,14 @@ function followCapture(trouble, signal, show) {
     if (told.on) timer = setTimeout(look, 1000 * told.seconds);
     show(told);
     if (!background) {
+      dispatchEvent(new Event("byok-capture")); // for what else shows it
       announce(t("pair", { name: t("feature.capture"),
         value: h("p", {}, captureState(told)).textContent }));
     }
   });
   const look = () => ask("capture", {}, true);
   signal.addEventListener("abort", () => clearTimeout(timer));
+  addEventListener("byok-capture", look, { signal });
   follow(look, signal);
   look();
   return (name, body) => ask(name, body, false);
@@ -48,12 +52,15 @@ export function captureLine(signal) {
   return element;
 }
 
-// Return the part of the settings that starts and stops a capture.
-export function captureSection(signal) {
+// Return the parts that say what a capture keeps, and that start and stop one; `changed()` is called
+// then.
+function captureParts(signal, changed = () => {}) {
   const [state, folder, trouble] = [h("p"), h("code"), h("div")];
   let isOn = false;
-  const act = button(t("capture.start"), "", () =>
-    (isOn ? change("capture-stop") : change("capture", { write: true })));
+  const act = button(t("capture.start"), "", async () => {
+    await (isOn ? change("capture-stop") : change("capture", { write: true }));
+    if (!trouble.firstChild) changed();
+  });
   const change = followCapture(trouble, signal, (told) => {
     isOn = told.on;
     replace(trouble);
@@ -61,13 +68,28 @@ export function captureSection(signal) {
     replace(state, captureState(told));
     replace(act, t(isOn ? "capture.stop" : "capture.start"));
   });
+  const about = [h("p", { class: "quiet" }, t("capture.about"), " ", folder),
+    h("p", { class: "quiet" }, t("capture.longer"), " ", h("code", {}, "byok capture on --for 2h"))];
+  return { about, state, act, trouble };
+}
+
+// Return the part of the settings that starts and stops a capture.
+export function captureSection(signal) {
+  const { about, state, act, trouble } = captureParts(signal);
   const element = flushSection(t("feature.capture"), null,
     h("div", { class: "field setting", "data-name": "capture" },
-      h("div", {}, h("strong", {}, t("capture.title")),
-        h("p", { class: "quiet" }, t("capture.about"), " ", folder),
-        h("p", { class: "quiet" }, t("capture.longer"), " ",
-          h("code", {}, "byok capture on --for 2h"))),
+      h("div", {}, h("strong", {}, t("capture.title")), about),
       h("div", { class: "control" }, state, act), trouble));
   element.dataset.part = "capture";
   return element;
+}
+
+// Let the user start a capture where they are, or stop it.
+export function openCapture() {
+  const left = new AbortController();
+  const { about, state, act, trouble } = captureParts(left.signal, () => dialog.close());
+  const dialog = openDialog(t("capture.title"), [about, state, trouble],
+    (close) => [button(t("cancel"), "", close), act]);
+  dialog.addEventListener("close", () => left.abort());
+  act.focus();
 }

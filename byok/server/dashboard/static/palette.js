@@ -3,6 +3,7 @@
 // by how its id begins. What the daemon tells is asked for when the palette opens.
 
 import { call } from "./api.js";
+import { openCapture } from "./capture.js";
 import { h, replace, whileOpen } from "./dom.js";
 import { spent } from "./format.js";
 import { icon } from "./icons.js";
@@ -50,7 +51,7 @@ const actionsOf = ({ setTheme, changeLanguage }) => [
   ["usage.costliest", "usage", "#/usage/costliest"],
   ["usage.slowest", "clock", "#/usage/slowest"],
   ["index.why", "file", "#/index/why"],
-  ["palette.capture", "live", "#/settings/set/capture"],
+  ["palette.capture", "live", openCapture],
   ["settings.restart.do", "settings", () => openRestart()],
   ...["auto", "light", "dark"].map((name) => ["palette.theme", "settings", () => setTheme(name),
     t(`theme.${name}`)]),
