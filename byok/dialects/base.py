@@ -88,7 +88,9 @@ class UpstreamRequest(Struct, frozen=True):
         body: the JSON object, before any remedies.
         headers: headers of this request, in addition to `Dialect.headers`.
         tool_names: names of the user's tools, by the names that were sent.
-        notices: sentences for the user about what was left out.
+        notices: sentences for the user about what was left out of this turn.
+        unsent: the same about settings that hold for the whole conversation, which
+            `write_request` makes notices of its first turn.
         origin: the origin of provider data in the answer; set by `write_request`.
         num_ctx: the window that it asks a local server for; set there, too.
     """
@@ -98,6 +100,7 @@ class UpstreamRequest(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     tool_names: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    unsent: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
     num_ctx: int = 0
 
@@ -226,10 +229,11 @@ def write_request(
     named, _ = rewrite_chat(table, rewritten, names)
     sent = codec.encode(named, target)
     body, more = change_body(table, sent.body, remedies, chat=chat, new=new)
+    unsent = sent.unsent if chat.is_first_turn else ()
     sent = replace(
         sent,
         body=body,
-        notices=(*sent.notices, *told, *more),
+        notices=(*unsent, *sent.notices, *told, *more),
         origin=target.origin,
         num_ctx=target.num_ctx,
     )

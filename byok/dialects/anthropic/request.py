@@ -250,7 +250,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     reasoning = encode_reasoning(chat, facts, most, talk.messages)
     if reasoning.is_off or facts.replay is Replay.NEVER:
         talk.messages = without_thinking(talk.messages)
-    sampling, notices = encode_sampling(chat.sampling, reasoning.thinks)
+    sampling, unsent = encode_sampling(chat.sampling, reasoning.thinks)
     body: dict[str, Any] = {"model": target.model, "max_tokens": most}
     if talk.system:
         body["system"] = talk.system
@@ -265,12 +265,12 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     if target.cache:
         body = ask_for_cache(body, target.long_cache)
     body.update(target.extra_body)
-    first = notices if chat.is_first_turn else ()
     return UpstreamRequest(
         "messages",
         body,
         tool_names=talk.names.originals,
-        notices=(*first, *reasoning.notices),
+        notices=reasoning.notices,
+        unsent=unsent,
     )
 
 

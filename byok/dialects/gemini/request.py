@@ -348,22 +348,19 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     tools = [_declaration(tool, names) for tool in chat.tools]
     contents = GeminiContents(names, target)
     contents.add(chat.messages)
-    config, notices = _generation_config(chat, target)
+    config, unsent = _generation_config(chat, target)
     body: dict[str, Any] = contents.fields()
     if tools:
         body["tools"] = [{"functionDeclarations": tools}]
         body |= _tool_config(chat.tool_choice, names)
     if config:
         body["generationConfig"] = config
-    if not chat.is_first_turn:
-        notices = ()  # they were shown in the first turn
-    if contents.hides_picture:
-        notices += (_NO_PICTURES,)
     return UpstreamRequest(
         f"{_model_path(target.model)}:streamGenerateContent?alt=sse",
         _with_extra(body, target.extra_body),
         tool_names=names.originals,
-        notices=notices,
+        notices=(_NO_PICTURES,) if contents.hides_picture else (),
+        unsent=unsent,
     )
 
 
@@ -411,7 +408,7 @@ def _generation_config(
     chat: ChatRequest, target: Target
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     sampling, facts = chat.sampling, target.facts
-    thinking, notices = thinking_config(chat, target)
+    thinking, unsent = thinking_config(chat, target)
     config: dict[str, Any] = {
         "maxOutputTokens": sampling.max_tokens,
         "temperature": sampling.temperature,
@@ -423,8 +420,8 @@ def _generation_config(
     if sampling.max_tokens and facts.max_output:
         config["maxOutputTokens"] = min(sampling.max_tokens, facts.max_output)
     if sampling.stop[_MOST_STOPS:]:
-        notices += (_FEWER_STOPS,)
-    return {key: value for key, value in config.items() if value is not None}, notices
+        unsent += (_FEWER_STOPS,)
+    return {key: value for key, value in config.items() if value is not None}, unsent
 
 
 def _json_answer(wanted: JsonAnswer | None) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         CHAT_PATH,
         with_options(body, chat.sampling, target),
         tool_names=names.originals,
-        notices=(notice,) if notice else (),
+        unsent=(notice,) if notice else (),
     )
 
 

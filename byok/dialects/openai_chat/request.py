@@ -265,8 +265,7 @@ def encode_request(
         body,
         headers,
         tool_names=names.originals,
-        # Later turns do not repeat it.
-        notices=(notice,) if notice and chat.is_first_turn else (),
+        unsent=(notice,) if notice else (),
     )
 
 

@@ -251,7 +251,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         "responses",
         body,
         tool_names=names.originals,
-        notices=(*_notices(chat, target.facts),),
+        unsent=(*_unsent_settings(chat.sampling, target.facts),),
     )
 
 
@@ -362,11 +362,9 @@ def _json_format(answer: JsonAnswer) -> Json:
     return {"type": "json_schema", "name": name, "schema": schema, "strict": False}
 
 
-def _notices(chat: ChatRequest, facts: ModelFacts) -> Iterator[str]:
-    """Say in the first turn which settings cannot be sent."""
-    if not chat.is_first_turn:
-        return
-    sampling, efforts = chat.sampling, facts.efforts
+def _unsent_settings(sampling: Sampling, facts: ModelFacts) -> Iterator[str]:
+    """Say which settings cannot be sent."""
+    efforts = facts.efforts
     if sampling.stop:
         yield _NO_STOP
     is_sent = not efforts or nearest_effort(sampling.effort, efforts)

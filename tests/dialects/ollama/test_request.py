@@ -88,6 +88,12 @@ def test_an_effort_becomes_the_nearest_level(
     request = encode(facts=ModelFacts("m", **facts), sampling=Sampling(effort=effort))
     assert request.body.get("think") == think
     assert len(request.notices) == notices
+    later = (user("Hi?"), Message(Role.ASSISTANT, (TextPart("Yes?"),)), user("Go."))
+    fields: Any = {
+        "facts": ModelFacts("m", **facts),
+        "sampling": Sampling(effort=effort),
+    }
+    assert encode(*later, **fields).notices == ()
 
 
 def test_a_json_answer_is_a_format() -> None:
