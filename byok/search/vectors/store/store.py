@@ -343,11 +343,11 @@ class VectorStore:
     ) -> set[Key]:
         """Note the keys of blobs' chunks, by ordinal; return those without a vector."""
         recipe = space.name.recipe
-        with self._database.writing() as db:
-            fresh = listings.list_chunks(db, recipe, blobs)
-            every = [key for keys in blobs.values() for _, key in keys]
-            absent = set(listings.absent_keys(db, space.id, every))
-        with self._database.reading():
+        with self._database.reading():  # no other thread's vectors come in between
+            with self._database.writing() as db:
+                fresh = listings.list_chunks(db, recipe, blobs)
+                every = [key for keys in blobs.values() for _, key in keys]
+                absent = set(listings.absent_keys(db, space.id, every))
             for opened in self._open.values():
                 if opened.space.name.recipe == recipe:
                     opened.forget(fresh)
@@ -364,28 +364,27 @@ class VectorStore:
             DiskFull, NotReady, IndexFailed: nothing was stored.
         """
         rows = quantise(vectors)
-        opened = self.open_space(space)
-        with self._database.writing() as db:
-            ids = ids_of_keys(db, listings.absent_keys(db, space.id, keys))
-            at = {key: place for place, key in enumerate(keys)}
-            good = {key: i for key, i in ids.items() if rows.usable[at[key]]}
-            bad = [key for key in ids if key not in good]
-            database.refuse(db, space, [ids[key] for key in bad])
-            order = [at[key] for key in good]
+        with self._database.reading():  # places are free until they are shown
+            opened = self.open_space(space)
+            with self._database.writing() as db:
+                ids = ids_of_keys(db, listings.absent_keys(db, space.id, keys))
+                at = {key: place for place, key in enumerate(keys)}
+                good = {key: i for key, i in ids.items() if rows.usable[at[key]]}
+                bad = [key for key in ids if key not in good]
+                database.refuse(db, space, [ids[key] for key in bad])
+                order = [at[key] for key in good]
+                if good:
+                    opened.store(good, take(rows, order))
             if good:
-                opened.store(good, take(rows, order))
-        if good:
-            self._show(opened)
+                self._show(opened)
         return bad
 
     def _show(self, opened: OpenSpace) -> None:
         try:
-            with self._database.reading():
-                opened.show()
+            opened.show()
         except BaseException:  # the database has them: the file is compared again
-            with self._database.reading():
-                self._open.pop(opened.space.id, None)
-                opened.close()
+            self._open.pop(opened.space.id, None)
+            opened.close()
             raise
 
     def vectors_of(self, space: Space, keys: Iterable[Key]) -> dict[Key, "Vectors"]:

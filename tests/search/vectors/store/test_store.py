@@ -200,6 +200,28 @@ def test_searching_while_filling_sees_whole_batches(
     assert len(store.near(space, vector("7"), view(blob_id), [], 10**6).nearest) == 1500
 
 
+def test_two_threads_that_store_at_once_lose_nothing(
+    store: VectorStore, rows: Rows
+) -> None:
+    texts = [f"text{number}" for number in range(200)]
+    ids = rows.add(*(f"{text}.py" for text in texts))
+    store.look(SPACE.recipe, is_embedded)
+    space = store.enter(SPACE, probe())
+    blobs = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
+    store.list_chunks(space, blobs)
+
+    def put(some: list[str]) -> None:
+        for text in some:
+            store.put(space, keys(text), vectors([text]))
+
+    with ThreadPoolExecutor(2) as pool:  # such as filling, and `byok embed pull`
+        for done in [pool.submit(put, texts[n::2]) for n in range(2)]:
+            done.result()
+    for number, text in zip(ids, texts, strict=True):
+        nearest = store.near(space, vector(text), view(*ids), limit=1).nearest
+        assert nearest[0][:2] == (number, 0)
+
+
 def test_vectors_of_a_model_that_came_back_are_not_taken_for_anothers(
     store: VectorStore, rows: Rows
 ) -> None:
