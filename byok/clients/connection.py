@@ -395,20 +395,21 @@ class FileConnector(Struct, frozen=True):
         Raises:
             ConfigError: the file has changed meanwhile, or cannot be written.
         """
-        if change.backup is not None:
-            self._connect(change, change.backup)
-            return
-        if change.is_needed and change.after is None:
-            remove_settings_file(change.file)
-        elif change.is_needed and change.after is not None:
-            replace_settings_file(change.file, change.after)
-        is_gone = change.file.raw is None
-        self.backups.remove(change.client, change.file.path, is_gone=is_gone)
+        with self.backups.lock():
+            check_unchanged(change.file)  # else the backup would be one of another text
+            if change.backup is not None:
+                self._connect(change, change.backup)
+                return
+            if change.is_needed and change.after is None:
+                remove_settings_file(change.file)
+            elif change.is_needed and change.after is not None:
+                replace_settings_file(change.file, change.after)
+            is_gone = change.file.raw is None
+            self.backups.remove(change.client, change.file.path, is_gone=is_gone)
 
     def _connect(self, change: FileChange, backup: Backup) -> None:
         if not change.is_needed or change.after is None:
             return
-        check_unchanged(change.file)  # else the backup would be one of another text
         is_first = self.backups.find(change.client, change.file.path) is None
         self.backups.save(backup, change.file.raw)
         try:

@@ -8,6 +8,8 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from byok.core.escapes import shell_word
 from byok.core.platform.paths import (
     READ_PLAIN,
     check_private,
+    make_private,
     replace_foreign,
     sync_folder,
     write_private,
@@ -239,6 +242,15 @@ class BackupStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes of byok from changing files and backups meanwhile."""
+        from filelock import FileLock
+
+        make_private(self._folder.parent)
+        with FileLock(self._folder.with_name(f"{self._folder.name}.lock"), mode=0o600):
+            yield
 
     def find(self, client: ClientKind, path: Path) -> Backup | None:
         """Return the backup of a file, if byok has changed it.

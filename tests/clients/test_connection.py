@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from byok.clients.connection import (
 from byok.clients.document import EDITORS
 from byok.clients.editor import decode_text, encode_text
 from byok.clients.locations import ClientKind
-from byok.clients.settings_file import BackupStore
+from byok.clients.settings_file import Backup, BackupStore
 from byok.core.errors import ConfigError
 from tests.fakes.settings_files import (
     AUGMENT,
@@ -30,6 +31,21 @@ from tests.fakes.settings_files import (
 )
 
 TOKEN = "token-of-byok-0123456789"
+
+
+class SlowStore(BackupStore):
+    """Keeps backups; before that, another process of byok begins to change a file."""
+
+    def __init__(self, folder: Path, other: threading.Thread) -> None:
+        super().__init__(folder)
+        self._other = other
+
+    def save(self, backup: Backup, current: bytes | None) -> None:
+        self._other.start()
+        self._other.join(1)  # long enough for it to be done, if nothing stops it
+        super().save(backup, current)
+
+
 each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.name)
 
 
@@ -406,3 +422,30 @@ def test_claude_code_is_told_the_header_by_a_command(tmp_path: Path) -> None:
     helper = str(settings[("mcpServers", "byok", "headersHelper")])
     ran = subprocess.run(["sh", "-c", helper], capture_output=True, check=True)
     assert json.loads(ran.stdout) == HEADERS["headers"]
+
+
+def test_of_two_connects_at_the_same_moment_one_counts(desk: Desk) -> None:
+    raw = b'model = "o3"\n'
+    desk.lay(raw)
+    client, store = ClientKind.CODEX, desk.connector.backups
+    failures = list[ConfigError]()
+    change, other = (
+        desk.connector.plan_connect(client, desk.file, desk.address, mcp=mcp)
+        for mcp in (False, True)
+    )
+
+    def carry_out(connector: FileConnector, change: FileChange) -> None:
+        try:
+            connector.carry_out(change)
+        except ConfigError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=carry_out, args=(desk.connector, other))
+    slow = SlowStore(desk.file.parent.parent / "backups", thread)
+    carry_out(FileConnector(slow, desk.connector.home), change)
+    thread.join()
+    assert len(failures) == 1
+    assert desk.raw in (change.after, other.after)
+    assert store.find(client, desk.file) is not None
+    desk.disconnect(client)
+    assert desk.raw == raw
