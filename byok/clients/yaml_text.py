@@ -4,6 +4,7 @@ PyYAML tells where each value stands. Libraries that write YAML with its comment
 the whole text anew, and change blanks, quotes and long lines.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -48,13 +49,22 @@ def read(text: str, path: SettingPath) -> Any:
 
 
 def read_raw(text: str, path: SettingPath) -> str | None:
-    """Return a value as it stands there, None if it does not; an element anew."""
+    """Return a value as it stands there, None if it does not; an element with its dash.
+
+    An element that does not stand in lines of its own is written anew.
+    """
     node = _find_node(_root(text), path)
     if node is None:
         return None
-    if len(path) > 1:
+    start, end = int(node.start_mark.index), _end(text, node)
+    if len(path) == 1:
+        return text[start:end]
+    line = text.rfind("\n", 0, start) + 1
+    margin, dash, _ = text[line:start].partition("- ")
+    if margin.strip() or not dash:
         return write_value(read(text, path))
-    return text[int(node.start_mark.index) : _end(text, node)]
+    lines = text[line:end].rstrip().split("\n")
+    return "".join(f"{one.removeprefix(margin)}\n" for one in lines)
 
 
 def write_value(value: SettingValue) -> str:
@@ -82,7 +92,9 @@ def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
     elif found is None:
         yield _append(text, root, f"{path[0]}:\n{_indent(raw, 2)}")
     elif _child(found, path[1]) is not None:
-        yield from ways_to_put(without_path(text, path), path, raw)
+        cut = _cut_element(text, root, path)[-1]
+        new = _indent(raw, found.start_mark.column)
+        yield splice(text, [Edit(cut.start, cut.end, new)])
     else:
         yield splice(text, _append_element(text, root, path[0], raw))
 
@@ -198,7 +210,7 @@ def _append(text: str, root: Node | None, new: str) -> str:
 
 
 def _indent(lines: str, width: int) -> str:
-    return "".join(" " * width + line for line in lines.splitlines(keepends=True))
+    return re.sub(r"(?m)^(?=.)", " " * width, lines)
 
 
 def _append_element(text: str, root: Node | None, name: str, raw: str) -> list[Edit]:

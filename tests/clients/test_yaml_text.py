@@ -47,7 +47,7 @@ def test_yaml_put_changes_one_value(text: str, expected: str) -> None:
             f"models:\n  - name: x # c\n{ADDED}\na: 1\n",
         ),
         ("models:\n- x", 'models:\n- x\n- name: "byok"\n  model: "a: #b"\n'),
-        ("models:\n  - name: byok\n    old: 1\n  - x\n", f"models:\n  - x\n{ADDED}"),
+        ("models:\n  - name: byok\n    old: 1\n  - x\n", f"models:\n{ADDED}  - x\n"),
     ],
 )
 def test_yaml_put_adds_an_element_of_a_list(text: str, expected: str) -> None:
@@ -60,8 +60,29 @@ def test_yaml_drop_of_the_only_element_leaves_an_empty_list() -> None:
     assert drop(text, ITEM) == "models: [] # a: b\n  # first: x\nz: 1\n"
 
 
-def test_yaml_restore_of_an_element_has_its_former_values() -> None:
-    text = "models:\n  - name: byok\n    x: 1\n"
+@pytest.mark.parametrize(
+    "element",
+    [
+        "  - name: byok\n    x: 1\n",
+        "  - model: 'a' # why\n    # and this\n\n    name: \"byok\"\n",
+        "- name: byok\n  text: |\n    one\n\n      two\n",
+        "  -   {name: byok, x: [1, 2]}\n",
+        "    - name: byok\n      below:\n      - a: &b 1\n      - c: *b\n",
+    ],
+)
+@pytest.mark.parametrize("rest", ["", "z: 1\n"])
+def test_yaml_restore_of_an_element_gives_its_lines_back(
+    element: str, rest: str
+) -> None:
+    margin = element[: element.index("-")]
+    text = f"models:\n{margin}- a: 1\n{element}{margin}- b: 2\n{rest}"
+    changed = put(text, ITEM, MODEL)
+    assert changed != text
+    assert restore(changed, ITEM, text) == text
+
+
+def test_yaml_restore_of_an_element_below_its_dash_has_its_former_values() -> None:
+    text = "models:\n  -\n    name: byok\n    x: 1\n"
     new = restore(put(text, ITEM, MODEL), ITEM, text)
     assert read(new, ITEM) == {"name": "byok", "x": 1}
 
