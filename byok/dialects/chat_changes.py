@@ -275,12 +275,14 @@ def split_parallel_calls(chat: ChatRequest, _: Remedy) -> ChatRequest:
 
 
 def put_system_into_question(chat: ChatRequest, _: Remedy) -> ChatRequest:
-    """Let the system message be the beginning of the user's first message."""
-    first, *rest = chat.messages or (Message(Role.USER, ()),)
-    if first.role is not Role.SYSTEM:
+    """Let the user say what system messages say: the first begins their question."""
+    if all(message.role is not Role.SYSTEM for message in chat.messages):
         return chat
-    messages = join_messages((Message(Role.USER, first.parts), *rest))
-    return replace(chat, messages=messages)
+    messages = (
+        Message(Role.USER, m.parts) if m.role is Role.SYSTEM else m
+        for m in chat.messages
+    )
+    return replace(chat, messages=join_messages(messages))
 
 
 def rename_tools(chat: ChatRequest, remedy: Remedy) -> ChatRequest:

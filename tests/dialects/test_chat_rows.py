@@ -633,9 +633,14 @@ def test_each_dialect_has_all_rows(dialect: str) -> None:
 
 
 def test_a_system_message_joins_the_question_where_there_is_one() -> None:
-    asked = chat(messages=(SYSTEM, user("Hi?")))
+    late = Message(Role.SYSTEM, (TextPart("Be brief."),))
+    asked = chat(messages=(SYSTEM, user("Hi?"), said("Yes?"), late))
     joined, _ = rewrite_chat(CHAT_ROWS, asked, [Remedy("system")])
-    assert texts(joined) == [("user", "Be exact.\n\nHi?")]
+    assert texts(joined) == [
+        ("user", "Be exact.\n\nHi?"),
+        ("assistant", "Yes?"),
+        ("user", "Be brief."),
+    ]
     assert rewrite_chat(CHAT_ROWS, chat(), [Remedy("system")])[0] == chat()
 
 
