@@ -214,8 +214,8 @@ async def test_repairs_are_told_by_model_and_explained(page: Page) -> None:
     rows = page.get_by_label("Repairs by model").locator("tbody tr")
     told = [" ".join(row.split()) for row in await rows.all_inner_texts()]
     assert told == [
-        "a:bad 15 15 (100%) 14 2 0 0 1",
-        "a:good 4 1 (25%) 1 0 0 0 0",
+        "byok:a:bad 15 15 (100%) 14 2 0 0 1",
+        "byok:a:good 4 1 (25%) 1 0 0 0 0",
     ]
     await page.get_by_text("What these words mean").click()
     assert "incomplete calls" in await page.locator("dl.words").inner_text()

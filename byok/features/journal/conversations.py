@@ -18,7 +18,7 @@ from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import highest_number
 from byok.features.journal.rows import make_row, read_number, select_rows
-from byok.features.journal.schema import ASKED, FAMILY
+from byok.features.journal.schema import ASKED, FAMILY, MODEL_NAME
 from byok.storage.database import identity_of
 
 # From the index alone, so that the length of the journal hardly matters.
@@ -33,7 +33,7 @@ _TOTALS = """min(started), max(started + seconds), count(*), total(seconds),
 _SUMS = f"""SELECT conversation, {_TOTALS}
     FROM request WHERE conversation <> '' AND conversation = ? AND {ASKED}
     GROUP BY conversation"""  # noqa: S608 - our own words
-_MODELS = f"""SELECT upstream || ':' || model, sum(outcome <> 'failed') FROM request
+_MODELS = f"""SELECT {MODEL_NAME}, sum(outcome <> 'failed') FROM request
     WHERE conversation <> '' AND conversation = ? AND model <> '' AND {ASKED}
     GROUP BY upstream, model ORDER BY 2 DESC, upstream, model LIMIT 10"""  # noqa: S608 - our own words
 _DEAREST = f"""SELECT id, cost, (SELECT count(*) FROM request AS other
@@ -51,9 +51,8 @@ class ConversationSums(NamedTuple):
     whatever ran at the same time. `cost` is in US dollars; `unpriced` requests to
     models, whose price is unknown, have no part in it. `cache_read_tokens` are None
     where no upstream told of a cache; `cache_input_tokens` is the input of the others.
-    `models` are as `upstream:model`, the one that answered most first, at most ten.
-    `folder` is the name of the folder in which the client worked, "" if that is not
-    known.
+    `models` are full names, the one that answered most first, at most ten. `folder` is
+    the name of the folder in which the client worked, "" if that is not known.
     """
 
     conversation: str
@@ -146,7 +145,7 @@ _MOST_COUNTED = 50  # ways to filter
 _SLICE = 50_000  # requests that are added up at once
 _MANY = 2 * _SLICE  # new requests that take longer than a page should wait
 _STATE = "SELECT count(*), coalesce(min(id), 0), coalesce(max(id), 0) FROM request"
-_NEW = f"""SELECT conversation, {_TOTALS}, iif(model = '', '', upstream || ':' || model)
+_NEW = f"""SELECT conversation, {_TOTALS}, iif(model = '', '', {MODEL_NAME})
     FROM request NOT INDEXED WHERE id > ? AND id <= ? AND conversation <> ''
     AND {ASKED} GROUP BY conversation, upstream, model"""  # noqa: S608 - our own words
 _NAMES = [name for name in ConversationSums._fields if name != "models"]

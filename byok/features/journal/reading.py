@@ -13,7 +13,7 @@ from msgspec import Struct
 from byok.features.journal.entry import MOST, JournalEntry
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import make_row, read_number, select_rows
-from byok.features.journal.schema import ASKED, MENDED
+from byok.features.journal.schema import ASKED, MENDED, MODEL_NAME
 
 _COLUMNS = ", ".join(("id", *JournalEntry._fields))
 HIGHEST = "SELECT coalesce(max(id), 0) FROM request"
@@ -154,7 +154,7 @@ def read_rows(
 
 _MOST_MODELS = 100
 _LAST_MENDED = 50
-_PLACE = "upstream || iif(upstream <> '' AND model <> '', ':', '') || model"
+_PLACE = f"iif(upstream <> '' AND model <> '', {MODEL_NAME}, upstream || model)"
 _ANSWERS = f"""SELECT {_PLACE}, count(*) FROM request
     WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
 _BY_MODEL = f"""SELECT {_PLACE}, 0, count(*), total(repairs), total(dropped_calls),
@@ -165,7 +165,7 @@ _BY_MODEL = f"""SELECT {_PLACE}, 0, count(*), total(repairs), total(dropped_call
 
 
 class MendedModel(NamedTuple):
-    """What byok repaired in answers of one model, `upstream:model` or "" for none.
+    """What byok repaired in answers of one model, its full name or "" for none.
 
     `answers` are all requests that asked it, `mended` those with anything that counts
     here. `retries` are how often was asked once more, `loops` turns in circles.

@@ -13,6 +13,8 @@ from byok.storage.kind import DatabaseKind, Policy, sql_step
 ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"
 # A client without its version, as SQL.
 FAMILY = "substr(client, 1, instr(client || '/', '/') - 1)"
+# The full name of a model, as lists and settings have it, as SQL.
+MODEL_NAME = "'byok:' || upstream || ':' || model"
 # What was mended on a request's way. The index holds rows that fulfil exactly these
 # words, so queries must use them too.
 MENDED = (

@@ -22,13 +22,13 @@ from byok.features.cost import FREE_FAILURES
 from byok.features.journal.cache import CacheUse, read_uses
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import make_row, read_number, select_rows
-from byok.features.journal.schema import FAMILY
+from byok.features.journal.schema import FAMILY, MODEL_NAME
 from byok.storage.database import identity_of
 
 # Our own words in SQL, by what users may ask for.
 GROUPS = {
     "day": "date(started, 'unixepoch', 'localtime')",
-    "model": "'byok:' || upstream || ':' || model",
+    "model": MODEL_NAME,
     "conversation": "conversation",
     "client": "client",
 }

@@ -68,7 +68,7 @@ def test_conversations_are_added_up(path: Path) -> None:
         "dropped_calls": 1,
         "client": "vscode/0.600.1",
         "folder": "shop",
-        "models": ("one:m", "one:other"),
+        "models": ("byok:one:m", "byok:one:other"),
     }
 
 
@@ -93,7 +93,7 @@ def test_a_model_that_answered_is_named_before_one_that_failed(tmp_path: Path) -
     asked = entry(conversation="a", model="gone", outcome="failed", cost=None)
     path = write_journal(tmp_path / "journal.db", [asked, asked])
     reader = ConversationReader(path)
-    for models in (["one:gone"], ["one:m", "one:gone"]):
+    for models in (["byok:one:gone"], ["byok:one:m", "byok:one:gone"]):
         [read] = reader.read(ConversationQuery(), 0, 1).conversations
         assert [*read.models] == models
         assert read == sum_requests(path, "a")
@@ -150,7 +150,7 @@ def find(path: Path, offset: int = 0, count: int = 9, **asked: Any) -> str:
         ({"words": "\u00e4tl"}, "a"),
         ({"words": "LARCH"}, "a"),
         ({"words": "\u6570"}, "b"),
-        ({"words": "one:m"}, "adcb"),
+        ({"words": "byok:one:m"}, "adcb"),
         ({"words": "%' OR 1 --"}, ""),
         ({"client": "cli"}, "a"),
         ({"least_cost": 2}, "db"),

@@ -123,8 +123,8 @@ def test_repairs_are_counted_by_model(mended: Path) -> None:
     found = find_mended(mended, NOW)
     assert found.requests == 14
     assert found.models == [
-        MendedModel("one:m", 12, 2, 3, 1, 2, 0, 1),
-        MendedModel("one:n", 2, 1, 0, 0, 0, 1, 0),
+        MendedModel("byok:one:m", 12, 2, 3, 1, 2, 0, 1),
+        MendedModel("byok:one:n", 2, 1, 0, 0, 0, 1, 0),
     ]
     ids = [stored.entry.request_id for stored in found.latest]
     assert ids == ["dropped", "loop", "mended"]

@@ -94,7 +94,7 @@ async def test_conversations_come_with_sums_the_latest_first() -> None:
     told = await ask("conversations", {"offset": 2})
     [last] = told["conversations"]
     assert (last["requests"], last["failed"], last["cost"]) == (2, 1, 0.5)
-    assert (last["models"], told["more"]) == (["one:m"], False)
+    assert (last["models"], told["more"]) == (["byok:one:m"], False)
 
 
 async def test_conversations_are_found_by_what_the_page_filters_by() -> None:

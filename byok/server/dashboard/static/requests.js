@@ -10,9 +10,9 @@ const SHORTEST = 0.1; // seconds of writing that tell a speed
 export const kindOf = ({ purpose, endpoint }) =>
   textOr(`purpose.${purpose}`, purpose || endpoint);
 
-// Return the model that answered as `upstream:model`, "" without one.
-export const modelOf = (request) =>
-  [request.upstream, request.model].filter(Boolean).join(":");
+// Return the full name of the model that answered, as lists and settings have it, "" without one.
+export const modelOf = ({ upstream, model }) =>
+  (upstream && model ? `byok:${upstream}:${model}` : upstream || model);
 
 // Return US dollars per million tokens, in and out.
 export function priceOf({ facts: { price } }) {
@@ -24,8 +24,9 @@ export function priceOf({ facts: { price } }) {
 
 // Return what the client asked for, if that is not what answered.
 export function askedOther(request) {
-  const asked = request.model_asked.replace(/^byok:/, "");
-  return asked && asked !== modelOf(request) && asked !== request.model ? asked : "";
+  const { model_asked: asked } = request;
+  return [modelOf(request), `${request.upstream}:${request.model}`, request.model].includes(asked)
+    ? "" : asked;
 }
 
 // Return the tokens in and out; those that nobody told are not 0.

@@ -122,7 +122,7 @@ class LivePanel {
   }
 
   showCounts() {
-    const all = [...this.rows.values()];
+    const all = [...this.rows.values()].filter((row) => this.fits(row));
     const count = (name) => all.filter((row) => row.outcome === name).length;
     const opened = count("open");
     const text = t("live.summary", { open: number(opened), failed: number(count("failed")),
@@ -130,10 +130,10 @@ class LivePanel {
     this.summary.textContent = this.paused ? t("live.paused") : text;
     this.empty.hidden = this.table.size > 0;
     this.table.element.hidden = this.table.size === 0;
-    const rest = all.filter((row) => this.fits(row)).length - this.table.size;
+    const rest = all.length - this.table.size;
     this.more.hidden = rest <= 0 || this.table.isFull || this.paused;
     this.more.textContent = t("live.more", { count: number(rest) });
-    this.empty.textContent = t(all.length ? "live.none-fits" : "live.empty");
+    this.empty.textContent = t(this.rows.size ? "live.none-fits" : "live.empty");
     this.tickWhile(opened > 0 && this.connected && !this.paused);
   }
 

@@ -10,7 +10,9 @@ import {
 import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { clientOf, cut, list, mendBadges, requestColumns, withSettings } from "../requests.js";
+import {
+  clientOf, cut, list, mendBadges, modelOf, requestColumns, withSettings,
+} from "../requests.js";
 import { sentences, t } from "../texts.js";
 
 const PERIODS = [1, 7, 30]; // days
@@ -98,7 +100,8 @@ function together(groups, order) {
     first: Math.min(...parts.map(({ first }) => first)),
     last: Math.max(...parts.map(({ last }) => last)),
     hours: parts[0].hours.map((_, hour) => sum(parts.map(({ hours }) => hours[hour]))),
-    models: [...new Set(parts.flatMap(({ models }) => models))],
+    models: [...new Set(parts.flatMap(({ upstream, models }) =>
+      models.map((model) => modelOf({ upstream, model }))))],
     said: parts.map(({ said }) => said).find(Boolean),
     examples: parts.flatMap(({ examples }) => examples)
       .sort((one, other) => other.started - one.started).slice(0, EXAMPLES) }));
