@@ -318,6 +318,7 @@ ROWS: tuple[RefusalRow, ...] = (
          # Of one kind of pictures, all others are seen.
          r"not support (?:image|vision)(?!s? (?:\w+ )?(?:type|format|mime|url))",
          r"image input is not supported", r"image_url is only supported",
+         r"missing data required for image input",
          r"unsupported content part type: .image",
          r"no endpoints found that support image",
          r"is not a multimodal model", r"not support multimodal"),

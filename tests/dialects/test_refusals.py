@@ -51,6 +51,10 @@ OTHERS = {
     ("No endpoints found that support image input", "upstream_no_images"),
     ("It does not support images", "upstream_no_images"),
     ("image input is not supported", "upstream_no_images"),
+    (
+        "failed to process inputs: this model is missing data required for image input",
+        "upstream_no_images",
+    ),
     ("m is not a multimodal model", "upstream_no_images"),
     ("image_url is only supported by certain models.", "upstream_no_images"),
     ('Unsupported content part type: "image_url"', "upstream_no_images"),
