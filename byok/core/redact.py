@@ -95,9 +95,11 @@ class Redactor:
             raw.hex(),
             raw.hex().upper(),
         }
+        written = {secret}
         for _ in range(_JSON_LEVELS):
-            secret = secret.replace("\\", "\\\\").replace('"', '\\"')
-            forms |= {secret, secret.replace("/", "\\/")}
+            quoted = (w.replace("\\", "\\\\").replace('"', '\\"') for w in written)
+            written = {form for w in quoted for form in (w, w.replace("/", "\\/"))}
+            forms |= written
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
     def remove_known(self, text: str) -> str:

@@ -101,6 +101,7 @@ SECRET = 'p/a+b"c\\d~e&f=='
         json.dumps(SECRET)[1:-1],
         json.dumps(SECRET)[1:-1].replace("/", "\\/"),
         json.dumps(json.dumps(SECRET)[1:-1])[1:-1],
+        json.dumps(json.dumps(SECRET)[1:-1].replace("/", "\\/"))[1:-1],
         json.dumps(json.dumps(json.dumps(SECRET)[1:-1])[1:-1])[1:-1],
         SECRET.encode().hex(),
         SECRET.encode().hex().upper(),
