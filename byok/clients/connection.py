@@ -314,13 +314,17 @@ class FileConnector(Struct, frozen=True):
         daemon: DaemonAddress,
         *,
         mcp: bool = False,
+        only_shown: bool = False,
     ) -> FileChange:
         """Plan to write byok's settings to a file.
+
+        If the plan is `only_shown`, the folder of the file may be missing.
 
         Raises:
             ConfigError: the file cannot be read or changed; the hint says what to do.
         """
-        file = self._read(client, path)
+        is_missing = only_shown and not path.parent.is_dir()
+        file = SettingsFile(path, None) if is_missing else self._read(client, path)
         backup = self.backups.find(client, file.path)
         before = file.raw
         if backup and file.raw is not None:

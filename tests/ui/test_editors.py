@@ -65,6 +65,7 @@ async def test_an_editor_that_is_not_found_is_connected_by_its_file(
     dialog = page.get_by_role("dialog")
     told = await dialog.inner_text()
     assert "Install it" in told and "Cursor/User/settings.json" in told
+    await expect(dialog.locator(".more").first).to_be_visible()  # what would be written
     assert "--" not in told  # no option of a command
     assert await axe(page) == ""
     await dialog.locator("summary").click()
@@ -74,6 +75,7 @@ async def test_an_editor_that_is_not_found_is_connected_by_its_file(
     entry = dialog.get_by_label("Its settings file")
     await expect(entry).to_have_value(re.compile(r"Cursor.User.settings\.json$"))
     await entry.fill(str(away))
+    await expect(dialog.locator(".more")).to_have_count(0)
     await entry.press("Enter")
     await expect(dialog.get_by_role("alert")).to_contain_text("does not exist")
     assert "--" not in await dialog.get_by_role("alert").inner_text()

@@ -31,7 +31,7 @@ from byok.wiring.services import Services
 
 _DIGEST = 64
 _LONGEST_PATH = 4096
-_Plan: TypeAlias = Callable[[ClientKind, Path, DaemonAddress], FileChange]
+_Plan: TypeAlias = Callable[[ClientKind, Path, DaemonAddress, bool], FileChange]
 
 
 class ClientsApi:
@@ -88,7 +88,10 @@ class ClientsApi:
         }
 
     async def _change(self, plan: _Plan, asked: PageRequest) -> Json:
-        """Show a change, or make it with `write`, unless another one was shown."""
+        """Show a change, or make it with `write`, unless another one was shown.
+
+        Of a client that was not found it is shown what would be written.
+        """
         kind = ClientKind(read_choice(asked.body, "client", [*WRITABLE]))
         writes = read_flag(asked.body, "write")
         shown = read_text(asked.body, "digest", longest=_DIGEST)
@@ -96,7 +99,8 @@ class ClientsApi:
         address = await asyncio.to_thread(self._address, asked)
         async with self._changing:
             path = await asyncio.to_thread(self._find, kind, typed)
-            change = await asyncio.to_thread(plan, kind, path, address)
+            only_shown = not writes and not typed
+            change = await asyncio.to_thread(plan, kind, path, address, only_shown)
             digest = _digest_of(change)
             if writes and shown not in ("", digest):
                 raise BadRequest(
@@ -120,7 +124,7 @@ class ClientsApi:
         }
 
     def _plan_connect(
-        self, kind: ClientKind, path: Path, address: DaemonAddress
+        self, kind: ClientKind, path: Path, address: DaemonAddress, only_shown: bool
     ) -> FileChange:
         if kind.facts.names_model and not address.model:
             raise ConfigError(
@@ -128,10 +132,10 @@ class ClientsApi:
                 "yet.",
                 hint="Choose a model for chats in the settings.",
             )
-        return self._connector.plan_connect(kind, path, address)
+        return self._connector.plan_connect(kind, path, address, only_shown=only_shown)
 
     def _plan_disconnect(
-        self, kind: ClientKind, path: Path, address: DaemonAddress
+        self, kind: ClientKind, path: Path, address: DaemonAddress, only_shown: bool
     ) -> FileChange:
         return self._connector.plan_disconnect(kind, path)
 

@@ -98,6 +98,21 @@ async def test_clients_that_are_not_there_or_have_no_file_are_told(
         assert await page.refused(name, {"client": "vscode"}) == (400, "config")
 
 
+async def test_what_would_be_written_is_shown_of_a_client_that_is_not_found(
+    file: Path, page: Page
+) -> None:
+    shown = await page.call("client-connect", {"client": "cursor"})
+    usual = Path(shown["file"])
+    assert not usual.parent.exists()
+    assert page.editor.daemon.url in "".join(line["text"] for line in shown["lines"])
+    asked = {"client": "cursor", "write": True, "digest": shown["digest"]}
+    assert await page.refused("client-connect", asked) == (400, "config")
+    named = {"client": "cursor", "file": shown["file"]}
+    assert await page.refused("client-connect", named) == (400, "config")
+    assert not usual.parent.exists()
+    assert await state_of(page, "cursor") == "missing"
+
+
 async def test_a_client_that_is_not_found_is_connected_by_the_file_that_is_named(
     file: Path, page: Page, tmp_path: Path
 ) -> None:

@@ -59,10 +59,11 @@ async function openClient(act, one, told, again) {
   const [trouble, shown, byHand] = [h("div"), h("div"), h("div")];
   const attemptIt = (work) => work().then(() => replace(trouble),
     (error) => replace(trouble, errorBox(error)));
-  const show = (plan) => {
+  const show = (found) => {
+    const plan = isMissing && !body.file ? null : found; // else it is only shown
     body.digest = plan?.digest;
     write.hidden = !plan?.needed;
-    replace(shown, plan && planParts(plan, verb));
+    replace(shown, found && planParts(found, plan ? verb : "would"));
     const words = [`byok ${verb} ${one.client}`, ...plan && verb === "connect" ? ["--write"] : [],
       ...plan && body.file ? [`--file "${plan.file}"`] : []];
     replace(byHand, plan || verb !== "connect" ? null : h("p", {}, t("editors.prints")),
@@ -77,9 +78,9 @@ async function openClient(act, one, told, again) {
         { name: nameOf(one) }));
       await again();
     }));
-  show(null);
   const isMissing = one.state === "missing";
-  if (!isMissing) await look();
+  show(null);
+  await look();
   const dialog = openDialog(titleOf(act, one), [
     isMissing ? missingPart(one, (file) => { body.file = file; look(); }, () => show(null)) : null,
     trouble, shown, h("details", {}, h("summary", {}, t("editors.by-hand")), byHand)],
@@ -90,8 +91,7 @@ async function openClient(act, one, told, again) {
 function missingPart(one, look, change) {
   const file = lineField({ id: "client-file", required: true, maxlength: "4096", class: "mono",
     value: one.file, on: { input: change } });
-  return [h("p", {}, t("editors.missing", { name: nameOf(one) }), " ",
-    h("code", { class: "path" }, one.file)), h("p", {}, t("editors.missing.do")),
+  return [h("p", {}, t("editors.missing", { name: nameOf(one) }), " ", t("editors.missing.do")),
   entryForm({ class: "inline" }, () => look(file.value.trim()),
     h("label", { for: file.id }, t("editors.file")), file,
     h("div", { class: "row" }, h("button", {}, t("editors.look"))))];
@@ -99,7 +99,7 @@ function missingPart(one, look, change) {
 
 function planParts(plan, verb) {
   if (!plan.needed) return [h("p", {}, badge("good", t("editors.nothing")))];
-  const about = verb === "connect" ? "editors.adds"
+  const about = verb === "would" ? "editors.would" : verb === "connect" ? "editors.adds"
     : plan.removes ? "editors.removes" : "editors.restores";
   return [h("p", {}, t(about), " ", h("code", {}, plan.file)),
     h("pre", { class: "lines", tabindex: "0", role: "region", "aria-label": t("editors.lines") },
