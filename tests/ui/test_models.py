@@ -20,7 +20,8 @@ FACTS = {
 def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
     # Of a gateway, and of this machine.
     fake.models = ["gpt-5.1", "nomic-embed-text", *FACTS]
-    return settings_for(fake.url, model="gpt-5.1", facts=FACTS)
+    facts = {**FACTS, "nomic-embed-text": {"chats": False}}
+    return settings_for(fake.url, model="gpt-5.1", facts=facts)
 
 
 async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
@@ -29,6 +30,8 @@ async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
     await open_panel(page, "models")
     rows = page.locator("tbody tr")
     await expect(rows).to_have_count(4)
+    use = page.get_by_role("link", name="Use for chats")
+    await expect(use).to_have_count(2)  # neither of the one in use, nor of vectors
     price = rows.locator("[data-label^='$']")
     await expect(price).to_have_text(["unknown price", "no cost", "1 / 5", "1 / 2"])
     await page.get_by_label("Abilities").select_option("tools")

@@ -401,3 +401,21 @@ async def test_an_upstream_that_another_page_has_removed(
     await expect(page.locator(".changes")).to_contain_text("1 change")
     await save(page)
     assert file.read_text() == text_for(fake) + "max_tokens = 77\n"
+
+
+async def test_the_model_for_chats_is_changed_from_its_row_and_from_the_overview(
+    page: Page, fake: FakeUpstream, file: Path
+) -> None:
+    """By two clicks and by three."""
+    fake.models = ["fake-model", "other"]
+    await page.get_by_role("button", name="Check again").click()
+    await expect(page.get_by_text("2 models")).to_be_visible()
+    await open_panel(page, "models")
+    await page.get_by_role("link", name="Use for chats: byok:fake:other").click()
+    await save(page)
+    assert 'default = "byok:fake:other"' in file.read_text()
+    await open_panel(page, "overview")
+    await page.get_by_role("link", name="Change").click()
+    await page.get_by_role("option", name="fake-model").click()
+    await save(page)
+    assert 'default = "byok:fake:fake-model"' in file.read_text()

@@ -92,12 +92,16 @@ class ModelsPanel {
         button(breakable(model.id), "link", () => this.open(model), { "data-key": model.id }),
         h("span", { class: "row tight" }, model.used.map((use) =>
           badge(use === "chat" ? "good" : "quiet", textOr(`purpose.${use}`, use))))] },
-      { title: t("models.abilities"), cell: ({ can }) => h("span", { class: "row tight" },
-        can.map((name) => h("span", { class: "tag" }, t(`models.can.${name}`)))) },
+      { title: t("models.abilities"), cell: ({ can }) => (can.length
+        ? h("span", { class: "row tight" },
+          can.map((name) => h("span", { class: "tag" }, t(`models.can.${name}`)))) : "–") },
       known("window", short), known("max_output", short), known("price"),
       { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
-      { title: t("models.actions"), aside: true, cell: (model) => button(t("models.probe"),
-        "little", () => this.askProbe(model), { "aria-label": probeOf(model) }) },
+      { title: t("models.actions"), aside: true, cell: (model) => h("div", { class: "row tight" },
+        button(t("models.probe"), "little", () => this.askProbe(model),
+          { "aria-label": probeOf(model) }),
+        model.used.includes("chat") || model.facts.chats === false ? null
+          : useLink(model, "button little")) },
     ];
   }
 
@@ -113,13 +117,11 @@ class ModelsPanel {
         { title: t("models.source"), cell: (name) => sourceOf(model, name,
           this.catalog.table.stale) },
       ], rows, { empty: t("models.facts.none") })],
-    (close) => [button(t("close"), "", close), button(t("models.use"), "", () => {
-      close();
-      location.hash = `#/settings/set/routing.default/${encodeURIComponent(model.id)}`;
-    }), button(t("models.probe"), "primary", () => {
-      close();
-      this.askProbe(model);
-    })]);
+    (close) => [button(t("close"), "", close), useLink(model, "button"),
+      button(t("models.probe"), "primary", () => {
+        close();
+        this.askProbe(model);
+      })]);
     attempt(lately, this.signal, async () => {
       const told = await call("usage", { by: "model", days: LATELY }, { signal: this.signal });
       const sums = told.rows.find(({ key }) => key === model.id) ?? (told.more ? null : NOTHING);
@@ -186,6 +188,11 @@ class ModelsPanel {
     }
   }
 }
+
+// Return the link to the settings with a model for chats that is not saved yet.
+const useLink = ({ id }, kind) => h("a", { class: kind,
+  href: `#/settings/set/routing.default/${encodeURIComponent(id)}`,
+  "aria-label": t("pair", { name: t("models.use"), value: id }) }, t("models.use"));
 
 const probeOf = ({ id }) => t("pair", { name: t("models.probe"), value: id });
 const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };

@@ -329,7 +329,7 @@ export const TEXTS = {
   "models.can.fill": "fills gaps",
   "models.can.vectors": "vectors",
   "models.probed": "Last probe",
-  "models.actions": "Try it",
+  "models.actions": "Try or use",
   "models.probe": "Probe",
   "models.use": "Use for chats",
   "models.facts": "What is known of it",

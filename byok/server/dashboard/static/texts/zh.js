@@ -307,7 +307,7 @@ export const TEXTS = {
   "models.can.fill": "填空补全",
   "models.can.vectors": "向量",
   "models.probed": "上次探测",
-  "models.actions": "试一试",
+  "models.actions": "探测或使用",
   "models.probe": "探测",
   "models.use": "用于聊天",
   "models.facts": "已知信息",
