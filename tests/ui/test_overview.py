@@ -159,6 +159,18 @@ def section(page: Page, title: str) -> Locator:
     return page.locator("section").filter(has=heading)
 
 
+OFFICIAL = {"base_url": "http://127.0.0.1:1", "account": "official"}
+
+
+@pytest.mark.parametrize("daemon_settings", [{"routing": {"official": OFFICIAL}}])
+async def test_what_the_official_service_answers_is_in_the_language_of_the_page(
+    page: Page,
+) -> None:
+    await expect(section(page, "Daemon")).to_contain_text("answers: account")
+    await page.locator("#language").select_option("zh")
+    await expect(page.locator(".facts")).to_contain_text("负责：账户")
+
+
 async def test_capturing_is_started_told_and_stopped(
     page: Page, editor: Editor
 ) -> None:

@@ -17,7 +17,7 @@ import {
   barLegend, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, restOf,
   speedText, unpricedText, withSettings,
 } from "../requests.js";
-import { listed, t } from "../texts.js";
+import { listed, t, textOr } from "../texts.js";
 import { upstreamLook, upstreamState } from "../upstream-state.js";
 import { editorsSection } from "./editors.js";
 import { bytes, elapsed, sharesOf, stateOf } from "./live-table.js";
@@ -280,11 +280,12 @@ function stateBlock(body, signal, tools, health) {
 function officialText(official) {
   if (!official.base_url) return t("overview.official-none");
   const groups = Object.entries(official.groups).filter(([, place]) => place === "official");
-  const names = listed(groups.map(([name]) => name));
+  const wordOf = (name) => textOr(`official.${name}`, name);
+  const names = listed(groups.map(([name]) => wordOf(name)));
   const troubles = Object.entries(official.troubles);
   return [h("code", {}, official.base_url), " ",
     names ? t("overview.official-groups", { names }) : t("overview.official-unused"),
-    troubles.map(([what, why]) => h("p", { class: "trouble" }, badge("bad", what), " ", why))];
+    troubles.map(([what, why]) => h("p", { class: "trouble" }, badge("bad", wordOf(what)), " ", why))];
 }
 
 async function upstreamsBlock(body, signal, tools, health) {
