@@ -22,6 +22,8 @@ _SERVICES = ("official", "search-server", "web-search", "team-index", "team-inde
 _UPSTREAM_VARIABLE = re.compile(r"BYOK_UPSTREAMS__([A-Z0-9_-]+?)__", re.IGNORECASE)
 _UPSTREAM = "upstreams.name"  # in the example
 _SECTION = re.compile(r"#?\[([a-z_.]+)\]")
+_BACKSLASH = r"\\" if sys.platform == "win32" else ""  # of paths
+_WORD = re.compile(rf"[\w@%+=:,./~{_BACKSLASH}-]+")
 _KEY = re.compile(r"#?([a-z_-]+) = ")
 
 
@@ -145,7 +147,14 @@ complete_extra = _offer("byok.core.platform.installation:list_extras")
 
 
 def _begin_with(begun: str, names: Iterable[str]) -> list[str]:
-    return [name for name in dict.fromkeys(names) if name.startswith(begun)]
+    """Return the names that complete a word, each once.
+
+    Models are named by whoever lists them. Zsh evaluates what it is offered, and bash
+    puts it into the command as it is: so names that a shell would read as more than a
+    word are left out.
+    """
+    fit = (name for name in dict.fromkeys(names) if _WORD.fullmatch(name))
+    return [name for name in fit if name.startswith(begun)]
 
 
 def _settings() -> Mapping[str, Any]:

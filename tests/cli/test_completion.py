@@ -18,6 +18,9 @@ key_names = ["work"]
 fast = "byok:box:coder:8b"
 """
 
+# Zsh runs the first two when it shows them, bash the third when the line is entered.
+ODD = ("\\$(id)", "\\`id`", "1;id", "\nid", "(id)", "it's", "a b", "a*b")
+
 
 @pytest.fixture
 def offered(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> "Offer":
@@ -25,7 +28,9 @@ def offered(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> "Offer":
     write_settings(SETTINGS)
     monkeypatch.setenv("BYOK_UPSTREAMS__CLOUDBOX__BASE_URL", "https://h/v1")
     paths.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    paths.models.write_text('{"ollama@http://x": ["llama:1b", {"id": "coder:1b"}]}')
+    listed = ["llama:1b", {"id": "coder:1b"}, "模型"]
+    listed += [f"llama:{name}" for name in ODD]
+    paths.models.write_text(json.dumps({"ollama@http://x": listed}))
     return Offer(cli, monkeypatch)
 
 
@@ -54,6 +59,7 @@ class Offer:
         ("models --upstream = az", "azure"),
         ("probe bo", "box"),
         ("probe box", "box box/coder:30b box/coder:8b"),
+        ("probe ollama/模", "ollama/模型"),
         ("keys set box", "box box/work"),
         ("keys test off", "official"),
         ("serve --model fa", "fast"),
@@ -78,6 +84,11 @@ class Offer:
 )
 def test_completion_of_values(offered: Offer, words: str, found: str) -> None:
     assert offered(*words.split()) == found.split()
+
+
+@pytest.mark.case("B170")
+def test_completion_offers_no_name_that_a_shell_would_evaluate(offered: Offer) -> None:
+    assert offered("serve", "--model", "llama") == ["llama:1b"]
 
 
 @pytest.mark.parametrize("command", ["index remove", "search -w", "serve --workspace"])
