@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from byok.core.error_table import error_rows
 from byok.core.platform.paths import find_paths
 from byok.features.journal.entry import JournalEntry
 from tests.fakes.daemon import Editor, settings_for
@@ -93,7 +94,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
         *("loop ×6, ended", "ended the turn"),
     ):
         assert part in second
-    for part in ("upstream_down", "of_a_later_byok"):
+    for part in (error_rows()["upstream_down"].what, "of_a_later_byok"):
         await expect(turns.nth(1).get_by_role("link", name=part)).to_be_visible()
     assert "3 Chat failed" in third
     assert "byok keys set NAME" in await turns.nth(2).locator("code").all_inner_texts()

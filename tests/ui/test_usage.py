@@ -291,7 +291,7 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
         "the answer took 2.1 s (14 tokens/s)."
     )
     await expect(slowest).to_contain_text("1,200 → 30 tokens")
-    down = slowest.get_by_role("link", name="upstream_down")
+    down = slowest.get_by_role("link", name=error_rows("en")["upstream_down"].what)
     assert (await down.get_attribute("href")) == "#/problems/upstream_down"
     await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
     await expect(slowest).to_be_in_viewport()

@@ -315,7 +315,7 @@ class JournalApi:
         begin, end = _read_day(body, self.clock())
         read = partial(largest_entries, by=by, begin=begin, end=end, count=_LARGEST)
         found = await self._read(read)
-        errors = _explain({one.entry.error for one in found})
+        errors = _explain(_codes_of(found))
         expired = await self._find_expired({one.entry.conversation for one in found})
         return {"requests": _turns(found, expired), "errors": errors}
 
@@ -411,7 +411,7 @@ class JournalApi:
             "requests": _turns(turns[-_TURNS:], expired),
             "more": earlier is not None,
             "previous": earlier and earlier.started + earlier.seconds,
-            "errors": _explain({turn.entry.error for turn in turns[-_TURNS:]}),
+            "errors": _explain(_codes_of(turns[-_TURNS:])),
             "dearest": sums and _dearest(dearest, sums),
             "cache": cache._asdict(),
             "window": self._window_of(found),
@@ -627,6 +627,13 @@ def _find_unmet(
             times = state["since"], state["last"]
             outcome = 0, 0, *times, True, [0] * HOURS
             yield ErrorGroup(weight, Ending.FAILED, code, name, [], *outcome)
+
+
+def _codes_of(found: Iterable[StoredEntry]) -> set[str]:
+    """Return the errors of requests, and those after which they were tried again."""
+    return {
+        code for one in found for code in (one.entry.error, *one.entry.retried.split())
+    }
 
 
 def _explain(codes: set[str]) -> dict[str, Json]:

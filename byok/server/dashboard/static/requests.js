@@ -175,15 +175,16 @@ export const requestColumns = (key) => ({
 
 const inOneLine = (name) => h("span", { class: "nowrap" }, cut(name, 40) || "–");
 
-// Return what byok mended on the request's way: {tone, text, why} each, `why` is a sentence.
-export function mendsOf(request) {
+// Return what byok mended on the request's way: {tone, text, why} each, `why` is a sentence; `errors`
+// are rows of byok's table, as far as they are known.
+export function mendsOf(request, errors) {
   const found = [];
   const add = (count, name, why) => {
     if (count > 0) found.push(mend(name, number(count), why));
   };
   add(request.repairs, "repairs");
   add(request.dropped_calls, "dropped");
-  add(request.attempts - 1, "retries", retriedAfter(request));
+  add(request.attempts - 1, "retries", retriedAfter(request, errors));
   if (request.loop) found.push(loopOf(request.loop));
   add(request.notices, "notices");
   return found;
@@ -196,8 +197,9 @@ function mend(name, count, why) {
 
 // Return after which failures a request was tried again, as links to what they are; null if that is
 // not known.
-export const retriedAfter = ({ retried }) => (retried ? [t("request.retried-after"),
-  retried.split(" ").flatMap((code) => [" ", h("a", { href: problemOf(code) }, code)])] : null);
+export const retriedAfter = ({ retried }, errors = {}) => (retried ? [t("request.retried-after"),
+  retried.split(" ").flatMap((code) => [" ", h("a", { href: problemOf(code) },
+    withCode(errors[code]?.what ?? code))])] : null);
 
 // Explain a loop, which the journal writes as `warned-failing-3` or `ended-steps-120`.
 function loopOf(loop) {
@@ -214,8 +216,8 @@ export const promptChange = ({ prompt_change: place, cache_read_tokens: read }) 
   t(read === null ? "mend.prompt.untold" : "mend.prompt.why", { place });
 
 // Return a list of badges with their sentences, null if there is nothing to say.
-export function mendList(request) {
-  const told = mendsOf(request);
+export function mendList(request, errors) {
+  const told = mendsOf(request, errors);
   if (request.prompt_change) {
     told.push({ tone: "quiet", text: t("mend.prompt"), why: promptChange(request) });
   }

@@ -197,7 +197,7 @@ function turnRow(turn, before, gap, { sums, errors }) {
       h("div", { class: "small quiet" }, timesOf(turn, gap > PAUSE ? null : before))),
     h("div", { class: "took" }, took(turn), h("span", { class: "small" }, duration(turn.seconds))),
     h("span", { class: "price" }, paid(turn)),
-    moreOf(turn, failed ? errors[turn.error] : null));
+    moreOf(turn, failed ? errors[turn.error] : null, errors));
 }
 
 function factsOf(turn, gap, sums) {
@@ -216,8 +216,8 @@ function took(turn) {
   return h("span", { class: "bar", role: "img", "aria-label": timesOf(turn) }, parts);
 }
 
-function moreOf(turn, row) {
-  const mends = mendList(turn);
+function moreOf(turn, row, errors) {
+  const mends = mendList(turn, errors);
   if (!turn.note && !mends && !row) return null;
   return h("div", { class: "more" },
     turn.note ? h("p", {}, badge("warn", t("timeline.cache-lost")), " ",

@@ -79,7 +79,7 @@ function largestPart(name, day, signal) {
     const isDear = sort === "cost";
     const end = (one) => [kind.cell(one), " ", endBadge(one, errors), errors[one.error]
       ? h("a", { class: "sub", href: problemOf(one.error) }, withCode(errors[one.error].what)) : null,
-    h("span", { class: "sub" }, retriedAfter(one))];
+    h("span", { class: "sub" }, retriedAfter(one, errors))];
     replace(body, table(title, [time, { ...kind, cell: end }, model,
       column("seconds", "request.duration", duration, !isDear && whySlow),
       column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
