@@ -91,6 +91,23 @@ UPSTREAM = "byok-demo"
 _EDITOR = "Augment.vscode-augment/0.600.0"
 _TERMINAL = "augment.cli/0.9.0"
 _JETBRAINS = "augment.intellij/0.300.0"
+_EDIT = {
+    "path": "shop/orders.py",
+    "lang": "python",
+    "instruction": "Write the date of the order, too.",
+    "prefix": "",
+    "selected_text": _FILES["shop/orders.py"],
+    "suffix": "",
+}
+_COMMIT = {
+    "diff": """diff --git a/shop/cart.py b/shop/cart.py
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -18,1 +18,1 @@
+-        return cost * 95 // 100 if sum(self.articles.values()) >= 10 else cost
++        return cost * 90 // 100 if sum(self.articles.values()) >= 10 else cost
+"""
+}
 
 
 class _Turn(NamedTuple):
@@ -100,23 +117,41 @@ class _Turn(NamedTuple):
     conversation: str
     client: str
     said: str
+    folder: str = "shop"
     model: str = ""
     meets_overload: bool = False
 
 
+class _Job(NamedTuple):
+    """What a client asks beside conversations."""
+
+    minutes: int
+    client: str
+    path: str
+    body: dict[str, Any]
+
+
 _HOUR = (
     _Turn(58, "demo-4f2a1c", _EDITOR, _READ % _LIST),
+    _Job(58, _EDITOR, "/generate-conversation-title", {"message": _READ % _LIST}),
     _Turn(56, "demo-4f2a1c", _EDITOR, "Which of them is the dearest?"),
     _Turn(54, "demo-4f2a1c", _EDITOR, "And how is the tax rounded?"),
+    _Turn(47, "demo-71be05", _TERMINAL, "List the pages without a title.", "website"),
+    _Turn(46, "demo-71be05", _TERMINAL, "Write one for each.", "website"),
     _Turn(41, "demo-4f2a1c", _EDITOR, "After lunch: which kinds are there?"),
     _Turn(40, "demo-4f2a1c", _EDITOR, "Write a test for the dearest one."),
-    _Turn(24, "demo-d803e6", _JETBRAINS, "What does this project do?", GONE),
-    _Turn(23, "demo-d803e6", _JETBRAINS, "What does this project do?", GONE),
-    _Turn(22, "demo-d803e6", _JETBRAINS, "What does this project do?", SMALL),
+    _Turn(24, "demo-d803e6", _JETBRAINS, "What does this do?", "orders-api", GONE),
+    _Turn(23, "demo-d803e6", _JETBRAINS, "What does this do?", "orders-api", GONE),
+    _Turn(22, "demo-d803e6", _JETBRAINS, "What does this do?", "orders-api", SMALL),
 )
 _NOW = (
     _Turn(0, "demo-9c20b7", _EDITOR, _READ % "shop/cart.py"),
-    _Turn(0, "demo-5e11f4", _TERMINAL, "Who gets the mail?", meets_overload=True),
+    _Job(0, _JETBRAINS, "/instruction-stream", _EDIT),
+    _Turn(
+        *(0, "demo-5e11f4", _TERMINAL, "Who wrote the imprint?", "website"),
+        meets_overload=True,
+    ),
+    _Job(0, _EDITOR, "/generate-commit-message-stream", _COMMIT),
 )
 
 
@@ -193,7 +228,8 @@ def _prepare(place: Path, vendor: Vendor) -> None:
     config = find_paths().config
     config.parent.mkdir(parents=True, mode=0o700)
     lines = [f"[upstreams.{UPSTREAM}]", f'base_url = "{vendor.url}"']
-    lines += [f'model = "{LARGE}"']
+    lines += [f'model = "{LARGE}"', "[routing.models]"]
+    lines += [f'{job} = "{SMALL}"' for job in ("completion", "commit", "title")]
     for model, (fresh, cached, answer) in PRICES.items():
         lines += [f'[upstreams.{UPSTREAM}.facts."{model}"]', "window = 200_000"]
         lines += [f"price_input = {fresh}", f"price_cache_read = {cached}"]
@@ -261,7 +297,7 @@ def _run(place: str, *words: str, is_read: bool = False) -> subprocess.Popen[str
 async def _ask(
     address: str,
     token: str,
-    turns: Iterable[_Turn],
+    turns: Iterable[_Turn | _Job],
     vendor: Vendor,
     behind: list[int],
 ) -> None:
@@ -275,6 +311,9 @@ async def _ask(
     ) as session:
         for turn in turns:
             behind[0] = turn.minutes
+            if isinstance(turn, _Job):
+                await _post(session, turn.client, turn.path, turn.body)
+                continue
             vendor.is_busy = turn.meets_overload
             history = talks.setdefault(turn.conversation, [])
             for use in await _chat(session, turn, history, turn.said):
@@ -298,7 +337,8 @@ async def _chat(
     *nodes: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Ask for an answer, add it to the history, and return the tools that it calls."""
-    folder = {"repository_root": "/sample/shop", "folder_root": "/sample/shop"}
+    root = f"/sample/{turn.folder}"
+    folder = {"repository_root": root, "folder_root": root}
     state = {"workspace_folders": [folder], "workspace_folders_unchanged": False}
     where = {"id": 2, "type": 4, "ide_state_node": state}
     asked: dict[str, Any] = {

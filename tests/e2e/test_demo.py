@@ -75,9 +75,9 @@ def test_the_demo_shows_its_requests_and_removes_itself(
 
 def check_samples(rows: list[dict[str, Any]], begun: float) -> None:
     """An hour has what people look for: costs, a cache, its loss, errors, retries."""
-    assert {one["endpoint"] for one in rows} == {"/chat-stream"}
-    assert all(one["folder"] and one["cost"] is not None for one in rows)
-    assert len({one["conversation"] for one in rows}) > 2
+    assert all(one["cost"] is not None for one in rows)
+    facts = ("conversation", "folder", "purpose", "client", "model")
+    assert all(len({one[fact] for one in rows}) > 2 for fact in facts)
     listed = [one for one in rows if one["conversation"] == rows[0]["conversation"]]
     read = [one["cache_read_tokens"] > 0 for one in listed]
     assert read == [False, False, True, True, False, True]
