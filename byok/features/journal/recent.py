@@ -20,7 +20,7 @@ from byok.storage.database import identity_of
 _WINDOW = 7 * 86_400.0
 _GROUPS = frozenset({"reach", "address", "keys", "limits"})  # of the upstream's own
 _PREFIX = "upstream_"
-_NEW = """SELECT upstream, outcome, error, started + seconds FROM request
+_NEW = """SELECT upstream, model, outcome, error, started + seconds FROM request
     WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND model <> ''
     AND outcome IN ('ok', 'failed') ORDER BY id"""
 _CLIENTS = f"""SELECT {FAMILY}, max(started) FROM request
@@ -32,13 +32,14 @@ class UpstreamState(NamedTuple):
     """How an upstream has answered lately; times are in seconds since 1970.
 
     It `answers`, or fails with the `code`, `since` then; `last` is the latest request
-    that says so.
+    that says so, to that `model`.
     """
 
     answers: bool
     since: float
     last: float
     code: str = ""
+    model: str = ""
 
     def follow(self, later: "UpstreamState") -> "UpstreamState":
         """Return the state after one more request."""
@@ -49,6 +50,7 @@ class UpstreamState(NamedTuple):
 
 class _Ended(NamedTuple):
     upstream: str
+    model: str
     outcome: str
     error: str
     ended: float
@@ -106,7 +108,7 @@ class RecentRequests:
         answers = row.outcome == "ok"
         if not answers and not _is_its_fault(row.error):
             return
-        state = UpstreamState(answers, row.ended, row.ended, row.error)
+        state = UpstreamState(answers, row.ended, row.ended, row.error, row.model)
         before = self._known.get(row.upstream)
         self._known[row.upstream] = before.follow(state) if before else state
 

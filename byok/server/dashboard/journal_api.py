@@ -180,8 +180,9 @@ class JournalApi:
         """Return whether each upstream answers, since when, and what it did today.
 
         One that fails has the row of its error, too, and, if it is that of its list of
-        models, the `failure` in words; `key_outside` tells that its key is in no store
-        of byok, `at_vendor` that its address is its vendor's own.
+        models, the `failure` in words, else the setting that the model is `named_in`;
+        `key_outside` tells that its key is in no store of byok, `at_vendor` that its
+        address is its vendor's own.
         """
         known = await self._follow_upstreams()
         names = self._services.selection.upstreams
@@ -219,6 +220,7 @@ class JournalApi:
             "last": known.get("last"),
             "code": code,
             "failure": known.get("failure", ""),
+            "named_in": self._setting_of(name, known.get("model", "")),
             "by_list": known.get("by_list", False),
             "key_outside": self._has_key_outside(name),
             "at_vendor": _is_at_vendor(self._services.selection.upstreams[name]),
@@ -470,6 +472,8 @@ class JournalApi:
         """Return the name of the setting that names a model of an upstream, or ""."""
         routing, router = self._services.settings.routing, self._services.router
         section = self._services.selection.upstreams.get(upstream)
+        if not model:
+            return ""
         wanted = ListedModel(upstream, model).id
         names: dict[str, Iterable[str]] = {
             "routing.aliases": routing.aliases.values(),
@@ -480,7 +484,7 @@ class JournalApi:
         for setting, named in names.items():
             if any(router.resolve(one) in (wanted, model) for one in named if one):
                 return setting
-        if section and model and section.model == model:
+        if section and section.model == model:
             return f"upstreams.{upstream}.model"
         return "routing.default" if router.default().id == wanted else ""
 

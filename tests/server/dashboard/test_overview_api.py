@@ -124,6 +124,22 @@ async def test_what_a_test_of_the_key_finds_is_known_from_then_on(
     assert (answers["state"], answers["failure"]) == ("answers", "")
 
 
+async def test_an_upstream_without_its_model_tells_which_setting_names_it(
+    fake: FakeUpstream,
+) -> None:
+    gone = {"outcome": "failed", "error": "upstream_not_found", "upstream": "fake"}
+    entries = [
+        entry(started=time.time() - 9, model="other", **gone),
+        entry(started=time.time() - 8, model="one", **gone),
+    ]
+    write_journal(find_paths().journal, entries)
+    fake.models = ["two"]
+    async with running(settings_for(fake.url, model="one")) as editor:
+        found = await settled(await signed_in(editor))
+    assert (found["state"], found["by_list"]) == ("fails", False)
+    assert found["named_in"] == "upstreams.fake.model"
+
+
 async def test_what_no_request_has_met_is_to_be_fixed_as_well() -> None:
     refused = {"outcome": "failed", "error": "upstream_auth", "upstream": "two"}
     write_journal(find_paths().journal, [entry(started=time.time() - 9, **refused)])
