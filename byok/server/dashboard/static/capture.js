@@ -15,11 +15,12 @@ const captureState = (told) => [
   told.on ? [" ", t("capture.until", { count: number(told.kept),
     time: time(Date.now() / 1000 + told.seconds) })] : null];
 
-// Call `show(told)` now, when a capture begins or ends and when requests end; why that failed is shown
-// in `trouble`. Return `change(name, body)`, which starts or stops a capture.
+// Call `show(told)` now, when a capture begins or ends and when requests end; if byok does not answer,
+// the panel says so. Return `change(name, body)`, which starts or stops a capture; why that failed is
+// shown in `trouble`.
 function followCapture(trouble, signal, show) {
   let timer = 0;
-  const ask = (name, body, background) => attempt(trouble, signal, async () => {
+  const ask = (name, body, background) => attempt(background ? h("div") : trouble, signal, async () => {
     clearTimeout(timer);
     const told = await call(name, body, { signal, background });
     if (told.on) timer = setTimeout(look, 1000 * told.seconds);
