@@ -25,7 +25,7 @@ import typer
 
 from byok.cli.demo_vendor import GONE, LARGE, PRICES, SMALL, Vendor, selling
 from byok.cli.installation import list_client_settings, undo
-from byok.cli.terminal import lead_nowhere, say, show_progress, tell
+from byok.cli.terminal import discard_output, say, show_progress, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
 from byok.core.platform.paths import Paths, find_paths
@@ -200,7 +200,7 @@ def demo(
 def _end_unseen(*_: object) -> None:
     """End as by Ctrl-C: the terminal is closed, and nothing can be written there."""
     for stream in (sys.stdout, sys.stderr):
-        lead_nowhere(stream)
+        discard_output(stream)
     raise KeyboardInterrupt
 
 

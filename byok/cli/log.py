@@ -16,7 +16,7 @@ import typer
 from byok.cli.command_context import JsonOption
 from byok.cli.terminal import (
     count_noun,
-    lead_nowhere,
+    discard_output,
     say_json,
     say_json_line,
     say_table,
@@ -105,7 +105,7 @@ def _follow(
     except KeyboardInterrupt:
         return
     except BrokenPipeError:  # such as: byok log -f | head
-        lead_nowhere(sys.stdout)
+        discard_output(sys.stdout)
 
 
 def follow_entries(

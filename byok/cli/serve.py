@@ -23,7 +23,7 @@ from byok.cli.command_context import (
     tell_foreign_variables,
 )
 from byok.cli.completion import complete_model, complete_workspace
-from byok.cli.terminal import lead_nowhere, say, tell
+from byok.cli.terminal import discard_output, say, tell
 from byok.core.chat import Json
 from byok.core.daemon.instance import (
     Instance,
@@ -240,7 +240,7 @@ def _announce(url: str) -> None:
         say(f"byok is listening on {url}")
         sys.stdout.flush()
     except OSError:  # stdout is closed; the daemon runs all the same
-        lead_nowhere(sys.stdout)
+        discard_output(sys.stdout)
 
 
 def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":

@@ -59,11 +59,11 @@ def write_out() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        lead_nowhere(sys.stdout)
+        discard_output(sys.stdout)
         raise
 
 
-def lead_nowhere(stream: TextIO) -> None:
+def discard_output(stream: TextIO) -> None:
     """Throw away what is still in a stream of this process, and all that follows."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
