@@ -8,7 +8,7 @@ upstream.
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -90,6 +90,11 @@ def selling(vendor: Vendor) -> Iterator[None]:
 
 class _Handler(BaseHTTPRequestHandler):
     sells: Vendor
+
+    def handle(self) -> None:
+        """Answer; who leaves in the middle, as when the demo is ended, is let go."""
+        with suppress(ConnectionError):
+            super().handle()
 
     def do_GET(self) -> None:
         """List the models."""
