@@ -195,7 +195,7 @@ export const TEXTS = {
   "tile.errors": "Errors today",
   "tile.errors.none": "Nothing to fix",
   "tile.errors.zero": "No request failed",
-  "tile.errors.needing": "{count} to fix (last 7 days)",
+  "tile.errors.needing": "{count} to fix",
   "tile.speed": "Speed",
   "tile.speed.unit": "tokens/s",
   "tile.speed.none": "Measured with the first answer",

@@ -187,7 +187,7 @@ export const TEXTS = {
   "tile.errors": "今天的错误",
   "tile.errors.none": "没有待处理的",
   "tile.errors.zero": "没有失败的请求",
-  "tile.errors.needing": "{count} 个待处理（近 7 天）",
+  "tile.errors.needing": "{count} 个待处理",
   "tile.speed": "速度",
   "tile.speed.unit": "token/s",
   "tile.speed.none": "首个回答后开始统计",
