@@ -199,6 +199,7 @@ async def test_capturing_is_started_told_and_stopped(
     assert await axe(page) == ""
     await stop.click()
     await expect(page.locator("#status")).to_have_text("Capture: off")
+    await expect(page.locator("h1")).to_be_focused()
     await expect(page.locator(".capture")).to_have_count(0)
     assert not (await editor.post("/byok/capture", {})).json["on"]
     await open_panel(page, "overview")

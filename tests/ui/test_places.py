@@ -94,6 +94,16 @@ async def test_back_leads_to_the_list_of_a_day_and_then_to_the_sums(page: Page) 
     await page.evaluate("scrollTo(0, 0)")
     await link.press("Enter")  # which leads there again
     await expect(page.locator("summary", has_text="Slowest")).to_be_focused()
+    failed = page.get_by_role("link", name="Failed requests today")
+    await failed.focus()
+    await page.evaluate("scrollTo(0, 20)")
+    await failed.press("Enter")
+    await expect(page.locator("summary", has_text="Failed")).to_be_focused()
+    await page.go_back()
+    await expect(slowest).to_be_attached()  # which leads nobody there again
+    await settle(page)
+    await expect(failed).to_be_focused()
+    assert await page.evaluate("scrollY") == 20
     await page.go_back()
     await expect(link).to_be_focused()
     assert await page.evaluate("scrollY") == 30

@@ -136,7 +136,7 @@ async function openPanel(name, rest, place = null) {
     const panel = await import(`./panels/${name}.js`);
     loaded.add(name);
     if (!signal.aborted) await panel.open(root, rest, signal);
-    if (place && !signal.aborted) restorePlace(root, place, signal);
+    if (place && !signal.aborted) restorePlace(at("main"), place, signal);
   } catch (error) {
     if (signal.aborted) return;
     root.append(errorBox(error));

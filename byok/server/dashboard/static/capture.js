@@ -47,8 +47,10 @@ export function captureLine(signal) {
       ? h("p", { class: "row capture" },
         h("a", { href: "#/settings/set/capture" }, t("feature.capture")),
         h("span", { class: "grow" }, captureState(told)),
-        button(t("capture.stop"), "little", () => change("capture-stop"),
-          { "data-key": "capture" }))
+        button(t("capture.stop"), "little", async () => {
+          await change("capture-stop");
+          document.querySelector("h1").focus(); // the button is gone
+        }, { "data-key": "capture" }))
       : null)));
   return element;
 }

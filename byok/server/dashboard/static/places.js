@@ -35,20 +35,20 @@ export function changePlace(main) {
 
 // Lead the user to a place, again while what stands there is still to come, unless they have gone
 // on meanwhile.
-export function restorePlace(root, { top, key, unfolded }, signal) {
-  for (const details of root.querySelectorAll("details")) {
+export function restorePlace(main, { top, key, unfolded }, signal) {
+  for (const details of main.querySelectorAll("details")) {
     details.open ||= unfolded.includes(nameOf(details));
   }
   const lead = () => {
     if (hasGoneOn) return late.disconnect();
-    const targets = root.querySelectorAll("a[href], button, summary, [tabindex]");
+    const targets = main.querySelectorAll("a[href], button, summary, [tabindex]");
     const found = key && [...targets].find((element) => keyOf(element) === key);
     if (found) found.focus({ preventScroll: true });
     scrollTo(0, top);
     if (scrollY === top && (found || !key)) late.disconnect();
   };
   const late = new ResizeObserver(lead);
-  late.observe(root);
+  late.observe(main);
   signal.addEventListener("abort", () => late.disconnect());
   lead();
 }

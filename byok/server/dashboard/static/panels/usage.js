@@ -68,7 +68,6 @@ function largestPart(name, day, signal) {
   const title = day ? t(`usage.${name}.day`, { day: charts.dayName(day) }) : t(`usage.${name}`);
   const sort = LARGEST[name];
   const load = async (part) => {
-    const at = scrollY;
     const { requests, errors } = await call("largest", { sort, day }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
     // What is large has a bar, and says why.
@@ -84,7 +83,7 @@ function largestPart(name, day, signal) {
       column("seconds", "request.duration", duration, !isDear && whySlow),
       column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
     { empty: [t(`usage.${name}.none`), " ", isDear ? withCode(t("usage.price-how")) : null] }));
-    if (part.dataset.led && scrollY === at) leadTo(part); // nobody went elsewhere meanwhile
+    if (part.dataset.led === String(scrollY)) leadTo(part); // nobody went elsewhere meanwhile
     delete part.dataset.led;
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
@@ -94,9 +93,10 @@ function largestPart(name, day, signal) {
 
 // Unfold a part and lead the user there; once more when its list has come.
 function leadTo(part) {
-  if (!part.open) part.dataset.led = "true";
+  const isNew = !part.open;
   part.open = true;
   part.scrollIntoView();
+  if (isNew) part.dataset.led = scrollY;
   part.firstChild.focus({ preventScroll: true });
 }
 
