@@ -43,6 +43,7 @@ class EmbeddingServer(LoopbackServer):
         self.dimensions = dimensions
         self.model = model
         self.same: dict[str, str] = {}  # words that mean the same as others
+        self.fails_at = ""  # a word: texts with it get no numbers
         self.faults: list[str | Script] = []
         self.always: str | Script = ""  # this fault, with every request
         self.takes_base64 = True
@@ -130,6 +131,8 @@ class EmbeddingServer(LoopbackServer):
         return {"object": "list", "data": items, "model": self.model, "usage": usage}
 
     def _vector(self, text: str, size: int) -> list[float]:
+        if self.fails_at and self.fails_at in text:
+            return [_NAN] * size
         words = (self.same.get(word, word) for word in text.split())
         return vector_of(" ".join(words), size, self.model)
 

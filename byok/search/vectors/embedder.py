@@ -3,6 +3,7 @@
 A model may refuse a batch because it is too long, because it has too many texts, or
 because of one text in it, and few say which. So the batch is halved, down to single
 texts, and those are cut in half down to a floor; what is still refused has no vector.
+So it is where an answer cannot be used, such as for a text of which a model makes NaN.
 Whether the model refuses everything, such as for a wrong name, is found out first, with
 the probe text.
 """
@@ -211,6 +212,9 @@ _FLOOR = 100  # characters; a text is not cut below
 # Statuses that may be about the texts; the server of llama.cpp answers 500.
 _ABOUT_TEXTS = frozenset({400, 413, 422, 500})
 _ABOUT_COUNT = frozenset({400, 413, 422})
+_UNUSABLE = "embedding_garbled"  # the code of an answer that has no usable vectors
+_REFUSALS = (UpstreamRefused, UpstreamGarbled)
+_Refusal: TypeAlias = UpstreamRefused | UpstreamGarbled
 _ABOUT_ELSE = frozenset(
     {
         *(RefusalKind.AUTH, RefusalKind.LOADING, RefusalKind.NOT_FOUND),
@@ -297,25 +301,28 @@ class ModelEmbedder(Struct, eq=False):
         await self.rest.wait()
         try:
             return [*await self._send_code(texts)]
-        except UpstreamRefused as error:
+        except _REFUSALS as error:
             if not _is_about_texts(error):
                 raise
             await self._check_answers(error)
             return await self._embed_parts(texts, error)
 
     async def _embed_parts(
-        self, texts: Sequence[str], refusal: UpstreamRefused
+        self, texts: Sequence[str], refusal: _Refusal
     ) -> list[Sequence[float] | None]:
         """Embed texts that were refused together: in two halves, or shortened."""
         if len(texts) == 1:
             return [await self._embed_start(texts[0], refusal)]
         middle = (len(texts) + 1) // 2
         rows: list[Sequence[float] | None] = []
-        refused = refusal.upstream_status not in _ABOUT_COUNT
+        refused = (
+            isinstance(refusal, UpstreamRefused)
+            and refusal.upstream_status not in _ABOUT_COUNT
+        )
         for part in (texts[:middle], texts[middle:]):
             try:
                 rows += await self._send_code(part)
-            except UpstreamRefused as error:
+            except _REFUSALS as error:
                 if not _is_about_texts(error):
                     raise
                 rows += await self._embed_parts(part, error)
@@ -325,7 +332,7 @@ class ModelEmbedder(Struct, eq=False):
         return rows
 
     async def _embed_start(
-        self, text: str, refusal: UpstreamRefused
+        self, text: str, refusal: _Refusal
     ) -> Sequence[float] | None:
         """Return the vector of as much of a refused text as the model takes."""
         text = text[: self._size.longest]
@@ -333,7 +340,7 @@ class ModelEmbedder(Struct, eq=False):
             length, text = len(text), text[: len(text) // 2]
             try:
                 [row] = await self._send_code([text])
-            except UpstreamRefused as error:
+            except _REFUSALS as error:
                 if not _is_about_texts(error):
                     raise
                 refusal = error
@@ -343,12 +350,14 @@ class ModelEmbedder(Struct, eq=False):
                 return row
         return None
 
-    async def _check_answers(self, refusal: UpstreamRefused) -> None:
+    async def _check_answers(self, refusal: _Refusal) -> None:
         """Check that the model takes anything at all; else this was no single text."""
         try:
             await self._send_code([self.prefixes.document + PROBE])
         except UpstreamRefused:
             self.rest.begin(refusal)
+            raise refusal from None
+        except UpstreamGarbled:  # the rest has begun
             raise refusal from None
 
     async def _send_code(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -366,7 +375,7 @@ class ModelEmbedder(Struct, eq=False):
             rows = await self.ask(texts)
         except ByokError as error:
             said = error.rewrite(self.redact)
-            if not _is_about_texts(error):
+            if isinstance(error, UpstreamGarbled) or not _is_about_texts(error):
                 self.rest.begin(said)
             raise said from None
         self.rest.end()
@@ -388,15 +397,17 @@ class ModelEmbedder(Struct, eq=False):
 
 def _is_about_texts(error: ByokError) -> bool:
     """Tell whether other texts, or fewer, may be taken."""
+    if isinstance(error, UpstreamGarbled):
+        return error.code == _UNUSABLE
     if not isinstance(error, UpstreamRefused) or error.kind in _ABOUT_ELSE:
         return False
     return _is_too_long(error) or error.upstream_status in _ABOUT_TEXTS
 
 
-def _is_too_long(error: UpstreamRefused) -> bool:
-    return error.upstream_status == 413 or error.kind in (
-        RefusalKind.CONTEXT_LENGTH,
-        RefusalKind.TOO_LARGE,
+def _is_too_long(error: _Refusal) -> bool:
+    return isinstance(error, UpstreamRefused) and (
+        error.upstream_status == 413
+        or error.kind in (RefusalKind.CONTEXT_LENGTH, RefusalKind.TOO_LARGE)
     )
 
 

@@ -169,6 +169,29 @@ async def test_a_text_that_is_too_long_is_shortened_and_spoils_no_other(
     assert server.sizes == [64]
 
 
+async def test_a_text_of_which_a_model_makes_no_numbers_spoils_no_other(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    server.fails_at = "poison"
+    rows = await bench.embedder.embed_documents([*many(7), "poison", *many(8)])
+    kept = wanted(["doc: " + text for text in (*many(7), *many(8))])
+    assert np.delete(rows, 7, axis=0) == kept
+    assert not rows[7].any()
+    assert (await bench.embedder.embed_question("where?")).shape == (8,)
+
+
+async def test_a_server_that_is_wrong_about_batches_gets_single_texts(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    server.always = "same index"
+    texts = many(8)
+    rows = await bench.embedder.embed_documents(texts)
+    assert rows == wanted(["doc: " + text for text in texts])
+    server.requests.clear()
+    await bench.embedder.embed_documents(texts)
+    assert server.sizes == [1] * 8
+
+
 @pytest.mark.parametrize("fault", ["413", "500"])
 async def test_a_model_that_refuses_everything_is_not_asked_for_every_text(
     bench: Bench, server: EmbeddingServer, fault: str
@@ -192,9 +215,8 @@ async def test_a_model_that_refuses_everything_is_not_asked_for_every_text(
     [
         ("401", UpstreamRefused, 1),
         ("429 for a minute", UpstreamRefused, 1),
-        ("one longer", UpstreamGarbled, 3),
-        ("zeros in base64", UpstreamGarbled, 3),
-        ("same index", UpstreamGarbled, 3),
+        ("one longer", UpstreamGarbled, 4),  # with the probe
+        ("zeros in base64", UpstreamGarbled, 6),
         ("an error inside 200", UpstreamRefused, 1),
     ],
 )
