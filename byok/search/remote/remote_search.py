@@ -1,6 +1,6 @@
 """What retrieval asks of a search server, and what becomes of the answer.
 
-A question costs at most the seconds it is given, and nothing while the server rests
+A question waits for it at most the seconds it is given, and not while the server rests
 after a failure. Whatever happens, the local answer is complete, and one line says that
 the server was left out.
 
@@ -109,24 +109,21 @@ class RemoteSearch(Struct, eq=False):
         return asyncio.ensure_future(self._ask(question, roots))
 
     async def _ask(self, question: str, roots: Sequence[Path]) -> "RemoteHits":
-        try:
-            async with asyncio.timeout(self.seconds):
-                return await self._ask_server(question, roots)
-        except TimeoutError:
-            trouble = f"It did not answer within {self.seconds:g} seconds."
-        except ByokError as error:
-            trouble = error.sentence
-        self.pause.begin(trouble)
-        return self._without()
-
-    async def _ask_server(self, question: str, roots: Sequence[Path]) -> "RemoteHits":
         asked = await asyncio.to_thread(self._prepare, question, roots)
         if asked is None or not asked.terms:
             return RemoteHits(self.place.host)
         if self.pause.seconds:
             return self._without()
         self._asked += 1
-        found = await self.search(asked.terms, asked.names, _FILES)
+        try:
+            async with asyncio.timeout(self.seconds):
+                found = await self.search(asked.terms, asked.names, _FILES)
+        except TimeoutError:
+            self.pause.begin(f"It did not answer within {self.seconds:g} seconds.")
+            return self._without()
+        except ByokError as error:
+            self.pause.begin(error.sentence)
+            return self._without()
         self.pause.end()
         self._answered += 1
         here = {name for root in roots if (name := self._names[root])}

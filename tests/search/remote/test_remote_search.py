@@ -20,7 +20,7 @@ from byok.core.code_query import (
 )
 from byok.core.redact import Redactor
 from byok.search.remote.remote_search import RemoteHits, RemotePlace, RemoteSearch
-from byok.search.remote.server import JsonServer
+from byok.search.remote.server import JsonServer, RemoteFile
 from byok.search.remote.zoekt import search_zoekt
 from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.passages import PassageFinder
@@ -97,6 +97,24 @@ def root(tmp_path: Path) -> Path:
     git(made, "init", "-q")
     git(made, "remote", "add", "origin", "git@git.example:animals/zoo.git")
     return made
+
+
+async def test_time_that_byok_needs_itself_is_not_held_against_the_server(
+    tmp_path: Path,
+) -> None:
+    async def find_nothing(*_: object) -> list[RemoteFile]:
+        return []
+
+    remote = RemoteSearch(
+        RemotePlace("http://127.0.0.1", "127.0.0.1", is_local=True),
+        find_nothing,
+        lambda: Consent(tmp_path / "search.json"),
+        Redactor(),
+        Pause("it"),
+        seconds=0,
+    )
+    hits = await remote.begin("how does feed_lion cook noodles", [tmp_path])
+    assert (hits.note, remote.status.answered) == ("", 1)
 
 
 async def test_code_of_another_repository_is_shown_below_with_its_place(
