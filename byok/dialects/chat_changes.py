@@ -30,6 +30,7 @@ from byok.core.late import compile_late
 from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import JsonForm
+from byok.dialects.refusals import LAST_ROLE, ROLE_ORDER
 from byok.dialects.remedies import (
     Found,
     RefusedRequest,
@@ -42,9 +43,10 @@ from byok.dialects.remedies import (
     when,
 )
 from byok.dialects.safe_names import Aliases, IdRule, NameRule, move_images, result_text
-from byok.dialects.schemas import write_parameters
+from byok.dialects.schemas import without_constraints, write_parameters
 
 NO_PICTURE = "[a picture stood here; this model sees none]"
+_EARLIER_PICTURE = "[an earlier picture stood here]"
 _GO_ON = "Understood."
 _NO_WORDS = "(no text)"
 _CONTINUE = Message(Role.USER, (TextPart("Continue."),))
@@ -84,6 +86,15 @@ def shows_picture(chat: ChatRequest) -> bool:
         if any(True for _ in pictures_of(message)):
             return True
     return False
+
+
+def simplify_schemas(chat: ChatRequest, _: Remedy) -> ChatRequest:
+    """Say of the tools' parameters what they are, without constraints."""
+    tools = (
+        replace(tool, parameters=without_constraints({**tool.parameters}))
+        for tool in chat.tools
+    )
+    return replace(chat, tools=tuple(tools))
 
 
 def offer_tools(chat: ChatRequest, tools: Sequence[ToolDefinition]) -> ChatRequest:
@@ -226,6 +237,20 @@ def write_pictures_as(
         for message in chat.messages
     ]
     return replace(chat, messages=tuple(messages))
+
+
+def keep_newest_pictures(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
+    """Put words in the places of all pictures but the newest ones."""
+    shown = [image.data for m in chat.messages for image in pictures_of(m)]
+    left, kept = int(remedy.what), set[str]()
+    for data in dict.fromkeys(reversed(shown)):
+        left -= shown.count(data)
+        if left < 0:
+            break
+        kept.add(data)
+    return write_pictures_as(
+        chat, lambda image: "" if image.data in kept else _EARLIER_PICTURE
+    )
 
 
 def digest_of_picture(data: str) -> str:
@@ -447,13 +472,15 @@ _OWN_SAMPLING = "own sampling"
 _CHOICE = compile_late(
     r"tool_?choice|tool_?config|function_?calling_?config|forc\w+ (?:tool|function)"
 )
+# llama.cpp, vLLM and others write grammars for schemas.
+_GRAMMAR = r"\bx?grammar\b|schema conversion failed"
 _JSON_FORM = compile_late(
-    r"response[ _]?(?:format|mime[ _]?type|(?:json_?)?schema)|output_?format"
-    r"|output_config(?:\.format|: )|text\.format|(?:request\.|invalid )format\b"
+    rf"{_GRAMMAR}|response[ _]?(?:format|mime[ _]?type|(?:json_?)?schema)"
+    r"|output_?format|output_config(?:\.format|: )|text\.format"
+    r"|(?:request\.|invalid )format\b"
     r"|json_(?:schema|object)|json mode|structured output|the word '?json"
 )
-# What chat templates of models raise, which llama.cpp, vLLM, LM Studio, TGI and Ollama
-# pass on in words of their own, and what Mistral's tokenizer and other vendors say.
+# What chat templates of models raise, and other vendors say.
 _NO_SYSTEM = (
     r"system role (?:is )?not supported|does ?n[o']t support (?:the )?'?system"
     r"|(?:system|developer) (?:role|messages?|instructions?) (?:is|are) not"
@@ -462,15 +489,10 @@ _NO_SYSTEM = (
 _ONE_CALL = (
     r"only supports? single tool.calls?|(?:parallel|multiple) tool calls (?:is|are) not"
 )
-_ROLES = (
-    r"roles? must alternate|must alternate between|unexpected (?:message )?role"
-    r"|system message must be (?:at the beginning|first)"
-    r"|only user and assistant roles|no user query found"
-)
-# Anthropic and llama.cpp, Gemini, Mistral, DeepSeek.
-_LAST_ROLE = (
-    r"prefill|must end with a user message|ends? with a user role"
-    r"|last (?:role|message)\b.{0,60}\buser\b"
+# vLLM, Moonshot and Groq, Anthropic.
+_MOST_PICTURES = compile_late(
+    r"(?:at most|up to|maximum of|limit of|more than) (\d+) image"
+    r"|too many images.{0,60}> (\d+)"
 )
 # Anthropic, OpenAI, Cohere, Amazon's Converse and others.
 _TOOL_NAME = compile_late(
@@ -569,7 +591,19 @@ def _find_pictures(refused: RefusedRequest) -> Found:
     return ("", "") if refused.error.kind is RefusalKind.NO_IMAGES else None
 
 
-_find_roles = when(_ROLES)
+def _find_most_pictures(refused: RefusedRequest) -> Found:
+    found = _MOST_PICTURES.search(refused.text.lower())
+    most = next(filter(None, found.groups()), "0") if found else "0"
+    return (most, "") if int(most) else None
+
+
+def _find_grammar(refused: RefusedRequest) -> Found:
+    is_schema = refused.error.kind is RefusalKind.BAD_SCHEMA
+    return _about_grammar(refused) if is_schema and _own_tools(refused) else None
+
+
+_about_grammar = when(_GRAMMAR)
+_find_roles = when(ROLE_ORDER)
 
 
 def _find_records(refused: RefusedRequest) -> Found:
@@ -611,6 +645,7 @@ NAMES = "names"
 CHAT_ROWS: RemedyTable = {
     NAMES: RemedyRow(_find_names, rewrite=rename_tools),
     "descriptions": RemedyRow(_find_description_limit, rewrite=shorten_descriptions),
+    "simple schemas": RemedyRow(_find_grammar, rewrite=simplify_schemas),
     "tool": RemedyRow(
         _find_tool,
         rewrite=_drop_tool,
@@ -663,11 +698,17 @@ CHAT_ROWS: RemedyTable = {
         matters=shows_picture,
         teaches=lambda _: ModelFacts("", images=False),
     ),
+    "most pictures": RemedyRow(
+        _find_most_pictures,
+        rewrite=keep_newest_pictures,
+        notice="This model takes {what} images at most: words replace the older ones.",
+        matters=is_first_turn,
+    ),
     "records": RemedyRow(
         _find_records, rewrite=lambda chat, _: write_calls_as_text(chat)
     ),
     "roles": RemedyRow(_find_roles, rewrite=lambda chat, _: alternate_roles(chat)),
-    "last role": RemedyRow(when(_LAST_ROLE), rewrite=end_with_user),
+    "last role": RemedyRow(when(LAST_ROLE), rewrite=end_with_user),
     "one call": RemedyRow(when(_ONE_CALL), rewrite=split_parallel_calls),
     "ids": RemedyRow(_find_ids, rewrite=spell_call_ids),
     "reasoning beside text": RemedyRow(

@@ -31,6 +31,8 @@ _STATUS = re.compile(r"[45]\d\d\Z")
 _ZAI = re.compile(r"1\d{3}\Z")  # a code of Z.ai and Zhipu
 _MINIMAX = re.compile(r"\((\d{4})\)\.?\Z")  # a code behind a message of MiniMax
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})", re.IGNORECASE)
+# An error of a stream that was not begun, before its JSON.
+_EVENT = re.compile(r"\A\s*(?:event:.*\s+)?data:")
 _WALL = re.compile(r"cloudflare|cdn-cgi|captcha|you have been blocked|just a moment")
 _BLOCKED = Refusal(
     RefusalKind.REGION,
@@ -129,7 +131,10 @@ def _unwrap(body: Any) -> Any:
         text = inner
         if isinstance(inner, dict):
             text = inner.get("error") or inner.get("message")
-        if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
+        if not isinstance(text, str):
+            return body
+        text = _EVENT.sub("", text, count=1).lstrip()
+        if text[:1] not in ("{", "["):
             return body
         found: Any = None
         # It may also be a text that only looks like one.
@@ -211,6 +216,10 @@ def _words(value: Any, depth: int = 0) -> str:
             words, place = next(found, ""), value.get("loc")
             if words and isinstance(place, list):
                 return ".".join(_words(p, _DEEPEST) for p in place) + f": {words}"
+            # Xiaomi explains in it what its message does not.
+            more = value.get("param")
+            if words and isinstance(more, str) and " " in more:
+                return f"{words}: {more}"
             return words
         case _:
             return str(value)

@@ -223,6 +223,7 @@ OVERFLOW_SIGNS = (
     r"max_new_tokens` must be", r"inputs` must have less",
     r"max size: \d+ tokens", r"tokens_limit_reached", r"expected maxlength",
     r"too many prompt tokens", r"reduce the (?:prompt|input|conversation)",
+    r"must be at least 1, got -\d",  # what is left for the answer
     r"(?:prompt|输入|上下文|内容).{0,6}(?:超长|过长)|超[过出].{0,9}(?:上下文|最大长度|token)",
 )  # fmt: skip
 _N = r"(\d[\d,_]*)"

@@ -134,6 +134,20 @@ CODES: Mapping[str, Refusal] = MappingProxyType(
     }
 )  # fmt: skip
 
+# What chat templates of models raise, which llama.cpp, vLLM, LM Studio, TGI and Ollama
+# pass on in words of their own, and what Mistral, Perplexity and DashScope say.
+ROLE_ORDER = (
+    r"roles? (?:must|should) (?:be )?alternat|must alternate between"
+    r"|unexpected (?:message )?role"
+    r"|system message must be (?:at the beginning|first)"
+    r"|only user and assistant roles|no user query found|elements with the role of user"
+)
+# Anthropic and llama.cpp, Gemini, Mistral, DeepSeek.
+LAST_ROLE = (
+    r"pre-?fill|must end with a user message|ends? with a user role"
+    r"|last (?:role|message)\b.{0,60}\buser\b"
+)
+
 ROWS: tuple[RefusalRow, ...] = (
     (
         (r"extra usage is required",),
@@ -210,7 +224,7 @@ ROWS: tuple[RefusalRow, ...] = (
         BUSY,
     ),
     (
-        (r"loading model",),
+        (r"(?<!error )loading model",),
         Refusal(RefusalKind.LOADING, "It loads its model: wait a little.", True),
     ),
     (
@@ -231,7 +245,8 @@ ROWS: tuple[RefusalRow, ...] = (
          r"function_?declarations?.*(?:parameters|schema)", r"moonshot flavored",
          r"schema validation failed", r"json schema not supported",
          r"schema (?:is )?too (?:complex|large|deep)", r"too many states",
-         r"compiled grammar", r"function parameters is empty",
+         r"(?:parse|compiled?) grammar", r"grammar error", r"not supported by xgrammar",
+         r"schema conversion failed", r"function parameters is empty",
          r"\btools(?:\[\d+\]|\.\d+)\."),
         Refusal(
             RefusalKind.BAD_SCHEMA,
@@ -248,10 +263,12 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
-        (r"image (?:is )?too large", r"image exceeds", r"image dimensions exceed"),
+        (r"image (?:is )?too large", r"image exceeds", r"image dimensions exceed",
+         r"(?:at most|up to|maximum of|limit of|more than|too many) "
+         r"(?:[1-9]\d* )?image"),
         Refusal(
             RefusalKind.TOO_LARGE,
-            "Send a smaller image, or start a new conversation.",
+            "Send fewer or smaller images, or start a new conversation.",
         ),
     ),
     (
@@ -268,7 +285,7 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
-        (r"matching your data policy",),
+        (r"matching your .{0,40}data policy",),
         Refusal(
             RefusalKind.NOT_FOUND,
             "Change the privacy settings of that account, which exclude every host of "
@@ -297,6 +314,7 @@ ROWS: tuple[RefusalRow, ...] = (
     (
         (r"not support (?:tools|tool[ _](?:use|call))",
          r"not support function[ _]?call", r"function[ _]calling not support",
+         r"not support parameters: \[[^\]]*'tools'",
          r"(?<!parallel )(?:tools? (?:are|is|calling`? is)|function[ _]calling is) not "
          r"(?:supported|enabled)",
          r"no endpoints found that support .*tool"),
@@ -306,7 +324,8 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
-        (r"tool_use_failed", r"did not call a tool", r"failed to call a function"),
+        (r"tool_use_failed", r"did not call a tool", r"failed to call a function",
+         r"tool call validation failed", r"(?:error|failed to) pars\w+ tool[ _]call"),
         Refusal(
             RefusalKind.TOOL_FAILED,
             "The model called a tool wrongly: try again, or choose another model.",
@@ -317,18 +336,22 @@ ROWS: tuple[RefusalRow, ...] = (
         (r"unknown variant `image_url`",
          # Of one kind of pictures, all others are seen.
          r"not support (?:image|vision)(?!s? (?:\w+ )?(?:type|format|mime|url))",
-         r"image input is not supported", r"image_url is only supported",
+         r"images?(?: inputs?| blocks?)? (?:is|are) not supported",
+         r"image_url is only supported", r"at most 0 image",
+         # of what the content is, where a picture makes it a list
+         r"\['str'\], got list", r"single `text` element",
          r"missing data required for image input",
          r"unsupported content part type: .image",
          r"no endpoints found that support image",
-         r"is not a multimodal model", r"not support multimodal"),
+         r"is not a multimodal model", r"not (?:support|compiled for) multimodal"),
         Refusal(
             RefusalKind.NO_IMAGES,
             "Choose a model that supports images, or start a conversation without one.",
         ),
     ),
     (
-        (r"more system memory", r"out of memory"),
+        (r"more system memory", r"out of memory",
+         r"failed to load, .*resource limit"),
         Refusal(
             RefusalKind.NO_MEMORY,
             "Choose a smaller model, or give the server a smaller context.",
@@ -336,7 +359,8 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     (
         (r"(?:model|server|runner|process)(?: \w+)? (?:has |have )?(?:unexpectedly )?"
-         r"(?:crashed|stopped|terminated|exited)",),
+         r"(?:crashed|stopped|terminated|exited)", r"runner process no longer running",
+         r"(?:failed|unable|error|could not) (?:to )?load(?:ing)? (?:the )?model"),
         Refusal(
             RefusalKind.FAILED,
             "Its model crashed: load it again, perhaps with a smaller context.",
@@ -381,6 +405,10 @@ ROWS: tuple[RefusalRow, ...] = (
         NOT_FOUND,
     ),
     (
+        (r"must be verified to", r"not allowed to use (?:\w+ )?model",),
+        _NOT_ALLOWED,
+    ),
+    (
         (r"api[ _]?key[ _](?:is )?(?:not valid|invalid|expired|disabled|required)",
          r"(?:invalid|incorrect|wrong|missing|expired|no)[ _]"
          r"(?:api[ _-]?|access[ _])(?:key|token)",
@@ -393,10 +421,13 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     (
         (r"thought_signature", r"\bthinking`? (?:or|block)|expected `?thinking",
-         r"reasoning_content.*(?:passed back|missing)",
+         r"must be passed back", r"reasoning_content`? (?:is missing|field in)",
          r"reasoning details to be preserved", r"message_order",
-         r"(?:unexpected|invalid message) role", r"roles? must alternate",
-         r"last message role", r"tool_call_ids?\b",
+         ROLE_ORDER, LAST_ROLE, r"(?:invalid message|valid) role", r"role must be",
+         r"tool_call_ids?\b", r"must be a response to a prece",
+         r"messages (?:parameter is illegal|参数非法)",
+         r"content\b.{0,60}non-(?:empty|whitespace)", r"non-empty content",
+         r"either content or tool_calls", r"at least one (?:content|part)",
          r"tool_(?:use|result|call)s?\b.{0,80}"
          r"(?:without|unexpected|must (?:be|have)|corresponding|not found|match)",
          r"unexpected `?tool_(?:use|result)",
@@ -405,6 +436,15 @@ ROWS: tuple[RefusalRow, ...] = (
          r"function arguments json", r"function (?:call|response)s? (?:turn|parts)",
          r"required following item|without its required|item .{0,80} not found"),
         _HISTORY,
+    ),
+    (
+        (r"\bjinja\b", r"\bat row \d+, column \d+",
+         r"while executing \w+(?:expression|statement)"),
+        Refusal(
+            RefusalKind.BAD_MESSAGES,
+            "The chat template of that model fails: choose another template, or "
+            "another build of the model.",
+        ),
     ),
     (
         (r"max_?(?:completion_?|output_?|new_?)?tokens\b.*"
@@ -427,12 +467,14 @@ ROWS: tuple[RefusalRow, ...] = (
     (
         (r"(?:unsupported|unknown|unrecogni[sz]ed|invalid)"
          r" (?:\w+ )?(?:param(?:eter)?s?\b|value|field|argument|setting|name\b)",
-         r"\bparameters?\b.*not (?:support|valid|allow)", r"extra inputs are not",
+         r"\bparameters?\b.*(?:not (?:support|valid|allow)|invalid|illegal)",
+         r"not support\w* param", r"extra (?:inputs|fields) (?:are )?not",
          r"not support (?:reasoning[_ ])?effort",
          r"\beffort\b.*(?:not support|invalid)",
          r"(?:missing|required) (?:required )?param", r"参数.{0,6}(?:错误|有误|非法)",
-         r"\b(?:temperature|top_p|logprobs|tool_choice|enable_thinking)\b.*"
-         r"(?:not |deprecated|only|must|range|below)",
+         r"\b(?:temperature|top_p|logprobs|tool_choice|parallel_tool_calls|"
+         r"enable_thinking|budget_tokens)\b.*"
+         r"(?:not |deprecated|only|must|should|range|below)",
          r"not support this tool_choice", r"cannot use both"),
         _PARAMETER,
     ),

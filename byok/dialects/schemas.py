@@ -446,6 +446,16 @@ _SINGLE = (
 )
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _TOP = ("enum", "const", "not")
+# How values are constrained, which nothing but a grammar needs.
+_CONSTRAINTS = frozenset(
+    (
+        *("pattern", "format", "minLength", "maxLength", "minItems", "maxItems"),
+        *("uniqueItems", "minProperties", "maxProperties", "patternProperties"),
+        *("propertyNames", "minimum", "maximum", "exclusiveMinimum"),
+        *("exclusiveMaximum", "multipleOf"),
+    )
+)
+_ANY_TYPE = ("string", "number", "boolean", "object", "array", "null")
 _SHARED = re.compile(r"#/(?:\$defs|definitions)/([^/]+)\Z")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _MOST_IN_PLACE = 2000  # schemas behind references, which may double at every step
@@ -471,6 +481,30 @@ def write_parameters(
     """Return the schema to send for the parameters of a tool: do not modify it."""
     raw = write_json({**parameters, "type": "object"})
     return write_schema(raw, narrow=narrow, plain_keys=plain_keys)
+
+
+def without_constraints(schema: Any) -> Any:
+    """Return a schema that says types, keys and values to choose from, not more.
+
+    llama.cpp and others write a grammar for it, and not for all constraints. Where no
+    type is said, all are.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    node = {k: v for k, v in schema.items() if k not in _CONSTRAINTS}
+    for key in _MAPS:
+        if isinstance(node.get(key), dict):
+            children = node[key].items()
+            node[key] = {name: without_constraints(child) for name, child in children}
+    for key in (*_SINGLE, "items"):
+        if key in node:
+            node[key] = without_constraints(node[key])
+    for key in _LISTS:
+        if isinstance(node.get(key), list):
+            node[key] = [*map(without_constraints, node[key])]
+    if not (_SAYS_TYPE | {"properties", "items"}) & node.keys():
+        node["type"] = [*_ANY_TYPE]
+    return node
 
 
 class _Cleaning:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
+    ImagePart,
     JsonAnswer,
     Message,
     Role,
@@ -23,7 +24,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.dialects.base import DIALECTS, Target, UpstreamRequest, write_request
-from byok.dialects.chat_changes import CHAT_ROWS, shows_picture
+from byok.dialects.chat_changes import CHAT_ROWS, pictures_of, shows_picture
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, rewrite_chat
@@ -120,6 +121,43 @@ def test_remedy_leaves_out_a_named_tool(message: str) -> None:
     sent, (notice,) = after(chat(tool("a"), tool("b"), tool("c")), message)
     assert names(sent) == ["a", "c"]
     assert "left out: b." in notice
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Failed to initialize samplers: failed to parse grammar",
+        'JSON schema conversion failed:\nUnrecognized schema: {"description":"Any."}',
+        "Grammar error: Unknown format: uri",
+        "The provided JSON schema contains features not supported by xgrammar.",
+    ],
+)
+def test_remedy_leaves_constraints_out_that_no_grammar_can_be_written_for(
+    message: str,
+) -> None:
+    odd = {
+        "pattern": {"type": "string", "pattern": "\\d", "format": "uri"},
+        "list": {"type": "array", "items": {"enum": ["a"], "maxLength": 9}},
+        "either": {"anyOf": [{"type": "integer", "minimum": 1}, {"const": 0}]},
+        "any": {"description": "Whatever."},
+    }
+    plain = {
+        "pattern": {"type": "string"},
+        "list": {"type": "array", "items": {"enum": ["a"]}},
+        "either": {"anyOf": [{"type": "integer"}, {"const": 0}]},
+    }
+    asked = chat(tool("a", properties=odd, required=["any"]), tool("b"))
+    sent, notices = after(asked, message)
+    parameters = {**sent.tools[0].parameters}
+    anything = parameters["properties"].pop("any")
+    assert anything["description"] == "Whatever." and "string" in anything["type"]
+    assert parameters["properties"] == plain
+    assert parameters["required"] == ["any"]
+    assert (names(sent), notices) == (["a", "b"], ())
+    assert found(asked, message, Remedy("simple schemas")) is None
+    form = chat(json_answer=JsonAnswer({"type": "object"}))
+    remedy = found(form, message)
+    assert remedy and remedy.change == "json"
 
 
 def test_remedy_knows_a_tool_by_the_name_that_was_sent() -> None:
@@ -383,6 +421,35 @@ def test_remedy_notice_of_an_old_image_is_not_repeated() -> None:
         assert len(notices) == number, messages
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "At most 2 image(s) may be provided in one request.",
+        "Model 'm' supports at most 2 images per prompt.",
+        "messages: too many images and documents: 4 + 0 > 2",
+    ],
+)
+def test_remedy_keeps_as_many_of_the_newest_images_as_are_taken(message: str) -> None:
+    one, two, three = (ImagePart("image/png", data) for data in ("YQ", "Yg", "Yw"))
+    shot = ToolResult("c1", "b", "see", False, (two,))
+    asked = chat(
+        messages=(
+            Message(Role.USER, (one, TextPart("Look."), one)),
+            said(CALL),
+            Message(Role.TOOL, (shot,)),
+            said("So."),
+            Message(Role.USER, (three,)),
+        )
+    )
+    sent, (notice,) = after(asked, message)
+    left = [image for m in sent.messages for image in pictures_of(m)]
+    assert left == [two, three]
+    assert "takes 2 images" in notice
+    (_, words), *_ = texts(sent)
+    assert words.count("picture stood here") == 2
+    assert found(sent, message) is None
+
+
 # A choice of tools, and forms of an answer, that are refused
 
 
@@ -469,6 +536,7 @@ NINE = "Tool call IDs should be alphanumeric strings with length 9!"
         ),
         ("messages.1.content.0.tool_use_id: String should match pattern", "ids"),
         (ALTERNATE, "roles"),
+        ("user and assistant roles should be alternating.", "roles"),
         ("Unexpected role 'user' after role 'tool'", "roles"),
         ("System message must be at the beginning.", "roles"),
         ("This model only supports single tool-calls at once!", "one call"),
@@ -517,6 +585,8 @@ def test_roles_alternate_after_results_without_an_answer() -> None:
     [
         "This model does not support assistant message prefill. The conversation must "
         "end with a user message.",
+        "It included an `assistant` message in the final position, which would "
+        "pre-fill the `assistant` response.",
         "Assistant response prefill is incompatible with enable_thinking.",
         "Please ensure that single turn requests end with a user role or the role "
         "field is empty.",
@@ -599,7 +669,7 @@ def test_ids_of_nine_characters_stay_the_same_and_apart(ids: list[str]) -> None:
 CHANGES = [
     change
     for change in CHAT_ROWS
-    if change not in ("tool", "most tools", "descriptions", "names")
+    if change not in ("tool", "most tools", "descriptions", "names", "most pictures")
 ]
 IDS = Remedy("ids", "9", "exact")
 

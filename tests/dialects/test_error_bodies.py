@@ -71,6 +71,12 @@ from tests.fakes.values import VALUES
             "",
             id="a router with the provider's JSON",
         ),
+        pytest.param(
+            {"error": {"message": "Param Incorrect", "param": "No, not so."}},
+            "Param Incorrect: No, not so.",
+            "",
+            id="Xiaomi",
+        ),
         pytest.param({}, "", "", id="an empty object"),
         pytest.param(7, "", "", id="a number"),
     ],
