@@ -353,7 +353,9 @@ def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:
 
 def _names(text: str, words: set[str], path: str, body: Json) -> bool:
     *parents, last = path.lower().split(".")
-    is_named = last in words or (bool(parents) and path.lower() in text)
+    # xAI writes names in camel case.
+    is_named = not words.isdisjoint((last, last.replace("_", "")))
+    is_named = is_named or (bool(parents) and path.lower() in text)
     return is_named and has_parameter(body, path)
 
 

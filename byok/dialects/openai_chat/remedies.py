@@ -35,12 +35,16 @@ def without_reasoning(body: Json, _: Remedy) -> Body:
 
 
 def with_blank_reasoning(body: Json, _: Remedy) -> Body:
-    """Replace empty reasoning by a space, where it is in a field of its own."""
-    messages = [
-        {**m, **{name: " " for name in REASONING_FIELDS if m.get(name) == ""}}
-        for m in body.get("messages") or ()
-    ]
+    """Write a space for reasoning that is empty, or is missing beside calls."""
+    messages = [_with_reasoning(m) for m in body.get("messages") or ()]
     return {**body, "messages": messages}
+
+
+def _with_reasoning(message: Json) -> Body:
+    names = [name for name in (*REASONING_FIELDS, DETAILS) if name in message]
+    if not names and message.get("tool_calls"):
+        return {**message, _USUAL: " "}
+    return {**message, **{name: " " for name in names if message[name] == ""}}
 
 
 def without_cache_points(body: Json) -> Body:
@@ -85,6 +89,11 @@ _EFFORTS = (
     "enable_thinking",
     "thinking",
     "chat_template_kwargs",
+)
+_USUAL = "reasoning_content"
+# Kimi, DeepSeek and Xiaomi take empty reasoning for none.
+_MISSING_REASONING = (
+    r"(?:reasoning|thinking).*(?:passed back|missing|required)|missing.*reasoning"
 )
 _IN_PARTS = re.compile(r"(?:messages|content)\b\S*cache_control")
 
@@ -162,8 +171,7 @@ REMEDIES: RemedyTable = {
         "This model calls tools in this API only without reasoning.",
     ),
     "reasoning": RemedyRow(_find_reasoning, without_reasoning),
-    # of Kimi and DeepSeek, which take empty reasoning for none
-    "blank reasoning": RemedyRow(when("reasoning|thinking"), with_blank_reasoning),
+    "blank reasoning": RemedyRow(when(_MISSING_REASONING), with_blank_reasoning),
     "empty content": RemedyRow(_find_empty_content, _write_empty_content),
     "cache points": RemedyRow(_find_cache_points, _remove_cache_points),
     "effort": replace(

@@ -78,6 +78,7 @@ def after(request: Any, message: str, **options: Any) -> Sent:
             "max_tokens",
         ),
         ("Unknown field seed", "seed"),
+        ("Argument not supported on this model: maxTokens", "max_tokens"),
     ],
 )
 def test_remedy_finds_the_named_parameter(message: str, name: str) -> None:
@@ -153,6 +154,10 @@ def test_remedy_for_missing_reasoning_sends_a_space() -> None:
     missing = "reasoning_content is missing in assistant tool call message at index 2"
     sent = after({"messages": [USER, said, USER]}, missing)
     assert sent.body["messages"][1]["reasoning_content"] == " "
+    step = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+    sent = after({"messages": [USER, step]}, "`reasoning_content` must be passed back")
+    assert sent.body["messages"][1] == {**step, "reasoning_content": " "}
+    assert found({"messages": [USER, step]}, "Unknown field reasoning") is None
     known = {**said, "reasoning_content": "hm"}
     assert found({"messages": [USER, known]}, missing) is None
 
