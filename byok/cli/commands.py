@@ -33,7 +33,7 @@ from byok.core.language import (
     use_language,
     wanted_language,
 )
-from byok.core.platform.installation import make_pasteable
+from byok.core.platform.installation import make_pasteable, quote
 from byok.core.redact import looks_like_key
 from byok.core.suggest import did_you_mean
 from byok.features import ROWS as FEATURES
@@ -286,7 +286,7 @@ def _guess_meant(message: str, command: str | None) -> str:
         return message
     word = found[1]
     option = "--workspace" if Path(word).is_dir() else "--upstream"
-    return f"No argument belongs here. Did you mean: byok serve {option} {word}"
+    return f"No argument belongs here. Did you mean: byok serve {option} {quote(word)}"
 
 
 def _say_examples(context: Any) -> None:

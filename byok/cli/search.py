@@ -14,6 +14,7 @@ from byok.cli.terminal import say, say_json, say_text, tell
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST
 from byok.core.errors import ConfigError, IndexFailed
+from byok.core.platform.installation import quote
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 
@@ -133,4 +134,4 @@ async def _follow(client: LocalClient, roots: Iterable[Path]) -> None:
     await client.follow(new)
     if await client.daemon() is not None:
         for root in new:
-            tell(f"byok now indexes {root}. To undo: byok index remove {root}")
+            tell(f"byok now indexes {root}. To undo: byok index remove {quote(root)}")

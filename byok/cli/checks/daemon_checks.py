@@ -31,6 +31,7 @@ from byok.core.daemon.instance import Instance
 from byok.core.daemon.sockets import listen
 from byok.core.daemon.token import read_token
 from byok.core.errors import ByokError, CannotStart, ConfigError, NotReady
+from byok.core.escapes import shell_word
 from byok.core.platform.paths import Paths
 from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders, check_root
@@ -347,7 +348,8 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
         own = OwnFolders(around.paths.folders)
         await in_background(lambda: check_root(Path(root), own))
     except ConfigError as error:
-        cure = f"byok index remove '{root}', or take it out of context.workspaces"
+        word = shell_word(root)
+        cure = f"byok index remove {word}, or take it out of context.workspaces"
         return doubtful(str(error), error.hint or cure)
     if row.get("phase") == Phase.TOO_LARGE:
         return doubtful(

@@ -21,6 +21,7 @@ from byok.core.errors import (
     UpstreamRefused,
     UpstreamUnreachable,
 )
+from byok.core.platform.installation import quote
 from byok.core.routing import Service, split_id
 from byok.core.suggest import did_you_mean
 from byok.core.urls import is_loopback
@@ -423,11 +424,11 @@ async def _answer(around: Surroundings, name: str) -> ProbeAnswer:
 async def check_chat(around: Surroundings, name: str) -> CheckResult:
     """Check that the default model of an upstream answers."""
     answer, model = await _answer(around, name), await model_of(around, name)
+    cure = f"byok probe {quote(f'{name}/{model}')}"
     if answer.error:
-        hint = answer.error.hint or f"byok probe {name}/{model}"
-        return wrong(f"{model}: {answer.error.message}", hint)
+        return wrong(f"{model}: {answer.error.message}", answer.error.hint or cure)
     if not answer.text.strip():
-        return wrong(f"{model} answered without a word", f"byok probe {name}/{model}")
+        return wrong(f"{model} answered without a word", cure)
     return good(f"{model} answered in {answer.seconds:.1f} s")
 
 

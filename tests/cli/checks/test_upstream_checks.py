@@ -1,6 +1,7 @@
 """Upstreams: which are looked at, their keys, lists and models, and questions."""
 
 import contextlib
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from tests.fakes.doctors import (
 )
 from tests.fakes.ollama_server import OllamaServer
 from tests.fakes.probed import ProbedModel
-from tests.fakes.upstream import DONE, FakeUpstream, dead_url, delta, refusal
+from tests.fakes.upstream import DONE, FakeUpstream, answer, dead_url, delta, refusal
 
 BOX = {"base_url": "http://127.0.0.1:9/v1"}
 
@@ -354,6 +355,16 @@ async def test_a_refusal_fails_and_the_rest_is_not_asked(fake: FakeUpstream) -> 
                 await check(around, "box")
     assert result.state is CheckState.FAILURE
     assert result.cure
+
+
+async def test_a_cure_is_one_command_whatever_the_model_is_called(
+    fake: FakeUpstream,
+) -> None:
+    write_settings(*upstream_box(fake.url, 'model = "a b; id"'))
+    fake.play(answer(""))
+    result = await run_check(check_chat, "box", asks_models=True)
+    assert result.state is CheckState.FAILURE
+    assert shlex.split(result.cure) == ["byok", "probe", "box/a b; id"]
 
 
 @pytest.mark.parametrize(
