@@ -130,7 +130,7 @@ function makeFolder(view, root) {
       document.querySelector("h1").focus(); // the button is gone
     }));
   card.element = toolSection(root, [card.phase, remove], card.numbers, card.progress, card.note,
-    h("details", {}, h("summary", {}, t("index.skipped")), skippedFiles(root, view.signal)),
+    skippedFiles(root, view.signal),
     h("details", {}, h("summary", {}, t("index.walk")), card.counters));
   return card;
 }

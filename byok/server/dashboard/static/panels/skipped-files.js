@@ -8,11 +8,11 @@ import { whyLine } from "./why-file.js";
 
 const PAGE = 100;
 
-// Return an element that walks the folder when its button is pressed.
+// Return an element that walks the folder when it is unfolded.
 export function skippedFiles(root, signal) {
   const view = { root, signal, reasons: h("div"), files: h("div"), busy: false };
-  return h("div", {}, h("p", { class: "quiet" }, t("index.skipped-how")),
-    button(t("index.skipped-look"), "", () => count(view)), view.reasons, view.files);
+  return h("details", { on: { toggle: ({ target }) => target.open && count(view) } }, h("summary", {}, t("index.skipped")),
+    h("p", { class: "quiet" }, t("index.skipped-how")), view.reasons, view.files);
 }
 
 async function ask(view, body) {
@@ -31,10 +31,10 @@ async function ask(view, body) {
 }
 
 async function count(view) {
-  const found = await ask(view, { limit: 1 });
-  if (!found) return;
   replace(view.files);
-  replace(view.reasons,
+  replace(view.reasons, h("p", { class: "quiet" }, t("overview.loading")));
+  const found = await ask(view, { limit: 1 });
+  replace(view.reasons, found && [
     found.whole ? null : h("p", { class: "note" }, t("index.skipped-part")),
     table(t("index.skipped"), [
       { title: t("index.reason"), lead: true, cell: ({ reason }) => h("code", { class: "nowrap" }, reason) },
@@ -43,7 +43,7 @@ async function count(view) {
       { title: t("index.which"), aside: true, cell: (row) => button(t("index.list"), "little",
         () => list(view, row.reason, 0, true),
         { "aria-label": t("pair", { name: t("index.list"), value: row.reason }) }) },
-    ], found.reasons, { empty: t("index.skipped-none") }));
+    ], found.reasons, { empty: t("index.skipped-none") })]);
 }
 
 async function list(view, reason, offset, focus) {

@@ -733,7 +733,6 @@ export const TEXTS = {
   "index.skipped-how":
     "This scans the folder again. A skipped folder counts as one file. What was read and has no text "
     + "to search is listed, too, and is not among those that were not read.",
-  "index.skipped-look": "Find skipped files",
   "index.skipped-part": "The folder is large: the scan stopped before the end.",
   "index.skipped-none": "No files are skipped.",
   "index.reason": "Reason",

@@ -684,7 +684,6 @@ export const TEXTS = {
   "index.counter.calculate_seconds": "解析耗时",
   "index.skipped": "跳过的文件",
   "index.skipped-how": "将重新扫描该文件夹。被跳过的文件夹按一个文件计。已读取但没有可搜索文本的文件也在其中，不算在未读取的文件内。",
-  "index.skipped-look": "查找跳过的文件",
   "index.skipped-part": "文件夹较大，扫描未完成。",
   "index.skipped-none": "没有跳过的文件。",
   "index.reason": "原因",
