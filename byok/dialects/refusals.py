@@ -247,6 +247,7 @@ ROWS: tuple[RefusalRow, ...] = (
          r"schema (?:is )?too (?:complex|large|deep)", r"too many states",
          r"(?:parse|compiled?) grammar", r"grammar error", r"not supported by xgrammar",
          r"schema conversion failed", r"function parameters is empty",
+         r"tool names must be unique",
          r"\btools(?:\[\d+\]|\.\d+)\."),
         Refusal(
             RefusalKind.BAD_SCHEMA,
@@ -296,7 +297,8 @@ ROWS: tuple[RefusalRow, ...] = (
         (r"content[ _](?:filter|policy|management)", r"responsibleaipolicy",
          r"data_inspection_failed", r"inappropriate content", r"moderation",
          r"\bflagged\b",
-         r"(?:safety|usage) polic", r"sensitive (?:content|information)",
+         r"(?:safety|usage) (?:polic|guideline)", r"content exists risk",
+         r"sensitive (?:content|information)",
          r"prohibited_content", r"guardrail", r"敏感|违规|不安全|审核"),
         FILTERED,
     ),
@@ -424,7 +426,8 @@ ROWS: tuple[RefusalRow, ...] = (
          r"must be passed back", r"reasoning_content`? (?:is missing|field in)",
          r"reasoning details to be preserved", r"message_order",
          ROLE_ORDER, LAST_ROLE, r"(?:invalid message|valid) role", r"role must be",
-         r"tool_call_ids?\b", r"must be a response to a prece",
+         r"tool[_ ]call[_ ]ids?\b", r"encrypted[ _]content",
+         r"must be a response to a prece",
          r"messages (?:parameter is illegal|参数非法)",
          r"content\b.{0,60}non-(?:empty|whitespace)", r"non-empty content",
          r"either content or tool_calls", r"at least one (?:content|part)",
@@ -448,7 +451,8 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     (
         (r"max_?(?:completion_?|output_?|new_?)?tokens\b.*"
-         r"(?:maximum|at most|too large|exceed|less than)",),
+         r"(?:maximum|at most|too large|exceed|less than)",
+         r"maximum tokens you requested"),
         Refusal(
             RefusalKind.BAD_PARAMETER,
             "Lower max_tokens in the settings: the model writes no answer that long.",
@@ -470,11 +474,12 @@ ROWS: tuple[RefusalRow, ...] = (
          r"\bparameters?\b.*(?:not (?:support|valid|allow)|invalid|illegal)",
          r"not support\w* param", r"extra (?:inputs|fields) (?:are )?not",
          r"not support (?:reasoning[_ ])?effort",
-         r"\beffort\b.*(?:not support|invalid)",
+         r"effort\b.*(?:not support|invalid|should)",
          r"(?:missing|required) (?:required )?param", r"参数.{0,6}(?:错误|有误|非法)",
          r"\b(?:temperature|top_p|logprobs|tool_choice|parallel_tool_calls|"
          r"enable_thinking|budget_tokens)\b.*"
-         r"(?:not |deprecated|only|must|should|range|below)",
+         r"(?:not |deprecated|only|must|should|range|below|incompatible)",
+         r"does not match any of the expected",
          r"not support this tool_choice", r"cannot use both"),
         _PARAMETER,
     ),

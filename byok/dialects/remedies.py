@@ -224,6 +224,7 @@ _OUTPUT_CAPS = {
 }
 # Statuses of refusals that name a parameter; OpenRouter uses 404.
 _NAMING = frozenset({400, 404, 422})
+_LOWER_BOUND = re.compile(r"(?:at least|greater than(?: or equal to)?) \d+")
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w-]|\.\d)")
 
 
@@ -325,7 +326,8 @@ def lower_row(paths: Iterable[str]) -> RemedyRow:
         value = read_parameter(refused.body, named) if named else None
         if type(value) is not int:
             return None
-        numbers = map(int, _NUMBER.findall(refused.text))
+        text = _LOWER_BOUND.sub("", refused.text)
+        numbers = map(int, _NUMBER.findall(text))
         most = max((n for n in numbers if 0 < n < value), default=0)
         return (named, str(most)) if most else None
 
@@ -378,18 +380,21 @@ def lower_named(body: Json, remedy: Remedy) -> Body:
 # The remedy for a refused effort: the nearest of the values that a refusal names.
 
 
-# "Supported values are: 'low', 'medium', and 'high'." (OpenAI, xAI, Groq)
+# "Supported values are: 'low', 'medium', and 'high'." (OpenAI, xAI, Groq, SGLang)
 _ACCEPTED = re.compile(
-    r"(?:supported values are|must be one of|expected one of|allowed values)"
-    r"\W+(.{1,200})"
+    r"(?:supported values are|must be one of|expected one of|allowed values"
+    r"|input should be)"
+    r"\W+((?:(?!'input').){1,200})"  # what was sent may follow
 )
 
 
-def effort_row(path: str) -> RemedyRow:
-    """Return the row for an effort that a model does not accept, by its path."""
+def effort_row(*paths: str) -> RemedyRow:
+    """Return the row for an effort that a model does not accept, by its paths."""
 
     def find(refused: RefusedRequest) -> Found:
-        text, sent = refused.text.lower(), read_parameter(refused.body, path)
+        body = refused.body
+        path = next((path for path in paths if has_parameter(body, path)), "")
+        text, sent = refused.text.lower(), read_parameter(body, path)
         found = _ACCEPTED.search(text)
         if not found or not isinstance(sent, str):
             return None

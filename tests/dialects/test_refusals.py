@@ -51,6 +51,18 @@ OTHERS = {
     ("Failed to call a function.", "upstream_tool_failed"),
     ("No endpoints found that support image input", "upstream_no_images"),
     ("It does not support images", "upstream_no_images"),
+    ("reasoning_effort: Input should be 'low' or 'high'", "upstream_bad_parameter"),
+    ("Content Exists Risk", "upstream_content_filter"),
+    ("Content violates usage guidelines.", "upstream_content_filter"),
+    ("tools: Tool names must be unique.", "upstream_bad_schema"),
+    ("The encrypted content for item rs_0 is invalid", "upstream_bad_messages"),
+    ("Tool call id x has a length of 2.", "upstream_bad_messages"),
+    ("The maximum tokens you requested exceed 4096.", "upstream_bad_parameter"),
+    ("tool_choice is incompatible with thinking", "upstream_bad_parameter"),
+    (
+        "Input tag 'adaptive' does not match any of the expected tags",
+        "upstream_bad_parameter",
+    ),
     ("image blocks are not supported", "upstream_no_images"),
     ("At most 0 image(s) may be provided in one request.", "upstream_no_images"),
     (

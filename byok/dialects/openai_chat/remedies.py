@@ -18,6 +18,7 @@ from byok.dialects.remedies import (
     RemedyRow,
     RemedyTable,
     drop_row,
+    effort_row,
     lower_row,
     rename_row,
     switch_row,
@@ -174,6 +175,7 @@ REMEDIES: RemedyTable = {
     "blank reasoning": RemedyRow(when(_MISSING_REASONING), with_blank_reasoning),
     "empty content": RemedyRow(_find_empty_content, _write_empty_content),
     "cache points": RemedyRow(_find_cache_points, _remove_cache_points),
+    "nearest effort": effort_row("reasoning_effort", "reasoning.effort"),
     "effort": replace(
         drop_row(_EFFORTS, with_extra=False),
         notice="This model refuses the setting for effort: {what} was not sent.",

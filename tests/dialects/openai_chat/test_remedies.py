@@ -193,6 +193,27 @@ def test_remedy_for_a_refused_effort_is_told(fields: dict[str, Any]) -> None:
     assert "effort" in sent.notices[0]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported value: 'reasoning_effort' does not support 'xhigh' with this "
+        "model. Supported values are: 'low', 'medium', and 'high'.",
+        "('body', 'reasoning_effort'): Input should be 'low', 'medium' or 'high', "
+        "'input': 'xhigh'",
+    ],
+)
+def test_remedy_for_an_effort_sends_the_nearest_that_is_taken(message: str) -> None:
+    sent = after({"messages": [USER], "reasoning_effort": "xhigh"}, message)
+    assert sent == ({"messages": [USER], "reasoning_effort": "high"}, ())
+
+
+def test_remedy_does_not_take_the_least_answer_for_the_longest() -> None:
+    request = {"messages": [USER], "max_tokens": 9000}
+    for least in ("must be at least 1, got 0", "should be greater than or equal to 9"):
+        remedy = found(request, f"max_tokens {least}.")
+        assert remedy is None or remedy.change != "lower cap"
+
+
 CALLED = {"role": "assistant", "tool_calls": [{"id": "c"}]}
 
 
