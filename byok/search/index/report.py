@@ -241,8 +241,8 @@ def is_named_in(question: str) -> Callable[[str], bool]:
     asked = {*terms(question)}
 
     def fits(path: str) -> bool:
-        named = path_terms(path.rstrip("/").rpartition("/")[2])
+        named = {*path_terms(path.rstrip("/").rpartition("/")[2])}
         parts = {term for term in named if not term.startswith(COMPOUND)}
-        return bool(parts) and parts <= asked
+        return bool(named) and (parts or named) <= asked
 
     return fits

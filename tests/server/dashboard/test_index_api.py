@@ -88,12 +88,15 @@ async def test_skipped_files_come_with_their_reasons_and_pages(tmp_path: Path) -
 async def test_a_skipped_file_is_told_if_a_question_has_the_words_of_its_name(
     tmp_path: Path,
 ) -> None:
-    files = {"shop/mailLog.log": "x", ".env": "A=1", "dist/a.py": "", "b.log": "x"}
+    files = {"shop/mailLog.log": "x", ".env": "A=1", "dist/a.py": "", "p2.log": "x"}
     root = written(tmp_path / "project", {**files, ".gitignore": "*.log\ndist/\n"})
     other = written(tmp_path / "other", {"mail.log": "x", ".gitignore": "*.log\n"})
     told = {}
     async with searching(root, other) as page:
-        for asked in ("Where are mails logged?", "the .env file", "dist", "who mails"):
+        for asked in (
+            *("Where are mails logged?", "the .env file"),
+            *("dist", "who mails", "p2 logs"),
+        ):
             body = {"query": asked, "workspaces": [str(root)]}
             found = (await page.call("search-skipped", body))["files"]
             told[asked] = {file["path"]: file["reason"] for file in found}
@@ -103,6 +106,7 @@ async def test_a_skipped_file_is_told_if_a_question_has_the_words_of_its_name(
         "Where are mails logged?": {"shop/mailLog.log": "ignored"},
         "the .env file": {".env": "secret"},
         "dist": {"dist/": "ignored"},
+        "p2 logs": {"p2.log": "ignored"},
         "who mails": {},
     }
     assert [one["file"] for one in both["files"]] == [str(other / "mail.log")]

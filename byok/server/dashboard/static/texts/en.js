@@ -44,7 +44,7 @@ export const TEXTS = {
     "which request cost the most expensive price money dear dearest why so much",
   "words.usage.slowest": "why is it so slow speed fast wait latency long time took",
   "words.index.why": "why was a file not found missing skipped ignored excluded",
-  "words.palette.capture": "start stop record recording trace debug traffic end",
+  "words.palette.capture": "capture start stop record recording trace debug traffic end",
   "words.settings.restart.do": "restart reboot reload start again relaunch",
   "words.palette.theme": "theme mode appearance night day",
   "words.palette.language": "translate translation chinese english",
