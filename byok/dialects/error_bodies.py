@@ -181,7 +181,7 @@ def _read(body: Any) -> tuple[str, dict[str, str]]:
         return (_line(_name_page(body)) if isinstance(body, str) else ""), {}
     error = body.get("error")
     message = _line(_message(error, body))
-    if message.lower() == _ROUTERS_OWN:
+    if message.lower().endswith(_ROUTERS_OWN):
         message = _line(_provider_message(inner.get("metadata"))) or message
     kinds = {name: _line(_words(inner.get(name))) for name in _KINDS}
     return message, {name: kind for name, kind in kinds.items() if kind}

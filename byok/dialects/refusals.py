@@ -247,7 +247,7 @@ ROWS: tuple[RefusalRow, ...] = (
          r"schema (?:is )?too (?:complex|large|deep)", r"too many states",
          r"(?:parse|compiled?) grammar", r"grammar error", r"not supported by xgrammar",
          r"schema conversion failed", r"function parameters is empty",
-         r"tool names must be unique",
+         r"tool names must be unique", r"decoding guidance", r"invalid function format",
          r"\btools(?:\[\d+\]|\.\d+)\."),
         Refusal(
             RefusalKind.BAD_SCHEMA,

@@ -63,7 +63,7 @@ from tests.fakes.values import VALUES
         pytest.param(
             {
                 "error": {
-                    "message": "Provider returned error",
+                    "message": "Error from x: Provider returned error",
                     "metadata": {"raw": '{"error": {"message": "No."}}'},
                 }
             },
@@ -150,7 +150,8 @@ def test_error_body_inside_the_text_of_another_is_read() -> None:
         "n_ctx": 4096,
     }
     text = json.dumps({"error": inner})
-    for body in ({"error": text}, {"error": {"message": text, "code": 400}}):
+    bodies: list[Any] = [{"error": text}, {"error": {"message": text, "code": 400}}]
+    for body in (*bodies, f"data:{text}", f"event: error\r\ndata: {text}\r\n\r\n"):
         error = refusal_of(body, 400)
         assert isinstance(error, ContextLengthExceeded)
         assert (error.window, error.counted) == (4096, 24_054)

@@ -55,6 +55,8 @@ OTHERS = {
     ("Content Exists Risk", "upstream_content_filter"),
     ("Content violates usage guidelines.", "upstream_content_filter"),
     ("tools: Tool names must be unique.", "upstream_bad_schema"),
+    ("Invalid decoding guidance syntax", "upstream_bad_schema"),
+    ("Invalid function format: unhashable type", "upstream_bad_schema"),
     ("The encrypted content for item rs_0 is invalid", "upstream_bad_messages"),
     ("Tool call id x has a length of 2.", "upstream_bad_messages"),
     ("The maximum tokens you requested exceed 4096.", "upstream_bad_parameter"),
