@@ -18,7 +18,7 @@ FILES = {
     HOSTILE: "hostile = '</pre><script>alert(1)</script>\x1b[31m\u202e'\n",
     "long.py": f"endless_line = '{'x' * 380}'\n",
     ".gitignore": "*.log\n",
-    "logs/oven.log": "hot\n",
+    "logs/preheated_oven.log": "hot\n",
     "登录.py": "# 检查用户的令牌\ncheck_user_token = 1\n",
 }
 
@@ -66,7 +66,7 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await first.get_by_text("Why this file").click()
     await expect(first.get_by_text("= words")).to_be_visible()
     assert await axe(page) == ""
-    skipped = page.locator("details", has_text="logs/oven.log")
+    skipped = page.locator("details", has_text="logs/preheated_oven.log")
     await skipped.locator("summary").click()
     await expect(skipped).to_contain_text("*.log in .gitignore, line 1")
     matching = first.locator(".line.match")
@@ -122,7 +122,7 @@ async def test_back_leads_to_the_question_its_filters_and_its_answer(
     await expect(limit).to_have_value("20")
     folder = page.get_by_label("Folder", exact=True)
     await expect(folder.locator("option:checked")).to_have_text("project")
-    await expect(page.get_by_text("logs/oven.log")).to_be_visible()
+    await expect(page.get_by_text("logs/preheated_oven.log")).to_be_visible()
     asked = await watch.take(page)  # it costs nothing again
     assert not [one for one in asked if one.startswith("POST /ui/api/search")]
     await page.locator("#language").select_option("zh")

@@ -237,12 +237,17 @@ def find_skipped_by_path(
 
 
 def is_named_in(question: str) -> Callable[[str], bool]:
-    """Return what tells whether a question has all words of the name of a path."""
-    asked = {*terms(question)}
+    """Return what tells whether a question names a path's last part.
+
+    It may do so in words, if they are several or all that it has: "build" is a folder
+    that is left out, and what people ask about.
+    """
+    asked, lower = {*terms(question)}, question.lower()
 
     def fits(path: str) -> bool:
-        named = {*path_terms(path.rstrip("/").rpartition("/")[2])}
-        parts = {term for term in named if not term.startswith(COMPOUND)}
-        return bool(named) and (parts or named) <= asked
+        name = path.rstrip("/").rpartition("/")[2]
+        parts = {term for term in path_terms(name) if not term.startswith(COMPOUND)}
+        is_said = parts == asked or (len(parts) > 1 and parts < asked)
+        return is_said or ("." in name and name.lower() in lower)
 
     return fits

@@ -11,8 +11,9 @@ const PAGE = 100;
 // Return an element that walks the folder when it is unfolded.
 export function skippedFiles(root, signal) {
   const view = { root, signal, reasons: h("div"), files: h("div"), busy: false };
-  return h("details", { on: { toggle: ({ target }) => target.open && count(view) } }, h("summary", {}, t("index.skipped")),
-    h("p", { class: "quiet" }, t("index.skipped-how")), view.reasons, view.files);
+  return h("details", { on: { toggle: ({ target }) => target.open && count(view) } },
+    h("summary", {}, t("index.skipped")), h("p", { class: "quiet" }, t("index.skipped-how")),
+    view.reasons, view.files);
 }
 
 async function ask(view, body) {
