@@ -298,8 +298,7 @@ class Bucket(NamedTuple):
     """The sums of one stretch of time; `begin` and `end` are seconds since 1970.
 
     `parts` are the sums of each name of the series, then those of all other names if
-    there are any. Durations are in seconds; within `medians` half of the requests of
-    each name ended.
+    there are any. Durations are in seconds.
     """
 
     begin: float
@@ -308,7 +307,6 @@ class Bucket(NamedTuple):
     parts: Sequence[UsageRow]
     first_byte: Percentiles
     seconds: Percentiles
-    medians: Sequence[float | None] = ()
     speed: float | None = None
 
 
@@ -318,7 +316,8 @@ class Series(NamedTuple):
     `names` are the largest groups by tokens; `others` tells whether there are more.
     `caches` are what each model did in each bucket, in no order.
     `speed` is the median of the answers in tokens per second, as each bucket has one
-    of its own; `speeds` are those of the names.
+    of its own; `speeds` are those of the names. Within `medians`, in seconds, half of
+    the requests of each name ended.
     """
 
     names: Sequence[str]
@@ -326,6 +325,7 @@ class Series(NamedTuple):
     buckets: Sequence[Bucket]
     speed: float | None = None
     speeds: Sequence[float | None] = ()
+    medians: Sequence[float | None] = ()
     caches: Sequence[CacheUse] = ()
 
 
@@ -364,7 +364,7 @@ class _Sums(NamedTuple):
     rest: UsageRow = UsageRow("")
     first_byte: Percentiles = Percentiles()
     seconds: Percentiles = Percentiles()
-    medians: Mapping[str, float | None] = MappingProxyType({})
+    durations: Mapping[str, Sequence[float]] = MappingProxyType({})
     speeds: Mapping[str, Sequence[float]] = MappingProxyType({})
     caches: Sequence[CacheUse] = ()
 
@@ -448,19 +448,16 @@ def _add_up_steps(
     sampled = (*span, math.ceil(state[0] / _SAMPLE))
     query = _TIMES.format(SPLITS.get(by, "''"))
     times = [*select_rows(db, _Times, query, sampled)]
-    by_name: dict[str, list[float]] = {row.key: [] for row in groups}
-    for time in times:
-        if time.name in by_name:
-            by_name[time.name].append(time.seconds)
     first = _percentiles(time.first_byte for time in times)
     seconds = _percentiles(time.seconds for time in times)
-    medians = {name: _percentiles(known).median for name, known in by_name.items()}
+    durations: dict[str, array[float]] = {}
     speeds: dict[str, array[float]] = {}
     for time in times:
+        durations.setdefault(time.name, array("d")).append(time.seconds)
         if (speed := time.speed) is not None:
             speeds.setdefault(time.name, array("d")).append(speed)
     caches = read_uses(db, _WITHIN, span)
-    return _Sums(state, groups, rest, first, seconds, medians, speeds, caches)
+    return _Sums(state, groups, rest, first, seconds, durations, speeds, caches)
 
 
 def _percentiles(values: Iterable[float | None]) -> Percentiles:
@@ -492,15 +489,15 @@ def _arrange(
             _parts(sums, names, others=others) if by else [],
             sums.first_byte,
             sums.seconds,
-            [sums.medians.get(name) for name in names],
             _median(sums.speeds.values()),
         )
         for span, sums in zip(spans, read, strict=True)
     ]
     speed = _median(known for sums in read for known in sums.speeds.values())
     speeds = [_median(sums.speeds.get(name, ()) for sums in read) for name in names]
+    medians = [_median(sums.durations.get(name, ()) for sums in read) for name in names]
     caches = [use for sums in read for use in sums.caches]
-    return Series(names, others, buckets, speed, speeds, caches)
+    return Series(names, others, buckets, speed, speeds, medians, caches)
 
 
 def _median(parts: Iterable[Sequence[float]]) -> float | None:

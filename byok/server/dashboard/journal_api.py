@@ -528,6 +528,7 @@ class JournalApi:
             "keeps": self._keep_days > 0,
             "names": series.names,
             "others": series.others,
+            "medians": series.medians,
             "total": _sums(total),
             "cache": sum_cache(series.caches, self._services.price_of)._asdict(),
             "buckets": [_write_bucket(bucket) for bucket in series.buckets],
@@ -658,7 +659,6 @@ def _write_bucket(bucket: Bucket) -> Json:
         "parts": [_sums(part) for part in bucket.parts],
         "first_byte": bucket.first_byte._asdict(),
         "seconds": bucket.seconds._asdict(),
-        "medians": bucket.medians,
     }
 
 

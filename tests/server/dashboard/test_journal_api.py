@@ -363,7 +363,7 @@ async def test_a_bucket_has_all_sums_its_parts_and_percentiles() -> None:
     told = await ask("series", {"range": "day", "by": "client"}, time.time)
     assert (told["names"], told["others"]) == ([HOSTILE], False)
     [last] = (bucket for bucket in told["buckets"] if bucket["requests"])
-    own = {"begin", "local", "parts", "first_byte", "seconds", "medians"}
+    own = {"begin", "local", "parts", "first_byte", "seconds"}
     assert {*last} == SUMS | own
     assert last["parts"] == [{name: last[name] for name in SUMS}]
     assert last["first_byte"] == {"median": 0.4, "high": 0.4}

@@ -97,11 +97,10 @@ function names(answer) {
   return answer.others ? [...named, t("usage.others")] : named;
 }
 
-// Return the sums of each name over all buckets, and within which time half ended lately.
+// Return the sums of each name over all buckets, and within which time half ended.
 export function groups(answer) {
   return names(answer).map((name, place) => {
-    const lately = answer.buckets.findLast(({ medians }) => Number.isFinite(medians[place]));
-    const sums = { name, median: lately?.medians[place] };
+    const sums = { name, median: answer.medians[place] };
     for (const { parts } of answer.buckets) {
       for (const [field, value] of Object.entries(parts[place])) {
         sums[field] = (sums[field] ?? 0) + value;
