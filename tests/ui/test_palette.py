@@ -226,3 +226,20 @@ async def test_a_letter_is_a_command_only_where_nothing_is_entered(
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog")).to_contain_text("Ctrl K")
     assert await axe(page) == ""
+
+
+async def test_the_menu_of_a_narrow_screen_closes_by_escape_and_by_a_click_elsewhere(
+    page: Page,
+) -> None:
+    await page.set_viewport_size({"width": 360, "height": 800})
+    sign_out = page.get_by_role("button", name="Sign out")
+    await expect(sign_out).to_be_hidden()
+    more = page.get_by_role("button", name="More")
+    await more.click()
+    await expect(sign_out).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(sign_out).to_be_hidden()
+    await more.click()
+    await expect(sign_out).to_be_visible()
+    await page.locator("h1").click()
+    await expect(sign_out).to_be_hidden()

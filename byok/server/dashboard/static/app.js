@@ -55,6 +55,8 @@ async function start() {
   }, new AbortController().signal);
   onEnd(() => { needs = 0; });
   addEventListener("byok-upstreams", countNeeds);
+  addEventListener("click", ({ target }) => at("nav").contains(target) || unfoldNav(false));
+  addEventListener("keydown", ({ key }) => key === "Escape" && unfoldNav(false));
   await joinSession(() => show());
   followKeys({ panels: PANELS, palette });
   addEventListener("hashchange", async () => {
@@ -150,10 +152,8 @@ async function openPanel(name, rest, place = null) {
 
 function showNav(current) {
   const nav = at("nav");
-  const more = button([icon("more"), h("span", {}, t("more"))], "", () => {
-    const isOpen = nav.classList.toggle("open");
-    more.setAttribute("aria-expanded", String(isOpen));
-  }, { id: "more", "aria-expanded": "false" });
+  const more = button([icon("more"), h("span", {}, t("more"))], "",
+    () => unfoldNav(!nav.classList.contains("open")), { id: "more", "aria-expanded": "false" });
   nav.classList.remove("open");
   replace(nav, h("ul", {}, PANELS.map((name, place) =>
     h("li", { class: place < MAIN ? null : "second" }, h("a", { href: `#/${name}`,
@@ -162,6 +162,12 @@ function showNav(current) {
   h("div", { class: "foot" }, looks()));
   nav.setAttribute("aria-label", t("nav"));
   showCounts();
+}
+
+// On narrow screens the rest of the navigation is a menu over the panel.
+function unfoldNav(isOpen) {
+  at("nav").classList.toggle("open", isOpen);
+  at("more")?.setAttribute("aria-expanded", String(isOpen));
 }
 
 // How the page looks, and the way out of it.
