@@ -28,6 +28,7 @@ from byok.cli.installation import list_client_settings, undo
 from byok.cli.terminal import discard_output, say, show_progress, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
+from byok.core.platform.installation import quote
 from byok.core.platform.paths import Paths, find_paths
 
 _READY = "byok is listening on "
@@ -187,6 +188,9 @@ def demo(
                 with _run(place, *shown):
                     pass
                 say("Its requests, prices and errors are samples; no model answers.")
+                if sys.platform != "win32":
+                    home = quote(os.environ["BYOK_HOME"])
+                    say(f"To sign in again: BYOK_HOME={home} byok dashboard")
                 say("Ctrl-C ends the demo and removes all of it.")
                 sys.stdout.flush()
                 daemon.wait()
