@@ -108,7 +108,7 @@ async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
         await expect(name).to_have_text("byok:openrouter:anthropic/claude-sonnet-4.5")
         sizes = "(cell) => [cell.scrollWidth - cell.clientWidth, cell.clientHeight]"
         wider, height = await name.evaluate(sizes)
-        assert (wider <= 0, height < 90) == (True, True)  # uncut, in three lines
+        assert (wider <= 0, height < 70) == (True, True)  # uncut, in two lines
         await open_panel(page, "conversations")
         for width, most in ((360, 150), (640, 110), (1280, 70)):
             await page.set_viewport_size({"width": width, "height": 800})
