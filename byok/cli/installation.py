@@ -116,12 +116,15 @@ def uninstall(
     paths = find_paths()
     outside = [*list_client_settings(paths), *_list_service(paths)]
     outside += [] if keep_keys else _list_keys(paths)
-    own = list_own_files(paths, with_settings=not keep_settings)
-    if keep_keys:
-        own = [path for path in own if path not in (paths.vault, paths.vault_key)]
+    kept = {paths.vault, paths.vault_key} if keep_keys else set()
+
+    def list_own() -> list[Path]:
+        own = list_own_files(paths, with_settings=not keep_settings)
+        return [path for path in own if path not in kept]
+
     program = _list_program()
     say("byok would remove:")
-    for what in (*(r.what for r in outside), *own, *(r.what for r in program)):
+    for what in (*(r.what for r in outside), *list_own(), *(r.what for r in program)):
         say(f"    {what}")
     if dry_run:
         return
@@ -134,7 +137,7 @@ def uninstall(
             hint="Do what the lines above say, then run `byok uninstall` again.",
         )
     stop_daemon(paths)
-    _remove_own(paths, own)
+    _remove_own(paths, list_own())  # what came of this and of the daemon goes, too
     for removal in program:
         removal.carry_out()
     say("byok is removed.")

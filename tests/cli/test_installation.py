@@ -46,6 +46,7 @@ def test_uninstall_leaves_what_is_not_byoks_and_gives_settings_back(
 ) -> None:
     connect(cli, home)
     paths = find_paths()
+    (paths.state_dir / "client_settings.lock").unlink()  # earlier versions had none
     outside = home / "work.txt"
     outside.write_text("mine")
     (paths.state_dir / "diary.txt").write_text("mine")
