@@ -36,7 +36,13 @@ from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.late import late_function
 from byok.core.stage import Stage
-from byok.dialects.chat_changes import NAMES, names_of_tools, presumed_remedies
+from byok.dialects.chat_changes import (
+    NAMES,
+    presumed_remedies,
+    rename_tools,
+    spell_call_ids,
+    spelling_of,
+)
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.presets import (
@@ -48,6 +54,7 @@ from byok.dialects.presets import (
 )
 from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import Remedy, RemedyTable, change_body, rewrite_chat
+from byok.dialects.safe_names import ANY_ID, IdRule, spell_name
 
 
 class ModelPage(Struct, frozen=True):
@@ -87,7 +94,8 @@ class UpstreamRequest(Struct, frozen=True):
         path: relative to the base URL; see `Dialect.url`.
         body: the JSON object, before any remedies.
         headers: headers of this request, in addition to `Dialect.headers`.
-        tool_names: names of the user's tools, by the names that were sent.
+        tool_names: names of the user's tools, by the names that were sent; set by
+            `write_request`.
         notices: sentences for the user about what was left out of this turn.
         unsent: the same about settings that hold for the whole conversation, which
             `write_request` makes notices of its first turn.
@@ -128,6 +136,7 @@ class Probe(Struct, frozen=True):
 class Codec(Protocol):
     """Encodes requests for one endpoint and decodes its answers.
 
+    The names of tools and the ids of calls are spelled before as it wants them.
     `remedies` is the table of remedies for refusals.
     """
 
@@ -147,6 +156,15 @@ class Codec(Protocol):
     def most_tools(self) -> int:
         """Return how many tools a request may have; 0 is any number."""
         return 0
+
+    @property
+    def tool_ids(self) -> IdRule:
+        """Return which ids of tool calls a request may have."""
+        return ANY_ID
+
+    def spell_tool(self, name: str, again: int) -> str:
+        """Return the name of a tool as a request may have it; see `Spelling`."""
+        return spell_name(name, again)
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need before any refusal."""
@@ -217,31 +235,27 @@ def write_request(
 ) -> tuple[ChatRequest, UpstreamRequest]:
     """Encode a conversation with the remedies of its model.
 
-    Returned is also the conversation as it is encoded, but for the names of its tools.
-    `made` are the remedies to make besides the presumed ones; notices about the `new`
-    ones among them are always included.
+    Returned is also the conversation as it is encoded, but for the names of its tools
+    and the ids of its calls. `made` are the remedies to make besides the presumed ones;
+    notices about the `new` ones among them are always included.
     """
     table, new = codec.remedies, tuple(new)
     remedies = (*codec.presumed_remedies(target.facts), *made)
-    names = [remedy for remedy in remedies if remedy.change == NAMES]
+    spellings = [spelling_of(remedy) for remedy in remedies if remedy.change == NAMES]
     others = [remedy for remedy in remedies if remedy.change != NAMES]
     rewritten, told = rewrite_chat(table, chat, others, new=new)
-    named, _ = rewrite_chat(table, rewritten, names)
-    sent = codec.encode(named, target)
+    spelled, names = rename_tools(rewritten, [codec.spell_tool, *spellings][-1])
+    sent = codec.encode(spell_call_ids(spelled, codec.tool_ids), target)
     body, more = change_body(table, sent.body, remedies, chat=chat, new=new)
     unsent = sent.unsent if chat.is_first_turn else ()
     sent = replace(
         sent,
         body=body,
+        tool_names=names,
         notices=(*unsent, *sent.notices, *told, *more),
         origin=target.origin,
         num_ctx=target.num_ctx,
     )
-    if names:
-        pairs = zip(names_of_tools(named), names_of_tools(rewritten), strict=True)
-        own = dict(pairs)
-        back = {alias: own.get(name, name) for alias, name in sent.tool_names.items()}
-        sent = replace(sent, tool_names=back)
     return rewritten, sent
 
 

@@ -4,8 +4,9 @@ They are made on the neutral request, so that they are the same in every dialect
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -42,9 +43,18 @@ from byok.dialects.remedies import (
     name_parameter,
     when,
 )
-from byok.dialects.safe_names import Aliases, IdRule, NameRule, move_images, result_text
+from byok.dialects.safe_names import (
+    Aliases,
+    IdRule,
+    NameRule,
+    Spelling,
+    move_images,
+    result_text,
+)
 from byok.dialects.schemas import without_constraints, write_parameters
 
+_CALLS = (ToolCall, ToolResult)
+_Call: TypeAlias = ToolCall | ToolResult
 NO_PICTURE = "[a picture stood here; this model sees none]"
 _EARLIER_PICTURE = "[an earlier picture stood here]"
 _GO_ON = "Understood."
@@ -310,50 +320,70 @@ def put_system_into_question(chat: ChatRequest, _: Remedy) -> ChatRequest:
     return replace(chat, messages=join_messages(messages))
 
 
-def rename_tools(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
-    """Give tools names that fit a rule, in the offer and in the history."""
-    names = Aliases(NameRule(int(remedy.version), remedy.what).spell)
+def rename_tools(
+    chat: ChatRequest, spell: Spelling
+) -> tuple[ChatRequest, Mapping[str, str]]:
+    """Give tools names that an API takes, in the offer and in the history.
+
+    Returned are also the names that they had, by these.
+    """
+    names, offered = Aliases(spell), (tool.name for tool in chat.tools)
+    for name in dict.fromkeys((*offered, *(part.name for part in _calls_of(chat)))):
+        names.alias(name)
+    if not names.are_needed:
+        return chat, names.originals
     tools = tuple(replace(tool, name=names.alias(tool.name)) for tool in chat.tools)
-
-    def rename(part: Part) -> Part:
-        if isinstance(part, ToolCall | ToolResult):
-            return replace(part, name=names.alias(part.name))
-        return part
-
     choice = chat.tool_choice
     if choice.name:
         choice = replace(choice, name=names.alias(choice.name))
-    return replace(_change_parts(chat, rename), tools=tools, tool_choice=choice)
+    chat = _change_calls(chat, lambda call: replace(call, name=names.alias(call.name)))
+    return replace(chat, tools=tools, tool_choice=choice), names.originals
 
 
-def _change_parts(chat: ChatRequest, change: Callable[[Part], Part]) -> ChatRequest:
-    messages = (Message(m.role, tuple(map(change, m.parts))) for m in chat.messages)
-    return replace(chat, messages=tuple(messages))
+def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:
+    """Give calls and results ids that fit a rule; the same ones in every request.
+
+    Some models number the calls of each turn anew, so an id may stand for several ones.
+    """
+    ids, count = Aliases(rule.spell), Counter[str]()
+    for part in _calls_of(chat):
+        if isinstance(part, ToolCall):
+            count[part.id] += 1
+            ids.alias(part.id)
+        else:
+            ids.alias(part.call_id)
+    is_repeated = rule.is_unique and max(count.values(), default=0) > 1
+    if not (ids.are_needed or is_repeated):
+        return chat
+    count.clear()
+
+    def number(call_id: str) -> str:
+        so_far = count[call_id] if rule.is_unique else 0
+        return f"{call_id}\0{so_far}" if so_far > 1 else call_id  # as no id is
+
+    def spell(part: _Call) -> _Call:
+        if isinstance(part, ToolResult):
+            return replace(part, call_id=ids.alias(number(part.call_id)))
+        count[part.id] += 1
+        return replace(part, id=ids.alias(number(part.id)))
+
+    return _change_calls(chat, spell)
 
 
-def names_of_tools(chat: ChatRequest) -> list[str]:
-    """Return the names of the tools offered, called and answered, in their order."""
-    parts = (part for message in chat.messages for part in message.parts)
-    called = (p.name for p in parts if isinstance(p, ToolCall | ToolResult))
-    return [*(tool.name for tool in chat.tools), *called]
+def _calls_of(chat: ChatRequest) -> Iterator[_Call]:
+    """Yield the calls and results of a conversation, in their order."""
+    for message in chat.messages:
+        for part in message.parts:
+            if isinstance(part, _CALLS):
+                yield part
 
 
-def spell_call_ids(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
-    """Give calls and results ids that fit a rule; the same ones in every request."""
-    is_exact = remedy.version == "exact"
-    rule = IdRule(int(remedy.what), is_exact=is_exact, is_plain=not is_exact)
-    ids = Aliases(rule.spell)
+def _change_calls(chat: ChatRequest, change: Callable[[_Call], _Call]) -> ChatRequest:
+    def rewrite(message: Message) -> Message:
+        parts = (change(p) if isinstance(p, _CALLS) else p for p in message.parts)
+        return Message(message.role, tuple(parts))
 
-    def spell(part: Part) -> Part:
-        match part:
-            case ToolCall():
-                return replace(part, id=ids.alias(part.id))
-            case ToolResult():
-                return replace(part, call_id=ids.alias(part.call_id))
-            case _:
-                return part
-
-    return _change_parts(chat, spell)
+    return replace(chat, messages=tuple(map(rewrite, chat.messages)))
 
 
 def drop_beside_calls(
@@ -626,6 +656,11 @@ def _find_ids(refused: RefusedRequest) -> Found:
     return ("64", "plain") if _PLAIN_ID.search(text) else None
 
 
+def _id_rule(remedy: Remedy) -> IdRule:
+    is_exact = remedy.version == "exact"
+    return IdRule(int(remedy.what), is_exact=is_exact, is_plain=not is_exact)
+
+
 def _find_names(refused: RefusedRequest) -> Found:
     """Find out which signs and how many of them an API takes in the name of a tool.
 
@@ -641,9 +676,16 @@ def _find_names(refused: RefusedRequest) -> Found:
     return (sign, str(min(max(most, _SHORTEST), _NAME_LENGTH)))
 
 
+def spelling_of(remedy: Remedy) -> Spelling:
+    """Return how a remedy for refused names spells them."""
+    return NameRule(int(remedy.version), remedy.what).spell
+
+
 NAMES = "names"
 CHAT_ROWS: RemedyTable = {
-    NAMES: RemedyRow(_find_names, rewrite=rename_tools),
+    NAMES: RemedyRow(
+        _find_names, rewrite=lambda chat, r: rename_tools(chat, spelling_of(r))[0]
+    ),
     "descriptions": RemedyRow(_find_description_limit, rewrite=shorten_descriptions),
     "simple schemas": RemedyRow(_find_grammar, rewrite=simplify_schemas),
     "tool": RemedyRow(
@@ -710,7 +752,9 @@ CHAT_ROWS: RemedyTable = {
     "roles": RemedyRow(_find_roles, rewrite=lambda chat, _: alternate_roles(chat)),
     "last role": RemedyRow(when(LAST_ROLE), rewrite=end_with_user),
     "one call": RemedyRow(when(_ONE_CALL), rewrite=split_parallel_calls),
-    "ids": RemedyRow(_find_ids, rewrite=spell_call_ids),
+    "ids": RemedyRow(
+        _find_ids, rewrite=lambda chat, remedy: spell_call_ids(chat, _id_rule(remedy))
+    ),
     "reasoning beside text": RemedyRow(
         when("cannot pass both content and thinking"),
         rewrite=lambda chat, _: drop_beside_calls(chat, ThinkingPart),

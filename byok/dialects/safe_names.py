@@ -7,7 +7,7 @@ which keeps the prompt prefix, and with it the upstream's prompt cache, unchange
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,16 +29,18 @@ _NAME_LENGTH = 64
 _ID_LENGTH = 64  # of an alias where ids have no limit
 _DIGEST = 8
 
+# Returns the alias of an original. If it is already taken, it is called again with 1,
+# 2, ... and must return another one.
+Spelling: TypeAlias = Callable[[str, int], str]
+
 
 class Aliases:
     """A one-to-one mapping from originals to the aliases that are sent.
 
-    `spell` returns the alias of an original. If it is already taken, `spell` is called
-    again with 1, 2, ... and must return another one. `originals` are by the aliases
-    used so far.
+    `originals` are by the aliases used so far.
     """
 
-    def __init__(self, spell: Callable[[str, int], str]) -> None:
+    def __init__(self, spell: Spelling) -> None:
         self._spell = spell
         self._aliases: dict[str, str] = {}
         self.originals: dict[str, str] = {}
@@ -54,6 +56,11 @@ class Aliases:
             self.originals[alias] = original
         return self._aliases[original]
 
+    @property
+    def are_needed(self) -> bool:
+        """Whether an alias is another one than its original."""
+        return self._aliases != self.originals
+
 
 class IdRule(Struct, frozen=True):
     """The tool call ids that an API accepts.
@@ -62,11 +69,13 @@ class IdRule(Struct, frozen=True):
         longest: the maximum length, in ASCII; 0 accepts any printable id.
         is_exact: exactly `longest` letters and digits.
         is_plain: letters, digits, _ and - only.
+        is_unique: calls and results are paired by them in the whole conversation.
     """
 
     longest: int = 0
     is_exact: bool = False
     is_plain: bool = False
+    is_unique: bool = False
 
     def spell(self, call_id: str, again: int) -> str:
         """Return the id, or a digest of it where the API would refuse it.

@@ -1,5 +1,6 @@
 """What a refusal changes in a conversation, the same for every dialect."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -76,7 +77,7 @@ def found(
     asked: ChatRequest, message: str, *known: Remedy, extra: tuple[str, ...] = ()
 ) -> Remedy | None:
     """Return the remedy for a refusal of a conversation in Chat Completions."""
-    sent = DIALECTS["openai_chat"]("").encode(asked, Target("m"))
+    _, sent = write_request(DIALECTS["openai_chat"](""), asked, Target("m"))
     error = refusal_of({"error": {"message": message}}, 400)
     refused = RefusedRequest(
         sent.body, error, extra, known, chat=asked, tool_names=sent.tool_names
@@ -170,7 +171,7 @@ def test_remedy_knows_a_tool_by_the_name_that_was_sent() -> None:
 
 
 def _alias(name: str) -> str:
-    sent = DIALECTS["openai_chat"]("").encode(chat(tool(name)), Target("m"))
+    _, sent = write_request(DIALECTS["openai_chat"](""), chat(tool(name)), Target("m"))
     (alias,) = sent.tool_names
     return alias
 
@@ -660,6 +661,34 @@ def test_ids_of_nine_characters_stay_the_same_and_apart(ids: list[str]) -> None:
     assert len(set(whole)) == len(ids)
     assert all(len(i) == 9 and i.isascii() and i.isalnum() for i in whole)
     assert spelled(len(ids) // 2) == whole[: len(ids) // 2]
+
+
+CALLING = {
+    "anthropic": r'"tool_use", "id": "([^"]+)|"tool_use_id": "([^"]+)',
+    "openai_responses": r'"call_id": "([^"]+)',
+    "openai_chat": r'"tool_calls": \[\{"id": "([^"]+)|"tool_call_id": "([^"]+)',
+    "ollama": r'"tool_calls": \[\{"id": "([^"]+)|"tool_call_id": "([^"]+)',
+    "gemini": r'"id": "([^"]+)',
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_names_and_ids_of_calls_are_spelled_for_the_api(dialect: str) -> None:
+    """Some models number the calls of each turn anew."""
+    turn = (
+        said(ToolCall("call 1|x", "view file", "{}")),
+        Message(Role.TOOL, (ToolResult("call 1|x", "view file", "ok"),)),
+    )
+    asked = chat(tool("view file"), messages=(user("Go."), *turn, user("On."), *turn))
+    _, sent = write_request(DIALECTS[dialect](""), asked, Target("m"))
+    assert JUDGES[dialect](sent.body) == []
+    (name,) = sent.tool_names
+    written = json.dumps(sent.body)
+    assert sent.tool_names[name] == "view file"
+    assert written.count(name) >= 3 and "view file" not in written
+    ids = ["".join(found) for found in re.findall(CALLING[dialect], written)]
+    assert ids[::2] == ids[1::2]
+    assert len(set(ids)) == {"gemini": 0, "openai_chat": 1, "ollama": 1}.get(dialect, 2)
 
 
 # All of them

@@ -10,6 +10,7 @@ from byok.core.chat import ChatRequest, Role, Sampling
 from byok.core.errors import ByokError
 from byok.core.wire.json_body import parse_body, write_json
 from byok.dialects.base import Target as ModelTarget
+from byok.dialects.base import write_request
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.protocols.augment.chat_job import code_question, with_passages
 from byok.protocols.augment.chat_request import decode_chat, place_of
@@ -102,7 +103,7 @@ def check_body(
             continue
         chat = with_passages(_fitting(chat), "code\n")
         for name in ("openai", *others):
-            request = OpenAIChat.of(name).encode(chat, ModelTarget("m"))
+            _, request = write_request(OpenAIChat.of(name), chat, ModelTarget("m"))
             written = write_json(request.body)
             written.decode()
             if name == "openai":

@@ -16,6 +16,7 @@ from byok.dialects.base import Dialect, ModelPage, UpstreamRequest
 from byok.dialects.model_facts import EFFORTS, ModelFacts, read_flag
 from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
+from byok.dialects.safe_names import IdRule
 
 # Messages API: the list of models, with what the API says each one takes.
 
@@ -69,6 +70,7 @@ class AnthropicMessages(Dialect):
     sends_thoughts: ClassVar[bool] = True  # all, as they were signed
     serves: ClassVar[frozenset[str]] = frozenset({"messages", "messages/count_tokens"})
     models_path: ClassVar[str] = FIRST_PAGE
+    tool_ids: ClassVar[IdRule] = IdRule(64, is_plain=True, is_unique=True)
     remedies: ClassVar[RemedyTable] = REMEDIES
     encode = staticmethod(encode_request)
     read_models = staticmethod(read_models)

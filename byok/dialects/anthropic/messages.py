@@ -25,17 +25,10 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.dialects.remedies import Body, Found, RefusedRequest, Remedy
-from byok.dialects.safe_names import (
-    NO_OUTPUT,
-    Aliases,
-    IdRule,
-    read_arguments,
-    spell_name,
-)
+from byok.dialects.safe_names import NO_OUTPUT, read_arguments
 
 Block: TypeAlias = dict[str, Any]
 
-_IDS = IdRule(64, is_plain=True)
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _ODD_IMAGE = "[a picture stood here, in a format that this API does not take]"
 _NO_WORDS = "(no text)"
@@ -45,15 +38,10 @@ _SIGNED = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)
 
 
 class Conversation(Struct):
-    """An encoded conversation; `system` are the blocks of the system prompt.
-
-    `names` and `ids` are the aliases of tools and calls used in it.
-    """
+    """An encoded conversation; `system` are the blocks of the system prompt."""
 
     system: list[Block] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
-    names: Aliases = field(default_factory=lambda: Aliases(spell_name))
-    ids: Aliases = field(default_factory=lambda: Aliases(_IDS.spell))
 
     def add_all(self, messages: Iterable[Message], origin: Origin) -> None:
         """Add messages; thinking of another origin is left out."""
@@ -88,12 +76,8 @@ class Conversation(Struct):
                 case ThinkingPart():
                     blocks += _thinking(part, origin)
                 case ToolCall(id=call_id, name=name, arguments=arguments):
-                    call = {
-                        "id": self.ids.alias(call_id),
-                        "name": self.names.alias(name),
-                    }
-                    input_ = read_arguments(arguments)
-                    blocks.append({"type": "tool_use", **call, "input": input_})
+                    call = {"type": "tool_use", "id": call_id, "name": name}
+                    blocks.append({**call, "input": read_arguments(arguments)})
                 case TextPart(text=text):
                     blocks.append(_text(text))
                 case _:
@@ -104,7 +88,7 @@ class Conversation(Struct):
         return [
             {
                 "type": "tool_result",
-                "tool_use_id": self.ids.alias(part.call_id),
+                "tool_use_id": part.call_id,
                 "content": _result_content(part),
                 **({"is_error": True} if part.is_error else {}),
             }

@@ -20,7 +20,6 @@ from byok.dialects.anthropic.messages import Conversation, ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import ask_for_json
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
-from byok.dialects.safe_names import Aliases
 from byok.dialects.schemas import write_parameters
 
 # Messages API: the parameters for reasoning, and those that exclude it.
@@ -244,7 +243,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     if chat.json_answer and chat.json_answer.schema is None:
         chat = ask_for_json(chat)
     facts, talk = target.facts, Conversation()
-    tools = [_tool(tool, talk.names) for tool in chat.tools]
+    tools = [*map(_tool, chat.tools)]
     talk.add_all(chat.messages, target.origin)
     most = _max_tokens(chat, facts)
     reasoning = encode_reasoning(chat, facts, most, talk.messages)
@@ -256,7 +255,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body["system"] = talk.system
     body |= {"messages": talk.messages, "stream": True}
     if tools:
-        body |= {"tools": tools, **_tool_choice(chat, talk.names)}
+        body |= {"tools": tools, **_tool_choice(chat)}
     body |= {**sampling, **reasoning.fields, **_stops(chat)}
     if chat.json_answer:
         schema = _close_objects(chat.json_answer.schema)
@@ -268,21 +267,20 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     return UpstreamRequest(
         "messages",
         body,
-        tool_names=talk.names.originals,
         notices=reasoning.notices,
         unsent=unsent,
     )
 
 
-def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
     return {
-        "name": names.alias(tool.name),
+        "name": tool.name,
         **({"description": tool.description} if tool.description else {}),
         "input_schema": write_parameters(tool.parameters, plain_keys=True),
     }
 
 
-def _tool_choice(chat: ChatRequest, names: Aliases) -> Json:
+def _tool_choice(chat: ChatRequest) -> Json:
     """Return the field `tool_choice` where the default, any number, is not wanted."""
     choice, one = chat.tool_choice, not chat.client_parallel_tools
     only_one = {"disable_parallel_tool_use": True} if one else {}
@@ -290,8 +288,8 @@ def _tool_choice(chat: ChatRequest, names: Aliases) -> Json:
         case ToolUse.NONE:
             return {"tool_choice": {"type": "none"}}
         case ToolUse.REQUIRED if choice.name:
-            name = names.alias(choice.name)
-            return {"tool_choice": {"type": "tool", "name": name, **only_one}}
+            named = {"type": "tool", "name": choice.name}
+            return {"tool_choice": {**named, **only_one}}
         case ToolUse.REQUIRED:
             return {"tool_choice": {"type": "any", **only_one}}
         case _:

@@ -12,10 +12,11 @@ from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import Dialect, ModelPage, UpstreamRequest
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.remedies import REMEDIES
-from byok.dialects.gemini.request import encode_request
+from byok.dialects.gemini.request import encode_request, spell_tool
 from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.presets import GEMINI
 from byok.dialects.remedies import RemedyTable
+from byok.dialects.safe_names import IdRule
 
 # Gemini's model list: names, limits, and whether a model generates text and thinks.
 
@@ -59,8 +60,10 @@ class Gemini(Dialect):
     name: ClassVar[str] = GEMINI
     models_path: ClassVar[str] = MODELS_PATH
     most_tools: ClassVar[int] = 512
+    tool_ids: ClassVar[IdRule] = IdRule(is_unique=True)
     remedies: ClassVar[RemedyTable] = REMEDIES
     encode = staticmethod(encode_request)
+    spell_tool = staticmethod(spell_tool)
     read_models = staticmethod(read_models)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:

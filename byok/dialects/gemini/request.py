@@ -32,7 +32,6 @@ from byok.dialects.model_facts import nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
     NO_OUTPUT,
     NOT_CHECKED,
-    Aliases,
     spell_name,
     wants_signatures,
 )
@@ -54,8 +53,7 @@ class ModelTurns:
     `ids` holds the ids that the model gave to its calls, by the ids of the client.
     """
 
-    def __init__(self, names: Aliases, target: Target) -> None:
-        self._names = names
+    def __init__(self, target: Target) -> None:
         self._target = target
         self._bypass = wants_signatures(target.model)
         self.ids: dict[str, str] = {}
@@ -92,7 +90,7 @@ class ModelTurns:
         signature = _signature(own)
         if not signature and is_first and self._bypass:
             signature = {"thoughtSignature": NOT_CHECKED}
-        body = {"name": self._names.alias(call.name), "args": _args(call.arguments)}
+        body = {"name": call.name, "args": _args(call.arguments)}
         if isinstance(id_ := own.get("id"), str) and id_:
             self.ids[call.id] = id_
             body = {"id": id_, **body}
@@ -167,9 +165,8 @@ class GeminiContents:
     of its type.
     """
 
-    def __init__(self, names: Aliases, target: Target) -> None:
-        self._names = names
-        self._turns = ModelTurns(names, target)
+    def __init__(self, target: Target) -> None:
+        self._turns = ModelTurns(target)
         # Gemini 3, which also wants signatures, sees pictures inside of results.
         self._inside = wants_signatures(target.model)
         self._contents: list[dict[str, Any]] = []
@@ -239,7 +236,7 @@ class GeminiContents:
         id_ = self._turns.ids.get(result.call_id)
         response: dict[str, Any] = {
             **({"id": id_} if id_ else {}),
-            "name": self._names.alias(result.name),
+            "name": result.name,
             "response": {
                 "error" if result.is_error else "output": result.content or NO_OUTPUT
             },
@@ -344,21 +341,18 @@ _FEWER_STOPS = "Gemini takes five stop texts at most, so the others were left ou
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Encode a conversation; everything but the model is in the body."""
-    names = Aliases(_spell_name)
-    tools = [_declaration(tool, names) for tool in chat.tools]
-    contents = GeminiContents(names, target)
+    contents = GeminiContents(target)
     contents.add(chat.messages)
     config, unsent = _generation_config(chat, target)
     body: dict[str, Any] = contents.fields()
-    if tools:
+    if tools := [*map(_declaration, chat.tools)]:
         body["tools"] = [{"functionDeclarations": tools}]
-        body |= _tool_config(chat.tool_choice, names)
+        body |= _tool_config(chat.tool_choice)
     if config:
         body["generationConfig"] = config
     return UpstreamRequest(
         f"{_model_path(target.model)}:streamGenerateContent?alt=sse",
         _with_extra(body, target.extra_body),
-        tool_names=names.originals,
         notices=(_NO_PICTURES,) if contents.hides_picture else (),
         unsent=unsent,
     )
@@ -379,28 +373,28 @@ def _model_path(model: str) -> str:
     return quote(path, safe=_SAFE)
 
 
-def _spell_name(name: str, again: int) -> str:
+def spell_tool(name: str, again: int) -> str:
     """Return a name that begins with a letter or _, as the API wants it."""
     spelled = spell_name(name, again)
     is_good = re.match("[A-Za-z_]", spelled)
     return spelled if is_good else f"_{spelled}"[:_LONGEST_NAME]
 
 
-def _declaration(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
+def _declaration(tool: ToolDefinition) -> dict[str, Any]:
     return {
-        "name": names.alias(tool.name),
+        "name": tool.name,
         "description": tool.description,
         "parametersJsonSchema": write_parameters(tool.parameters),
     }
 
 
-def _tool_config(choice: ToolChoice, names: Aliases) -> dict[str, Any]:
+def _tool_config(choice: ToolChoice) -> dict[str, Any]:
     """Return the field for any choice but the default, AUTO."""
     if choice.use not in _MODES:
         return {}
     config: dict[str, Any] = {"mode": _MODES[choice.use]}
     if choice.name and choice.use is ToolUse.REQUIRED:
-        config["allowedFunctionNames"] = [names.alias(choice.name)]
+        config["allowedFunctionNames"] = [choice.name]
     return {"toolConfig": {"functionCallingConfig": config}}
 
 

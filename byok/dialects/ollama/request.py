@@ -29,12 +29,9 @@ from byok.core.chat import (
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
-    ANY_ID,
-    Aliases,
     move_images,
     read_arguments,
     result_text,
-    spell_name,
 )
 from byok.dialects.schemas import write_parameters
 
@@ -44,10 +41,9 @@ _LEVELS = ("none", "low", "medium", "high")  # that all versions with levels acc
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Encode the body; what Ollama cannot express becomes a notice."""
-    names, ids = Aliases(spell_name), Aliases(ANY_ID.spell)
     body: dict[str, Any] = {"model": target.model}
-    body["messages"] = [*_messages(chat.messages, names, ids, target)]
-    if tools := [_tool(tool, names) for tool in chat.tools]:
+    body["messages"] = [*_messages(chat.messages, target)]
+    if tools := [*map(_tool, chat.tools)]:
         body["tools"] = tools
     body |= {"stream": True, "truncate": False, "shift": False}
     think, notice = _think(chat.sampling.effort, target.facts)
@@ -57,7 +53,6 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     return UpstreamRequest(
         CHAT_PATH,
         with_options(body, chat.sampling, target),
-        tool_names=names.originals,
         unsent=(notice,) if notice else (),
     )
 
@@ -83,10 +78,10 @@ def with_options(
     return merged
 
 
-def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
     """Encode a tool; the server drops references, so they are replaced."""
     function = {
-        "name": names.alias(tool.name),
+        "name": tool.name,
         "description": tool.description,
         "parameters": write_parameters(tool.parameters, narrow=True),
     }
@@ -112,9 +107,7 @@ def _format(answer: JsonAnswer) -> Any:
     return "json" if answer.schema is None else dict(answer.schema)
 
 
-def _messages(
-    messages: Iterable[Message], names: Aliases, ids: Aliases, target: Target
-) -> Iterator[dict[str, Any]]:
+def _messages(messages: Iterable[Message], target: Target) -> Iterator[dict[str, Any]]:
     for message in move_images(messages):
         match message.role:
             case Role.TOOL:
@@ -123,11 +116,11 @@ def _messages(
                         yield {
                             "role": "tool",
                             "content": result_text(part),
-                            "tool_name": names.alias(part.name),
-                            "tool_call_id": ids.alias(part.call_id),
+                            "tool_name": part.name,
+                            "tool_call_id": part.call_id,
                         }
             case Role.ASSISTANT:
-                yield _assistant(message, names, ids, target)
+                yield _assistant(message, target)
             case Role.SYSTEM | Role.USER:
                 yield _text_message(message)
 
@@ -140,16 +133,14 @@ def _text_message(message: Message) -> dict[str, Any]:
     return {**out, "images": images} if images else out
 
 
-def _assistant(
-    message: Message, names: Aliases, ids: Aliases, target: Target
-) -> dict[str, Any]:
+def _assistant(message: Message, target: Target) -> dict[str, Any]:
     text = "".join(p.text for p in message.parts if isinstance(p, TextPart))
     out: dict[str, Any] = {"role": "assistant", "content": text}
     calls = [
         {
-            "id": ids.alias(part.id),
+            "id": part.id,
             "function": {
-                "name": names.alias(part.name),
+                "name": part.name,
                 "arguments": read_arguments(part.arguments),
             },
         }

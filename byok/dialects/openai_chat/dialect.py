@@ -33,7 +33,7 @@ from byok.dialects.presets import (
     without_ending,
 )
 from byok.dialects.remedies import Remedy, RemedyTable
-from byok.dialects.safe_names import openai_headers
+from byok.dialects.safe_names import IdRule, openai_headers
 
 # OpenAI's model list: ids, and what vendors add about their models.
 #
@@ -225,6 +225,11 @@ class OpenAIChat(Dialect):
     def most_tools(self) -> int:
         """Return how many tools the vendor takes."""
         return self.quirks.most_tools
+
+    @property
+    def tool_ids(self) -> IdRule:
+        """Return which ids of tool calls the vendor takes."""
+        return self.quirks.tool_ids
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return those that the vendor is known for, too."""

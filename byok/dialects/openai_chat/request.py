@@ -1,8 +1,7 @@
 """Chat Completions: encoding the request.
 
 Order and pairing of messages come from `protocols/augment/history.py`; here each
-message is encoded. Names and ids that the API would refuse get aliases
-(`safe_names.py`).
+message is encoded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,11 +28,9 @@ from byok.dialects.openai_chat.reasoning import UNSIGNED, add_reasoning, replay_
 from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, JsonForm, Quirks
 from byok.dialects.remedies import set_parameter
 from byok.dialects.safe_names import (
-    Aliases,
     move_images,
     prompt_cache_key,
     result_text,
-    spell_name,
     wants_signatures,
 )
 from byok.dialects.schemas import write_parameters, write_schema
@@ -102,11 +99,7 @@ _NO_EFFORT = (
 
 
 def add_options(
-    body: dict[str, Any],
-    chat: ChatRequest,
-    target: Target,
-    quirks: Quirks,
-    names: Aliases,
+    body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
 ) -> str:
     """Add the parameters to a body; return a notice about the effort, or ""."""
     body.update(quirks.always)
@@ -119,23 +112,21 @@ def add_options(
         and replay_of(target, quirks) is Replay.EVERY_TURN
     ):
         body.update(set_parameter(body, quirks.preserve_thinking, True))
-    _add_tool_choice(body, chat, quirks, names)
+    _add_tool_choice(body, chat, quirks)
     _add_sampling(body, chat.sampling, target.facts, quirks)
     notice = _add_effort(body, chat, target, quirks)
     _add_json(body, chat.json_answer, quirks)
     return notice
 
 
-def _add_tool_choice(
-    body: dict[str, Any], chat: ChatRequest, quirks: Quirks, names: Aliases
-) -> None:
+def _add_tool_choice(body: dict[str, Any], chat: ChatRequest, quirks: Quirks) -> None:
     if not body.get("tools"):
         return
     choice = chat.tool_choice
     if choice.use is not ToolUse.AUTO:
         body["tool_choice"] = choice.use.value
         if choice.use is ToolUse.REQUIRED and choice.name:
-            function = {"name": names.alias(choice.name)}
+            function = {"name": choice.name}
             body["tool_choice"] = {"type": "function", "function": function}
     elif quirks.tool_choice:
         body["tool_choice"] = "auto"
@@ -248,32 +239,29 @@ def encode_request(
     chat: ChatRequest, target: Target, quirks: Quirks
 ) -> UpstreamRequest:
     """Encode the body of `POST chat/completions`."""
-    names, ids = Aliases(spell_name), Aliases(quirks.tool_ids.spell)
     body: dict[str, Any] = {"model": target.model}
-    tools = [_tool(tool, names, quirks) for tool in chat.tools]
-    body["messages"] = [*_messages(chat.messages, names, ids, target, quirks)]
+    body["messages"] = [*_messages(chat.messages, target, quirks)]
     body["stream"] = True
     if quirks.stream_options:
         body["stream_options"] = {"include_usage": True}
-    if tools:
+    if tools := [_tool(tool, quirks) for tool in chat.tools]:
         body["tools"] = tools
-    notice = add_options(body, chat, target, quirks, names)
+    notice = add_options(body, chat, target, quirks)
     headers = add_caching(body, chat, target, quirks)
     body.update(target.extra_body)
     return UpstreamRequest(
         "chat/completions",
         body,
         headers,
-        tool_names=names.originals,
         unsent=(notice,) if notice else (),
     )
 
 
-def _tool(tool: ToolDefinition, names: Aliases, quirks: Quirks) -> dict[str, Any]:
+def _tool(tool: ToolDefinition, quirks: Quirks) -> dict[str, Any]:
     return {
         "type": "function",
         "function": {
-            "name": names.alias(tool.name),
+            "name": tool.name,
             "description": tool.description,
             "parameters": write_parameters(
                 tool.parameters,
@@ -285,11 +273,7 @@ def _tool(tool: ToolDefinition, names: Aliases, quirks: Quirks) -> dict[str, Any
 
 
 def _messages(
-    messages: Iterable[Message],
-    names: Aliases,
-    ids: Aliases,
-    target: Target,
-    quirks: Quirks,
+    messages: Iterable[Message], target: Target, quirks: Quirks
 ) -> Iterable[dict[str, Any]]:
     for message in move_images(messages):
         match message.role:  # not by Role.TOOL: Python 3.11 takes .1 µs to look it up
@@ -298,26 +282,24 @@ def _messages(
                     if isinstance(part, ToolResult):
                         yield {
                             "role": "tool",
-                            "tool_call_id": ids.alias(part.call_id),
+                            "tool_call_id": part.call_id,
                             "content": result_text(part),
                         }
             case "assistant":
-                yield _assistant(message, names, ids, target, quirks)
+                yield _assistant(message, target, quirks)
             case role:
                 yield {"role": str(role), "content": _content(message.parts)}
 
 
-def _assistant(
-    message: Message, names: Aliases, ids: Aliases, target: Target, quirks: Quirks
-) -> dict[str, Any]:
+def _assistant(message: Message, target: Target, quirks: Quirks) -> dict[str, Any]:
     texts: list[str] = []
     calls: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, TextPart):
             texts.append(part.text)
         elif isinstance(part, ToolCall):
-            called = {"name": names.alias(part.name), "arguments": part.arguments}
-            call = {"id": ids.alias(part.id), "type": "function", "function": called}
+            called = {"name": part.name, "arguments": part.arguments}
+            call = {"id": part.id, "type": "function", "function": called}
             calls.append({**call, **_own_data(part, target)})
     text = "".join(texts)
     out: dict[str, Any] = {"role": "assistant", "content": text}

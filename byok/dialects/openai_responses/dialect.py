@@ -14,7 +14,7 @@ from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.openai_responses.request import encode_request
 from byok.dialects.presets import OPENAI_RESPONSES, quirks_of
 from byok.dialects.remedies import RemedyTable
-from byok.dialects.safe_names import openai_headers
+from byok.dialects.safe_names import IdRule, openai_headers
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class OpenAIResponses(Dialect):
     most_tools: int = 0
 
     name: ClassVar[str] = OPENAI_RESPONSES
+    tool_ids: ClassVar[IdRule] = IdRule(64, is_unique=True)
     serves: ClassVar[frozenset[str]] = frozenset({"responses"})
     remedies: ClassVar[RemedyTable] = REMEDIES
     encode = staticmethod(encode_request)

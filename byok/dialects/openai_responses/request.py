@@ -5,7 +5,6 @@ time, and reasoning comes back as the encrypted item that the model wrote. Order
 pairing of messages come from `protocols/augment/history.py`.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -29,8 +28,6 @@ from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
-    Aliases,
-    IdRule,
     prompt_cache_key,
     result_text,
     spell_name,
@@ -104,34 +101,6 @@ def foreign_tool(item: Json) -> str:
     return _FOREIGN.get(kind, "")
 
 
-# Ids of tool calls: this API pairs calls and results by them in the whole input.
-#
-# Some models number the calls of each turn anew, so an id may stand for several calls
-# in a conversation. Each but the first gets an id of its own.
-
-
-_RULE = IdRule(64)
-
-
-class CallIds:
-    """The ids of one request, in the order of its calls and results."""
-
-    def __init__(self) -> None:
-        self._aliases = Aliases(_RULE.spell)
-        self._calls: Counter[str] = Counter()
-
-    def call(self, call_id: str) -> str:
-        """Return the id to send for the next call."""
-        self._calls[call_id] += 1
-        return self.result(call_id)
-
-    def result(self, call_id: str) -> str:
-        """Return the id to send for a result: that of the latest call."""
-        number = self._calls[call_id]
-        own = f"{call_id}\0{number}" if number > 1 else call_id  # as no id is
-        return self._aliases.alias(own)
-
-
 # The assistant's turns as input items: reasoning, messages and function calls.
 #
 # A reasoning item goes back unchanged, directly before what it led to; alone it would
@@ -144,9 +113,7 @@ _SEALS = ("encrypted_content", "signature", "format")
 _PHASES = ("commentary", "final_answer")
 
 
-def assistant_items(
-    parts: Iterable[Part], target: Target, names: Aliases, ids: CallIds
-) -> list[dict[str, Any]]:
+def assistant_items(parts: Iterable[Part], target: Target) -> list[dict[str, Any]]:
     """Return the items of one turn, in the order of its parts."""
     items: list[dict[str, Any]] = []
     reasoning: list[dict[str, Any]] = []  # waits for what it led to
@@ -167,18 +134,18 @@ def assistant_items(
                     # its data was restored beside the call
                     items[-1].setdefault("phase", phase)
                 items += reasoning
-                items.append(_call(part, names, ids))
+                items.append(_call(part))
                 reasoning, phase = [], ""
             case _:
                 pass
     return items
 
 
-def _call(call: ToolCall, names: Aliases, ids: CallIds) -> dict[str, Any]:
+def _call(call: ToolCall) -> dict[str, Any]:
     return {
         "type": "function_call",
-        "call_id": ids.call(call.id),
-        "name": names.alias(call.name),
+        "call_id": call.id,
+        "name": call.name,
         "arguments": call.arguments,
     }
 
@@ -226,16 +193,13 @@ _NO_STOP = "This API has no texts that stop an answer, so yours were not sent."
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Encode the body of `POST responses`."""
-    names, ids = Aliases(spell_name), CallIds()
     system = _system(chat)
     body: dict[str, Any] = {"model": target.model, **system}
-    tools = [_tool(tool, names) for tool in chat.tools]
-    messages = chat.messages[len(system) :]
-    body["input"] = [*_items(messages, target, names, ids)]
+    body["input"] = [*_items(chat.messages[len(system) :], target)]
     body |= {"stream": True, "store": False}
-    if tools:
+    if tools := [*map(_tool, chat.tools)]:
         body["tools"] = tools
-        body["tool_choice"] = _tool_choice(chat, names)
+        body["tool_choice"] = _tool_choice(chat)
         if not chat.client_parallel_tools:
             body["parallel_tool_calls"] = False
     body |= _reasoning(chat.sampling.effort, target.facts)
@@ -250,7 +214,6 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     return UpstreamRequest(
         "responses",
         body,
-        tool_names=names.originals,
         unsent=(*_unsent_settings(chat.sampling, target.facts),),
     )
 
@@ -266,30 +229,31 @@ def _system(chat: ChatRequest) -> Json:
     return {"instructions": _text(chat.messages[0].parts)}
 
 
-def _items(
-    messages: Iterable[Message], target: Target, names: Aliases, ids: CallIds
-) -> Iterator[dict[str, Any]]:
+def _items(messages: Iterable[Message], target: Target) -> Iterator[dict[str, Any]]:
     for message in messages:
         match message.role:
             case Role.ASSISTANT:
-                yield from assistant_items(message.parts, target, names, ids)
+                yield from assistant_items(message.parts, target)
             case Role.TOOL:
                 for part in message.parts:
                     if isinstance(part, ToolResult):
-                        yield _result(part, ids)
+                        yield _result(part)
             case Role.SYSTEM | Role.USER:
                 role, content = message.role.value, _content(message.parts)
                 yield {"type": "message", "role": role, "content": content}
 
 
-def _result(result: ToolResult, ids: CallIds) -> dict[str, Any]:
+def _result(result: ToolResult) -> dict[str, Any]:
     """Return a result: a plain string where there is no picture."""
     text = result_text(result)
     output: str | list[Json] = text
     if result.images:
         output = [{"type": "input_text", "text": text}, *map(_image, result.images)]
-    call_id = ids.result(result.call_id)
-    return {"type": "function_call_output", "call_id": call_id, "output": output}
+    return {
+        "type": "function_call_output",
+        "call_id": result.call_id,
+        "output": output,
+    }
 
 
 def _content(parts: Iterable[Part]) -> str | list[Json]:
@@ -315,20 +279,20 @@ def _image(image: ImagePart) -> Json:
     return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
-def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
     return {
         "type": "function",
-        "name": names.alias(tool.name),
+        "name": tool.name,
         "description": tool.description,
         "parameters": write_parameters(tool.parameters),
         "strict": False,  # the default would refuse most schemas
     }
 
 
-def _tool_choice(chat: ChatRequest, names: Aliases) -> str | Json:
+def _tool_choice(chat: ChatRequest) -> str | Json:
     choice = chat.tool_choice
     if choice.use is ToolUse.REQUIRED and choice.name:
-        return {"type": "function", "name": names.alias(choice.name)}
+        return {"type": "function", "name": choice.name}
     return choice.use.value
 
 

@@ -38,11 +38,10 @@ from byok.dialects.gemini.dialect import MODELS_PATH, Gemini, read_models
 from byok.dialects.gemini.request import (
     GeminiContents,
     ModelTurns,
-    encode_request,
     thinking_config,
 )
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name
+from byok.dialects.safe_names import NOT_CHECKED
 from tests.fakes.histories import histories
 from tests.fakes.replay import recorded
 from tests.fakes.strict_gemini import broken_rules
@@ -108,7 +107,7 @@ def test_gemini_extra_fields_are_added_to_what_is_sent() -> None:
     search: dict[str, Any] = {"googleSearch": {}}
     extra = {"tools": [search], "generationConfig": {"topK": 5}, "labels": {"a": "b"}}
     chat = ChatRequest((QUESTION,), (VIEW,), sampling=Sampling(top_p=0.9))
-    body = encode_request(chat, Target("m", extra)).body
+    body = write_request(Gemini(), chat, Target("m", extra))[1].body
     assert body["tools"][1:] == [search]
     assert body["generationConfig"] == {"topP": 0.9, "topK": 5}
     assert body["labels"] == {"a": "b"}
@@ -242,7 +241,8 @@ def test_gemini_random_conversations_pass_a_strict_judge_and_the_sdk(
     for end in range(1, len(signed) + 1):
         after = [m.role for m in signed[end : end + 1]]
         if after in ([], [Role.ASSISTANT]):
-            body = encode_request(asked(signed[:end], chance), target).body
+            chat = asked(signed[:end], chance)
+            body = write_request(Gemini(), chat, target)[1].body
             assert broken_rules(body, model) == []
             check_with_sdk(body)
 
@@ -279,7 +279,7 @@ CODE = {"executableCode": {"code": "1"}, "thoughtSignature": "c2ln"}
 
 def parts(*given: Part, model: str = MODEL) -> list[dict[str, Any]]:
     target = Target(model, origin=Origin("gemini", "box", model))
-    return [*ModelTurns(Aliases(spell_name), target).parts_of(given)]
+    return [*ModelTurns(target).parts_of(given)]
 
 
 def thought(text: str = "", **data: Any) -> ThinkingPart:
@@ -450,7 +450,7 @@ def encode_contents(
 ) -> tuple[dict[str, Any], bool]:
     origin = Origin("gemini", "box", model)
     target = Target(model, origin=origin)
-    contents = GeminiContents(Aliases(spell_name), target)
+    contents = GeminiContents(target)
     contents.add(messages)
     return contents.fields(), contents.hides_picture
 

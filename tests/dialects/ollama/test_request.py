@@ -28,7 +28,6 @@ from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import EFFORTS, ModelFacts, Replay
 from byok.dialects.ollama.answer import REASONING
 from byok.dialects.ollama.dialect import Ollama
-from byok.dialects.ollama.request import encode_request
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.ollama_server import broken_rules
 
@@ -64,10 +63,11 @@ def test_options_of_the_user_are_added_to_those_of_byok() -> None:
     extra = {"options": {"num_gpu": 1, "num_ctx": 99}, "keep_alive": "1h"}
     target = Target("m", extra, num_ctx=8192)
     chat = ChatRequest((user("Hi?"),), sampling=Sampling(0.5))
-    body = encode_request(chat, target).body
+    body = write_request(Ollama(), chat, target)[1].body
     assert body["options"] == {"num_ctx": 99, "temperature": 0.5, "num_gpu": 1}
     assert body["keep_alive"] == "1h"
-    assert "options" not in encode_request(ChatRequest(()), Target("m")).body
+    _, plain = write_request(Ollama(), ChatRequest(()), Target("m"))
+    assert "options" not in plain.body
 
 
 @pytest.mark.parametrize(
@@ -233,5 +233,5 @@ def test_random_conversations_are_read_as_they_are(
     chance = Random(seed)
     for _ in range(EACH):
         target = Target("m", facts=chance.choice(FACTS), origin=HERE)
-        body = encode_request(vary(history, chance), target).body
+        body = write_request(Ollama(), vary(history, chance), target)[1].body
         assert broken_rules(body) == []

@@ -30,7 +30,7 @@ from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.openai_chat.request import add_caching, effort_fields, encode_request
+from byok.dialects.openai_chat.request import add_caching, effort_fields
 from byok.dialects.presets import DEFAULT, PRESETS, EffortForm, Quirks, quirks_of
 from tests.fakes.messages_api import assistant, said, user
 
@@ -49,7 +49,7 @@ def encode(
     **fields: Any,
 ) -> UpstreamRequest:
     target = Target("m", extra or {})
-    return encode_request(ChatRequest(messages, **fields), target, quirks)
+    return write_request(OpenAIChat(quirks), ChatRequest(messages, **fields), target)[1]
 
 
 def messages(*parts: Message, **options: Any) -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ def test_provider_data_is_sent_back_to_its_origin_only() -> None:
     ):
         call = replace(CALL, provider_data=ProviderData(origin, data))
         chat, target = ChatRequest((assistant(call),)), Target("m", origin=HERE)
-        sent = encode_request(chat, target, DEFAULT)
+        _, sent = write_request(OpenAIChat(), chat, target)
         (asked,) = sent.body["messages"]
         own = data if origin == HERE else {}
         assert asked["tool_calls"] == [{**written(CALL), **own}]
@@ -528,7 +528,7 @@ def test_qwen_keeps_the_reasoning_of_earlier_turns(
 ) -> None:
     target = Target(model, facts=family_facts(model))
     chat = ChatRequest((ASK,), TOOLS, sampling=Sampling(effort="high"))
-    body = encode_request(chat, target, quirks_of(vendor)).body
+    body = write_request(OpenAIChat.of(vendor), chat, target)[1].body
     flag = body.get("chat_template_kwargs", {}).get("preserve_thinking")
     assert (flag is True) == (path == "chat_template_kwargs")
     assert (body.get("preserve_thinking") is True) == (path == "preserve_thinking")
@@ -559,7 +559,7 @@ def send_back(
     facts = ModelFacts(model, replay=replay, empty_reasoning=empty)
     target = Target(model, facts=facts, origin=HERE)
     chat = ChatRequest((Message(Role.ASSISTANT, parts),))
-    (message,) = encode_request(chat, target, quirks).body["messages"]
+    (message,) = write_request(OpenAIChat(quirks), chat, target)[1].body["messages"]
     return {k: v for k, v in message.items() if k not in ("role", "tool_calls")}
 
 
@@ -730,7 +730,7 @@ def test_call_with_forged_data_is_unchanged(data: dict[str, Any]) -> None:
     call = replace(REPLAY_CALL, provider_data=ProviderData(HERE, data))
     chat = ChatRequest((Message(Role.ASSISTANT, (call,)),))
     target = Target("m", origin=HERE)
-    (message,) = encode_request(chat, target, DEFAULT).body["messages"]
+    (message,) = write_request(OpenAIChat(), chat, target)[1].body["messages"]
     (written,) = message["tool_calls"]
     assert written["id"] == "call_1"
     assert "extra_content" not in written
@@ -776,7 +776,7 @@ CHAT = ChatRequest(
 
 def body_for(vendor: str) -> dict[str, Any]:
     """Write the same conversation as a vendor wants it; any other name is nobody."""
-    return OpenAIChat.of(vendor).encode(CHAT, Target("m")).body
+    return write_request(OpenAIChat.of(vendor), CHAT, Target("m"))[1].body
 
 
 def calls_for(vendor: str) -> list[dict[str, Any]]:
@@ -880,7 +880,7 @@ def test_quirk_mistral_gets_an_assistant_between_tool_and_user() -> None:
 @pytest.mark.parametrize("vendor", PRESETS)
 def test_quirk_parameters_that_some_refuse_are_never_sent(vendor: str) -> None:
     target = Target("m", cache=False)
-    body = OpenAIChat.of(vendor).encode(CHAT, target).body
+    body = write_request(OpenAIChat.of(vendor), CHAT, target)[1].body
     assert not body.keys() & {"n", "logprobs", "logit_bias", "user", "store"}
     assert "strict" not in body["tools"][0]["function"]
     for message in body["messages"]:

@@ -30,13 +30,8 @@ from byok.core.chat import (
 from byok.dialects.base import Target, write_request
 from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.openai_responses.dialect import OpenAIResponses
-from byok.dialects.openai_responses.request import (
-    CallIds,
-    assistant_items,
-    encode_request,
-)
+from byok.dialects.openai_responses.request import assistant_items
 from byok.dialects.remedies import Remedy
-from byok.dialects.safe_names import Aliases, spell_name
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.replay import recorded
 from tests.fakes.responses_server import broken_rules
@@ -190,15 +185,15 @@ def test_results_are_texts_or_have_their_pictures() -> None:
             Message(Role.TOOL, (ToolResult("b" * 99, "view", "", images=(PNG,)),)),
         )
     )
-    request = encode_request(chat, Target("m"))
-    text, picture = request.body["input"][-2:]
+    body = body_of(chat)
+    text, picture = body["input"][-2:]
     assert text == {
         "type": "function_call_output",
         "call_id": "a",
         "output": "ERROR: no",
     }
     assert [part["type"] for part in picture["output"]] == ["input_text", "input_image"]
-    assert broken_rules(request.body) == []
+    assert broken_rules(body) == []
 
 
 # What the API accepts
@@ -290,15 +285,6 @@ def test_the_judge_agrees_with_recorded_requests(shared: Path) -> None:
         assert broken_rules(row["request"]), row["id"]
 
 
-# Ids of calls that repeat, or are too long
-def test_an_id_that_repeats_pairs_each_call_with_its_result() -> None:
-    ids = CallIds()
-    sent = [ids.call("a"), ids.result("a"), ids.call("a"), ids.result("a")]
-    other = sent[2]
-    assert sent == ["a", "a", other, other]
-    assert other != "a"
-
-
 SEALED: dict[str, Any] = {
     "type": "reasoning",
     "summary": [{"type": "summary_text", "text": "Plan."}],
@@ -327,7 +313,7 @@ def thought(origin: Origin = HERE, **data: Any) -> ThinkingPart:
 
 def items(*parts: Part, replay: Replay | None = None) -> list[dict[str, Any]]:
     target = Target("m", facts=ModelFacts("m", replay=replay), origin=HERE)
-    return assistant_items(parts, target, Aliases(spell_name), CallIds())
+    return assistant_items(parts, target)
 
 
 def said(text: str, **fields: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import RemedyTable, drop_row, lower_row
+from byok.dialects.safe_names import IdRule
 
 from .answer import TrialAnswer
 from .request import encode_request
@@ -38,6 +39,7 @@ class TrialDialect(Dialect):
     name: ClassVar[str] = "trial"
     models_path: ClassVar[str] = "catalog"
     remedies: ClassVar[RemedyTable] = _REMEDIES
+    tool_ids: ClassVar[IdRule] = IdRule(16, is_plain=True)
     encode = staticmethod(encode_request)
 
     @classmethod

@@ -12,28 +12,24 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.safe_names import Aliases, IdRule, spell_name
 
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Write the body of `POST chat`: options are nested, pictures are left out."""
-    names, ids = Aliases(spell_name), Aliases(IdRule(16, is_plain=True).spell)
     body: dict[str, Any] = {
         "model": target.model,
-        "turns": [turn for m in chat.messages for turn in _turns(m, names, ids)],
+        "turns": [turn for m in chat.messages for turn in _turns(m)],
         "options": _options(chat, target),
     }
     if chat.tools:
         body["tools"] = [
-            {"name": names.alias(tool.name), "takes": dict(tool.parameters)}
-            for tool in chat.tools
+            {"name": tool.name, "takes": dict(tool.parameters)} for tool in chat.tools
         ]
     shows = any(isinstance(p, ImagePart) for m in chat.messages for p in m.parts)
     return UpstreamRequest(
         "chat",
         {**body, **target.extra_body},
         headers={"X-Trial-Turns": str(len(body["turns"]))},
-        tool_names=names.originals,
         notices=("This model sees no pictures: they were left out.",) if shows else (),
     )
 
@@ -47,15 +43,15 @@ def _options(chat: ChatRequest, target: Target) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _turns(message: Message, names: Aliases, ids: Aliases) -> Iterator[dict[str, Any]]:
+def _turns(message: Message) -> Iterator[dict[str, Any]]:
     for part in message.parts:
         match part:
             case TextPart(text=text):
                 yield {"who": message.role.value, "text": text}
             case ToolCall(id=call_id, name=name, arguments=arguments):
-                call = {"id": ids.alias(call_id), "name": names.alias(name)}
+                call = {"id": call_id, "name": name}
                 yield {"who": "assistant", "call": {**call, "arguments": arguments}}
             case ToolResult(call_id=call_id, content=content):
-                yield {"who": "tool", "id": ids.alias(call_id), "text": content}
+                yield {"who": "tool", "id": call_id, "text": content}
             case _:
                 pass  # thoughts and pictures
