@@ -57,6 +57,7 @@ class WorkspaceStatus:
         self.unwatched = ""
         self.waiting = 0
         self.queued = 0
+        self._told: Phase | None = None  # in the log
         self._root = root
 
     @property
@@ -110,9 +111,16 @@ class WorkspaceStatus:
         self.waiting += count
 
     def enter(self, phase: Phase) -> None:
-        """Note what is done now."""
-        if self.phase is not phase or phase is Phase.SCANNING:
-            self.phase = phase
+        """Note what is done now.
+
+        Of files that change in a complete folder no line is written: the log may be one
+        of them, and each line its next change.
+        """
+        self.phase = phase
+        follows_changes = phase is Phase.INDEXING and self._told is Phase.COMPLETE
+        is_new = phase is not self._told or phase is Phase.SCANNING
+        if is_new and not follows_changes:
+            self._told = phase
             _log.info("%s: %s", self._root, phase)
 
 

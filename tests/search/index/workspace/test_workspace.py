@@ -1,5 +1,6 @@
 """A declared folder: what differs, who its members are, how far it is."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,25 @@ def test_workspace_status_note_says_everything_that_is_wrong(
     status.report_watching("")
     status.report_failure(OSError("no"))
     assert status.note == "could not be synchronised: no"
+
+
+def test_saved_files_write_no_lines_that_could_lie_in_the_folder_themselves(
+    status: WorkspaceStatus, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else `nohup byok serve`, whose output lies there, would never come to rest."""
+    caplog.set_level(logging.DEBUG)
+    told = []
+    for phases in (
+        [Phase.SCANNING, Phase.INDEXING, Phase.COMPLETE],
+        [Phase.INDEXING, Phase.COMPLETE] * 2,  # files are saved
+        [Phase.SCANNING, Phase.COMPLETE],
+        [Phase.GONE, Phase.SCANNING, Phase.INDEXING, Phase.COMPLETE],
+    ):
+        caplog.clear()
+        for phase in phases:
+            status.enter(phase)
+        told.append(len(caplog.records))
+    assert told == [3, 0, 2, 4]
 
 
 # Files of workspaces are held when a client asks for them, if unchanged
