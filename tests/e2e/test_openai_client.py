@@ -281,7 +281,7 @@ async def test_openai_client_rate_limit_has_retry_after(
     fake.play(refusal(429, "Slow down.", {"Retry-After": "60"}))
     error = await failed(ASKS["chat"](client))
     assert isinstance(error, openai.RateLimitError)
-    assert (error.code, error.type) == ("upstream_rate_limit", "rate_limit_error")
+    assert (error.code, error.type) == ("rate_limit_exceeded", "rate_limit_error")
     assert error.response.headers["Retry-After"] == "60"
     assert "Slow down." in error.message
 

@@ -13,6 +13,7 @@ from byok.core.errors import (
     BadRequest,
     ByokError,
     ConfigError,
+    ContextLengthExceeded,
     NotAllowed,
     NotReady,
     RefusalKind,
@@ -193,14 +194,18 @@ def read_image(media_type: str, data: str) -> ImagePart:
 
 _OVERLOADED = 529  # of Anthropic's API
 _INVALID = "invalid_request_error"
+_TOO_LONG = "prompt is too long"  # the words of Anthropic's API
 
 
 def status_of(error: ByokError) -> int:
     """Return the HTTP status: the upstream's own, where it gave one.
 
     Other failures that may pass are a gateway's 502 and 504, so that these clients
-    repeat the request: unlike the editor's, they give up after a few.
+    repeat the request: unlike the editor's, they give up after a few. That a prompt is
+    too long is a 400, whoever noticed it: only there do clients look for that.
     """
+    if isinstance(error, ContextLengthExceeded):
+        return 400
     if isinstance(error, UpstreamRefused) and error.upstream_status >= 400:
         return error.upstream_status
     if isinstance(error, UpstreamError) and error.retryable:
@@ -209,8 +214,13 @@ def status_of(error: ByokError) -> int:
 
 
 def openai_error(error: ByokError) -> dict[str, Any]:
-    """Write an error; `code` is the upstream's own where it gave one."""
-    code = error.upstream_code if isinstance(error, UpstreamRefused) else ""
+    """Write an error; `code` is OpenAI's where clients act on it, else the upstream's.
+
+    Without either it is byok's.
+    """
+    code = ""
+    if isinstance(error, UpstreamRefused):
+        code = _CODES.get(error.kind, error.upstream_code)
     return {
         "error": {
             "message": error.sentence,
@@ -222,13 +232,18 @@ def openai_error(error: ByokError) -> dict[str, Any]:
 
 
 def anthropic_error(error: ByokError, request_id: str = "") -> dict[str, Any]:
-    """Write an error as Anthropic's API does."""
-    kind = _kind(error, _ANTHROPIC)
+    """Write an error as Anthropic's API does.
+
+    Clients know by its words that a prompt is too long, and shorten it.
+    """
+    kind, said = _kind(error, _ANTHROPIC), error.sentence
     if isinstance(error, UpstreamRefused) and error.kind is RefusalKind.OVERLOADED:
         kind = "overloaded_error"
+    if isinstance(error, ContextLengthExceeded) and _TOO_LONG not in said:
+        said = f"{_TOO_LONG}: {said}"
     return {
         "type": "error",
-        "error": {"type": kind, "message": error.sentence},
+        "error": {"type": kind, "message": said},
         "request_id": request_id or None,
     }
 
@@ -245,6 +260,8 @@ def _kind(error: ByokError, kinds: dict[int, str]) -> str:
     match error:
         case NotAllowed():
             return "authentication_error"
+        case ContextLengthExceeded():
+            return _INVALID
         case BadRequest() | ConfigError():
             return kinds.get(error.status, _INVALID)
         case NotReady():
@@ -272,10 +289,13 @@ _ANTHROPIC = {
     413: "request_too_large",
     _OVERLOADED: "overloaded_error",
 }
-_FAILED = {
+_CODES = {
     RefusalKind.CONTEXT_LENGTH: "context_length_exceeded",
     RefusalKind.QUOTA: "insufficient_quota",
     RefusalKind.RATE_LIMIT: "rate_limit_exceeded",
+}
+_FAILED = {
+    **_CODES,
     RefusalKind.OVERLOADED: "server_is_overloaded",
     RefusalKind.CONTENT_FILTER: "invalid_prompt",
 }

@@ -201,6 +201,33 @@ def test_errors_have_the_message_and_the_hint() -> None:
     }
 
 
+@pytest.mark.parametrize("status", [0, 400, 413, 500])
+def test_errors_of_a_long_prompt_are_those_after_which_clients_shorten_it(
+    status: int,
+) -> None:
+    long = ContextLengthExceeded("x", upstream_status=status, upstream_code="y")
+    assert status_of(long) == 400
+    shape = openai_error(long)["error"]
+    assert (shape["type"], shape["code"]) == (INVALID, "context_length_exceeded")
+    said = anthropic_error(long)["error"]
+    assert said["type"] == INVALID
+    assert "prompt is too long" in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (RefusalKind.QUOTA, "insufficient_quota"),
+        (RefusalKind.RATE_LIMIT, "rate_limit_exceeded"),
+    ],
+)
+def test_errors_have_the_codes_on_which_clients_act(
+    kind: RefusalKind, code: str
+) -> None:
+    error = UpstreamRefused("x", kind=kind, upstream_code="its own")
+    assert openai_error(error)["error"]["code"] == code
+
+
 def test_errors_inside_a_stream_have_the_code_that_clients_act_on() -> None:
     busy = UpstreamRefused("x", kind=RefusalKind.OVERLOADED)
     assert anthropic_error(busy)["error"]["type"] == "overloaded_error"
