@@ -30,21 +30,20 @@ from msgspec import Struct, field
 
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError
-from byok.search.index.contents import Contents
+from byok.search.index.contents import Contents, Entry
 from byok.search.index.store.schema import SPAN_BYTES
 from byok.search.index.types import Span
-from byok.search.vectors.numeric import check_shape, np
+from byok.search.vectors.numeric import check_shape
 from byok.search.vectors.recipe import ChunkText, is_embedded, texts_of
 from byok.search.vectors.store.database import Space
-from byok.search.vectors.store.listings import FillProgress, FillStatus, ListedBlob
+from byok.search.vectors.store.listings import FillProgress
 from byok.search.vectors.store.store import VectorStore
+from byok.search.vectors.team.transfer import TeamExchange
 from byok.search.vectors.types import Embedder, EmbeddingState, Key
 from byok.storage.database import today
 
 if TYPE_CHECKING:
     from byok.search.index.engine import ContextEngine
-    from byok.search.vectors.team.team_index import TeamIndex
-    from byok.search.vectors.types import Vectors
 
 
 # Reads blobs, and makes the texts of their chunks.
@@ -73,13 +72,13 @@ def quick_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def group(blobs: Iterable[ListedBlob]) -> Iterator[list[ListedBlob]]:
+def group(blobs: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Cut blobs into groups that are read at once."""
-    some: list[ListedBlob] = []
+    some: list[Entry] = []
     chunks = 0
     for blob in blobs:
         some.append(blob)
-        chunks += len(blob.spans) // SPAN_BYTES
+        chunks += len(blob.packed) // SPAN_BYTES
         if len(some) >= _BLOBS or chunks >= _CHUNKS:
             yield some
             some, chunks = [], 0
@@ -87,9 +86,7 @@ def group(blobs: Iterable[ListedBlob]) -> Iterator[list[ListedBlob]]:
         yield some
 
 
-def read_texts(
-    contents: Contents, blobs: Sequence[ListedBlob], texts_of: TextsOf
-) -> Texts:
+def read_texts(contents: Contents, blobs: Sequence[Entry], texts_of: TextsOf) -> Texts:
     """Return the texts of each blob's chunks; None if it cannot be read now.
 
     Blocks: reads files, and computes for a millisecond a file.
@@ -103,7 +100,7 @@ def read_texts(
             breath = time.monotonic()
         entry = entries.get(blob.blob_id)
         lines = None if entry is None else contents.lines_of(entry)
-        if entry is None or lines is None or entry.packed != blob.spans:
+        if entry is None or lines is None or entry.packed != blob.packed:
             found[blob.blob_id] = None
         else:
             found[blob.blob_id] = texts_of(entry.path, lines, entry.spans)
@@ -118,55 +115,8 @@ def keys_of(found: Texts) -> dict[int, list[tuple[int, Key]]]:
     }
 
 
-# What filling exchanges with a team: its vectors first, and ours for others.
-
-
 # Texts without a vector, and a blob that has them, by key.
 Wanted: TypeAlias = dict[Key, tuple[str, int]]
-
-
-class TeamExchange(Struct, eq=False):
-    """Takes vectors that a team has, and offers it what the model made.
-
-    `repositories_of` names the repositories of blobs by their ids.
-    """
-
-    store: VectorStore
-    team: "TeamIndex"
-    repositories_of: Callable[[Collection[int]], Sequence[str]]
-
-    def use(self, space: Space) -> None:
-        """Speak of this space from now on."""
-        self.team.use(space.name, space.probe.ravel())
-
-    async def fetch(self, space: Space, wanted: Wanted) -> Wanted:
-        """Store what the team has; return the rest.
-
-        Raises:
-            DiskFull, NotReady, IndexFailed: of the store.
-        """
-        found = dict(await self.team.fetch(list(wanted)))
-        if found:
-            await asyncio.to_thread(self._put, space, found)
-        return {key: some for key, some in wanted.items() if key not in found}
-
-    def _put(self, space: Space, found: "dict[Key, Vectors]") -> None:
-        rows = np.stack([row.ravel() for row in found.values()])
-        self.store.put(space, list(found), rows)
-
-    async def offer(self, wanted: Wanted, vectors: "Vectors") -> None:
-        """Offer vectors, a row for each text: those of each repository together."""
-        if not self.team.status.writes:
-            return
-        rows: dict[tuple[str, ...], list[int]] = {}
-        for row, (_, blob_id) in enumerate(wanted.values()):
-            rows.setdefault(tuple(self.repositories_of([blob_id])), []).append(row)
-        keys = list(wanted)
-        for names, some in rows.items():
-            if names:
-                of_some = [keys[row] for row in some]
-                await self.team.offer(of_some, vectors[some], repositories=names)
-
 
 _log = logging.getLogger(__name__)
 _MOST_ASKED = 500  # blobs
@@ -188,7 +138,9 @@ class _Replaced(Exception):
 class Filling(Struct, eq=False):
     """Fills the space of one embedder with vectors until it is closed.
 
-    A `team` is asked before the model, and is offered what the model made.
+    A `team` is asked before the model, and is offered what the model made. `space` is
+    what is filled, None until the model answered for the first time, and `progress` how
+    far it is; `error` is a sentence about the last failure, "" if all is well.
     """
 
     store: VectorStore
@@ -198,15 +150,15 @@ class Filling(Struct, eq=False):
     texts_of: TextsOf = texts_of
     probe_every: int = _PROBE_EVERY
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    space: Space | None = None
+    progress: FillProgress = FillProgress(0, 0, 0)
+    error: str = ""
     _asked: BoundedMap[int, int] = field(
         default_factory=lambda: BoundedMap[int, int](_MOST_ASKED)
     )
     _may_run: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
-    _space: Space | None = None
-    _progress: FillProgress = FillProgress(0, 0, 0)
     _state: EmbeddingState = EmbeddingState.STANDBY
-    _error: str = ""
     _must_probe: bool = True
     _may_lack: bool = True  # vectors of blobs whose keys are known
     _batches: int = 0  # since the last probe
@@ -237,7 +189,8 @@ class Filling(Struct, eq=False):
         self._may_run.clear()
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Go on after `pause`, once it is known that the model is still the same."""
+        self._must_probe = True
         self._may_run.set()
 
     def note_asked(self, blob_ids: Iterable[int]) -> None:
@@ -251,14 +204,11 @@ class Filling(Struct, eq=False):
             self._must_probe = True
 
     @property
-    def status(self) -> FillStatus:
-        """What it does, at the moment."""
-        state = self._state
+    def state(self) -> EmbeddingState:
+        """What it does; FAILED if it ended by a mistake of byok's."""
         if self._task is not None and self._task.done():
-            state = EmbeddingState.FAILED
-        elif not self._may_run.is_set():
-            state = EmbeddingState.PAUSED
-        return FillStatus(state, self._space, self._progress, self._error)
+            return EmbeddingState.FAILED
+        return self._state if self._may_run.is_set() else EmbeddingState.PAUSED
 
     # The task
 
@@ -267,17 +217,17 @@ class Filling(Struct, eq=False):
         while True:
             try:
                 await self._fill()
-                pause, doubt, self._error = _FIRST_PAUSE, 0.0, ""
+                pause, doubt, self.error = _FIRST_PAUSE, 0.0, ""
                 await self._tidy()
                 await self._wait_for_change()
             except _Replaced:
                 _log.warning("the embedding model was replaced; its vectors differ")
                 if doubt:  # else a model by chance would be paid for without end
-                    self._state, self._error = EmbeddingState.WAITING, _BY_CHANCE
+                    self._state, self.error = EmbeddingState.WAITING, _BY_CHANCE
                     await self.sleep(doubt)
                 doubt = min(4 * doubt, _LONGEST_DOUBT) or _FIRST_DOUBT
             except ByokError as error:
-                self._state, self._error = EmbeddingState.WAITING, error.sentence
+                self._state, self.error = EmbeddingState.WAITING, error.sentence
                 _log.warning("no vectors for %.0f s: %s", pause, error.log_text)
                 self._look_again()
                 self._must_probe = True  # the model may be another one afterwards
@@ -286,9 +236,12 @@ class Filling(Struct, eq=False):
 
     async def _fill(self) -> None:
         """Fill until nothing is missing."""
+        space = self.space
+        if space is None:  # during a pause, too: questions need it
+            space = await self._enter()
+            self.error = ""
         await self._may_work()
-        space = self._space
-        if space is None or self._must_probe:
+        if self._must_probe:
             space = await self._enter()
         is_complete = False
         while not is_complete:
@@ -310,7 +263,7 @@ class Filling(Struct, eq=False):
         if self._batches >= _MANY:
             await self._enter()
         await self._count(space)
-        self._state, self._error = EmbeddingState.COMPLETE, ""
+        self._state, self.error = EmbeddingState.COMPLETE, ""
 
     def _most_asked(self) -> list[int]:
         """Return the blobs that questions were about lately, the most frequent first.
@@ -336,9 +289,9 @@ class Filling(Struct, eq=False):
     async def _enter(self) -> Space:
         """Ask for the probe, and return the space that the model fills now."""
         name, probe = await self.embedder.probe()
-        before = self._space
+        before = self.space
         space = await asyncio.to_thread(self.store.enter, name, probe)
-        self._space = space
+        self.space = space
         self._batches, self._must_probe, self._probed = 0, False, time.monotonic()
         if self.team is not None:
             self.team.use(space)
@@ -349,7 +302,7 @@ class Filling(Struct, eq=False):
 
     async def _find_incomplete(
         self, space: Space, asked: Collection[int]
-    ) -> list[ListedBlob]:
+    ) -> list[Entry]:
         """Return blobs with known keys that lack a vector; each is tried once."""
         limit = _PLANNED + len(self._tried)
         found = await asyncio.to_thread(self.store.plan_missing, space, asked, limit)
@@ -357,7 +310,7 @@ class Filling(Struct, eq=False):
         self._tried.update(blob.blob_id for blob in left)
         return left
 
-    async def _fill_blobs(self, space: Space, blobs: Sequence[ListedBlob]) -> None:
+    async def _fill_blobs(self, space: Space, blobs: Sequence[Entry]) -> None:
         """Store vectors for what blobs lack; reads on while the model works."""
         groups = list(group(blobs))
         wanted: Wanted = {}
@@ -374,7 +327,7 @@ class Filling(Struct, eq=False):
         finally:
             reading.cancel()
 
-    def _read(self, blobs: Sequence[ListedBlob]) -> "asyncio.Future[Texts]":
+    def _read(self, blobs: Sequence[Entry]) -> "asyncio.Future[Texts]":
         contents, make = self.engine.contents, self.texts_of
         return asyncio.ensure_future(
             asyncio.to_thread(read_texts, contents, blobs, make)
@@ -397,7 +350,8 @@ class Filling(Struct, eq=False):
         if self._batches >= self.probe_every:
             await self._enter()
         if self.team is not None:
-            wanted = await self.team.fetch(space, wanted)
+            came = await self.team.fetch(space, list(wanted))
+            wanted = {key: some for key, some in wanted.items() if key not in came}
         if wanted:
             texts = [text for text, _ in wanted.values()]
             vectors = await self.embedder.embed_documents(texts)
@@ -405,18 +359,19 @@ class Filling(Struct, eq=False):
             await asyncio.to_thread(self.store.put, space, list(wanted), vectors)
             self._batches += 1
             if self.team is not None:
-                await self.team.offer(wanted, vectors)
+                blobs = {key: blob_id for key, (_, blob_id) in wanted.items()}
+                await self.team.offer(blobs, vectors)
         if time.monotonic() - self._counted > _COUNT_EVERY:
             await self._count(space)
 
     async def _count(self, space: Space) -> None:
         """Count what is done; a space that is nearly full answers from then on."""
-        self._progress = await asyncio.to_thread(self.store.progress, space)
+        self.progress = await asyncio.to_thread(self.store.progress, space)
         self._counted = time.monotonic()
-        if self._space == space and await asyncio.to_thread(
-            self.store.settle, space, self._progress
+        if self.space == space and await asyncio.to_thread(
+            self.store.settle, space, self.progress
         ):
-            self._space = replace(space, is_ready=True)
+            self.space = replace(space, is_ready=True)
 
     async def _wait_for_change(self) -> None:
         """Wait until the blobs of the index may have changed, or a probe is due."""
@@ -426,7 +381,7 @@ class Filling(Struct, eq=False):
 
     async def _tidy(self) -> None:
         """Remove what is not needed, once a day and after a space was left."""
-        doing = (today(), self._space.id if self._space else 0)
+        doing = (today(), self.space.id if self.space else 0)
         while self._tidied != doing:
             if not await asyncio.to_thread(self.store.tidy, today()):
                 self._tidied = doing

@@ -17,12 +17,12 @@ from byok.search.index.store.chunk_index import View
 from byok.search.index.types import State
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, NearChunks
-from byok.search.vectors.filling import Filling, TeamExchange
+from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import texts_of
 from byok.search.vectors.store.database import remove_aside
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
-from byok.search.vectors.team.transfer import Repositories, Transfer
+from byok.search.vectors.team.transfer import Repositories, TeamExchange, Transfer
 from byok.search.vectors.types import Embedder, EmbeddingState, EmbeddingStatus
 from byok.storage.database import today
 
@@ -52,32 +52,27 @@ class QuestionVectors:
         self.error = ""  # the last failure; "" after a success
         self._embedder = embedder
         self._seconds = seconds
-        self._kept: BoundedMap[str, Vectors] = BoundedMap(kept)
-        self._asked: dict[str, asyncio.Task[Vectors | None]] = {}
-        self._models = 0  # how often the model was replaced
+        self._kept: BoundedMap[tuple[int, str], Vectors] = BoundedMap(kept)
+        self._asked: dict[tuple[int, str], asyncio.Task[Vectors | None]] = {}
 
-    async def find(self, question: str) -> "Vectors | None":
-        """Return the vector of a question, a row; None if the model gives none.
+    async def find(self, question: str, space_id: int) -> "Vectors | None":
+        """Return the vector of a question in a space; None if the model gives none.
 
         Whoever stops waiting does not stop the model: the answer is kept. Secrets are
         masked first.
         """
         lines = question[:_LONGEST].split("\n")
         text = "\n".join(mask_lines(lines))[:_MOST_CHARACTERS]
-        if (kept := self._kept.get(text)) is not None:
+        wanted = space_id, text
+        if (kept := self._kept.get(wanted)) is not None:
             return kept
-        task = self._asked.get(text)
+        task = self._asked.get(wanted)
         if task is None:
             if len(self._asked) >= _AT_ONCE:
                 return None
-            task = self._asked[text] = asyncio.ensure_future(self._ask(text))
+            task = self._asked[wanted] = asyncio.ensure_future(self._ask(wanted))
         await asyncio.wait([task])  # neither cancels it, nor is cancelled by `close`
         return None if task.cancelled() else task.result()
-
-    def forget(self) -> None:
-        """Forget every vector: the model was replaced."""
-        self._kept.clear()
-        self._models += 1  # what is asked for now is not kept
 
     async def close(self) -> None:
         """Stop asking."""
@@ -86,11 +81,10 @@ class QuestionVectors:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, text: str) -> "Vectors | None":
-        models = self._models
+    async def _ask(self, wanted: tuple[int, str]) -> "Vectors | None":
         try:
             async with asyncio.timeout(self._seconds):
-                vector = await self._embedder.embed_question(text)
+                vector = await self._embedder.embed_question(wanted[1])
         except ByokError as error:
             self._note(error.sentence)
             return None
@@ -98,10 +92,9 @@ class QuestionVectors:
             self._note(f"The embedding model did not answer in {self._seconds:g} s.")
             return None
         finally:
-            del self._asked[text]
+            del self._asked[wanted]
         self.error = ""
-        if models == self._models:
-            self._kept[text] = vector
+        self._kept[wanted] = vector
         return vector
 
     def _note(self, failure: str) -> None:
@@ -110,7 +103,6 @@ class QuestionVectors:
         self.error = failure
 
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
 _NOTHING = NearChunks([], {})
 
 
@@ -150,19 +142,16 @@ class Session:
         `redact` removes the user's own keys from code before it is cut.
         """
         self._store = store
-        self._embedder = embedder
         self._team = team
         self._questions = QuestionVectors(embedder)
         self._engine = engine
-        self._repositories = Repositories(engine)
         self._team_search: TeamSearch | None = None
-        if team is not None and team.status.searches:
-            self._team_search = TeamSearch(
-                team, store.listed_keys, self._repositories.of_blobs
-            )
-        exchange = (
-            TeamExchange(store, team, self._repositories.of_blobs) if team else None
-        )
+        exchange = None
+        if team is not None:
+            repositories_of = Repositories(engine).of_blobs
+            exchange = TeamExchange(store, team, repositories_of)
+            if team.status.searches:
+                self._team_search = TeamSearch(team, store, repositories_of)
         self.filling = Filling(
             store,
             engine,
@@ -170,8 +159,6 @@ class Session:
             team=exchange,
             texts_of=partial(texts_of, redact=redact),
         )
-        self._space: Space | None = None  # of the vectors of questions
-        self._tasks: list[asyncio.Task[None]] = []
         self._error = ""  # of the last search
         self._is_closed = False
 
@@ -179,9 +166,6 @@ class Session:
         """Begin to fill, unless the user paused that."""
         if paused:
             self.filling.pause()
-            self._tasks.append(asyncio.ensure_future(self._learn()))
-        if self._team is not None:
-            self._tasks.append(asyncio.ensure_future(self._repositories.follow()))
         self.filling.start()
 
     async def close(self) -> None:
@@ -191,39 +175,18 @@ class Session:
             last.push_async_callback(asyncio.to_thread, self._store.close)
             if self._team is not None:
                 last.push_async_callback(self._team.close)
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._questions.close()
             await self.filling.close()
-
-    async def _learn(self) -> None:
-        """Ask what the model's vectors are, where nothing is filled."""
-        pause = _FIRST_PAUSE
-        while self._space is None:
-            try:
-                name, probe = await self._embedder.probe()
-                self._space = await asyncio.to_thread(self._store.enter, name, probe)
-                self._error = ""
-                if self._team is not None and self.filling.status.space is None:
-                    self._team.use(name, self._space.probe.ravel())
-            except ByokError as error:  # the model may be started later than byok
-                self._error = error.sentence
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
 
     # Questions
 
     async def begin(self, question: str) -> FindNear | None:
         """Return what finds chunks near to a question; None if there is no vector."""
         self.filling.check_model()
-        space = self.filling.status.space or self._space
+        space = self.filling.space
         if space is None:
             return None  # the model did not answer yet
-        if self._space is not None and self._space.id != space.id:
-            self._questions.forget()
-        self._space = space
-        vector = await self._questions.find(question)
+        vector = await self._questions.find(question, space.id)
         return None if vector is None else partial(self._find, space, vector)
 
     async def _find(
@@ -251,7 +214,7 @@ class Session:
 
     def _is_current(self, asked: "Space") -> bool:
         """Whether this is the space that the team was told to speak of."""
-        now = self.filling.status.space or self._space
+        now = self.filling.space
         return now is not None and now.id == asked.id
 
     # The team
@@ -268,10 +231,9 @@ class Session:
                 "The settings name no team.",
                 hint="Set url and team in the section [embeddings.team].",
             )
-        space = self.filling.status.space or self._space
+        space = self.filling.space
         if space is None:
             raise NotReady("The embedding model did not answer yet.")
-        self._team.use(space.name, space.probe.ravel())
         return Transfer(
             self._team,
             self._store,
@@ -283,7 +245,7 @@ class Session:
 
     async def describe(self, status: EmbeddingStatus) -> EmbeddingStatus:
         """Return the status with how far this session is."""
-        filling = self.filling.status
+        filling = self.filling
         chunks, embedded, refused = filling.progress
         space = filling.space
         state = filling.state

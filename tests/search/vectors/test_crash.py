@@ -112,7 +112,7 @@ async def live(folder: Path, seed: int) -> None:
             number += 1
         if rng.random() < 0.3:
             rows.run("DELETE FROM blob WHERE id % 50 = ?", rng.randrange(50))
-        assert filling.status.state is not EmbeddingState.FAILED
+        assert filling.state is not EmbeddingState.FAILED
         await asyncio.sleep(rng.random() * 0.02)
 
 

@@ -36,14 +36,14 @@ class Running:
 
     async def complete(self) -> None:
         await complete(self.engine)
-        await until(lambda: self.filling.status.state is EmbeddingState.COMPLETE)
+        await until(lambda: self.filling.state is EmbeddingState.COMPLETE)
         await until(lambda: self.store.index_version() == self.filling._seen)
-        await until(lambda: self.filling.status.state is EmbeddingState.COMPLETE)
+        await until(lambda: self.filling.state is EmbeddingState.COMPLETE)
 
     def nearest(self, text: str) -> str:
         """The path of the chunk that is nearest to a text."""
         ids = frozenset(id for space in self.engine.workspaces for id in space.ids())
-        space = self.filling.status.space
+        space = self.filling.space
         assert space is not None
         question = vector(text, model=self.embedder.weights)
         found = self.store.near(space, question, View(str(sorted(ids)), ids, 0))
@@ -92,9 +92,9 @@ async def test_every_chunk_of_code_gets_a_vector_in_batches(tmp_path: Path) -> N
             [*map("file = {}".format, range(150)), "[x]"]
         )
         assert run.embedder.sizes == [64, 64, 23]
-        assert run.filling.status.progress == (151, 151, 0)
+        assert run.filling.progress == (151, 151, 0)
         assert run.nearest("file = 77") == "file77.py"
-        assert run.filling.status.space == run.store.spaces()[0]
+        assert run.filling.space == run.store.spaces()[0]
         assert run.store.spaces()[0].is_ready
 
 
@@ -110,7 +110,7 @@ async def test_only_what_changed_is_embedded(tmp_path: Path) -> None:
         assert run.embedder.asked[20:] == ["changed"]
         assert run.embedder.probes == probes
         assert run.nearest("file = 3") == run.nearest("file = 5") == ""
-        await until(lambda: run.filling.status.progress == (20, 20, 0))
+        await until(lambda: run.filling.progress == (20, 20, 0))
 
 
 async def test_a_restart_asks_for_nothing_that_is_there(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ async def test_a_restart_asks_for_nothing_that_is_there(tmp_path: Path) -> None:
 async def test_a_failure_is_waited_out_and_told(tmp_path: Path) -> None:
     written(tmp_path / "root", files(3))
     embedder = FakeEmbedder()
-    embedder.failures = [UpstreamUnreachable("It is down.") for _ in range(4)]
-    async with running(tmp_path, embedder, start=False) as run:
-        embedder.on_batch = lambda number: errors.append(run.filling.status.error)
-        errors: list[str] = []
-        run.filling.start()
-        await run.complete()
+    embedder.failure = UpstreamUnreachable("It is down.")
+    async with running(tmp_path, embedder) as run:
+        await until(lambda: 8 in run.pauses)
         assert [p for p in run.pauses if p >= 1][:4] == [1, 2, 4, 8]
-        assert "down" in errors[0]
-        assert run.filling.status.error == ""
+        assert run.filling.state is EmbeddingState.WAITING
+        assert run.filling.error == embedder.failure.sentence
+        embedder.failure = None
+        await run.complete()
+        assert run.filling.error == ""
         assert len(embedder.asked) == 3
 
 
@@ -151,7 +151,7 @@ async def test_a_text_that_is_refused_is_not_asked_again(tmp_path: Path) -> None
     for _ in range(2):
         async with running(tmp_path, embedder) as run:
             await run.complete()
-            assert run.filling.status.progress == (5, 4, 1)
+            assert run.filling.progress == (5, 4, 1)
     assert len(embedder.asked) == 5
 
 
@@ -176,7 +176,7 @@ async def test_texts_that_changed_without_their_file_are_embedded_once(
         run.filling.start()
         await run.complete()
         assert len(again.asked) == len(set(again.asked)) == lacking
-        assert run.filling.status.progress == (70, 70, 0)
+        assert run.filling.progress == (70, 70, 0)
         assert run.nearest(again.asked[0])
 
 
@@ -192,7 +192,7 @@ async def test_a_pause_sends_nothing_more(tmp_path: Path) -> None:
         asyncio.get_running_loop().set_default_executor(one)
         run.embedder.on_batch = lambda number: run.filling.pause()
         run.filling.start()
-        await until(lambda: run.filling.status.state is EmbeddingState.PAUSED)
+        await until(lambda: run.filling.state is EmbeddingState.PAUSED)
         await until(lambda: stored(run) == 64)
         for _ in range(5):  # behind whatever the batch left to do
             await asyncio.to_thread(stored, run)
@@ -218,7 +218,7 @@ async def test_a_model_that_was_replaced_half_way_fills_another_space(
         await run.complete()
         (space,) = run.store.spaces()
         assert space.is_ready
-        assert run.filling.status.progress.share == 1
+        assert run.filling.progress.share == 1
         assert run.nearest("file = 639") == "file639.py"
         assert len(embedder.asked) == 64 * 8 + 640
 
@@ -235,13 +235,13 @@ async def test_another_recipe_fills_beside_the_old_space_until_it_is_full(
     embedder.on_batch = lambda number: embedder.gate.clear()
     async with running(tmp_path, embedder) as run:
         await until(lambda: len(embedder.asked) == 64)
-        await until(lambda: run.filling.status.space is not None)
+        await until(lambda: run.filling.space is not None)
         new = run.store.spaces()[0]
         assert run.store.space_for(new) == old
         embedder.on_batch = lambda number: None
         embedder.gate.set()
         await run.complete()
-        assert run.store.spaces() == [run.filling.status.space]
+        assert run.store.spaces() == [run.filling.space]
         found = run.store.space_for(new)
         assert found is not None
         assert found.id == new.id

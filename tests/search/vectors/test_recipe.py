@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from byok.core.redact import Redactor
+from byok.search.index.contents import Entry
 from byok.search.index.store.schema import pack_spans
 from byok.search.index.types import Span
 from byok.search.vectors.filling import group, read_texts
 from byok.search.vectors.recipe import LONGEST, is_embedded, key_of, texts_of
-from byok.search.vectors.store.listings import ListedBlob
 from tests.fakes.engines import indexed, project
 
 _PYTHON = """\
@@ -157,8 +157,8 @@ def test_equal_texts_have_one_key_of_32_bytes() -> None:
 # Blobs are read in groups; what cannot be read is told
 
 
-def blob(number: int, chunks: int) -> ListedBlob:
-    return ListedBlob(number, "a.py", pack_spans([Span(0, 0, 1)] * chunks))
+def blob(number: int, chunks: int) -> Entry:
+    return Entry(number, "a.py", pack_spans([Span(0, 0, 1)] * chunks))
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,10 @@ async def test_texts_of_blobs_that_can_be_read(tmp_path: Path) -> None:
     async with indexed(tmp_path / "data", root) as made:
         with made.store.reading() as db:
             rows = db.execute("SELECT id, path, spans FROM blob ORDER BY path")
-            one, other = [ListedBlob(*row) for row in rows]
+            one, other = [Entry(*row) for row in rows]
         (root / "b.py").write_text("something else\n")
-        stale = one._replace(spans=one.spans * 2)
-        gone = ListedBlob(99, "c.py", one.spans)
+        stale = Entry(one.blob_id, one.path, one.packed * 2)
+        gone = Entry(99, "c.py", one.packed)
         found = read_texts(made.contents, [one, other, gone], texts_of)
         texts = found[one.blob_id]
         assert texts is not None

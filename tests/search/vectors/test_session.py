@@ -109,7 +109,7 @@ async def test_vectors_are_not_complete_before_the_words_are(tmp_path: Path) -> 
 async def test_a_model_that_is_started_later_answers_while_filling_is_paused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("byok.search.vectors.session._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("byok.search.vectors.filling._FIRST_PAUSE", 0.01)
     async with filled(tmp_path, FakeEmbedder()) as (session, _):
         await session.close()
     model = FakeEmbedder()
@@ -140,25 +140,24 @@ async def test_a_question_is_asked_once_and_kept() -> None:
     model = FakeEmbedder()
     vectors = QuestionVectors(model, kept=2)
     for question in ("a", "bb", "a", "ccc", "a", "bb"):
-        found = await vectors.find(question)
+        found = await vectors.find(question, 1)
         assert found is not None
         assert (found == vector(question)).all()
     assert model.questions == ["a", "bb", "ccc", "bb"]  # the one unused longest went
-    vectors.forget()
-    await vectors.find("bb")
-    assert model.questions[-1] == "bb"
+    await vectors.find("bb", 2)
+    assert model.questions[4:] == ["bb"]  # of a model that was replaced
 
 
 async def test_a_vector_that_came_too_late_is_there_the_next_time() -> None:
     model = FakeEmbedder()
     model.gate.clear()
     vectors = QuestionVectors(model)
-    first = asyncio.ensure_future(vectors.find("a"))
+    first = asyncio.ensure_future(vectors.find("a", 1))
     await until(lambda: model.questions == ["a"])
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     model.gate.set()
-    assert await vectors.find("a") is not None
+    assert await vectors.find("a", 1) is not None
     assert model.questions == ["a"]
 
 
@@ -166,12 +165,11 @@ async def test_a_vector_of_a_model_that_was_replaced_meanwhile_is_not_kept() -> 
     model = FakeEmbedder()
     model.gate.clear()
     vectors = QuestionVectors(model)
-    asked = asyncio.ensure_future(vectors.find("a"))
+    asked = asyncio.ensure_future(vectors.find("a", 1))
     await until(lambda: model.questions == ["a"])
-    vectors.forget()
     model.gate.set()
     await asked
-    await vectors.find("a")
+    await vectors.find("a", 2)
     assert model.questions == ["a", "a"]
 
 
@@ -179,10 +177,10 @@ async def test_a_failure_is_noted_and_not_kept() -> None:
     model = FakeEmbedder()
     vectors = QuestionVectors(model)
     model.failure = UpstreamTimeout("it slept.", upstream="zoo")
-    assert await vectors.find("a") is None
+    assert await vectors.find("a", 1) is None
     assert "it slept" in vectors.error
     model.failure = None
-    assert await vectors.find("a") is not None
+    assert await vectors.find("a", 1) is not None
     assert vectors.error == ""
 
 
@@ -190,7 +188,7 @@ async def test_a_model_that_hangs_is_given_up() -> None:
     model = FakeEmbedder()
     model.gate.clear()
     vectors = QuestionVectors(model, seconds=0.01)
-    assert await vectors.find("a") is None
+    assert await vectors.find("a", 1) is None
     assert "0.01 s" in vectors.error
 
 
@@ -198,9 +196,9 @@ async def test_only_so_many_questions_are_open_at_a_time() -> None:
     model = FakeEmbedder()
     model.gate.clear()
     vectors = QuestionVectors(model)
-    waiting = [asyncio.ensure_future(vectors.find(str(n))) for n in range(8)]
+    waiting = [asyncio.ensure_future(vectors.find(str(n), 1)) for n in range(8)]
     await until(lambda: len(model.questions) == 8)
-    assert await vectors.find("one more") is None
+    assert await vectors.find("one more", 1) is None
     await vectors.close()
     await asyncio.gather(*waiting, return_exceptions=True)
 
@@ -208,7 +206,7 @@ async def test_only_so_many_questions_are_open_at_a_time() -> None:
 async def test_secrets_in_a_question_are_masked() -> None:
     model = FakeEmbedder()
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
-    await QuestionVectors(model).find(f"why does\nit refuse {secret}")
+    await QuestionVectors(model).find(f"why does\nit refuse {secret}", 1)
     assert "ghp_" not in model.questions[0]
     assert model.questions[0].startswith("why does\nit refuse ")
 
@@ -217,7 +215,7 @@ async def test_who_waits_for_a_vector_when_asking_ends_goes_on_without_one() -> 
     model = FakeEmbedder()
     model.gate.clear()
     vectors = QuestionVectors(model)
-    waiting = asyncio.ensure_future(vectors.find("a"))
+    waiting = asyncio.ensure_future(vectors.find("a", 1))
     await until(lambda: model.questions == ["a"])
     await vectors.close()
     assert await waiting is None

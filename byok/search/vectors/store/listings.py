@@ -7,26 +7,15 @@ of the blob, and is deleted before anything is answered.
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
-
+from byok.search.index.contents import Entry
 from byok.search.index.store.schema import INDEXED, SPAN_BYTES, TO_INDEX
-from byok.search.vectors.store.database import Space, translate_errors
-from byok.search.vectors.types import EmbeddingState, Key
+from byok.search.vectors.store.database import Space
+from byok.search.vectors.types import Key
 from byok.storage.database import select_in
 
 _MOST_ASKED = 500
-
-
-class ListedBlob(NamedTuple):
-    """A blob whose chunks are to have vectors; `spans` are packed."""
-
-    blob_id: int
-    path: str
-    spans: bytes
 
 
 class FillProgress(NamedTuple):
@@ -45,23 +34,6 @@ class FillProgress(NamedTuple):
         """Which part is done, refused ones included; 1 if there is nothing to do."""
         done = self.embedded + self.refused
         return min(1.0, done / self.chunks) if self.chunks else 1.0
-
-
-class FillStatus(Struct, frozen=True):
-    """What filling does.
-
-    Attributes:
-        state: STANDBY, FILLING, COMPLETE, PAUSED, WAITING (for the upstream, or for
-            what hinders storing) or FAILED (it ended by a mistake of byok's).
-        space: what is filled; None until the model answered for the first time.
-        progress: how far it is.
-        error: why it waits, a sentence; "" if all is well.
-    """
-
-    state: EmbeddingState
-    space: Space | None
-    progress: FillProgress
-    error: str
 
 
 def forget_gone(db: sqlite3.Connection) -> set[int]:
@@ -110,7 +82,7 @@ def forget_empty(db: sqlite3.Connection) -> None:
 
 def plan(
     db: sqlite3.Connection, recipe: str, asked: Collection[int], limit: int
-) -> list[ListedBlob]:
+) -> list[Entry]:
     """Return blobs whose keys are not known yet: asked ones, then the newest files."""
     waiting = "SELECT blob_id FROM listing WHERE recipe = ? AND chunks IS NULL"
     return _in_order(db, waiting, (recipe,), asked, limit)
@@ -122,7 +94,7 @@ def plan_missing(
     space_id: int,
     asked: Collection[int],
     limit: int,
-) -> list[ListedBlob]:
+) -> list[Entry]:
     """Return blobs that have a key without a vector, in the order of `plan`.
 
     Compares all chunks: a third of a second for 300,000.
@@ -142,7 +114,7 @@ def _in_order(
     values: Sequence[object],
     asked: Collection[int],
     limit: int,
-) -> list[ListedBlob]:
+) -> list[Entry]:
     some = list(asked)[:_MOST_ASKED]
     first = f"b.id IN ({','.join(map(str, map(int, some)))})"
     rows = db.execute(
@@ -151,7 +123,7 @@ def _in_order(
         "FROM data.file f WHERE f.blob_id = b.id), 0) DESC, b.id DESC LIMIT ?",
         (*values, INDEXED, limit),
     )
-    found = [ListedBlob(*row) for row in rows]
+    found = [Entry(*row) for row in rows]
     turns = {blob_id: turn for turn, blob_id in enumerate(some)}
     found.sort(key=lambda blob: turns.get(blob.blob_id, len(turns)))
     return found
@@ -239,10 +211,7 @@ def count(db: sqlite3.Connection, recipe: str, space_id: int) -> tuple[int, int]
     return int(chunks), int(refused)
 
 
-# Which keys this machine has a vector of, which it lacks, and where texts come from.
-#
-# Reads the database of vectors by a connection of its own, a page at a time, so that
-# neither filling nor questions wait for it.
+# Which keys this machine has a vector of, and which it lacks, a page at a time.
 
 
 class ListedKey(NamedTuple):
@@ -253,63 +222,36 @@ class ListedKey(NamedTuple):
     workspaces: tuple[int, ...] = ()
 
 
-class ListedKeys:
-    """The keys of one vector store. All methods block."""
+def keys_with_vector(
+    db: sqlite3.Connection, space: Space, after: int, limit: int
+) -> list[ListedKey]:
+    """Return keys that have a vector in a space, those after a number."""
+    workspaces = (
+        "SELECT group_concat(DISTINCT f.workspace_id) FROM chunk c "
+        "JOIN data.file f ON f.blob_id = c.blob_id "
+        "WHERE c.key_id = k.id AND c.recipe = ?"
+    )
+    rows = db.execute(
+        f"SELECT k.id, k.name, ({workspaces}) FROM vector v "  # noqa: S608
+        "INDEXED BY vector_key JOIN key k ON k.id = v.key_id "
+        "WHERE v.space_id = ? AND v.key_id > ? ORDER BY v.key_id LIMIT ?",
+        (space.name.recipe, space.id, after, limit),
+    )
+    return [ListedKey(n, key, _numbers(found)) for n, key, found in rows]
 
-    def __init__(self, vectors: Path, index: Path) -> None:
-        """Take the files of the vector store and of the code index, both open."""
-        self._vectors = vectors
-        self._index = index
 
-    def roots(self) -> dict[int, Path]:
-        """Return the folders of the workspaces."""
-        with self._open() as db:
-            rows = db.execute("SELECT id, root FROM data.workspace").fetchall()
-        return {number: Path(root) for number, root in rows}
-
-    def with_vector(self, space: Space, after: int, limit: int) -> list[ListedKey]:
-        """Return keys that have a vector in a space, those after a number."""
-        workspaces = (
-            "SELECT group_concat(DISTINCT f.workspace_id) FROM chunk c "
-            "JOIN data.file f ON f.blob_id = c.blob_id "
-            "WHERE c.key_id = k.id AND c.recipe = ?"
-        )
-        with self._open() as db:
-            rows = db.execute(
-                f"SELECT k.id, k.name, ({workspaces}) FROM vector v "  # noqa: S608
-                "INDEXED BY vector_key JOIN key k ON k.id = v.key_id "
-                "WHERE v.space_id = ? AND v.key_id > ? ORDER BY v.key_id LIMIT ?",
-                (space.name.recipe, space.id, after, limit),
-            ).fetchall()
-        return [ListedKey(n, key, _numbers(found)) for n, key, found in rows]
-
-    def without_vector(self, space: Space, after: int, limit: int) -> list[ListedKey]:
-        """Return keys of chunks that have none in a space, refused ones included."""
-        with self._open() as db:
-            rows = db.execute(
-                "SELECT k.id, k.name FROM key k WHERE k.id > ? AND EXISTS(SELECT 1 "
-                "FROM chunk c WHERE c.key_id = k.id AND c.recipe = ?) "
-                "AND NOT EXISTS(SELECT 1 FROM vector v WHERE v.space_id = ? "
-                "AND v.key_id = k.id) ORDER BY k.id LIMIT ?",
-                (after, space.name.recipe, space.id, limit),
-            ).fetchall()
-        return [ListedKey(*row) for row in rows]
-
-    def of_blobs(
-        self, space: Space, blob_ids: Iterable[int]
-    ) -> dict[int, list[tuple[int, Key]]]:
-        """Return the ordinals and keys of the chunks of those blobs that are listed."""
-        with self._open() as db:
-            return keys_of(db, space.name.recipe, blob_ids)
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        with translate_errors(self._vectors):
-            uri = f"{self._vectors.absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True)) as db:
-                index = f"{self._index.absolute().as_uri()}?mode=ro"
-                db.execute("ATTACH ? AS data", (index,))
-                yield db
+def keys_without_vector(
+    db: sqlite3.Connection, space: Space, after: int, limit: int
+) -> list[ListedKey]:
+    """Return keys of chunks that have none in a space, refused ones included."""
+    rows = db.execute(
+        "SELECT k.id, k.name FROM key k WHERE k.id > ? AND EXISTS(SELECT 1 "
+        "FROM chunk c WHERE c.key_id = k.id AND c.recipe = ?) "
+        "AND NOT EXISTS(SELECT 1 FROM vector v WHERE v.space_id = ? "
+        "AND v.key_id = k.id) ORDER BY k.id LIMIT ?",
+        (after, space.name.recipe, space.id, limit),
+    )
+    return [ListedKey(*row) for row in rows]
 
 
 def _numbers(joined: str | None) -> tuple[int, ...]:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import make_private
+from byok.search.index.contents import Entry
 from byok.search.index.store.chunk_index import View
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.vectors.numeric import normalise, quantise, take
 from byok.search.vectors.store import database, listings
 from byok.search.vectors.store.database import LEFT, Space, VectorDatabase, first_id
-from byok.search.vectors.store.listings import FillProgress, ListedBlob
+from byok.search.vectors.store.listings import FillProgress, ListedKey
 from byok.search.vectors.store.open_space import (
     OpenSpace,
     ids_of_keys,
@@ -168,7 +169,6 @@ class VectorStore:
             DiskFull, NotReady, IndexFailed: they cannot be used at the moment.
         """
         self.path = path
-        self.listed_keys = listings.ListedKeys(path, index)
         self._folder = path.with_suffix("")
         if self._folder.is_symlink():
             raise ConfigError(f"{self._folder} is a link.", hint="Move it away.")
@@ -325,14 +325,14 @@ class VectorStore:
 
     def plan(
         self, recipe: str, asked: Collection[int] = (), limit: int = 1024
-    ) -> list[ListedBlob]:
+    ) -> list[Entry]:
         """Return blobs whose chunks are not listed yet: asked ones first, then new."""
         with self._database.reading() as db:
             return listings.plan(db, recipe, asked, limit)
 
     def plan_missing(
         self, space: Space, asked: Collection[int] = (), limit: int = 1024
-    ) -> list[ListedBlob]:
+    ) -> list[Entry]:
         """Return listed blobs that lack a vector in a space, in the same order."""
         recipe = space.name.recipe
         with self._database.reading() as db:
@@ -391,6 +391,35 @@ class VectorStore:
         """Return the vectors of those keys that have one, each (dimensions,)."""
         with self._database.reading() as db:
             return vectors_of(db, space.id, space.name.dimensions, keys)
+
+    # What a team may have
+
+    def roots(self) -> dict[int, Path]:
+        """Return the folders of the workspaces by their ids."""
+        with self._database.reading() as db:
+            return {
+                number: Path(root)
+                for number, root in db.execute("SELECT id, root FROM data.workspace")
+            }
+
+    def keys_with_vector(self, space: Space, after: int, limit: int) -> list[ListedKey]:
+        """Return keys that have a vector in a space, those after a number."""
+        with self._database.reading() as db:
+            return listings.keys_with_vector(db, space, after, limit)
+
+    def keys_without_vector(
+        self, space: Space, after: int, limit: int
+    ) -> list[ListedKey]:
+        """Return keys of chunks that have none in a space, those after a number."""
+        with self._database.reading() as db:
+            return listings.keys_without_vector(db, space, after, limit)
+
+    def keys_of_blobs(
+        self, space: Space, blob_ids: Iterable[int]
+    ) -> dict[int, list[tuple[int, Key]]]:
+        """Return the ordinals and keys of the chunks of those blobs that are listed."""
+        with self._database.reading() as db:
+            return listings.keys_of(db, space.name.recipe, blob_ids)
 
     # Telling
 

@@ -32,7 +32,7 @@ from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.vectors.numeric import cosine, normalise
 from byok.search.vectors.store.database import SAME, Space
-from byok.search.vectors.store.listings import ListedKeys
+from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.collection import (
     LOOKS,
     TeamNames,
@@ -328,8 +328,8 @@ class TeamSearch(Struct, eq=False):
     """
 
     team: TeamIndex
-    listed: ListedKeys
-    repositories_of: Callable[[Collection[int]], Sequence[str]]
+    store: VectorStore
+    repositories_of: Callable[[Collection[int]], Awaitable[Sequence[str]]]
 
     async def near(
         self, space: Space, question: "Vectors", view: View, asked: Collection[int]
@@ -344,7 +344,7 @@ class TeamSearch(Struct, eq=False):
             DiskFull, NotReady, IndexFailed: the listing cannot be read.
         """
         row = normalise(question)
-        repositories = self.repositories_of(view.ids)
+        repositories = await self.repositories_of(view.ids)
         if row is None or len(row) != space.name.dimensions or not repositories:
             return NearChunks([], {})
         chunks, every = await asyncio.to_thread(self._read, space, view)
@@ -367,7 +367,7 @@ class TeamSearch(Struct, eq=False):
 
     def _read(self, space: Space, view: View) -> tuple[_Chunks, Set[Key]]:
         """Return the listed chunks of a view, and all their keys; blocks."""
-        chunks = self.listed.of_blobs(space, view.ids)
+        chunks = self.store.keys_of_blobs(space, view.ids)
         return chunks, {key for keys in chunks.values() for _, key in keys}
 
 

@@ -1,16 +1,24 @@
-"""Push and pull: all that this machine has to a team, all that it lacks from a team.
+"""What a machine and its team give each other: while it fills, by push and by pull.
 
-Filling asks the team by itself; this is for users who want it now, and for members who
-begin to write when their store is full already. As with filling, a text that is in no
+Filling asks the team by itself. Push and pull are for users who want all of it now, and
+for members who begin to write when their store is full already. A text that is in no
 repository with an address is nobody else's and is not given.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -24,61 +32,83 @@ from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex
 from byok.search.vectors.types import Key
 
-# What members of a team call the same repository, and a blob's repositories.
+if TYPE_CHECKING:
+    from byok.search.vectors.types import Vectors
 
 
-def repository_names(roots: Iterable[Path]) -> list[str]:
-    """Return the names of the repositories that these folders are in, each once."""
-    names = map(repository_name_of, roots)
-    return [*dict.fromkeys(name for name in names if name)]
+class Repositories(Struct, eq=False):
+    """The repositories of the workspaces; git is asked once for each of them."""
+
+    engine: ContextEngine
+    name_of: Callable[[Path], str] = repository_name_of
+    _names: dict[int, str] = {}  # by workspace
+
+    async def of_blobs(self, blob_ids: Collection[int]) -> list[str]:
+        """Return the names for some blobs, each once; none outside of repositories."""
+        found: dict[str, None] = {}
+        for space in self.engine.workspaces:
+            if space.ids().isdisjoint(blob_ids):
+                continue
+            if space.id not in self._names:
+                name = await asyncio.to_thread(self.name_of, space.root)
+                self._names[space.id] = name
+            found[self._names[space.id]] = None
+        return [name for name in found if name]
 
 
-# Names the repositories that a blob belongs to, for a team's index.
+async def _fetch(
+    team: TeamIndex, store: VectorStore, space: Space, keys: Sequence[Key]
+) -> Set[Key]:
+    """Store the vectors of these keys that a team has; return the keys.
+
+    Raises:
+        DiskFull, NotReady, IndexFailed: of the store.
+    """
+    found = await team.fetch(keys)
+    if found:
+        rows = np.stack([*found.values()])
+        await asyncio.to_thread(store.put, space, [*found], rows)
+    return found.keys()
 
 
-_LOOK_SECONDS = 30.0
+class TeamExchange(Struct, eq=False):
+    """Takes the vectors that a team has, and offers it those that the model made.
 
-
-class Repositories:
-    """The repositories of the workspaces; git is asked once for each of them.
-
-    `names_of` returns the names of the repositories that folders are in; it blocks.
+    `repositories_of` names the repositories of blobs by their ids.
     """
 
-    def __init__(
-        self,
-        engine: ContextEngine,
-        names_of: Callable[[Iterable[Path]], Sequence[str]] = repository_names,
-    ) -> None:
-        self._engine = engine
-        self._names_of = names_of
-        self._names: dict[int, Sequence[str]] = {}  # by workspace
+    store: VectorStore
+    team: TeamIndex
+    repositories_of: Callable[[Collection[int]], Awaitable[Sequence[str]]]
 
-    async def follow(self) -> None:
-        """Learn the names of all workspaces, and of new ones, until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(_LOOK_SECONDS)
+    def use(self, space: Space) -> None:
+        """Speak of this space from now on."""
+        self.team.use(space.name, space.probe.ravel())
 
-    async def look(self) -> None:
-        """Learn the names of workspaces that are new."""
-        for space in self._engine.workspaces:
-            if space.id not in self._names:
-                names = await asyncio.to_thread(self._names_of, [space.root])
-                self._names[space.id] = names
+    async def fetch(self, space: Space, keys: Sequence[Key]) -> Set[Key]:
+        """Store what the team has of these keys; return which those are.
 
-    def of_blobs(self, blob_ids: Collection[int]) -> Sequence[str]:
-        """Return the names for some blobs, each once; none outside of repositories."""
-        names = (
-            name
-            for space in self._engine.workspaces
-            if not space.ids().isdisjoint(blob_ids)
-            for name in self._names.get(space.id, ())
-        )
-        return [*dict.fromkeys(names)]
+        Raises:
+            DiskFull, NotReady, IndexFailed: of the store.
+        """
+        return await _fetch(self.team, self.store, space, keys)
 
+    async def offer(self, blobs: Mapping[Key, int], vectors: "Vectors") -> None:
+        """Offer a vector, a row, for each key, which a blob has.
 
-# Pushing and pulling.
+        Those of each repository are offered together.
+        """
+        if not self.team.status.writes:
+            return
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for row, blob_id in enumerate(blobs.values()):
+            names = await self.repositories_of([blob_id])
+            rows.setdefault(tuple(names), []).append(row)
+        keys = list(blobs)
+        for names, some in rows.items():
+            if names:
+                of_some = [keys[row] for row in some]
+                await self.team.offer(of_some, vectors[some], repositories=names)
 
 
 _PAGE = 1024
@@ -109,12 +139,12 @@ class Transfer(Struct, eq=False):
                 "This member of the team only reads.",
                 hint="Set write = true under [embeddings.team].",
             )
-        roots = await asyncio.to_thread(self.store.listed_keys.roots)
+        roots = await asyncio.to_thread(self.store.roots)
         names = await asyncio.to_thread(
             lambda: {number: repository_name_of(root) for number, root in roots.items()}
         )
         stored, after = 0, 0
-        while page := await self._next(self.store.listed_keys.with_vector, after):
+        while page := await self._next(self.store.keys_with_vector, after):
             after = page[-1].number
             for keys, repositories in _by_repositories(page, names):
                 if repositories:
@@ -139,22 +169,18 @@ class Transfer(Struct, eq=False):
                 meanwhile; the message says why.
         """
         came, after = 0, 0
-        while page := await self._next(self.store.listed_keys.without_vector, after):
+        while page := await self._next(self.store.keys_without_vector, after):
             after = page[-1].number
-            found = await self.team.fetch([listed.key for listed in page])
-            if found:
-                keys, rows = [*found], np.stack([*found.values()])
-                await asyncio.to_thread(self.store.put, self.space, keys, rows)
-                came += len(keys)
+            keys = [listed.key for listed in page]
+            came += len(await _fetch(self.team, self.store, self.space, keys))
             if self.team.status.note:
                 self._raise("The team could not be asked for all vectors")
         return came
 
     async def _next(self, read: _ReadPage, after: int) -> list[ListedKey]:
-        page = await asyncio.to_thread(read, self.space, after, _PAGE)
         if not self.may_go_on():
             raise NotReady("Vectors were switched off or changed meanwhile.")
-        return page
+        return await asyncio.to_thread(read, self.space, after, _PAGE)
 
     def _raise(self, what: str) -> None:
         raise NotReady(f"{what}: {self.team.status.note or 'its server was paused.'}")

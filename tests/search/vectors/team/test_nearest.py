@@ -1,7 +1,7 @@
 """Questions of a machine without vectors, answered by those of its colleagues."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -81,12 +81,6 @@ def _by_path(made: ContextEngine, near: NearChunks) -> NearChunks:
     )
 
 
-async def until_named(session: Session, made: ContextEngine) -> None:
-    """Wait until git was asked for the names of the repositories."""
-    [space] = made.workspaces
-    await until(lambda: bool(session._repositories.of_blobs(space.ids())))
-
-
 def homes(tmp_path: Path) -> tuple[Path, Path]:
     made = tmp_path / "one", tmp_path / "two"
     for home in made:
@@ -110,17 +104,13 @@ async def replaced(
     new.weights = new.model = "another"
     one, two = homes(tmp_path)
     writer = team.member(writes=True)
-    async with at_work(one, new, writer, paused=True) as (session, made):
-        await until_named(session, made)  # before that, nothing is offered
-        session.filling.resume()
+    async with at_work(one, new, writer) as (session, made):
         await until_filled(session)
         expected = await ask(session, made, "which?")
     async with at_work(two, old, None) as (session, made):
         await until_filled(session)
     asked = len(new.asked)
     async with at_work(two, new, member, paused=True) as (session, made):
-        if member is not None:
-            await until_named(session, made)
         got = await ask(session, made, "which?")
         assert await ask(session, made, "which?") == got
     assert len(new.asked) == asked  # nothing was embedded for it
@@ -167,6 +157,14 @@ async def test_without_the_server_a_question_is_answered_as_without_a_team(
     assert len([call for call in server.calls if call.endswith(QUERY)]) == 1
 
 
+async def here(blob_ids: Collection[int]) -> list[str]:
+    return HERE
+
+
+async def nowhere(blob_ids: Collection[int]) -> list[str]:
+    return []
+
+
 class Asker:
     """A machine without vectors whose colleague has those of the first texts."""
 
@@ -174,7 +172,7 @@ class Asker:
         self.machine, self.member = machine, member
         self.view = View("v", frozenset(machine.ids), 0)
         member.use(SPACE, probe())
-        self.search = TeamSearch(member, machine.store.listed_keys, lambda ids: HERE)
+        self.search = TeamSearch(member, machine.store, here)
 
     async def near(self, *asked: int, view: View | None = None) -> NearChunks:
         ids = [self.machine.ids[number] for number in asked]
@@ -237,10 +235,9 @@ async def test_outside_of_repositories_or_without_leave_nobody_is_asked(
     await offer(team, 30)
     before = len(server.calls)
     view = View("v", frozenset(machine.ids), 0)
-    for searches, repositories in ((True, list[str]()), (False, HERE)):
+    for searches, repositories_of in ((True, nowhere), (False, here)):
         member = team.member(space=SPACE, searches=searches)
         member.use(SPACE, probe())
-        listed = machine.store.listed_keys
-        search = TeamSearch(member, listed, lambda ids: repositories)  # noqa: B023
+        search = TeamSearch(member, machine.store, repositories_of)
         assert await search.near(machine.space, vector("q"), view, []) == NOTHING
     assert len(server.calls) == before

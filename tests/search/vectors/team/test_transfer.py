@@ -1,12 +1,12 @@
 """All that one machine has reaches another one through the team."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from byok.core.errors import NotReady
-from byok.search.vectors.team.transfer import Repositories, repository_names
+from byok.search.vectors.team.transfer import Repositories
 from tests.fakes.engines import indexed, project
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Machine, Team
@@ -73,45 +73,24 @@ async def test_vectors_that_are_switched_off_meanwhile_end_it(
     assert next(one.goes_on, None) is None
 
 
-# Clones of one repository have one name, whatever their addresses look like
-
-
-SAME = "git.example/owner/name"
-
-
-def test_folders_are_named_by_their_origin(tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("a", "b", "c", "d")]
-    for folder in folders:
-        folder.mkdir()
-    for folder in folders[:3]:
-        git(folder, "init", "-q")
-    git(folders[0], "remote", "add", "origin", "git@git.example:owner/name.git")
-    git(folders[1], "remote", "add", "origin", "https://git.example/owner/name")
-    (folders[0] / "inner").mkdir()
-    assert repository_names([*folders, folders[0] / "inner"]) == [SAME]
-    assert repository_names([folders[2], folders[3], tmp_path / "none"]) == []
-
-
 async def test_a_blob_has_the_repositories_of_its_workspaces(tmp_path: Path) -> None:
     zoo = project(tmp_path / "zoo", lion__py="lion", both__py="both")
     farm = project(tmp_path / "farm", both__py="both")
-    asked: list[str] = []
+    asked: list[Path] = []
 
-    def names_of(given: Iterable[Path]) -> list[str]:
-        roots = list(given)
-        asked.extend(root.name for root in roots)
-        return [f"host/{root.name}" for root in roots]
+    def name_of(root: Path) -> str:
+        asked.append(root)
+        return f"host/{root.name}" if root == zoo else ""
 
     async with indexed(tmp_path / "e", zoo, farm) as made:
-        found = Repositories(made, names_of)
+        found = Repositories(made, name_of)
         first, _ = made.workspaces
         lion, both = (first.blob_of(path) for path in ("lion.py", "both.py"))
         assert lion
         assert both
-        assert found.of_blobs([both]) == []  # not asked yet
-        await found.look()
-        await found.look()
-        assert found.of_blobs([both]) == ["host/zoo", "host/farm"]
-        assert found.of_blobs([lion]) == ["host/zoo"]
-        assert found.of_blobs([10**6]) == []
-        assert asked == ["zoo", "farm"]
+        assert await found.of_blobs([10**6]) == []
+        assert not asked
+        assert await found.of_blobs([lion]) == ["host/zoo"]
+        assert await found.of_blobs([both]) == ["host/zoo"]  # the farm has no address
+        assert await found.of_blobs([both]) == ["host/zoo"]
+        assert asked == [zoo, farm]
