@@ -6,8 +6,7 @@ other block; no text is blank; images are JPEG, PNG, GIF or WebP; thinking block
 back unchanged.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -24,7 +23,14 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.dialects.remedies import Body, Found, RefusedRequest, Remedy
+from byok.dialects.cache_points import (
+    FIELD,
+    ends_of_turns,
+    mark_end,
+    mark_messages,
+    point,
+)
+from byok.dialects.remedies import Body
 from byok.dialects.safe_names import NO_OUTPUT, read_arguments
 
 Block: TypeAlias = dict[str, Any]
@@ -167,118 +173,22 @@ def _thinking(part: ThinkingPart, origin: Origin) -> list[Block]:
     return [{"type": kind, **fields}]
 
 
-# Messages API: where the prefix of a prompt is cached, and what a host refuses of it.
-#
-# A body may have four points; the prompt is read from the cache up to the last one that
-# was written before ("Prompt caching" in the API's guide). The field at the top sets
-# one at the last block by itself. A second one is behind tools and system prompt, which
-# other conversations share. Before a point the API looks back 20 blocks for what was
-# written: a turn that added more gets a third one at its beginning, where the last
-# request ended.
-#
-# Bedrock and Vertex know the points of blocks, but not the field at the top (the same
-# page, "Automatic caching"). There the last two messages of the user have points
-# instead: the last request ended at the first of the two.
-#
-# What is cached is kept for five minutes, or for an hour with a `ttl` in each point,
-# for twice the price of a write (the same page, "1-hour cache duration").
-
-
-FIELD = "cache_control"
 _LOOKBACK = 20
-_EPHEMERAL = {"type": "ephemeral"}
-_LONG = {**_EPHEMERAL, "ttl": "1h"}
-_AT_TOP = "top"
-_TTL = "ttl"
-_PARTS = ("system", "tools", "messages")
-_PLACE = re.compile(rf"\b({'|'.join(_PARTS)})\b\S*{FIELD}")
 
 
 def ask_for_cache(body: Json, is_long: bool = False) -> Body:
-    """Set all points of a body that has none; `is_long` asks for an hour."""
-    marked = {**_mark_turn(_mark_prefix(body)), FIELD: _EPHEMERAL}
-    return _set_points(marked, _LONG) if is_long else marked
+    """Set all cache points of a body that has none; it may have four.
 
-
-def find_cache_points(refused: RefusedRequest) -> Found:
-    """Find which points a host does not take."""
-    if FIELD not in refused.text:
-        return None
-    if _TTL in refused.text and _set_points(refused.body, _EPHEMERAL) != refused.body:
-        return (_TTL, "")
-    place = _PLACE.search(refused.text)
-    if place:
-        bare = _change_blocks(refused.body, place[1], _without_point)
-        if bare != refused.body:
-            return (place[1], "")
-    return (_AT_TOP if FIELD in refused.body else "", "")
-
-
-def remove_cache_points(body: Json, remedy: Remedy) -> Body:
-    """Remove the points of a part of the body, or all of them if no part is named."""
-    if remedy.what == _TTL:
-        return _set_points(body, _EPHEMERAL)
-    if remedy.what == _AT_TOP:
-        if FIELD not in body:
-            return dict(body)
-        body = {key: value for key, value in body.items() if key != FIELD}
-        messages = _change_blocks(body, "messages", _without_point)["messages"]
-        ends = [n for n, m in enumerate(messages) if m["role"] == "user"][-2:]
-        return {**body, "messages": _mark_ends(messages, ends)}
-    parts = (remedy.what,) if remedy.what else _PARTS
-    kept = {key: v for key, v in body.items() if key != FIELD or remedy.what}
-    for part in parts:
-        kept = _change_blocks(kept, part, _without_point)
-    return kept
-
-
-def _set_points(body: Json, point: Json) -> Body:
-    def change(block: Json) -> Json:
-        return {**block, FIELD: point} if FIELD in block else block
-
-    changed = dict(change(body))
-    for part in _PARTS:
-        changed = _change_blocks(changed, part, change)
-    return changed
-
-
-def _change_blocks(body: Json, part: str, change: Callable[[Json], Json]) -> Body:
-    """Return a body with changed blocks in `system`, `tools` or `messages`."""
-    items = body.get(part)
-    if not isinstance(items, list):
-        return dict(body)
-    if part != "messages":
-        return {**body, part: [*map(change, items)]}
-    changed = [{**m, "content": [*map(change, m["content"])]} for m in items]
-    return {**body, part: changed}
-
-
-def _mark_prefix(body: Json) -> Body:
-    """Set the point behind the system prompt, or the tools where there is none."""
-    for name in ("system", "tools"):  # the system prompt comes after the tools
-        if blocks := body.get(name):
-            return {**body, name: [*blocks[:-1], {**blocks[-1], FIELD: _EPHEMERAL}]}
-    return dict(body)
-
-
-def _mark_turn(body: Body) -> Body:
-    messages = list(body["messages"])
-    asked = [n for n, m in enumerate(messages) if m["role"] == "user"][-2:-1]
+    A second one beside that at the top is behind tools and system prompt, which other
+    conversations share. Before a point the API looks back 20 blocks for what was
+    written: a turn that added more gets a third one at its beginning, where the last
+    request ended.
+    """
+    mark = point(is_long=is_long)
+    # The system prompt comes after the tools.
+    body = mark_end(body, "system" if body.get("system") else "tools", mark)
+    asked, messages = ends_of_turns(body["messages"])[-2:-1], body["messages"]
     added = sum(len(m["content"]) for m in messages[asked[0] + 1 :]) if asked else 0
-    return (
-        body if added < _LOOKBACK else {**body, "messages": _mark_ends(messages, asked)}
-    )
-
-
-def _mark_ends(messages: Iterable[Any], places: Iterable[int]) -> list[Any]:
-    """Set points behind the last blocks of the messages at these places."""
-    marked = list(messages)
-    for place in places:
-        *before, last = marked[place]["content"]
-        content = [*before, {**last, FIELD: _EPHEMERAL}]
-        marked[place] = {**marked[place], "content": content}
-    return marked
-
-
-def _without_point(block: Json) -> dict[str, Any]:
-    return {key: value for key, value in block.items() if key != FIELD}
+    if added >= _LOOKBACK:
+        body = mark_messages(body, asked, mark)
+    return {**body, FIELD: mark}

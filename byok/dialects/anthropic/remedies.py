@@ -6,8 +6,8 @@ from typing import Any
 from byok.core.chat import Json
 from byok.core.errors import RefusalKind
 from byok.core.wire.json_fields import read_object, read_text
-from byok.dialects.anthropic.messages import find_cache_points, remove_cache_points
 from byok.dialects.anthropic.request import is_thought, without_thinking
+from byok.dialects.cache_points import CACHE_ROW
 from byok.dialects.chat_changes import (
     CHAT_ROWS,
     digest_of_picture,
@@ -194,7 +194,7 @@ REMEDIES: RemedyTable = {
     "always thinks": RemedyRow(_find_always, _think_least),
     "room": RemedyRow(_find_room, lower_named),
     "lower": lower_row(("max_tokens", "thinking.budget_tokens")),
-    "cache": RemedyRow(find_cache_points, remove_cache_points),
+    "cache": CACHE_ROW,
     "both": RemedyRow(
         when("top_p", lambda body: "temperature" in body),
         lambda body, _: drop_parameter(body, "top_p"),

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from byok.core.chat import Json
+from byok.dialects.cache_points import CACHE_ROW
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
-from byok.dialects.openai_chat.request import mark_last_questions
 from byok.dialects.remedies import (
     CHAT_REFUSED,
     Body,
@@ -25,7 +25,7 @@ from byok.dialects.remedies import (
     when,
 )
 
-# Changes to a chat/completions body: its reasoning, cache points, empty contents.
+# Changes to a chat/completions body: its reasoning, empty contents.
 
 
 def without_reasoning(body: Json, _: Remedy) -> Body:
@@ -48,18 +48,6 @@ def _with_reasoning(message: Json) -> Body:
     return {**message, **{name: " " for name in names if message[name] == ""}}
 
 
-def without_cache_points(body: Json) -> Body:
-    """Remove the points up to which a prompt is cached."""
-    name = ("cache_control",)
-    messages = [
-        {**m, "content": [_without(part, name) for part in m["content"]]}
-        if isinstance(m.get("content"), list)
-        else m
-        for m in body.get("messages") or ()
-    ]
-    return {**_without(body, name), "messages": messages}
-
-
 def _without(item: Json, names: Sequence[str]) -> Body:
     return {key: value for key, value in item.items() if key not in names}
 
@@ -72,6 +60,7 @@ _DROPPABLE = (
     "temperature",
     "top_p",
     "stop",
+    "prompt_cache_retention",
     "prompt_cache_key",
     "tool_stream",
     "preserve_thinking",
@@ -96,7 +85,6 @@ _USUAL = "reasoning_content"
 _MISSING_REASONING = (
     r"(?:reasoning|thinking).*(?:passed back|missing|required)|missing.*reasoning"
 )
-_IN_PARTS = re.compile(r"(?:messages|content)\b\S*cache_control")
 
 
 def _find_reasoning(refused: RefusedRequest) -> Found:
@@ -105,21 +93,6 @@ def _find_reasoning(refused: RefusedRequest) -> Found:
     named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
     is_refused = any(words in text for words in _EXTRA_FIELD)
     return ("", "") if named and is_refused else None
-
-
-def _find_cache_points(refused: RefusedRequest) -> Found:
-    """Find refused cache points: that at the top of the body first, then all others."""
-    text = refused.text.lower()
-    if "cache_control" not in text:
-        return None
-    is_top = "cache_control" in refused.body and not _IN_PARTS.search(text)
-    return ("top" if is_top else "", "")
-
-
-def _remove_cache_points(body: Json, remedy: Remedy) -> Body:
-    if remedy.what == "top":
-        return mark_last_questions(body)
-    return without_cache_points(body)
 
 
 # As DashScope, SiliconFlow, LM Studio and FastAPI's servers say it.
@@ -174,7 +147,7 @@ REMEDIES: RemedyTable = {
     "reasoning": RemedyRow(_find_reasoning, without_reasoning),
     "blank reasoning": RemedyRow(when(_MISSING_REASONING), with_blank_reasoning),
     "empty content": RemedyRow(_find_empty_content, _write_empty_content),
-    "cache points": RemedyRow(_find_cache_points, _remove_cache_points),
+    "cache": CACHE_ROW,
     "nearest effort": effort_row("reasoning_effort", "reasoning.effort"),
     "effort": replace(
         drop_row(_EFFORTS, with_extra=False),

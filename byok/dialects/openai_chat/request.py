@@ -23,6 +23,7 @@ from byok.core.chat import (
 )
 from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.cache_points import FIELD, mark_messages, point
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.openai_chat.reasoning import UNSIGNED, add_reasoning, replay_of
 from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, JsonForm, Quirks
@@ -178,15 +179,10 @@ def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -
 
 # Prompt caching in Chat Completions, for the vendors that want to be asked for it.
 #
-# Claude behind OpenRouter caches with `cache_control` at the top of the body, which
-# moves with the conversation, and one more point behind the system message. DashScope
-# caches up to a part of the content that has `cache_control`. Other vendors cache
+# Claude behind OpenRouter has a cache point at the top of the body and one more behind
+# the system message, Qwen at DashScope one there and at the end. Other vendors cache
 # unasked; a key of the conversation leads its requests to the same host. Sources: their
 # API references.
-
-
-_POINT = {"cache_control": {"type": "ephemeral"}}
-_LONG_POINT = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
 
 def add_caching(
@@ -195,44 +191,22 @@ def add_caching(
     """Ask for caching in a body; return further headers."""
     if not target.cache:
         return {}
-    messages = body["messages"]
     is_claude = quirks.cache is CacheForm.CLAUDE and "claude" in target.model.lower()
-    point = _LONG_POINT if is_claude and target.long_cache else _POINT
-    if is_claude:
-        body.update(point)
     if is_claude or quirks.cache is CacheForm.PARTS:
+        mark = point(is_long=is_claude and target.long_cache)
+        messages = body["messages"]
         ends = [n for n, m in enumerate(messages) if m["role"] == "system"][-1:]
-        if not is_claude:
-            ends += [len(messages) - 1]
-        for place in ends:
-            messages[place] = _mark(messages[place], point)
+        if is_claude:
+            body[FIELD] = mark
+        else:
+            ends.append(len(messages) - 1)
+        body.update(mark_messages(body, ends, mark))
     key = prompt_cache_key(chat)
     if key and quirks.cache_key:
         body[quirks.cache_key] = key
         if target.long_cache:
             body["prompt_cache_retention"] = "24h"
     return {quirks.cache_header: key} if key and quirks.cache_header else {}
-
-
-def mark_last_questions(body: Json) -> dict[str, Any]:
-    """Set points behind the user's last two messages instead of the one at the top."""
-    if not body.keys() & _POINT.keys():
-        return dict(body)
-    kept = {key: value for key, value in body.items() if key not in _POINT}
-    messages = list(body["messages"])
-    for place in [n for n, m in enumerate(messages) if m["role"] != "assistant"][-2:]:
-        messages[place] = _mark(messages[place])
-    return {**kept, "messages": messages}
-
-
-def _mark(message: dict[str, Any], point: Json = _POINT) -> dict[str, Any]:
-    """Put a cache point at the end of a message's content."""
-    content = message["content"]
-    if isinstance(content, str) and content:
-        content = [{"type": "text", "text": content}]
-    if not isinstance(content, list) or not content:
-        return message
-    return {**message, "content": [*content[:-1], {**content[-1], **point}]}
 
 
 def encode_request(

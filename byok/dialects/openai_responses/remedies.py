@@ -33,6 +33,7 @@ _DROPPABLE = (
     "tool_choice",
     "temperature",
     "top_p",
+    "prompt_cache_retention",
     "prompt_cache_key",
     "reasoning.summary",
     "reasoning.effort",

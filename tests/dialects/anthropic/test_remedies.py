@@ -8,7 +8,6 @@ from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,
-    Role,
     Sampling,
     TextPart,
     ToolCall,
@@ -35,7 +34,6 @@ from tests.fakes.messages_api import (
     assistant,
     encode,
     result,
-    said,
     thought,
     user,
 )
@@ -158,47 +156,6 @@ def test_the_display_of_thoughts_is_dropped_where_it_is_unknown() -> None:
     text = "thinking.adaptive.display: Extra inputs are not permitted"
     changed, _ = after(asked(facts=ADAPTIVE), text)
     assert changed["thinking"] == {"type": "adaptive"}
-
-
-def points(body: dict[str, Any]) -> list[str]:
-    """Return where a body has cache points."""
-    places = {"top": body, **{f"system {n}": b for n, b in enumerate(body["system"])}}
-    for number, message in enumerate(body["messages"]):
-        places[f"message {number}"] = message["content"][-1]
-    return [place for place, block in places.items() if "cache_control" in block]
-
-
-def test_only_the_cache_points_that_are_refused_are_taken_away() -> None:
-    turns = (user("?"), assistant(CALL), result(), assistant("So."), user("?"))
-    sent = encode(said(Role.SYSTEM, "x"), *turns, cache=True)
-    assert points(sent.body) == ["top", "system 0"]
-    first = find(sent.body, "cache_control: Extra inputs are not permitted")
-    assert first
-    body, _ = change_body(REMEDIES, sent.body, [first])
-    assert points(body) == ["system 0", "message 2", "message 4"]
-    text = "messages.2.content.0.cache_control: Extra inputs are not permitted"
-    second = find(body, text, (first,))
-    assert second
-    body, _ = change_body(REMEDIES, sent.body, [first, second])
-    assert points(body) == ["system 0"]
-    third = find(body, "Unknown field: cache_control", (first, second))
-    assert third
-    body, _ = change_body(REMEDIES, sent.body, [first, second, third])
-    assert points(body) == []
-    assert find(body, "cache_control: Extra inputs", (first, second, third)) is None
-    assert body["messages"] == encode(said(Role.SYSTEM, "x"), *turns).body["messages"]
-    assert find(encode(user("?")).body, text) is None
-
-
-def test_where_an_hour_is_refused_the_points_stay_without_it() -> None:
-    turns = (said(Role.SYSTEM, "x"), user("?"))
-    sent = encode(*turns, cache=True, long_cache=True)
-    text = "system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted"
-    found = find(sent.body, text)
-    assert found
-    body, _ = change_body(REMEDIES, sent.body, [found])
-    assert body == encode(*turns, cache=True).body != sent.body
-    assert find(body, "cache_control: no ttl here", (found,)) != found
 
 
 # Thinking blocks that are refused, and those that stay

@@ -162,26 +162,6 @@ def test_remedy_for_missing_reasoning_sends_a_space() -> None:
     assert found({"messages": [USER, known]}, missing) is None
 
 
-def test_remedy_for_refused_cache_points_removes_only_those() -> None:
-    point = {"cache_control": {"type": "ephemeral"}}
-    marked = [{"type": "text", "text": "x", **point}]
-    plain = [{"type": "text", "text": "x"}]
-    system = {"role": "system", "content": marked}
-    request = {"messages": [system, USER, {"role": "user", "content": plain}], **point}
-    first = found(request, "Unknown field cache_control")
-    assert first
-    body = mended(request, [first]).body
-    ends = [message["content"][-1] for message in body["messages"]]
-    assert all("cache_control" in end for end in ends)
-    assert "cache_control" not in body
-    second = found(body, "messages.0.content.0.cache_control: not permitted", first)
-    assert second
-    body = mended(request, [first, second]).body
-    assert "cache_control" not in str(body)
-    assert body["messages"][0] == {"role": "system", "content": plain}
-    assert mended({"messages": [USER]}, [first, second]).body == {"messages": [USER]}
-
-
 @pytest.mark.parametrize(
     "fields", [{"reasoning_effort": "low"}, {"reasoning": {"effort": "low"}}]
 )
