@@ -221,10 +221,14 @@ _OUTPUT_CAPS = {
     "max_completion_tokens",
     "max_output_tokens",
     "num_predict",
+    "maxOutputTokens",
 }
 # Statuses of refusals that name a parameter; OpenRouter uses 404.
 _NAMING = frozenset({400, 404, 422})
-_LOWER_BOUND = re.compile(r"(?:at least|greater than(?: or equal to)?) \d+")
+_LOWER_BOUND = re.compile(
+    r"(?:at least|greater than(?: or equal to)?) \d+|\d+ \(inclusive\) to"
+)
+_EXCLUDED = re.compile(r"\b(\d{1,9}) \(exclusive\)")
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w-]|\.\d)")
 
 
@@ -327,6 +331,7 @@ def lower_row(paths: Iterable[str]) -> RemedyRow:
         if type(value) is not int:
             return None
         text = _LOWER_BOUND.sub("", refused.text)
+        text = _EXCLUDED.sub(lambda most: str(int(most[1]) - 1), text)
         numbers = map(int, _NUMBER.findall(text))
         most = max((n for n in numbers if 0 < n < value), default=0)
         return (named, str(most)) if most else None
@@ -349,14 +354,14 @@ def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:
     if error.upstream_status not in _NAMING or counts:
         return ""
     text = refused.text.lower()
-    words = set(re.findall(r"[a-z0-9_]+", text))
+    # xAI and Google write names in camel case as well.
+    words = {word.replace("_", "") for word in re.findall(r"[a-z0-9_]+", text)}
     return next((path for path in paths if _names(text, words, path, refused.body)), "")
 
 
 def _names(text: str, words: set[str], path: str, body: Json) -> bool:
     *parents, last = path.lower().split(".")
-    # xAI writes names in camel case.
-    is_named = not words.isdisjoint((last, last.replace("_", "")))
+    is_named = last.replace("_", "") in words
     is_named = is_named or (bool(parents) and path.lower() in text)
     return is_named and has_parameter(body, path)
 

@@ -1,6 +1,5 @@
 """Remedies of Gemini: what to change in a request after each refusal."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,6 @@ from byok.core.errors import RefusalKind
 from byok.core.wire.json_body import write_json
 from byok.core.wire.json_fields import read_objects
 from byok.dialects.chat_changes import CHAT_ROWS
-from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
     Body,
     Found,
@@ -19,8 +17,8 @@ from byok.dialects.remedies import (
     RemedyTable,
     digest_of,
     drop_named,
-    has_parameter,
-    lower_named,
+    drop_row,
+    lower_row,
     read_parameter,
     when,
 )
@@ -116,21 +114,12 @@ _DROPPABLE = (
     "generationConfig.stopSequences",
     _CAP,
 )
-_UP_TO = re.compile(r"to (\d{1,9}) \((inclusive|exclusive)\)")
 _ID = r"unknown name \W?id\b.*function_?(?:call|response)"
 
 
 def _words(text: str) -> str:
     """Return a refusal without underscores: the API writes names in both ways."""
     return text.lower().replace("_", "")
-
-
-def _names(refused: RefusedRequest, path: str) -> bool:
-    """Tell whether a refusal names a parameter that was sent."""
-    last = path.rpartition(".")[2].lower()
-    is_named = re.search(rf"\b{last}\b", _words(refused.text))
-    is_request = refused.error.upstream_status in (400, 404, 422)
-    return bool(is_named) and is_request and has_parameter(refused.body, path)
 
 
 def _json_schemas(refused: RefusedRequest) -> Found:
@@ -164,20 +153,6 @@ def _thinking(refused: RefusedRequest) -> Found:
     return (_THINKING, "")
 
 
-def _cap(refused: RefusedRequest) -> Found:
-    value = read_parameter(refused.body, _CAP)
-    found = _UP_TO.search(refused.text.lower())
-    if not found or not _names(refused, _CAP) or type(value) is not int:
-        return None
-    most = int(found[1]) - (found[2] == "exclusive")
-    return (_CAP, str(most)) if 0 < most < value else None
-
-
-def _parameter(refused: RefusedRequest) -> Found:
-    paths = (*_DROPPABLE, *refused.extra)
-    return next(((path, "") for path in paths if _names(refused, path)), None)
-
-
 # The first row that helps counts. What a schema is refused for may have the name of a
 # parameter, so tools come first.
 REMEDIES: RemedyTable = {
@@ -186,10 +161,6 @@ REMEDIES: RemedyTable = {
     "narrow schemas": RemedyRow(_json_schemas, narrow_schemas),
     **CHAT_ROWS,
     "thinking": RemedyRow(_thinking, drop_named),
-    "lower": RemedyRow(
-        _cap,
-        lower_named,
-        teaches=lambda remedy: ModelFacts("", max_output=int(remedy.version)),
-    ),
-    "parameter": RemedyRow(_parameter, drop_named),
+    "lower": lower_row((_CAP,)),
+    "parameter": drop_row(_DROPPABLE),
 }
