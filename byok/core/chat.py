@@ -126,6 +126,11 @@ def parts_of(messages: Iterable[Message]) -> Iterator[Part]:
     return chain.from_iterable(map(attrgetter("parts"), messages))
 
 
+def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
+    """Return the texts among some parts as one."""
+    return between.join(part.text for part in parts if isinstance(part, TextPart))
+
+
 class ToolDefinition(Struct, frozen=True):
     """A tool that the model may call; `parameters` is a JSON Schema of type object.
 

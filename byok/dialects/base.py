@@ -25,7 +25,7 @@ dialect holds only facts about the vendor it is made for, and must be equal to a
 with the same facts: on a reload, equal upstreams keep what they have learned.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar, Protocol, Self
 
 from msgspec import Struct, field
@@ -38,6 +38,7 @@ from byok.core.late import late_function
 from byok.core.stage import Stage
 from byok.dialects.chat_changes import (
     NAMES,
+    limit_answer,
     presumed_remedies,
     rename_tools,
     spell_call_ids,
@@ -92,7 +93,7 @@ class UpstreamRequest(Struct, frozen=True):
 
     Attributes:
         path: relative to the base URL; see `Dialect.url`.
-        body: the JSON object, before any remedies.
+        body: the JSON object, without the user's fields, before any remedies.
         headers: headers of this request, in addition to `Dialect.headers`.
         tool_names: names of the user's tools, by the names that were sent; set by
             `write_request`.
@@ -137,10 +138,14 @@ class Codec(Protocol):
     """Encodes requests for one endpoint and decodes its answers.
 
     The names of tools and the ids of calls are spelled before as it wants them.
-    `remedies` is the table of remedies for refusals.
+    `remedies` is the table of remedies for refusals, `settings` are the fields whose
+    objects take further fields of the user, `pictures` the media types of the pictures
+    that the API takes, () for any.
     """
 
     remedies: ClassVar[RemedyTable] = {}
+    settings: ClassVar[Collection[str]] = ()
+    pictures: ClassVar[tuple[str, ...]] = ()
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a conversation as a request."""
@@ -168,7 +173,7 @@ class Codec(Protocol):
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need before any refusal."""
-        return presumed_remedies(facts, self.most_tools)
+        return presumed_remedies(facts, self.most_tools, self.pictures)
 
 
 class Dialect(Codec, Protocol):
@@ -245,8 +250,10 @@ def write_request(
     others = [remedy for remedy in remedies if remedy.change != NAMES]
     rewritten, told = rewrite_chat(table, chat, others, new=new)
     spelled, names = rename_tools(rewritten, [codec.spell_tool, *spellings][-1])
-    sent = codec.encode(spell_call_ids(spelled, codec.tool_ids), target)
-    body, more = change_body(table, sent.body, remedies, chat=chat, new=new)
+    spelled = limit_answer(spell_call_ids(spelled, codec.tool_ids), target.facts)
+    sent = codec.encode(spelled, target)
+    body = _add_fields(sent.body, target.extra_body, codec.settings)
+    body, more = change_body(table, body, remedies, chat=chat, new=new)
     unsent = sent.unsent if chat.is_first_turn else ()
     sent = replace(
         sent,
@@ -257,6 +264,23 @@ def write_request(
         num_ctx=target.num_ctx,
     )
     return rewritten, sent
+
+
+def _add_fields(body: Json, extra: Json, settings: Collection[str]) -> dict[str, Any]:
+    """Add the user's fields: tools to the others, settings to their object.
+
+    A search by the vendor stands beside the tools, a `top_k` beside the temperature.
+    """
+    out = dict(body)
+    for name, value in extra.items():
+        sent = out.get(name)
+        if name in settings and isinstance(sent, dict) and isinstance(value, dict):
+            out[name] = {**sent, **value}
+        elif name == "tools" and isinstance(sent, list) and isinstance(value, list):
+            out[name] = [*sent, *value]
+        else:
+            out[name] = value
+    return out
 
 
 # The dialects, by the name used in config.toml. Each is made for a vendor: the name of

@@ -56,6 +56,7 @@ from byok.dialects.schemas import without_constraints, write_parameters
 _CALLS = (ToolCall, ToolResult)
 _Call: TypeAlias = ToolCall | ToolResult
 NO_PICTURE = "[a picture stood here; this model sees none]"
+_ODD_PICTURE = "[a picture stood here, in a format that this model does not take]"
 _EARLIER_PICTURE = "[an earlier picture stood here]"
 _GO_ON = "Understood."
 _NO_WORDS = "(no text)"
@@ -105,6 +106,14 @@ def simplify_schemas(chat: ChatRequest, _: Remedy) -> ChatRequest:
         for tool in chat.tools
     )
     return replace(chat, tools=tuple(tools))
+
+
+def limit_answer(chat: ChatRequest, facts: ModelFacts) -> ChatRequest:
+    """Ask for no longer answer than the model gives."""
+    sampling = chat.sampling
+    if not facts.max_output or (sampling.max_tokens or 0) <= facts.max_output:
+        return chat
+    return replace(chat, sampling=replace(sampling, max_tokens=facts.max_output))
 
 
 def offer_tools(chat: ChatRequest, tools: Sequence[ToolDefinition]) -> ChatRequest:
@@ -247,6 +256,16 @@ def write_pictures_as(
         for message in chat.messages
     ]
     return replace(chat, messages=tuple(messages))
+
+
+def write_other_pictures_as_text(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
+    """Put words in the places of pictures that are of no media type of a list."""
+    taken = remedy.what.split()
+    if all(i.media_type in taken for m in chat.messages for i in pictures_of(m)):
+        return chat
+    return write_pictures_as(
+        chat, lambda image: "" if image.media_type in taken else _ODD_PICTURE
+    )
 
 
 def keep_newest_pictures(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
@@ -497,6 +516,7 @@ def _leads(schema: Any, path: str) -> bool:
 
 _TOO_MANY = "most tools"
 PICTURES = "pictures"
+_KINDS = "kinds of pictures"
 _FORCED, _FORBIDDEN = "forced", "forbidden"
 _OWN_SAMPLING = "own sampling"
 _CHOICE = compile_late(
@@ -740,6 +760,12 @@ CHAT_ROWS: RemedyTable = {
         matters=shows_picture,
         teaches=lambda _: ModelFacts("", images=False),
     ),
+    _KINDS: RemedyRow(
+        lambda _: None,  # known of an API
+        rewrite=write_other_pictures_as_text,
+        notice="This model does not support some of the images: they were left out.",
+        matters=shows_picture,
+    ),
     "most pictures": RemedyRow(
         _find_most_pictures,
         rewrite=keep_newest_pictures,
@@ -777,18 +803,21 @@ JSON_IN_WORDS: Mapping[JsonForm, tuple[Remedy, ...]] = {
 }
 
 
-def presumed_remedies(facts: ModelFacts, most_tools: int = 0) -> tuple[Remedy, ...]:
+def presumed_remedies(
+    facts: ModelFacts, most_tools: int = 0, pictures: Sequence[str] = ()
+) -> tuple[Remedy, ...]:
     """Return the remedies that a model is known to need before any refusal.
 
     `most_tools` is how many tools its vendor takes, if its facts do not say that; 0 is
-    any number.
+    any number. `pictures` are the media types that its API takes.
     """
     most = facts.most_tools or most_tools
     few_tools = (Remedy(_TOO_MANY, str(most)),) if most else ()
     no_tools = (Remedy("no tools"),) if facts.tools is False else ()
     no_pictures = (Remedy(PICTURES),) if facts.images is False else ()
     own_sampling = (Remedy(_OWN_SAMPLING),) if facts.sampling is False else ()
-    return (*few_tools, *no_tools, *no_pictures, *own_sampling)
+    kinds = (Remedy(_KINDS, " ".join(pictures)),) if pictures else ()
+    return (*few_tools, *no_tools, *no_pictures, *kinds, *own_sampling)
 
 
 def _own_tools(refused: RefusedRequest) -> Mapping[str, ToolDefinition]:

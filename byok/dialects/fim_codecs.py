@@ -4,7 +4,7 @@ They are endpoints of servers that speak OpenAI's API, and share its base URL, h
 and error bodies.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -134,7 +134,7 @@ class FimCodec(Codec):
         body |= {"stream": self.streams} | self._limits(chat.sampling)
         if fim.one_line:
             body["stop"] = [*body.get("stop", ()), "\n"]
-        return UpstreamRequest(self.path, {**body, **target.extra_body})
+        return UpstreamRequest(self.path, body)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Read the code for the gap."""
@@ -204,6 +204,8 @@ class OllamaFimCodec(Codec):
 
     write: Callable[[FimRequest, str], dict[str, Any]]
     raw: bool = False
+
+    settings: ClassVar[Collection[str]] = ("options",)
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode the gap; the window stays that of chats, or the model is reloaded."""

@@ -284,6 +284,19 @@ def nearest_effort(wanted: str, accepted: Iterable[str]) -> str:
     return min(graded, key=lambda e: (abs(_RANK[e] - rank), _RANK[e]), default="")
 
 
+def effort_for(
+    wanted: str, facts: ModelFacts, usual: Iterable[str] = EFFORTS
+) -> tuple[str, str]:
+    """Return the effort to send, and a sentence where one is wanted and none can be.
+
+    `usual` are accepted where nobody knows which ones a model accepts.
+    """
+    accepted = () if facts.thinking is False else facts.efforts or usual
+    effort = nearest_effort(wanted, accepted)
+    is_lost = not effort and wanted not in ("", "none")
+    return effort, unsent_effort(wanted) if is_lost else ""
+
+
 def unsent_effort(wanted: str) -> str:
     """Return the sentence for an effort that cannot be sent in any form."""
     return f"This model has no setting for effort, so `{wanted}` was not sent."

@@ -491,19 +491,25 @@ def without_constraints(schema: Any) -> Any:
     """
     if not isinstance(schema, dict):
         return schema
-    node = {k: v for k, v in schema.items() if k not in _CONSTRAINTS}
-    for key in _MAPS:
-        if isinstance(node.get(key), dict):
-            children = node[key].items()
-            node[key] = {name: without_constraints(child) for name, child in children}
-    for key in (*_SINGLE, "items"):
-        if key in node:
-            node[key] = without_constraints(node[key])
-    for key in _LISTS:
-        if isinstance(node.get(key), list):
-            node[key] = [*map(without_constraints, node[key])]
+    kept = {k: v for k, v in schema.items() if k not in _CONSTRAINTS}
+    node = change_inside(kept, without_constraints)
     if not (_SAYS_TYPE | {"properties", "items"}) & node.keys():
         node["type"] = [*_ANY_TYPE]
+    return node
+
+
+def change_inside(schema: Json, change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a schema with changed schemas inside of it."""
+    node = dict(schema)
+    for key in _MAPS:
+        if isinstance(children := node.get(key), dict):
+            node[key] = {name: change(child) for name, child in children.items()}
+    for key in (*_SINGLE, "items"):
+        if isinstance(child := node.get(key), dict):
+            node[key] = change(child)
+    for key in (*_LISTS, "items"):
+        if isinstance(children := node.get(key), list):
+            node[key] = [*map(change, children)]
     return node
 
 
@@ -548,7 +554,8 @@ class _Cleaning:
         if "pattern" in node and not is_pattern(node["pattern"]):
             notes.append(note("pattern", node.pop("pattern")))
         _require_where_draft_3_did(node)
-        self._children(node, inside)
+        _drop_no_schemas(node)
+        node = change_inside(node, lambda child: self._node(child, inside))
         notes += _items(node)
         _require_what_is_there(node)
         _type_in_choices(node)
@@ -586,28 +593,20 @@ class _Cleaning:
             merge(node, target)
         return node, inside
 
-    def _children(self, node: dict[str, Any], inside: tuple[str, ...]) -> None:
-        for key in _MAPS:
-            if key in node:
-                node[key] = {
-                    name: self._node(child, inside)
-                    for name, child in node[key].items()
-                    if not (key == "properties" and child is False)
-                    and not (key == "patternProperties" and not is_pattern(name))
-                }
-        for key in _SINGLE:
-            if isinstance(node.get(key), dict):
-                node[key] = self._node(node[key], inside)
-        for key in _LISTS:
-            if key in node:
-                found = [self._node(c, inside) for c in node[key] if is_schema(c)]
-                node[key] = found
-                if not found:
-                    del node[key]
-        if isinstance(items := node.get("items"), list):
-            node["items"] = [self._node(c, inside) for c in items if is_schema(c)]
-        elif isinstance(items, dict):
-            node["items"] = self._node(items, inside)
+
+def _drop_no_schemas(node: dict[str, Any]) -> None:
+    """Drop what cannot be a schema, or allows nothing, from the places of schemas."""
+    for key in (*_LISTS, "items"):
+        if isinstance(children := node.get(key), list):
+            node[key] = [*filter(is_schema, children)]
+            if not node[key] and key != "items":
+                del node[key]
+    if "properties" in node:
+        children = node["properties"].items()
+        node["properties"] = {k: child for k, child in children if child is not False}
+    if "patternProperties" in node:
+        children = node["patternProperties"].items()
+        node["patternProperties"] = {k: c for k, c in children if is_pattern(k)}
 
 
 def _values(node: dict[str, Any]) -> list[str]:

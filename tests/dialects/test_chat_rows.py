@@ -16,6 +16,7 @@ from byok.core.chat import (
     JsonAnswer,
     Message,
     Role,
+    Sampling,
     TextPart,
     ThinkingPart,
     ToolCall,
@@ -689,6 +690,70 @@ def test_odd_names_and_ids_of_calls_are_spelled_for_the_api(dialect: str) -> Non
     ids = ["".join(found) for found in re.findall(CALLING[dialect], written)]
     assert ids[::2] == ids[1::2]
     assert len(set(ids)) == {"gemini": 0, "openai_chat": 1, "ollama": 1}.get(dialect, 2)
+
+
+# What holds for every dialect
+
+
+def sent_to(dialect: str, asked: ChatRequest, **target: Any) -> UpstreamRequest:
+    sent = write_request(DIALECTS[dialect](""), asked, Target("m", **target))[1]
+    assert JUDGES[dialect](sent.body) == []
+    return sent
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_longer_answer_is_asked_for_than_the_model_gives(dialect: str) -> None:
+    asked = chat(sampling=Sampling(max_tokens=9000))
+    written = str(sent_to(dialect, asked, facts=ModelFacts("m", max_output=4000)).body)
+    assert "4000" in written and "9000" not in written
+    assert "9000" in str(sent_to(dialect, asked).body)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_effort_that_cannot_be_sent_is_told_unless_it_is_none(dialect: str) -> None:
+    facts = ModelFacts("m", thinking=False)
+
+    def notices(effort: str) -> tuple[str, ...]:
+        asked = chat(sampling=Sampling(effort=effort))
+        return sent_to(dialect, asked, facts=facts).notices
+
+    assert len(notices("high")) == 1
+    assert notices("none") == notices("") == ()
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "7", "[" * 9999])
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "ollama"])
+def test_arguments_that_are_no_object_stay_a_text(dialect: str, text: str) -> None:
+    call = replace(CALL, arguments=text)
+    asked = chat(tool("b"), messages=(user("Go."), said(call), RESULT))
+    sent = sent_to(dialect, asked)
+    assert json.dumps({"arguments": text}) in json.dumps(sent.body)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_tools_of_the_users_own_stand_beside_those_of_the_agent(dialect: str) -> None:
+    own = {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}
+    codec, asked = DIALECTS[dialect](""), chat(tool("view"))
+    plain = write_request(codec, asked, Target("m"))[1].body["tools"]
+    both = write_request(codec, asked, Target("m", own))[1].body["tools"]
+    assert both == [*plain, *own["tools"]]
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini"])
+def test_words_stand_for_pictures_of_other_kinds_than_the_api_takes(
+    dialect: str,
+) -> None:
+    odd = ImagePart("image/tiff", "aGk=")
+    look = Message(Role.USER, (TextPart("Look."), odd))
+    shot = Message(Role.TOOL, (ToolResult("c1", "b", "out", images=(odd, PNG)),))
+    asked = chat(tool("b"), messages=(look, said(CALL), shot))
+    sent = sent_to(dialect, asked)
+    written = json.dumps(sent.body)
+    assert "aGk=" not in written and PNG.data in written
+    assert written.count("a picture stood here") == 2
+    assert len(sent.notices) == 1
+    later = replace(asked, messages=(*asked.messages, said("So."), user("Well?")))
+    assert sent_to(dialect, later).notices == ()
 
 
 # All of them

@@ -35,8 +35,6 @@ from byok.dialects.safe_names import NO_OUTPUT, read_arguments
 
 Block: TypeAlias = dict[str, Any]
 
-_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_ODD_IMAGE = "[a picture stood here, in a format that this API does not take]"
 _NO_WORDS = "(no text)"
 _BETWEEN = "\n\n"  # texts of a user or a system prompt
 # The fields of the blocks that come back; the last one must not be empty.
@@ -141,8 +139,6 @@ def _user_block(part: Part) -> Block:
 
 
 def _image(image: ImagePart) -> Block:
-    if image.media_type not in _IMAGES:
-        return _text(_ODD_IMAGE)
     source = {"media_type": image.media_type, "data": image.data}
     return {"type": "image", "source": {"type": "base64", **source}}
 

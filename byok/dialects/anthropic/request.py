@@ -20,7 +20,7 @@ from byok.dialects.anthropic.messages import Conversation, ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import ask_for_json
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
-from byok.dialects.schemas import write_parameters
+from byok.dialects.schemas import change_inside, write_parameters
 
 # Messages API: the parameters for reasoning, and those that exclude it.
 #
@@ -212,22 +212,10 @@ def encode_sampling(
 # system prompt asks for JSON.
 
 
-_MAPS = ("properties", "$defs", "definitions")
-_LISTS = ("anyOf", "allOf", "oneOf")
-
-
 def _close_objects(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
-    closed = dict(schema)
-    for name in _MAPS:
-        if isinstance(inner := closed.get(name), dict):
-            closed[name] = {key: _close_objects(value) for key, value in inner.items()}
-    for name in _LISTS:
-        if isinstance(inner := closed.get(name), list):
-            closed[name] = [_close_objects(value) for value in inner]
-    if "items" in closed:
-        closed["items"] = _close_objects(closed["items"])
+    closed = change_inside(schema, _close_objects)
     if closed.get("type") == "object" or "properties" in closed:
         closed["additionalProperties"] = False
     return closed
@@ -263,7 +251,6 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body["output_config"] = {**body.get("output_config", {}), **format_}
     if target.cache:
         body = ask_for_cache(body, target.long_cache)
-    body.update(target.extra_body)
     return UpstreamRequest(
         "messages",
         body,
@@ -308,9 +295,8 @@ def _max_tokens(chat: ChatRequest, facts: ModelFacts) -> int:
     Older models refuse a prompt and `max_tokens` that exceed the window together. The
     prompt is estimated, which a remedy corrects.
     """
-    wanted = chat.sampling.max_tokens
-    if wanted is not None:
-        return min(wanted, facts.max_output or wanted)
+    if (wanted := chat.sampling.max_tokens) is not None:
+        return wanted
     most = facts.max_output or _USUAL_ANSWER
     if not facts.window:
         return most

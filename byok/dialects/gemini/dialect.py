@@ -1,6 +1,6 @@
 """The dialect of Gemini's generateContent API, as Google AI and Vertex AI serve it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -62,6 +62,11 @@ class Gemini(Dialect):
     most_tools: ClassVar[int] = 512
     tool_ids: ClassVar[IdRule] = IdRule(is_unique=True)
     remedies: ClassVar[RemedyTable] = REMEDIES
+    settings: ClassVar[Collection[str]] = ("generationConfig", "toolConfig")
+    # Source: Gemini API, Image understanding.
+    pictures: ClassVar[tuple[str, ...]] = (
+        *("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"),
+    )
     encode = staticmethod(encode_request)
     spell_tool = staticmethod(spell_tool)
     read_models = staticmethod(read_models)

@@ -24,14 +24,14 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.core.errors import BadRequest
-from byok.core.wire.json_body import parse_json
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.gemini.answer import OPAQUE
 from byok.dialects.model_facts import nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
     NO_OUTPUT,
     NOT_CHECKED,
+    move_images,
+    read_arguments,
     spell_name,
     wants_signatures,
 )
@@ -90,7 +90,7 @@ class ModelTurns:
         signature = _signature(own)
         if not signature and is_first and self._bypass:
             signature = {"thoughtSignature": NOT_CHECKED}
-        body = {"name": call.name, "args": _args(call.arguments)}
+        body = {"name": call.name, "args": read_arguments(call.arguments)}
         if isinstance(id_ := own.get("id"), str) and id_:
             self.ids[call.id] = id_
             body = {"id": id_, **body}
@@ -136,15 +136,6 @@ def _thought(text: str, own: Json) -> Iterator[dict[str, Any]]:
         )
 
 
-def _args(arguments: str) -> Any:
-    """Return the arguments as an object; a text that is none becomes a value in one."""
-    try:
-        value = parse_json(arguments.encode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        value = arguments
-    return value if isinstance(value, dict) else {"arguments": value}
-
-
 # Gemini: the messages of a conversation as `contents` and `systemInstruction`.
 #
 # Users and tools speak as `user`, the model as `model`, and the roles alternate: the
@@ -152,18 +143,10 @@ def _args(arguments: str) -> Any:
 
 
 _NO_WORDS = "(no words)"
-# Source: Gemini API, Image understanding.
-_PICTURES = frozenset(
-    ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
-)
 
 
 class GeminiContents:
-    """The contents of one request.
-
-    `hides_picture` tells whether a picture of the newest turn was left out, because
-    of its type.
-    """
+    """The contents of one request."""
 
     def __init__(self, target: Target) -> None:
         self._turns = ModelTurns(target)
@@ -173,18 +156,16 @@ class GeminiContents:
         self._system: list[dict[str, Any]] = []
         self._asked: list[str] = []  # ids of the calls whose results come next
         self._results: list[ToolResult] = []
-        self.hides_picture = False
 
     def add(self, messages: Iterable[Message]) -> None:
         """Add messages, the oldest first."""
-        for message in messages:
+        for message in messages if self._inside else move_images(messages):
             if message.role is not Role.TOOL:
                 self._end_step()
             match message.role:
                 case Role.SYSTEM:
                     self._system += self._words(message.parts)
                 case Role.ASSISTANT:
-                    self.hides_picture = False
                     calls = [p for p in message.parts if isinstance(p, ToolCall)]
                     self._asked = [call.id for call in calls]
                     self._put("model", [*self._turns.parts_of(message.parts)])
@@ -211,9 +192,7 @@ class GeminiContents:
         """Add the results of a step in the order of its calls, which have no ids."""
         place = {call_id: n for n, call_id in enumerate(self._asked)}
         self._results.sort(key=lambda result: place.get(result.call_id, len(place)))
-        later: list[dict[str, Any]] = []
-        responses = [self._response(result, later) for result in self._results]
-        self._put("user", [*responses, *later])
+        self._put("user", [*map(self._response, self._results)])
         self._results = []
 
     def _words(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
@@ -221,18 +200,9 @@ class GeminiContents:
             if isinstance(part, TextPart) and part.text:
                 yield {"text": part.text}
             elif isinstance(part, ImagePart):
-                yield self._picture(part)
+                yield _picture(part)
 
-    def _picture(self, image: ImagePart) -> dict[str, Any]:
-        if image.media_type in _PICTURES:
-            return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
-        self.hides_picture = True
-        return {"text": NO_PICTURE}
-
-    def _response(
-        self, result: ToolResult, later: list[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Return the part of a result; pictures that it cannot hold come `later`."""
+    def _response(self, result: ToolResult) -> dict[str, Any]:
         id_ = self._turns.ids.get(result.call_id)
         response: dict[str, Any] = {
             **({"id": id_} if id_ else {}),
@@ -241,14 +211,13 @@ class GeminiContents:
                 "error" if result.is_error else "output": result.content or NO_OUTPUT
             },
         }
-        for number, image in enumerate(result.images, 1):
-            picture = self._picture(image)
-            if self._inside and "inlineData" in picture:
-                response.setdefault("parts", []).append(picture)
-            else:
-                whose = f"Image {number}, output of {result.name} ({result.call_id}):"
-                later += [{"text": whose}, picture]
+        if result.images:
+            response["parts"] = [*map(_picture, result.images)]
         return {"functionResponse": response}
+
+
+def _picture(image: ImagePart) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
 
 
 # Gemini's thinkingConfig: a level for Gemini 3 and later, a budget for Gemini 2.5.
@@ -335,7 +304,6 @@ _STEPS = frozenset({".", ".."})  # clients and servers resolve them
 _SAFE = "/:@,=+~"
 _MOST_STOPS = 5  # API reference, GenerationConfig.stopSequences
 _LONGEST_NAME = 64
-_NO_PICTURES = "This model does not support some of the images: they were left out."
 _FEWER_STOPS = "Gemini takes five stop texts at most, so the others were left out."
 
 
@@ -352,8 +320,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body["generationConfig"] = config
     return UpstreamRequest(
         f"{_model_path(target.model)}:streamGenerateContent?alt=sse",
-        _with_extra(body, target.extra_body),
-        notices=(_NO_PICTURES,) if contents.hides_picture else (),
+        body,
         unsent=unsent,
     )
 
@@ -401,7 +368,7 @@ def _tool_config(choice: ToolChoice) -> dict[str, Any]:
 def _generation_config(
     chat: ChatRequest, target: Target
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    sampling, facts = chat.sampling, target.facts
+    sampling = chat.sampling
     thinking, unsent = thinking_config(chat, target)
     config: dict[str, Any] = {
         "maxOutputTokens": sampling.max_tokens,
@@ -411,8 +378,6 @@ def _generation_config(
         **_json_answer(chat.json_answer),
         "thinkingConfig": thinking or None,
     }
-    if sampling.max_tokens and facts.max_output:
-        config["maxOutputTokens"] = min(sampling.max_tokens, facts.max_output)
     if sampling.stop[_MOST_STOPS:]:
         unsent += (_FEWER_STOPS,)
     return {key: value for key, value in config.items() if value is not None}, unsent
@@ -423,20 +388,3 @@ def _json_answer(wanted: JsonAnswer | None) -> dict[str, Any]:
         return {}
     schema = {} if wanted.schema is None else {"responseJsonSchema": wanted.schema}
     return {"responseMimeType": "application/json", **schema}
-
-
-def _with_extra(body: dict[str, Any], extra: Json) -> dict[str, Any]:
-    """Add the user's fields: to objects and lists of tools, in place of other values.
-
-    A search by Google stands beside the tools, a `topK` beside what byok sends.
-    """
-    out = dict(body)
-    for name, value in extra.items():
-        sent = out.get(name)
-        if isinstance(sent, dict) and isinstance(value, dict):
-            out[name] = {**sent, **value}
-        elif name == "tools" and isinstance(sent, list) and isinstance(value, list):
-            out[name] = [*sent, *value]
-        else:
-            out[name] = value
-    return out

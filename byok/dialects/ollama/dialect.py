@@ -5,7 +5,7 @@ beginning of a prompt that exceeds it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -171,6 +171,7 @@ class Ollama(Dialect):
     sends_thoughts: ClassVar[bool] = True  # beside tool calls
     models_path: ClassVar[str] = TAGS
     remedies: ClassVar[RemedyTable] = REMEDIES
+    settings: ClassVar[Collection[str]] = ("options",)
     encode = staticmethod(encode_request)
     read_models = staticmethod(read_models)
     read_probe = staticmethod(read_probe)

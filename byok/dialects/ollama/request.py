@@ -20,14 +20,14 @@ from byok.core.chat import (
     Message,
     Role,
     Sampling,
-    TextPart,
     ThinkingPart,
     ToolCall,
     ToolDefinition,
     ToolResult,
+    text_of,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
+from byok.dialects.model_facts import Replay, effort_for
 from byok.dialects.safe_names import (
     move_images,
     read_arguments,
@@ -46,8 +46,9 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     if tools := [*map(_tool, chat.tools)]:
         body["tools"] = tools
     body |= {"stream": True, "truncate": False, "shift": False}
-    think, notice = _think(chat.sampling.effort, target.facts)
-    body |= think
+    effort, notice = effort_for(chat.sampling.effort, target.facts, _LEVELS)
+    if effort:  # without it a model that can reason does so
+        body["think"] = False if effort == "none" else effort
     if chat.json_answer is not None:
         body["format"] = _format(chat.json_answer)
     return UpstreamRequest(
@@ -60,7 +61,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
 def with_options(
     body: dict[str, Any], sampling: Sampling, target: Target
 ) -> dict[str, Any]:
-    """Add the options, and the fields of the user, whose own options are merged."""
+    """Add the options, if there are any."""
     given = {
         "num_ctx": target.num_ctx or None,
         "num_predict": sampling.max_tokens,
@@ -69,13 +70,7 @@ def with_options(
         "stop": list(sampling.stop) or None,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    extra = dict(target.extra_body)
-    if isinstance(own := extra.get("options"), dict):
-        extra["options"] = options | own
-    merged = {**body, "options": options, **extra}
-    if not merged["options"]:
-        del merged["options"]
-    return merged
+    return {**body, "options": options} if options else body
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:
@@ -86,21 +81,6 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
         "parameters": write_parameters(tool.parameters, narrow=True),
     }
     return {"type": "function", "function": function}
-
-
-def _think(effort: str, facts: ModelFacts) -> tuple[dict[str, Any], str]:
-    """Return the field for an effort, and the notice if there is none.
-
-    Without the field a model that can reason does so.
-    """
-    if not effort:
-        return {}, ""
-    if facts.thinking is False:
-        return {}, "" if effort == "none" else unsent_effort(effort)
-    level = nearest_effort(effort, facts.efforts or _LEVELS)
-    if not level:
-        return {}, unsent_effort(effort)
-    return {"think": False if level == "none" else level}, ""
 
 
 def _format(answer: JsonAnswer) -> Any:
@@ -127,14 +107,14 @@ def _messages(messages: Iterable[Message], target: Target) -> Iterator[dict[str,
 
 def _text_message(message: Message) -> dict[str, Any]:
     """Encode text, with its pictures beside it as bare base64."""
-    texts = (part.text for part in message.parts if isinstance(part, TextPart))
-    out: dict[str, Any] = {"role": message.role.value, "content": "\n\n".join(texts)}
+    content = text_of(message.parts)
+    out: dict[str, Any] = {"role": message.role.value, "content": content}
     images = [part.data for part in message.parts if isinstance(part, ImagePart)]
     return {**out, "images": images} if images else out
 
 
 def _assistant(message: Message, target: Target) -> dict[str, Any]:
-    text = "".join(p.text for p in message.parts if isinstance(p, TextPart))
+    text = text_of(message.parts, "")
     out: dict[str, Any] = {"role": "assistant", "content": text}
     calls = [
         {

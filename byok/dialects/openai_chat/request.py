@@ -20,6 +20,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    text_of,
 )
 from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
@@ -32,6 +33,7 @@ from byok.dialects.safe_names import (
     move_images,
     prompt_cache_key,
     result_text,
+    spell_name,
     wants_signatures,
 )
 from byok.dialects.schemas import write_parameters, write_schema
@@ -114,7 +116,7 @@ def add_options(
     ):
         body.update(set_parameter(body, quirks.preserve_thinking, True))
     _add_tool_choice(body, chat, quirks)
-    _add_sampling(body, chat.sampling, target.facts, quirks)
+    _add_sampling(body, chat.sampling, quirks)
     notice = _add_effort(body, chat, target, quirks)
     _add_json(body, chat.json_answer, quirks)
     return notice
@@ -135,11 +137,9 @@ def _add_tool_choice(body: dict[str, Any], chat: ChatRequest, quirks: Quirks) ->
         body["parallel_tool_calls"] = False
 
 
-def _add_sampling(
-    body: dict[str, Any], sampling: Sampling, facts: ModelFacts, quirks: Quirks
-) -> None:
-    if (cap := sampling.max_tokens) is not None:
-        body[quirks.output_cap] = min(cap, facts.max_output or cap)
+def _add_sampling(body: dict[str, Any], sampling: Sampling, quirks: Quirks) -> None:
+    if sampling.max_tokens is not None:
+        body[quirks.output_cap] = sampling.max_tokens
     if sampling.stop:
         body["stop"] = list(sampling.stop)
     given = {"temperature": sampling.temperature, "top_p": sampling.top_p}
@@ -173,7 +173,7 @@ def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -
         narrow=quirks.narrow_schemas,
         plain_keys=quirks.plain_keys,
     )
-    inner = {"name": answer.name, "schema": schema}
+    inner = {"name": spell_name(answer.name, 0), "schema": schema}
     body["response_format"] = {"type": JsonForm.SCHEMA.value, "json_schema": inner}
 
 
@@ -222,7 +222,6 @@ def encode_request(
         body["tools"] = tools
     notice = add_options(body, chat, target, quirks)
     headers = add_caching(body, chat, target, quirks)
-    body.update(target.extra_body)
     return UpstreamRequest(
         "chat/completions",
         body,
@@ -295,9 +294,8 @@ def _own_data(call: ToolCall, target: Target) -> Json:
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
     """Return a plain string where there is no picture: all servers accept that."""
-    texts = [part.text for part in parts if isinstance(part, TextPart)]
-    if len(texts) == len(parts):
-        return "\n\n".join(texts)
+    if not any(isinstance(part, ImagePart) for part in parts):
+        return text_of(parts)
     return [written for part in parts if (written := _content_part(part))]
 
 

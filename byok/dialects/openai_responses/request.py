@@ -23,10 +23,11 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    text_of,
 )
 from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
+from byok.dialects.model_facts import ModelFacts, Replay, effort_for
 from byok.dialects.safe_names import (
     prompt_cache_key,
     result_text,
@@ -202,7 +203,8 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body["tool_choice"] = _tool_choice(chat)
         if not chat.client_parallel_tools:
             body["parallel_tool_calls"] = False
-    body |= _reasoning(chat.sampling.effort, target.facts)
+    effort, notice = effort_for(chat.sampling.effort, target.facts)
+    body |= _reasoning(effort, target.facts)
     body |= _limits(chat.sampling)
     if chat.json_answer:
         body["text"] = {"format": _json_format(chat.json_answer)}
@@ -210,12 +212,8 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body["prompt_cache_key"] = key
         if target.long_cache:
             body["prompt_cache_retention"] = "24h"
-    body.update(target.extra_body)
-    return UpstreamRequest(
-        "responses",
-        body,
-        unsent=(*_unsent_settings(chat.sampling, target.facts),),
-    )
+    unsent = (_NO_STOP if chat.sampling.stop else "", notice)
+    return UpstreamRequest("responses", body, unsent=(*filter(None, unsent),))
 
 
 def _system(chat: ChatRequest) -> Json:
@@ -226,7 +224,7 @@ def _system(chat: ChatRequest) -> Json:
     wants_json = chat.json_answer is not None and chat.json_answer.schema is None
     if wants_json or not chat.messages or chat.messages[0].role is not Role.SYSTEM:
         return {}
-    return {"instructions": _text(chat.messages[0].parts)}
+    return {"instructions": text_of(chat.messages[0].parts)}
 
 
 def _items(messages: Iterable[Message], target: Target) -> Iterator[dict[str, Any]]:
@@ -260,7 +258,7 @@ def _content(parts: Iterable[Part]) -> str | list[Json]:
     """Return a plain string where there is no picture: all servers accept that."""
     parts = list(parts)
     if not any(isinstance(part, ImagePart) for part in parts):
-        return _text(parts)
+        return text_of(parts)
     return [
         _image(part)
         if isinstance(part, ImagePart)
@@ -268,10 +266,6 @@ def _content(parts: Iterable[Part]) -> str | list[Json]:
         for part in parts
         if isinstance(part, (ImagePart, TextPart))
     ]
-
-
-def _text(parts: Iterable[Part]) -> str:
-    return "\n\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
 def _image(image: ImagePart) -> Json:
@@ -296,12 +290,11 @@ def _tool_choice(chat: ChatRequest) -> str | Json:
     return choice.use.value
 
 
-def _reasoning(wanted: str, facts: ModelFacts) -> Json:
+def _reasoning(effort: str, facts: ModelFacts) -> Json:
     """Return the fields about reasoning; none of them is sent to a plain model."""
     if facts.thinking is False:
         return {}
     body: dict[str, Any] = {"include": [ENCRYPTED]}
-    effort = nearest_effort(wanted, facts.efforts) if facts.efforts else wanted
     reasoning = {"effort": effort} if effort else {}
     if facts.thinking:
         reasoning["summary"] = "auto"  # so that users see thoughts
@@ -324,13 +317,3 @@ def _json_format(answer: JsonAnswer) -> Json:
     name = spell_name(answer.name, 0)
     schema = dict(answer.schema)
     return {"type": "json_schema", "name": name, "schema": schema, "strict": False}
-
-
-def _unsent_settings(sampling: Sampling, facts: ModelFacts) -> Iterator[str]:
-    """Say which settings cannot be sent."""
-    efforts = facts.efforts
-    if sampling.stop:
-        yield _NO_STOP
-    is_sent = not efforts or nearest_effort(sampling.effort, efforts)
-    if sampling.effort and (facts.thinking is False or not is_sent):
-        yield unsent_effort(sampling.effort)

@@ -292,14 +292,6 @@ def test_a_part_that_no_user_has_becomes_words() -> None:
     assert [block["type"] for block in turn["content"]] == ["text", "text"]
 
 
-@pytest.mark.parametrize("arguments", ["[1]", "{", "[" * 9999])
-def test_arguments_that_are_no_object_become_a_field(arguments: str) -> None:
-    _, turn, _ = messages(
-        user("?"), assistant(ToolCall("toolu_1", "view", arguments)), result()
-    )
-    assert turn["content"][0]["input"] == {"arguments": arguments}
-
-
 OPEN: dict[str, Any] = {
     "type": "object",
     "properties": {

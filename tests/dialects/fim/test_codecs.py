@@ -12,7 +12,7 @@ from byok.core.errors import UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.fim_codecs import (
     FimAnswer,
     NextEditCodec,
@@ -81,7 +81,7 @@ def test_fim_raw_prompt_holds_prefix_and_suffix() -> None:
 def test_fim_sends_only_set_parameters_and_extra_body(mode: FimMode) -> None:
     chat = ChatRequest((), fim=FILL)
     target = Target(CODER, {"seed": 7, "stream": False})
-    body = CODECS[mode].encode(chat, target).body
+    body = write_request(CODECS[mode], chat, target)[1].body
     assert not {"max_tokens", "n_predict", "temperature", "top_p"} & set(body)
     assert (body["seed"], body["stream"]) == (7, False)
 

@@ -146,15 +146,6 @@ def test_calls_have_their_arguments_as_objects_and_results_name_the_tool() -> No
     assert result["content"] == "ERROR: (no output)"
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", "7", "[" * 9999])
-def test_arguments_that_are_no_object_stay_a_text(text: str) -> None:
-    call = ToolCall("c", "view", text)
-    result = Message(Role.TOOL, (ToolResult("c", "view", "No."),))
-    request = encode(user("Go."), Message(Role.ASSISTANT, (call,)), result)
-    sent = request.body["messages"][1]["tool_calls"][0]["function"]["arguments"]
-    assert sent == {"arguments": text}
-
-
 @pytest.mark.parametrize(
     ("replay", "plain", "calling"),
     [

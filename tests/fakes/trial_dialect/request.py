@@ -28,7 +28,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     shows = any(isinstance(p, ImagePart) for m in chat.messages for p in m.parts)
     return UpstreamRequest(
         "chat",
-        {**body, **target.extra_body},
+        body,
         headers={"X-Trial-Turns": str(len(body["turns"]))},
         notices=("This model sees no pictures: they were left out.",) if shows else (),
     )
