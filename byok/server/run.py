@@ -271,8 +271,10 @@ def _import_endpoints() -> None:
 def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
-    Conversations outlive the services, so that their turns keep their order.
+    Conversations outlive the services, so that their turns keep their order, and so do
+    the items to which clients refer.
     """
+    from byok.protocols.v1.recent_items import RecentItems
     from byok.server.admission import Conversations
     from byok.server.compose import Frame, make_endpoints
 
@@ -286,6 +288,7 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
         features,
         front.dashboard.sessions,
         front.site.clock,
+        RecentItems(),
     )
 
     def open_for(services: "Services") -> None:

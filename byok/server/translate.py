@@ -26,6 +26,7 @@ from byok.features.base import Asking, Verdict
 from byok.protocols.augment.body import first_text
 from byok.protocols.v1.block_reply import Question, ReplyHead, WholeReply
 from byok.protocols.v1.fields import anthropic_error, openai_error
+from byok.protocols.v1.recent_items import RecentItems
 from byok.server.admission import Admission
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange, error_for_user
@@ -154,6 +155,7 @@ class Translator(Struct, frozen=True):
     open_stream: Callable[[HttpExchange], LineStream]
     admit: Callable[[Asking], Awaitable[Verdict]]
     moments: Moments
+    recent: RecentItems
     said: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
 
     async def understand(
@@ -166,8 +168,9 @@ class Translator(Struct, frozen=True):
     ) -> LateAnswer:
         """Choose the model, and pass the request on if its API has this protocol.
 
-        Reasoning in byok's own envelope came from another API, which alone can read it:
-        such a conversation is always translated.
+        Reasoning in byok's own envelope came from another API, which alone can read it,
+        and only byok knows the items that it made: such a conversation is always
+        translated.
 
         Raises:
             BadRequest: the body asks for what byok cannot translate; 402, a cap is
@@ -177,7 +180,9 @@ class Translator(Struct, frozen=True):
         if isinstance(row, Ask):
             destination = await self._choose_for_moment(row, body, destination, run)
         upstream, model = destination.upstream, destination.model
-        own = upstream.serves(row.upstream_path, model) and not holds_encrypted(raw)
+        given, body = body, self.recent.fill_in(body)
+        is_made_here = body is not given or holds_encrypted(raw)
+        own = upstream.serves(row.upstream_path, model) and not is_made_here
         if own or not isinstance(row, (Ask, CountTokens)):
             if not isinstance(row, CountTokens):
                 await self._judge(exchange, destination)
@@ -227,7 +232,9 @@ class Translator(Struct, frozen=True):
         own_answer: str,
     ) -> LateAnswer:
         created = int(time.time())
-        head = ReplyHead(exchange.request_id, destination.model, created)
+        head = ReplyHead(
+            exchange.request_id, destination.model, created, self.recent.keep
+        )
         pieces = question.reply(head)
         reply = pieces if question.stream else WholeReply(pieces)
         answer = ModelAnswer(

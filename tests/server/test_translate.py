@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import ChatRequest, Origin, ProviderData, ThinkingPart
+from byok.core.chat import (
+    ChatRequest,
+    Origin,
+    ProviderData,
+    TextPart,
+    ThinkingPart,
+)
 from byok.core.errors import ContextLengthExceeded, UpstreamGarbled
 from byok.core.events import (
     Finish,
@@ -142,6 +148,39 @@ async def test_translated_reasoning_survives_the_round_trip() -> None:
     for chat in model.chats[1::2]:
         parts = chat.messages[1].parts
         assert parts[0] == ThinkingPart("hm", ProviderData(origin, {"signature": "s"}))
+
+
+class Changing(Scripted):
+    """Serves a protocol itself from a time on."""
+
+    is_serving = False
+
+    def serves(self, path: str, model: str) -> bool:
+        return self.is_serving
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_translated_conversation_may_refer_to_items_of_its_answers(
+    stream: bool,
+) -> None:
+    model = Changing(lambda chat: [[ThinkingDelta("hm"), TextDelta("Hi."), STOP]])
+    async with daemon_with(model) as editor:
+        first = await ask(editor, "/v1/responses", stream=stream)
+        whole = events(first)[-1]["response"] if stream else first.json
+        model.is_serving = True  # but it does not know these items
+        told = [{"type": "item_reference", "id": i["id"]} for i in whole["output"]]
+        item = {"role": "user", "content": "And?"}
+        answer = await ask(editor, "/v1/responses", input=[*told, item])
+    assert answer.status == 200
+    assert model.chats[1].messages[1].parts == (ThinkingPart("hm"), TextPart("Hi."))
+
+
+async def test_translated_answers_are_forgotten_where_the_client_says_so() -> None:
+    async with daemon_with(Scripted()) as editor:
+        first = await ask(editor, "/v1/responses", store=False)
+        told = {"type": "item_reference", "id": first.json["output"][0]["id"]}
+        answer = await ask(editor, "/v1/responses", input=[told])
+    assert answer.status == 400
 
 
 async def test_translated_tokens_are_estimated() -> None:

@@ -1,7 +1,8 @@
 """OpenAI's Responses, as clients speak it: bodies read, answers written.
 
 byok stores no responses. So the conversation must come with every request, and what
-refers to a stored one is refused. `store` itself counts only where it is true.
+refers to a stored one is refused. Single items are remembered for a while
+(`recent_items.py`), unless `store` is false.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -87,8 +88,8 @@ def add_items(turns: Turns, given: Any) -> list[str]:
             )
         elif kind == "item_reference":
             raise feature_refusal(
-                "byok stores no items: item_reference is refused",
-                "Send the items themselves.",
+                "byok does not remember the item of an item_reference",
+                "Send the items themselves, with store set to false.",
             )
         else:
             left_out.append(f"the item {kind[:60]!r}")
@@ -176,7 +177,10 @@ _NO_NAMESPACES: Mapping[str, tuple[str, str]] = {}
 
 
 class ResponseReply(BlockReply):
-    """Writes a response; `asked` are the fields that it repeats of its request."""
+    """Writes a response; `asked` are the fields that it repeats of its request.
+
+    With `stores` the client may refer to its items later.
+    """
 
     def __init__(
         self,
@@ -186,8 +190,10 @@ class ResponseReply(BlockReply):
         freeform: Collection[str] = (),
         namespaces: Mapping[str, tuple[str, str]] = _NO_NAMESPACES,
         asked: Json | None = None,
+        stores: bool = False,
     ) -> None:
         super().__init__(chat, head)
+        self._stores = stores
         self._freeform = freeform
         self._namespaces = namespaces
         self._asked = asked or {}
@@ -331,6 +337,8 @@ class ResponseReply(BlockReply):
     def _end_item(self, item: Json) -> Json:
         place = len(self._output)
         self._output.append(item)
+        if self._stores:
+            self.head.keep(item)
         return self._event("response.output_item.done", output_index=place, item=item)
 
     def _message(self, status: str, *content: Json) -> Json:
@@ -356,7 +364,7 @@ def _text_part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-_STATEFUL = ("previous_response_id", "conversation", "prompt", "background", "store")
+_STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
 _STATELESS = "Send the whole conversation in input, with store set to false."
 _IGNORED = ("max_tool_calls", "top_logprobs", "context_management")
 
@@ -396,6 +404,7 @@ def decode_response(body: Json) -> Question:
         freeform=tools.freeform,
         namespaces=tools.namespaces,
         asked=_shown_fields(body),
+        stores=flag(body, "store") is not False,
     )
     return make_question(body, chat, reply, [*tools.left_out, *left_out], _IGNORED)
 

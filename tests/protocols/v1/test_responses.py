@@ -86,7 +86,7 @@ def test_request_choice_of_a_tool(choice: Any, tools: int, chosen: ToolChoice) -
 
 
 @pytest.mark.parametrize(
-    "name", ["previous_response_id", "conversation", "prompt", "background", "store"]
+    "name", ["previous_response_id", "conversation", "prompt", "background"]
 )
 def test_request_that_needs_a_store_is_refused(name: str) -> None:
     with pytest.raises(BadRequest, match=f"stores no responses: {name}"):
@@ -218,7 +218,7 @@ def test_items_of_a_turn_are_one_message() -> None:
 @pytest.mark.parametrize(
     ("item", "told"),
     [
-        ({"type": "item_reference", "id": "x"}, "stores no items"),
+        ({"type": "item_reference", "id": "x"}, "does not remember"),
         ({"type": "function_call", "name": "view"}, "call_id must be"),
         ({"role": "user", "content": [{"type": "input_file"}]}, "input_file"),
         ({"role": "user", "content": [{**PICTURE, "file_id": "f"}]}, "input_image"),
