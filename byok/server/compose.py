@@ -9,7 +9,7 @@ from msgspec import Struct
 from byok.core.language import language_in_force, translator_into
 from byok.core.routing import Service
 from byok.features.running import Features
-from byok.protocols.v1.recent_items import RecentItems
+from byok.protocols.v1.recent_answers import RecentAnswers
 from byok.server.admission import Admission, Conversations
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
@@ -52,7 +52,7 @@ class Frame(Struct, frozen=True):
     features: Features
     sessions: Sessions
     clock: Callable[[], float]
-    recent: RecentItems
+    recent: RecentAnswers
 
 
 def make_endpoints(services: Services, frame: Frame) -> EndpointSet:

@@ -272,9 +272,9 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
     Conversations outlive the services, so that their turns keep their order, and so do
-    the items to which clients refer.
+    the answers to which clients refer.
     """
-    from byok.protocols.v1.recent_items import RecentItems
+    from byok.protocols.v1.recent_answers import RecentAnswers
     from byok.server.admission import Conversations
     from byok.server.compose import Frame, make_endpoints
 
@@ -288,7 +288,7 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
         features,
         front.dashboard.sessions,
         front.site.clock,
-        RecentItems(),
+        RecentAnswers(),
     )
 
     def open_for(services: "Services") -> None:

@@ -26,7 +26,7 @@ from byok.features.base import Asking, Verdict
 from byok.protocols.augment.body import first_text
 from byok.protocols.v1.block_reply import Question, ReplyHead, WholeReply
 from byok.protocols.v1.fields import anthropic_error, openai_error
-from byok.protocols.v1.recent_items import RecentItems
+from byok.protocols.v1.recent_answers import RecentAnswers
 from byok.server.admission import Admission
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange, error_for_user
@@ -155,7 +155,7 @@ class Translator(Struct, frozen=True):
     open_stream: Callable[[HttpExchange], LineStream]
     admit: Callable[[Asking], Awaitable[Verdict]]
     moments: Moments
-    recent: RecentItems
+    recent: RecentAnswers
     said: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
 
     async def understand(
@@ -169,18 +169,17 @@ class Translator(Struct, frozen=True):
         """Choose the model, and pass the request on if its API has this protocol.
 
         Reasoning in byok's own envelope came from another API, which alone can read it,
-        and only byok knows the items that it made: such a conversation is always
-        translated.
+        and only byok knows its own answers: such a conversation is always translated.
 
         Raises:
             BadRequest: the body asks for what byok cannot translate; 402, a cap is
                 reached.
         """
+        given, body = body, await run(partial(self.recent.fill_in, body))
         destination = await self.router.choose_listed(first_text(body, "model"))
         if isinstance(row, Ask):
             destination = await self._choose_for_moment(row, body, destination, run)
         upstream, model = destination.upstream, destination.model
-        given, body = body, self.recent.fill_in(body)
         is_made_here = body is not given or holds_encrypted(raw)
         own = upstream.serves(row.upstream_path, model) and not is_made_here
         if own or not isinstance(row, (Ask, CountTokens)):

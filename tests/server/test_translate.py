@@ -11,6 +11,7 @@ from byok.core.chat import (
     ChatRequest,
     Origin,
     ProviderData,
+    Role,
     TextPart,
     ThinkingPart,
 )
@@ -175,12 +176,29 @@ async def test_translated_conversation_may_refer_to_items_of_its_answers(
     assert model.chats[1].messages[1].parts == (ThinkingPart("hm"), TextPart("Hi."))
 
 
+async def test_translated_conversation_may_go_on_from_a_response() -> None:
+    model = Changing(lambda chat: [[TextDelta("Hi."), STOP]])
+    async with daemon_with(model) as editor:
+        first = await ask(editor, "/v1/responses")
+        model.is_serving = True  # but it does not know these responses
+        previous = {"previous_response_id": first.json["id"]}
+        second = await ask(editor, "/v1/responses", **previous)
+        previous = {"previous_response_id": second.json["id"]}
+        third = await ask(editor, "/v1/responses", stream=True, **previous)
+    assert (second.status, third.status) == (200, 200)
+    roles = [message.role for message in model.chats[2].messages]
+    assert roles == [Role.USER, Role.ASSISTANT] * 2 + [Role.USER]
+
+
 async def test_translated_answers_are_forgotten_where_the_client_says_so() -> None:
     async with daemon_with(Scripted()) as editor:
-        first = await ask(editor, "/v1/responses", store=False)
-        told = {"type": "item_reference", "id": first.json["output"][0]["id"]}
-        answer = await ask(editor, "/v1/responses", input=[told])
-    assert answer.status == 400
+        first = (await ask(editor, "/v1/responses", store=False)).json
+        told = {"type": "item_reference", "id": first["output"][0]["id"]}
+        answers = [
+            await ask(editor, "/v1/responses", input=[told]),
+            await ask(editor, "/v1/responses", previous_response_id=first["id"]),
+        ]
+    assert [answer.status for answer in answers] == [400, 400]
 
 
 async def test_translated_tokens_are_estimated() -> None:

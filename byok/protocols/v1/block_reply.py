@@ -30,20 +30,20 @@ from byok.core.wire.sse import COMMENT
 from byok.protocols.v1.fields import flag
 
 
-def _forget(_: Json) -> None:
+def forget(_: str, __: Any) -> None:
     """Keep nothing of an answer."""
 
 
 class ReplyHead(Struct, frozen=True):
     """What an answer says of itself: an id, its model, seconds since 1970.
 
-    `keep` remembers an item to which the client may refer.
+    `keep` remembers by its name what the client may refer to.
     """
 
     id: str
     model: str
     created: int = 0
-    keep: Callable[[Json], None] = _forget
+    keep: Callable[[str, Any], None] = forget
 
 
 class _Open(Enum):

@@ -1,11 +1,10 @@
 """OpenAI's Responses, as clients speak it: bodies read, answers written.
 
-byok stores no responses. So the conversation must come with every request, and what
-refers to a stored one is refused. Single items are remembered for a while
-(`recent_items.py`), unless `store` is false.
+byok stores no responses: it only remembers them for a while, unless `store` is false
+(`recent_answers.py`). What refers to one that it does not remember is refused.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,7 +27,13 @@ from byok.core.errors import ByokError
 from byok.core.events import FinishReason, Usage
 from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
 from byok.core.wire.json_body import write_json
-from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead, make_question
+from byok.protocols.v1.block_reply import (
+    BlockReply,
+    Question,
+    ReplyHead,
+    forget,
+    make_question,
+)
 from byok.protocols.v1.fields import (
     count,
     feature_refusal,
@@ -45,6 +50,7 @@ from byok.protocols.v1.fields import (
     write_source,
     wrong_field,
 )
+from byok.protocols.v1.recent_answers import input_name, list_items
 from byok.protocols.v1.turns import (
     ToolList,
     Turns,
@@ -179,7 +185,7 @@ _NO_NAMESPACES: Mapping[str, tuple[str, str]] = {}
 class ResponseReply(BlockReply):
     """Writes a response; `asked` are the fields that it repeats of its request.
 
-    With `stores` the client may refer to its items later.
+    With its input in `given`, the client may refer to it and to its items later.
     """
 
     def __init__(
@@ -190,10 +196,12 @@ class ResponseReply(BlockReply):
         freeform: Collection[str] = (),
         namespaces: Mapping[str, tuple[str, str]] = _NO_NAMESPACES,
         asked: Json | None = None,
-        stores: bool = False,
+        given: Sequence[Any] | None = None,
     ) -> None:
         super().__init__(chat, head)
-        self._stores = stores
+        self._id = f"resp_{head.id}"
+        self._keep = forget if given is None else head.keep
+        self._keep(input_name(self._id), given)
         self._freeform = freeform
         self._namespaces = namespaces
         self._asked = asked or {}
@@ -270,6 +278,7 @@ class ResponseReply(BlockReply):
         yield self._end_item({**base, field: given})
 
     def _write_end(self) -> Iterator[Json]:
+        self._keep(self._id, self._output)
         whole = self.whole()
         yield self._event(f"response.{whole['status']}", response=whole)
 
@@ -295,7 +304,7 @@ class ResponseReply(BlockReply):
     def _response(self, status: str) -> dict[str, Any]:
         usage = self.usage if status != "in_progress" else None
         return {
-            "id": f"resp_{self.head.id}",
+            "id": self._id,
             "object": "response",
             "created_at": self.head.created,
             "status": status,
@@ -337,8 +346,7 @@ class ResponseReply(BlockReply):
     def _end_item(self, item: Json) -> Json:
         place = len(self._output)
         self._output.append(item)
-        if self._stores:
-            self.head.keep(item)
+        self._keep(item["id"], item)
         return self._event("response.output_item.done", output_index=place, item=item)
 
     def _message(self, status: str, *content: Json) -> Json:
@@ -404,7 +412,7 @@ def decode_response(body: Json) -> Question:
         freeform=tools.freeform,
         namespaces=tools.namespaces,
         asked=_shown_fields(body),
-        stores=flag(body, "store") is not False,
+        given=None if flag(body, "store") is False else list_items(body.get("input")),
     )
     return make_question(body, chat, reply, [*tools.left_out, *left_out], _IGNORED)
 
