@@ -243,6 +243,32 @@ async def test_what_the_browser_does_not_copy_is_shown_selected(
     await page.context.clear_permissions()
 
 
+async def test_what_is_only_in_the_file_has_its_lines_to_copy(
+    page: Page, fake: FakeUpstream, file: Path
+) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await open_panel(page, "settings/set/network.proxy")
+    row = field(page, "network.proxy")
+    await expect(row.get_by_role("button")).to_be_focused()
+    await expect(page.locator("[data-part=file]")).to_contain_text(str(file))
+    await row.get_by_role("button").click()
+    await expect(page.locator("#status")).to_have_text("Copied.")
+    lines = await page.evaluate("navigator.clipboard.readText()")
+    assert lines.splitlines()[0] == "[network]"
+    write_settings(f"{text_for(fake)}{lines}\n")
+    await page.reload()
+    await expect(row).to_contain_text("Your file has it")
+    await expect(row.get_by_role("button")).to_have_count(0)
+    other = field(page, "network.ca_file")
+    await expect(other).to_contain_text("Write below [network]")
+    await other.get_by_role("button").click()
+    await expect(page.locator("#status")).to_have_text("Copied.")
+    lines = await page.evaluate("navigator.clipboard.readText()")
+    assert lines.startswith("ca_file = ")  # which may follow that line at once
+    assert await axe(page) == ""
+    await page.context.clear_permissions()
+
+
 async def test_an_upstream_is_added_and_removed(
     page: Page, editor: Editor, fake: FakeUpstream, file: Path
 ) -> None:

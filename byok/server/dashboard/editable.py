@@ -7,12 +7,12 @@ plain http, names of secret files.
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -172,26 +172,6 @@ def editable_settings() -> dict[str, tuple[Editable, ...]]:
 def upstream_settings() -> tuple[Editable, ...]:
     """Return the settings of an upstream."""
     return tuple(_find(UpstreamSettings, (name,)) for name in UPSTREAM_KEYS)
-
-
-@cache
-def file_settings() -> tuple[str, ...]:
-    """Return the names of the settings that are changed in the file only."""
-    return tuple(
-        ".".join(path) for path in _all_paths(Settings) if find_editable(path) is None
-    )
-
-
-def _all_paths(section: type[BaseModel]) -> Iterator[SettingPath]:
-    """Give the paths of all settings; NAME stands for a name that the user chooses."""
-    for name, field in section.model_fields.items():
-        kinds = get_args(field.annotation) or (field.annotation,)
-        chosen = ("NAME",) if get_origin(field.annotation) is dict else ()
-        below = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
-        if not below:
-            yield (name,)
-        for kind in below:
-            yield from ((name, *chosen, *path) for path in _all_paths(kind))
 
 
 def find_editable(path: SettingPath) -> Editable | None:

@@ -25,13 +25,13 @@ from byok.server.dashboard.editable import (
     Tables,
     apply_changes,
     editable_settings,
-    file_settings,
     find_editable,
     plain_value,
     read_changes,
     upstream_settings,
 )
 from byok.server.dashboard.endpoint import PageHandler, PageRequest, read_text
+from byok.server.dashboard.file_only import NAME, describe_file_settings
 from byok.settings import Settings, UpstreamSettings
 from byok.settings.loading import decode_settings, environment_values, variable_of
 from byok.settings.own_file import read_own_settings, write_own_settings
@@ -42,18 +42,6 @@ from byok.wiring.services import Services
 # The settings as a form: what may be changed, what the file says, what applies.
 
 
-# What the page neither shows nor changes, by its last name, wherever it stands.
-FOR_THE_FILE = (
-    "api_key_cmd",
-    "api_key_env",
-    "headers",
-    "extra_body",
-    "query",
-    "proxy",
-    "ca_file",
-    "allow_insecure_http",
-    "allow_secret",
-)
 _LONGEST = 20_000  # characters of a value that is shown
 
 
@@ -73,12 +61,13 @@ class SettingsState(NamedTuple):
 
 def make_form(state: SettingsState) -> dict[str, Any]:
     """Return the groups of fields, the upstreams, and what is for the file alone."""
+    names = [*_upstream_names(state)]
     return {
         "groups": [
             {"name": name, "fields": [_field(state, (), row) for row in rows]}
             for name, rows in editable_settings().items()
         ],
-        "upstreams": [_upstream(state, name) for name in _upstream_names(state)],
+        "upstreams": [_upstream(state, name) for name in names],
         "presets": [
             {
                 "name": name,
@@ -89,8 +78,9 @@ def make_form(state: SettingsState) -> dict[str, Any]:
             }
             for name, preset in PRESETS.items()
         ],
-        "hidden": [*_find_hidden(state.given, ())],
-        "file_only": file_settings(),
+        "file_only": describe_file_settings(
+            state.given, names[0] if len(names) == 1 else NAME
+        ),
     }
 
 
@@ -188,15 +178,6 @@ def hides_secret(value: Any, redact: Callable[[str], str]) -> bool:
     head, found, rest = text.partition("://")
     has_user = bool(found) and " " not in head and "@" in rest.partition("/")[0]
     return has_user or redact(text) != text
-
-
-def _find_hidden(given: Mapping[str, Any], path: SettingPath) -> Iterator[list[str]]:
-    """Give the names of what the file sets and the page does not show."""
-    for name, value in given.items():
-        if name in FOR_THE_FILE:
-            yield list((*path, name))
-        elif isinstance(value, dict) and len(path) < 3:
-            yield from _find_hidden(value, (*path, name))
 
 
 # The lines of the settings file that a change touches, without what the page hides.

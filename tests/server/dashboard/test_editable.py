@@ -17,13 +17,12 @@ from byok.server.dashboard.editable import (
     Tables,
     apply_changes,
     editable_settings,
-    file_settings,
     find_editable,
     read_changes,
     upstream_settings,
 )
-from byok.server.dashboard.settings_page import FOR_THE_FILE
-from byok.settings import Settings, UpstreamSettings, check_settings, make_settings
+from byok.server.dashboard.file_only import file_settings
+from byok.settings import Settings, check_settings, make_settings
 from byok.settings.section import SettingFault
 from tests.fakes.pages import STATIC
 from tests.fakes.settings_files import TEXTS
@@ -37,17 +36,11 @@ def test_every_setting_on_the_page_is_explained() -> None:
     assert len({row.path for row in rows}) == len(rows)
 
 
-def test_a_setting_is_changed_on_the_page_or_listed_there() -> None:
-    listed = file_settings()
-    assert {"network.proxy", "upstreams.NAME.key_names", "prompts"} <= set(listed)
-    assert find_editable(("chat", "temperature")) and "chat.temperature" not in listed
-    assert "upstreams.NAME.base_url" not in listed
-
-
 def test_every_setting_that_a_cure_names_is_found_on_the_page() -> None:
     rows = [row for group in editable_settings().values() for row in group]
     rows += upstream_settings()
-    words = [*(".".join(row.path) for row in rows), *file_settings()]
+    words = [".".join(row.path) for row in rows]
+    words += [row.name for row in file_settings()]
     words += [choice for row in rows for choice in row.choices]
     cures = [
         cure
@@ -59,20 +52,6 @@ def test_every_setting_that_a_cure_names_is_found_on_the_page() -> None:
     assert {"base_url", "network", "routing.fallback"} <= set(named)
     for name in named:
         assert re.search(rf"(?<![a-z]){re.escape(name)}", " ".join(words)), name
-
-
-@pytest.mark.parametrize("name", FOR_THE_FILE)
-def test_what_is_for_the_file_exists_and_is_not_on_the_page(name: str) -> None:
-    sections = [field.annotation for field in Settings.model_fields.values()]
-    names = {
-        key
-        for section in (*sections, UpstreamSettings)
-        for key in getattr(section, "model_fields", ())
-    }
-    assert name in names
-    assert find_editable(("upstreams", "x", name)) is None
-    rows = [row for group in editable_settings().values() for row in group]
-    assert not [row for row in (*rows, *upstream_settings()) if name in row.path]
 
 
 @pytest.mark.parametrize(
@@ -102,11 +81,12 @@ def test_a_setting_is_entered_by_its_kind(
 def test_the_page_has_no_chinese_text_of_a_setting_that_is_not_shown() -> None:
     """In English, and where there is none, it shows the setting's own text."""
     table = (STATIC / "texts" / "zh.js").read_text("utf-8")
-    shown = re.findall(r'^  "about\.([\w.]+)":', table, re.MULTILINE)
+    texts = set(re.findall(r'^  "about\.([\w.]+)":', table, re.MULTILINE))
     rows = [row for group in editable_settings().values() for row in group]
-    paths = [".".join(row.path) for row in (*rows, *upstream_settings())]
-    assert len(shown) > 70
-    assert sorted(set(shown) - set(paths)) == []
+    shown = {".".join(row.path) for row in (*rows, *upstream_settings())}
+    file_only = {row.name: row.path[-1] for row in file_settings()}
+    assert texts <= shown | {*file_only} | {*file_only.values()}
+    assert not {name for name, end in file_only.items() if not {name, end} & texts}
 
 
 FILE = Path("f")

@@ -76,7 +76,9 @@ async def test_a_form_says_what_the_file_says_and_what_counts(
     )
     assert "given" not in field(form, ["chat", "max_tokens"])
     assert field(form, ["routing", "default"])["fixed"] == "--model"
-    assert form["hidden"] == [["upstreams", "fake", "headers"]]
+    assert [row["given"] for row in form["file_only"] if row["given"]] == [
+        ["upstreams.fake.headers"]
+    ]
     assert b"secret-of-the-team" not in raw
     assert (form["blocked"], form["error"], form["restart"]) == ("", "", [])
 

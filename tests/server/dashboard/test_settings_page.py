@@ -163,7 +163,9 @@ def test_upstreams_of_the_file_and_those_in_force_are_shown() -> None:
     found = find(form, "upstreams.groq.model")
     assert (found["given"], found["value"]) == ("m", "n")
     assert find(form, "upstreams.groq.type")["value"] == "groq"
-    assert form["hidden"] == [["upstreams", "groq", "proxy"]]
+    assert [row["given"] for row in form["file_only"] if row["given"]] == [
+        ["upstreams.groq.proxy"]
+    ]
     assert "u:p" not in str(form)
 
 

@@ -138,9 +138,10 @@ export const copyButton = (text, what = text) =>
   button(icon("copy"), "bare little icon-only", () => copyText(text),
     { title: t("copy"), "aria-label": t("pair", { name: t("copy"), value: visible(what) }) });
 
-// Return a command for a terminal, with a button that copies it.
-export const command = (text) =>
-  h("div", { class: "command" }, h("code", {}, text), copyButton(text));
+// Return a command for a terminal, or lines for a file, with a button that copies them; `what` names
+// them.
+export const command = (text, what = text) =>
+  h("div", { class: "command" }, h("code", {}, text), copyButton(text, what));
 
 // Return how long ago a moment was, in seconds since 1970, which goes on while it is shown;
 // the whole date stands behind it.

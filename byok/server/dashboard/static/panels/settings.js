@@ -16,6 +16,7 @@ import { ChangesBar, conflictBox, differences, showFaults } from "./settings/bar
 import { commonSection, isCommon } from "./settings/common.js";
 import { Draft } from "./settings/draft.js";
 import { fieldRow, focusFault, forgetFields, idOf, offerModels, unfold } from "./settings/fields.js";
+import { fileOnly } from "./settings/file-only.js";
 import { Keys } from "./settings/keys.js";
 import { openRestart, restartBox } from "./settings/restart.js";
 import { openAddition, stateLine, upstreamRow } from "./settings/upstreams.js";
@@ -87,7 +88,7 @@ class View {
       this.capture,
       h("section", { class: "card", "data-part": "all" }, h("h2", {}, t("settings.all")),
         form.groups.map((group) => this.group(group))),
-      hiddenNote(form, this.unfolded.includes("file")), this.bar.element);
+      fileOnly(form, this.unfolded.includes("file")), this.bar.element);
     this.filter();
     this.bar.refresh();
   }
@@ -322,12 +323,3 @@ function messages({ file, exists, blocked, error }) {
   return exists ? null
     : h("p", { class: "quiet" }, t("settings.no-file"), " ", h("code", {}, file));
 }
-
-const hiddenNote = (form, isOpen) => h("details", { class: "card", open: isOpen, "data-part": "file" },
-  h("summary", {}, t("settings.hidden")), h("p", {}, t("settings.hidden.about")),
-  h("pre", {}, "byok config path\nbyok config example"),
-  form.hidden.length ? h("p", {}, t("settings.hidden.set"), " ",
-    form.hidden.map((path) => [h("code", {}, path.join(".")), " "])) : null,
-  form.file_only.map((name) => h("div", { class: "field", "data-name": name },
-    h("div", { class: "row" }, h("code", {}, name), copyButton(name)),
-    name === "context.allow_secret" ? t("settings.allow-secret") : null)));

@@ -1030,12 +1030,12 @@ export const TEXTS = {
   "settings.key.taken": "{origin} accepted it.",
   "settings.key.moves":
     "A stored key belongs to {before}. Set it again for the new address after saving.",
-  "settings.hidden": "Only in the file",
-  "settings.hidden.about":
-    "What runs a program, carries a secret or weakens a check is changed in the file, and so is "
-    + "what hardly anybody changes. These commands show where the file is, and explain each "
-    + "setting:",
-  "settings.allow-secret":
-    "Exceptions for files that look like secrets, which are not read otherwise.",
-  "settings.hidden.set": "Your file sets:",
+  "settings.file-only": "Only in the file",
+  "settings.file-only.about":
+    "What runs a program, carries a secret or weakens a check is changed in this file, and so is "
+    + "what hardly anybody changes. Change the examples to what you need; byok uses the file as "
+    + "soon as you save it.",
+  "settings.file-only.set": "Your file has it; change it there:",
+  "settings.file-only.end": "Write at the end of the file:",
+  "settings.file-only.below": "Write below",
 };
