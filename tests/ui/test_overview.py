@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
+from byok.core.error_table import error_rows
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
@@ -97,15 +98,18 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
     health = page.locator(".health")
     await expect(health.locator(".say")).to_have_text("2 problems to fix.")
     await expect(health).to_contain_text("Failing: gone")
+    for code in ("upstream_auth", "upstream_connect"):
+        problem = health.get_by_role("link", name=error_rows()[code].what)
+        await expect(problem).to_have_attribute("href", f"#/problems/{code}")
+    assert await axe(page) == ""
     await health.get_by_role("link", name="Show errors").click()
     await expect(count).to_have_text("2 to fix")
-    # No request has met it, but another error.
+    # What a request has met comes first; the other one was found out otherwise.
     await expect(page.locator("article")).to_have_count(2)
-    await expect(page.locator("article .times")).to_have_text(["0×", "1×"])
-    await expect(page.locator("article").first).to_contain_text("gone")
-    await (
-        page.locator("article").first.get_by_role("link", name="Change address").click()
-    )
+    await expect(page.locator("article .times")).to_have_text(["1×", "now"])
+    unmet = page.locator("article").last
+    await expect(unmet).to_contain_text("gone")
+    await unmet.get_by_role("link", name="Change address").click()
     await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
 
 

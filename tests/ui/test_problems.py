@@ -55,9 +55,9 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await open_panel(page, "problems")
     headings = page.locator(".weight h2")
     assert [" ".join(text.split()) for text in await headings.all_inner_texts()] == [
-        "To fix 1 kind, 2× in 7 days",
-        "Worth a look 1 kind, 5× in 7 days",
-        "Cured by byok 2 kinds, 2× in 7 days",
+        "To fix 1 problem · 2× in 7 days",
+        "Worth a look 1 problem · 5× in 7 days",
+        "Cured by byok 2 problems · 2× in 7 days",
     ]
     count = page.locator("#nav a[href='#/problems'] .count")
     await expect(count).to_have_text("1 to fix")

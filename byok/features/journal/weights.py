@@ -109,9 +109,9 @@ class _Moment(NamedTuple):
     started: Moment
 
 
-def by_weight(group: ErrorGroup) -> tuple[int, float]:
-    """Sort the heaviest first, and of these the latest."""
-    return list(ErrorWeight).index(group.weight), -group.last
+def by_weight(group: ErrorGroup) -> tuple[int, bool, float]:
+    """Sort the heaviest first, of these what requests have met, then the latest."""
+    return list(ErrorWeight).index(group.weight), not group.requests, -group.last
 
 
 def weigh_errors(

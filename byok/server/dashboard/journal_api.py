@@ -272,7 +272,8 @@ class JournalApi:
         A cost is without requests that are `unpriced`. `yesterday` are the requests of
         the day before by the same time; `speed` is the median in tokens per second.
         `needs_you` are problems that go on until the user does something, of a week or
-        of an upstream that fails now; the same one of several upstreams counts once.
+        of an upstream that fails now: each by its code and in words, once even if
+        several upstreams have it.
         """
         now = self.clock()
         read = partial(self._series_reader.read_day, now)
@@ -293,7 +294,10 @@ class JournalApi:
             "cost": total.cost,
             "unpriced": total.unpriced,
             "errors": sum(day.failed),
-            "needs_you": len(needs),
+            "needs_you": [
+                {"code": code, "what": row["what"]}
+                for code, row in _explain(needs).items()
+            ],
             "speed": day.series.speed,
             "hours": {
                 "begin": [hour.begin for hour in hours],

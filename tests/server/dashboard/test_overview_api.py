@@ -156,7 +156,8 @@ async def test_what_no_request_has_met_is_to_be_fixed_as_well() -> None:
     assert found[-1][1] == "upstream_auth"  # the others are later
     assert {row["weight"] for row in told["groups"]} == {"needs_you"}
     assert all(row["failure"] and row["cures"] for row in told["groups"][:3])
-    assert today["needs_you"] == 2  # each of them once
+    assert len(today["needs_you"]) == 2  # each of them once
+    assert all(row["what"] for row in today["needs_you"])
 
 
 async def test_an_upstream_that_is_left_alone_says_for_how_long() -> None:

@@ -29,7 +29,7 @@ const TONES = { on: "good", lost: "bad", restarting: "warn", replaced: "warn" };
 const loaded = new Set(); // panels
 let leaving = new AbortController();
 let running = 0; // requests that are being answered
-let needs = 0; // failures that need the user, as far as is known
+let needs = 0; // problems that need the user, as far as is known
 let counting = 0; // the timer before they are counted
 const WRITTEN = 2000; // ms after which a request is in the journal
 let connection = "off";
@@ -204,7 +204,7 @@ async function countNeeds() {
   counting = 0;
   if (!isSignedIn()) return;
   try {
-    needs = (await call("today", {}, { background: true })).needs_you;
+    needs = (await call("today", {}, { background: true })).needs_you.length;
   } catch (error) {
     if (!(error instanceof ApiError)) reportError(error);
   }

@@ -109,7 +109,10 @@ function judge(state, upstreams, today, isNew) {
   const bad = (say, next, act) => ({ tone: "bad", say, next, act });
   const warn = (say, next, act) => ({ tone: "warn", say, next, act });
   const link = (address, text) => h("a", { class: "button", href: address }, text);
-  const needs = t("health.needs", { count: number(today.needs_you) });
+  const count = number(today.needs_you.length);
+  const needs = t("health.needs", { count });
+  const needed = dots(...today.needs_you.map(({ code, what }) =>
+    h("a", { href: problemOf(code) }, withCode(what))));
   const toErrors = link("#/problems", t("health.show-errors"));
   const { error, restart } = state.settings;
   if (error) {
@@ -122,7 +125,9 @@ function judge(state, upstreams, today, isNew) {
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
     const say = t(others ? "health.some-fail" : "health.all-fail", { names });
-    if (today.needs_you > 1) return tell(needs, say, toErrors);
+    if (today.needs_you.some(({ code }) => code !== first.code)) {
+      return tell(needs, [say, " ", needed], toErrors);
+    }
     return tell(say, [
       first.what ? h("strong", {}, withCode(first.what)) : null, " ",
       first.failure || withSettings(first.cures?.[0] ?? "", first.name),
@@ -149,9 +154,7 @@ function judge(state, upstreams, today, isNew) {
     return warn(t("health.rests", { names }), t("health.rests.next"),
       link("#/problems", t("problems.title")));
   }
-  if (today.needs_you) {
-    return warn(needs, t("health.needs.next"), toErrors);
-  }
+  if (needed.length) return warn(needs, [needed, h("br"), t("health.needs.next", { count })], toErrors);
   const tone = "good";
   if (isNew) return { tone, say: t("health.ready"), next: t("health.ready.next") };
   return { tone, say: t("health.well", { count: number(upstreams.length) }),
@@ -172,7 +175,7 @@ function tilesOf(today) {
       [money ? bar([["", 0, Math.min(1, partOf(money))]]) : null,
         spark(wholeDay(hours.cost))]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
-      today.needs_you ? t("tile.errors.needing", { count: number(today.needs_you) })
+      today.needs_you.length ? t("health.needs", { count: number(today.needs_you.length) })
         : t(today.errors ? "tile.errors.none" : "tile.errors.zero"),
       spark(wholeDay(hours.errors), "bad")),
     tile("#/usage/slowest", t("tile.speed"), number(today.speed), t("tile.speed.unit"),

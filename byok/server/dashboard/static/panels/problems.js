@@ -127,12 +127,12 @@ function partOf(weights, groups, all, show) {
   const tone = WEIGHTS[weight];
   const few = all.has(weight) ? groups : groups.slice(0, FEW);
   const rest = groups.length - few.length;
+  const requests = sum(groups.map((group) => group.requests));
   return h("section", { class: "weight" },
     h("h2", { class: "row" }, isMixed ? t("problems.title") : [dot(tone),
       t(`problems.${weight}`)], " ",
-    h("span", { class: "quiet" }, t("problems.requests",
-      { count: number(groups.length), period: periodOf(days),
-        requests: number(sum(groups.map(({ requests }) => requests))) }))),
+    h("span", { class: "quiet" }, dots(t("problems.count", { count: number(groups.length) }),
+      requests > 0 && t("problems.requests", { count: number(requests), period: periodOf(days) })))),
     few.map((group) => cardOf(group, isMixed)),
     rest ? button(t("problems.all", { count: number(rest) }), "",
       () => { all.add(weight); show(); }) : null);
@@ -141,8 +141,7 @@ function partOf(weights, groups, all, show) {
 function cardOf(group, isMixed) {
   const key = `${group.ending} ${group.code}`;
   return h("article", { class: "card problem" },
-    h("p", { class: "times" }, h("strong", {}, t("problems.times",
-      { count: number(group.requests) }))),
+    h("p", { class: "times" }, h("strong", {}, timesOf(group))),
     h("div", { class: "about" },
       h("h3", { tabindex: "-1", "data-key": `problem ${key}`, "data-code": group.code },
         titleOf(group)),
@@ -150,7 +149,7 @@ function cardOf(group, isMixed) {
         isMixed ? badge(WEIGHTS[part.weight], t(`problems.${part.weight}`)) : null,
         part.upstream ? h("strong", {}, part.upstream) : null,
         part.ending === "retried" && part.code ? withCode(part.what ?? part.code) : null,
-        group.parts.length > 1 ? t("problems.times", { count: number(part.requests) }) : null,
+        group.parts.length > 1 ? timesOf(part) : null,
         outcomeOf(part)))),
       tagged("models.title", group.models),
       tagged("request.client", [...new Set(group.examples.map(({ client }) => clientOf(client)))]),
@@ -164,6 +163,10 @@ function cardOf(group, isMixed) {
         group.last > group.first ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));
 }
+
+// What no request has met was found out otherwise, and goes on.
+const timesOf = ({ requests }) =>
+  (requests ? t("problems.times", { count: number(requests) }) : t("problems.now"));
 
 const tagged = (title, names) => (names.length ? h("p", { class: "row tight" },
   h("span", { class: "small quiet" }, t(title)),
