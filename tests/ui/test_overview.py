@@ -82,6 +82,10 @@ async def test_a_silent_upstream_holds_up_nothing(
 
 
 async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
+    for card in ("Upstreams", "Keys"):
+        await section(page, card).get_by_role("link", name="Add").click()
+        await expect(page.get_by_label("Find a setting")).to_be_visible()
+        await page.go_back()
     upstream = section(page, "Upstreams").locator("li", has_text="gone")
     for place in (page.locator(".health"), upstream):
         await place.get_by_role("link", name="Change address").click()
@@ -108,7 +112,10 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
     await expect(page.locator("article")).to_have_count(2)
     await expect(page.locator("article .times")).to_have_text(["1×", "now"])
     unmet = page.locator("article").last
-    await expect(unmet).to_contain_text("gone")
+    await expect(unmet.locator("q")).to_contain_text("gone")
+    await expect(unmet.get_by_text("What to do:")).to_be_hidden()  # it was said
+    await unmet.get_by_text("Causes and requests").click()
+    await expect(unmet.get_by_text("What to do:")).to_be_visible()
     await unmet.get_by_role("link", name="Change address").click()
     await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
 

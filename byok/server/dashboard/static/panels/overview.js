@@ -175,7 +175,7 @@ function tilesOf(today) {
       [money ? bar([["", 0, Math.min(1, partOf(money))]]) : null,
         spark(wholeDay(hours.cost))]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
-      today.needs_you.length ? t("health.needs", { count: number(today.needs_you.length) })
+      today.needs_you.length ? t("tile.errors.needing", { count: number(today.needs_you.length) })
         : t(today.errors ? "tile.errors.none" : "tile.errors.zero"),
       spark(wholeDay(hours.errors), "bad")),
     tile("#/usage/slowest", t("tile.speed"), number(today.speed), t("tile.speed.unit"),
@@ -298,7 +298,8 @@ async function upstreamsBlock(body, signal, tools, health) {
       h("ul", { class: "list" }, upstreams.map((one) => upstreamRow(one, upstreams[0])))));
   }, body, signal);
   addEventListener("byok-upstreams", () => announce(t("overview.asked-all")), { signal });
-  replace(tools, button(t("overview.ask-again"), "little", () => look({ body: { anew: true } })));
+  replace(tools, button(t("overview.ask-again"), "little", () => look({ body: { anew: true } })),
+    adding("settings/add", "settings.add"));
   await keepShown(look, body, signal);
 }
 
@@ -309,13 +310,17 @@ function upstreamRow(one, first) {
     h("div", { class: "row tight" }, settingsLink(one.name),
       one.type === one.name ? null : h("span", { class: "tag" }, one.type),
       one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
-    h("div", { class: "small quiet" }, dots(state,
+    h("div", { class: "small quiet" }, tone === "bad" ? state : dots(state,
       t("overview.model-count", { count: number(one.models) }),
       speed === null ? null : speedText(speed),
       one.base_url ? breakable(one.base_url) : t("overview.inside"))),
     tone === "bad" ? cureLinks(one, [{ ...one, upstream: one.name }]) : null),
   requests ? h("span", { class: "numeric small" }, costCell(one.today, Infinity)) : null);
 }
+
+// Return the link to where something is added.
+const adding = (address, does) =>
+  h("a", { class: "button little", href: `#/${address}` }, icon("plus"), t(does));
 
 // Return the name of an upstream, which leads to its settings and its key.
 const settingsLink = (name) => h("a", { class: "names", href: settingsOf(name) }, name);
@@ -330,7 +335,8 @@ async function keysBlock(body, signal, tools) {
     if (anew) announce(t("overview.keys-looked"));
   };
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
-  replace(tools, button(t("overview.look-again"), "little", () => attempt(body, signal, () => show(true))));
+  replace(tools, button(t("overview.look-again"), "little", () => attempt(body, signal, () => show(true))),
+    adding("settings/find/key", "overview.add-key"));
   follow(() => keysAnswer ?? attempt(body, signal, () => show(false)), signal);
   await show(false);
 }

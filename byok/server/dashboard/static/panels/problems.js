@@ -196,12 +196,18 @@ function cureOf(group) {
   return [h("div", { class: "cure" }, h("p", { class: "grow" }, said
     ? [t("problems.said"), " ", h("q", {}, cut(said, LONGEST))]
     : [h("strong", {}, t("error.cures")), " ", of(first)]), links), known,
-  said ? h("p", { class: "small quiet" }, t("error.cures"), " ", of(first, ...others))
-    : others.length ? h("p", { class: "small" }, of(...others)) : null];
+  saysCure(group) ? null
+    : said ? h("p", { class: "small quiet" }, t("error.cures"), " ", of(first, ...others))
+      : others.length ? h("p", { class: "small" }, of(...others)) : null];
 }
 
-function detailsOf({ code, ending, causes = [], examples }) {
+// Tell whether what was said has byok's own advice in it, as where it asked an upstream by itself.
+const saysCure = ({ said, requests }) => said && !requests;
+
+function detailsOf({ code, ending, causes = [], cures = [], examples, parts, ...group }) {
   return [
+    saysCure(group) ? [h("p", { class: "quiet" }, t("error.cures")),
+      h("ul", {}, cures.map((cure) => h("li", {}, withSettings(cure, parts[0].upstream))))] : null,
     causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(causes)] : null,
     code ? h("p", { class: "row tight small quiet" }, t("problems.code"), h("code", {}, code),
       copyButton(code)) : null,

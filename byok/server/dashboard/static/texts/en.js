@@ -197,6 +197,7 @@ export const TEXTS = {
   "tile.errors": "Failed today",
   "tile.errors.none": "Nothing to fix",
   "tile.errors.zero": "No request failed",
+  "tile.errors.needing": "{count} problem to fix | {count} problems to fix",
   "tile.speed": "Speed",
   "tile.speed.unit": "tokens/s",
   "tile.speed.none": "Measured with the first answer",
@@ -320,6 +321,7 @@ export const TEXTS = {
   "overview.keys": "Keys",
   "overview.keys-looking": "Looking for keys. The system's keyring may ask you to unlock it.",
   "overview.keys-looked": "Keys were looked up again.",
+  "overview.add-key": "Add key",
   "overview.keys-none": "No upstream needs a key.",
   "overview.look-again": "Look again",
   "overview.all-requests": "Show live",
@@ -620,7 +622,7 @@ export const TEXTS = {
   "problems.now": "now",
   "problems.all": "Show {count} more",
   "problems.since": "since {time}",
-  "problems.last": "last",
+  "problems.last": "last seen",
   "problems.hours": "last 24 hours",
   "problems.latest": "Latest requests",
   "problems.said": "Last message:",
@@ -1009,11 +1011,11 @@ export const TEXTS = {
   "settings.key.use": "Choose a model for chats",
   "settings.key.works": "works",
   "settings.key.lists": "Models that {origin} lists with it: {models}.",
+  "settings.key.what-vault": "What is the vault?",
   "settings.key.vault":
-    "byok can keep keys in an encrypted file of its own instead, the vault. A second file, which "
-    + "only you can read, opens it: whoever gets a copy of the vault alone reads nothing, whoever "
-    + "can read all your files reads the keys.",
-  "settings.key.use-vault": "Keep the key in the vault",
+    "An encrypted file of byok's own. A second file, which only you can read, opens it: whoever gets "
+    + "a copy of the vault alone reads nothing, whoever can read all your files reads the keys.",
+  "settings.key.use-vault": "Keep the key in the vault (required here)",
   "settings.key.no.keyring":
     "The keyring of your system cannot be used: {why}. Keep keys in byok's vault instead.",
   "settings.key.no.vault": "The vault cannot be used: {why}.",

@@ -109,11 +109,12 @@ export class Keys {
     return { place, show, usesVault };
   }
 
-  // Say what the vault is, and offer it, or how it is opened.
+  // Offer the vault, and say what it is; or how it is opened.
   otherStore(offer) {
     const { faults } = this;
-    return [storeFault("keyring", faults), h("p", {}, t("settings.key.vault")), faults.vault
-      ? [storeFault("vault", faults), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)] : offer];
+    return [storeFault("keyring", faults), faults.vault
+      ? [storeFault("vault", faults), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)] : offer,
+    h("details", {}, h("summary", {}, t("settings.key.what-vault")), t("settings.key.vault"))];
   }
 
   // A key is entered for one address; while another one is shown, it is not taken.
@@ -132,7 +133,7 @@ export class Keys {
       dialog.close();
       await this.test(name);
     });
-    const form = entryForm({ id: `${ENTRY}-form` }, submit, place, label, field, trouble);
+    const form = entryForm({ id: `${ENTRY}-form` }, submit, label, field, place, trouble);
     const dialog = openDialog(t("settings.key.enter", { name }), form,
       (close) => [button(t("cancel"), "", close), store]);
     this.signal.addEventListener("abort", () => dialog.close());

@@ -133,7 +133,7 @@ export function openAddition(form, wanted, add, keys, signal) {
   chose();
   const entry = entryForm({ id: "add-form" }, submit,
     label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
-    storage.place, keyLabel, key, trouble);
+    keyLabel, key, storage.place, trouble);
   const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
   const dialog = openDialog(t("settings.add"), entry,
     (close) => [button(t("cancel"), "", close), sure]);
