@@ -200,6 +200,7 @@ async def test_capturing_is_started_told_and_stopped(
     assert (await editor.post("/byok/capture", {})).json["on"]
     await open_panel(page, "settings")
     await expect(stop).to_have_count(2)
+    await expect(page.get_by_text("recorded")).to_have_count(1)  # said once
     await stop.last.click()
     await expect(page.locator(".capture")).to_have_count(0)
     await start.click()

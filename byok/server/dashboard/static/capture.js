@@ -9,12 +9,6 @@ import { number, time } from "./format.js";
 import { follow, renderAgain } from "./refresh.js";
 import { t } from "./texts.js";
 
-// Return how a capture stands, in words.
-const captureState = (told) => [
-  badge(told.on ? "warn" : "quiet", t(told.on ? "settings.on" : "settings.off")),
-  told.on ? [" ", t("capture.until", { count: number(told.kept),
-    time: time(Date.now() / 1000 + told.seconds) })] : null];
-
 // Call `show(told)` now, when a capture begins or ends and when requests end; if byok does not answer,
 // the panel says so. Return `change(name, body)`, which starts or stops a capture; why that failed is
 // shown in `trouble`.
@@ -28,7 +22,7 @@ function followCapture(trouble, signal, show) {
     if (!background) {
       dispatchEvent(new Event("byok-capture")); // for what else shows it
       announce(t("pair", { name: t("feature.capture"),
-        value: h("p", {}, captureState(told)).textContent }));
+        value: t(told.on ? "settings.on" : "settings.off") }));
     }
   });
   const look = () => ask("capture", {}, true);
@@ -46,7 +40,9 @@ export function captureLine(signal) {
     renderAgain(element, () => replace(element, told.on
       ? h("p", { class: "row capture" },
         h("a", { href: "#/settings/set/capture" }, t("feature.capture")),
-        h("span", { class: "grow" }, captureState(told)),
+        h("span", { class: "grow" }, badge("warn", t("settings.on")), " ",
+          t("capture.until", { count: number(told.kept),
+            time: time(Date.now() / 1000 + told.seconds) })),
         button(t("capture.stop"), "little", async () => {
           await change("capture-stop");
           document.querySelector("h1").focus(); // the button is gone
@@ -55,10 +51,10 @@ export function captureLine(signal) {
   return element;
 }
 
-// Return the parts that say what a capture keeps, and that start and stop one; `changed()` is called
-// then.
+// Return the parts that say what a capture keeps, and that start and stop one, how that stands is in
+// the line; `changed()` is called then.
 function captureParts(signal, changed = () => {}) {
-  const [state, folder, trouble] = [h("p"), h("code"), h("div")];
+  const [folder, trouble] = [h("code"), h("div")];
   let isOn = false;
   const act = button(t("capture.start"), "", async () => {
     await (isOn ? change("capture-stop") : change("capture", { write: true }));
@@ -68,21 +64,20 @@ function captureParts(signal, changed = () => {}) {
     isOn = told.on;
     replace(trouble);
     replace(folder, told.folder);
-    replace(state, captureState(told));
     replace(act, t(isOn ? "capture.stop" : "capture.start"));
   });
   const about = [h("p", { class: "quiet" }, t("capture.about"), " ", folder),
     h("p", { class: "quiet" }, t("capture.longer"), " ", h("code", {}, "byok capture on --for 2h"))];
-  return { about, state, act, trouble };
+  return { about, act, trouble };
 }
 
 // Return the part of the settings that starts and stops a capture.
 export function captureSection(signal) {
-  const { about, state, act, trouble } = captureParts(signal);
+  const { about, act, trouble } = captureParts(signal);
   const element = flushSection(t("feature.capture"), null,
     h("div", { class: "field setting", "data-name": "capture" },
       h("div", {}, h("strong", {}, t("capture.title")), about),
-      h("div", { class: "control" }, state, act), trouble));
+      h("div", { class: "control" }, act), trouble));
   element.dataset.part = "capture";
   return element;
 }
@@ -90,8 +85,8 @@ export function captureSection(signal) {
 // Let the user start a capture where they are, or stop it.
 export function openCapture() {
   const left = new AbortController();
-  const { about, state, act, trouble } = captureParts(left.signal, () => dialog.close());
-  const dialog = openDialog(t("capture.title"), [about, state, trouble],
+  const { about, act, trouble } = captureParts(left.signal, () => dialog.close());
+  const dialog = openDialog(t("capture.title"), [about, trouble],
     (close) => [button(t("cancel"), "", close), act]);
   dialog.addEventListener("close", () => left.abort());
   act.focus();
