@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from byok.core.error_table import error_rows
 from tests.fakes.daemon import Editor, settings_for
 from tests.fakes.pages import Watch, axe, open_panel, settle
 from tests.fakes.patience import PATIENCE
@@ -27,6 +28,11 @@ _HAS_FAILED = """async () => {
     if ([...rows.values()].some((row) => row.outcome === "failed")) resolve();
   }, heard.signal));
   heard.abort();
+}"""
+
+_IS_ON_TOP = """(cell) => {
+  const { x, y, width, height } = cell.getBoundingClientRect();
+  return cell.contains(document.elementFromPoint(x + width / 2, y + height / 2));
 }"""
 
 
@@ -113,7 +119,12 @@ async def test_retries_are_counted_alike_and_words_stay_whole(
     row = page.locator("tbody tr")
     await expect(row).to_contain_text("retried ×1")
     await row.get_by_role("button").click()
-    await expect(page.locator("aside .mends")).to_contain_text("retried ×1")
+    mends = page.locator("aside .mends")
+    await expect(mends).to_contain_text("retried ×1")
+    cause = error_rows()["upstream_failed"].what
+    await expect(mends.get_by_role("link", name=cause)).to_be_visible()
+    assert await row.locator("td").last.evaluate(_IS_ON_TOP)  # the details cover none
+    await expect(page.get_by_text("Whole bar: 30 s or more")).to_be_visible()
     price = row.locator("td[data-label=Cost]")
     await expect(price).to_have_text("unknown price")
     lines = await price.evaluate(

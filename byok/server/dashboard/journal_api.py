@@ -85,6 +85,7 @@ from byok.server.dashboard.endpoint import (
     read_flag,
     read_number,
     read_text,
+    read_texts,
 )
 from byok.settings import UpstreamSettings
 from byok.wiring.apis import base_url_of
@@ -119,6 +120,7 @@ _TURNS = 200  # of a conversation at once
 _LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
 _LONGEST_WORDS = 500
 _ERROR_DAYS = 7
+_LONGEST_CODE = 80  # of an error
 _MOST_DAYS = 3650
 _MOST_USAGE_DAYS = 366
 _MOST_ROWS = 100
@@ -174,6 +176,7 @@ class JournalApi:
             "problems": by_body(self._problems),
             "series": by_body(self._series),
             "usage": by_body(self._usage),
+            "errors": by_body(self._errors),
         }
 
     async def describe_upstreams(self) -> dict[str, Json]:
@@ -226,6 +229,11 @@ class JournalApi:
             "at_vendor": _is_at_vendor(self._services.selection.upstreams[name]),
             "today": today,
         }
+
+    async def _errors(self, body: dict[str, Any]) -> Json:
+        """Return the rows of byok's table of errors for some codes, by these."""
+        codes = read_texts(body, "codes", most=_MOST_ROWS, longest=_LONGEST_CODE)
+        return _explain(set(codes))
 
     def _has_key_outside(self, name: str) -> bool:
         """Tell whether the key of an upstream is in no store of byok."""

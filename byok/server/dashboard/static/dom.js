@@ -234,17 +234,17 @@ export function bar(parts, attributes = { "aria-hidden": "true" }) {
 export const measured = (part, ...value) => h("span", { class: "measured" },
   part ? bar([["", 0, part]]) : null, h("span", {}, value));
 
-// Return small bars of a day's hours or of turns; `tone` is "", warn or bad.
-export function spark(values, tone = "") {
+// Return small bars of a day's hours or of turns, and `what` they are; `tone` is "", warn or bad.
+export function spark(values, tone, what) {
   const most = Math.max(...values, 1e-9);
   const width = 100 / values.length;
   const gap = Math.min(0.8, width / 4);
-  return svg("svg", { class: `spark ${tone}`, viewBox: "0 0 100 34", "aria-hidden": "true",
+  return [svg("svg", { class: `spark ${tone}`, viewBox: "0 0 100 34", "aria-hidden": "true",
     preserveAspectRatio: "none" }, ...values.map((value, place) => {
     const height = value ? Math.max(2, 32 * value / most) : 1;
     return svg("rect", { x: place * width + gap / 2, y: 34 - height, width: width - gap, height,
       class: value ? "" : "nil" });
-  }));
+  })), h("span", { class: "small quiet" }, what)];
 }
 
 // Return a figure with its name, a note and a picture; one with an address leads there.

@@ -229,9 +229,10 @@ export function mendList(request, errors) {
 export const mendBadges = (request) => h("div", { class: "row" },
   mendsOf(request).map(({ tone, text }) => badge(tone, text)));
 
-// Explain the bars of requests.
-export const barLegend = () => h("div", { class: "keys-legend" }, ["waiting", "answer"].map((name) =>
-  h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))));
+// Explain the bars of requests; `scale` says how much a whole one is.
+export const barLegend = (scale) => h("div", { class: "keys-legend" }, ["waiting", "answer"].map(
+  (name) => h("span", {}, h("i", { class: `key ${name}` }), " ", t(`timeline.${name}`))),
+h("span", {}, scale));
 
 // Return the tools that an answer called, with a name for those who hear them.
 export function toolTags(calls) {

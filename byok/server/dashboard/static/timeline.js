@@ -46,7 +46,7 @@ class Turns {
     this.heading = h("span");
     this.list = h("ol", { class: "turns", "aria-label": t("timeline.turns") });
     this.earlier = button(t("timeline.earlier"), "", () => {}, { hidden: true });
-    this.section = flushSection(this.heading, [barLegend()], this.earlier, this.list);
+    this.section = flushSection(this.heading, [barLegend(t("timeline.scale"))], this.earlier, this.list);
   }
 
   async load(options) {
@@ -126,7 +126,10 @@ class Turns {
 
 function tilesOf(told, turns) {
   const { sums, cache, window } = told;
-  const sparkOf = (value) => (turns.length > 1 ? spark(turns.map((turn) => value(turn) ?? 0)) : null);
+  const sparkOf = (value) => {
+    const values = turns.map((turn) => value(turn) ?? 0);
+    return values.length > 1 && values.some(Boolean) ? spark(values, "", t("timeline.each")) : null;
+  };
   const last = turns.findLast((turn) => turn.input_tokens);
   const cost = costOf(sums);
   return [

@@ -3,19 +3,19 @@
 
 import { badge, bar, breakable, cellOf, h, replace, tableFrame } from "../dom.js";
 import { duration, number, time, visible } from "../format.js";
-import { cut, kindOf, mendsOf, modelOf, paid, tokensOf } from "../requests.js";
+import { clientOf, cut, kindOf, mendsOf, modelOf, paid, tokensOf } from "../requests.js";
 import { listed, t } from "../texts.js";
 
 const MOST = 200; // rows, whatever is asked for
 const FEW = 50; // a table of so many is painted in a few milliseconds
 const STALE = 1500; // milliseconds after which what was told says nothing of the rate
-const WHOLE = 30; // seconds that a bar has room for
+export const WHOLE = 30; // seconds that a bar has room for
 const TONES = { ok: "good", failed: "bad", cancelled: "warn", open: "info" };
 
 // Columns: what they are called, the key of their title, what they show of a row, and how.
 const COLUMNS = {
   kind: { title: "request.kind", lead: true,
-    text: (row) => [kindOf(row), row.client, cut(notes(row))].join("\n") },
+    text: (row) => [kindOf(row), clientOf(row.client), cut(notes(row))].join("\n") },
   state: { title: "request.state", text: (row) => t(`live.state.${stateOf(row)}`), aside: true },
   model: { title: "request.model",
     text: (row) => cut(modelOf(row) || row.model_asked || "–") },
@@ -190,7 +190,7 @@ function show(line, name, row) {
 function showKind({ button, cells: { kind } }, row) {
   replace(button, kindOf(row), h("span", { class: "hidden" },
     ` ${t("live.details", { id: row.request_id })}`));
-  kind.children[1].textContent = visible(cut(row.client, 40));
+  kind.children[1].textContent = visible(clientOf(row.client));
   kind.lastElementChild.textContent = visible(cut(notes(row)));
 }
 

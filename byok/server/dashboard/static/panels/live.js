@@ -1,16 +1,18 @@
 // Requests as they are answered, and the last that ended.
 
-import { onEnd } from "../api.js";
+import { call, onEnd } from "../api.js";
 import {
-  button, copyButton, facts, h, replace, seekField, seeking, segments, showTools,
+  attempt, button, copyButton, facts, h, replace, seekField, seeking, segments, showTools, withCode,
 } from "../dom.js";
 import { icon } from "../icons.js";
 import { duration, number, spent, time } from "../format.js";
 import { MOST_ENDED, onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
-import { addressOf, kindOf, mendList, modelOf, problemOf, timesOf } from "../requests.js";
+import {
+  addressOf, barLegend, clientOf, kindOf, mendList, modelOf, problemOf, timesOf,
+} from "../requests.js";
 import { t } from "../texts.js";
-import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
+import { bytes, elapsed, LiveTable, stateOf, WHOLE } from "./live-table.js";
 
 const TICK = 250; // milliseconds
 const SAY = 10000; // milliseconds between two summaries for screen readers
@@ -38,6 +40,8 @@ class LivePanel {
     this.chosen = null; // the id of the request whose facts are shown
     this.ticking = 0;
     this.said = "";
+    this.errors = {}; // what is known of them, by code
+    this.signal = signal;
     this.table = new LiveTable((id) => this.choose(id));
     this.build(root);
     onRequests((news) => this.take(news), signal);
@@ -72,6 +76,7 @@ class LivePanel {
     showTools(this.summary, this.pause);
     replace(root, h("div", { class: "row" }, filters, seeking(search)), this.spoken,
       h("div", { class: "card flush" }, this.table.element, this.empty, this.more),
+      barLegend(t("live.scale", { time: duration(WHOLE) })),
       h("p", { class: "quiet small" }, t("live.since", { most: number(MOST_ENDED) }), " ",
         h("a", { href: "#/conversations" }, t("conversations.title"))),
       this.details);
@@ -171,21 +176,16 @@ class LivePanel {
       t("live.request-title", { id })), h("div", { class: "row" },
       copyButton(id, t("request.id")), close)),
     this.facts, this.links);
-    this.showDrawer(true);
+    this.details.hidden = false;
     this.showDetails();
   }
 
   close() {
     const id = this.chosen;
     this.chosen = null;
-    this.showDrawer(false);
+    this.details.hidden = true;
     this.table.focusOn(id);
     setAddress("");
-  }
-
-  showDrawer(isShown) {
-    this.details.hidden = !isShown;
-    this.details.parentElement.classList.toggle("details", isShown);
   }
 
   turnBefore({ conversation, started }) {
@@ -201,20 +201,33 @@ class LivePanel {
     replace(this.facts, row.outcome === "open" ? null
       : h("p", {}, timesOf(row, this.turnBefore(row))),
     row.message ? h("p", { class: "bad" }, row.message) : null,
-    mendList(row),
-    facts([...stateOfRow(row), ...wayOfRow(row), ...usageOfRow(row)]));
+    mendList(row, this.errors),
+    facts([...stateOfRow(row, this.errors), ...wayOfRow(row), ...usageOfRow(row)]));
     renderAgain(this.links, () => replace(this.links,
       row.conversation
         ? h("a", { href: addressOf(row.conversation) }, t("live.to-conversation")) : null,
       row.error ? h("a", { href: problemOf(row.error) }, t("live.to-problem")) : null));
+    this.explain([row.error, ...row.retried?.split(" ") ?? []]
+      .filter((code) => code && !(code in this.errors)));
+  }
+
+  // Find out what errors mean, and show it.
+  explain(codes) {
+    if (!codes.length) return;
+    for (const code of codes) this.errors[code] = null; // it is asked for once
+    attempt(h("div"), this.signal, async () => {
+      Object.assign(this.errors, await call("errors", { codes },
+        { signal: this.signal, background: true }));
+      this.showDetails();
+    });
   }
 }
 
 const wordsOf = (text) => text.toLowerCase().split(/\s+/u).filter(Boolean);
 
 // Return what is searched of a request.
-const textOf = (row) => [kindOf(row), row.client, modelOf(row), row.model_asked, row.conversation,
-  row.error, row.message, row.request_id].join("\n").toLowerCase();
+const textOf = (row) => [kindOf(row), clientOf(row.client), row.client, modelOf(row), row.model_asked,
+  row.conversation, row.error, row.message, row.request_id].join("\n").toLowerCase();
 
 // So that Back, and another language, show the same request.
 function setAddress(id) {
@@ -222,10 +235,12 @@ function setAddress(id) {
   history.replaceState(history.state, "", address);
 }
 
-function stateOfRow(row) {
+function stateOfRow(row, errors) {
+  const { what } = errors[row.error] ?? {};
   return [
     [t("request.state"), t(`live.state.${stateOf(row)}`)],
-    [t("live.error"), [row.error, row.error_class].filter(Boolean).join(", ")],
+    [t("live.error"), what ? [withCode(what), " ", h("code", {}, row.error)]
+      : [row.error, row.error_class].filter(Boolean).join(", ")],
     [t("live.status"), row.status || null],
     [t("request.time"), time(row.started)],
     [t("request.duration"), duration(elapsed(row))],
@@ -238,7 +253,8 @@ function wayOfRow(row) {
     ? t("live.not-counted")
     : t("live.pieces", { size: bytes(size), count: number(count) }));
   return [
-    [t("request.client"), row.client],
+    [t("request.client"), row.client.includes("/")
+      ? t("noted", { text: clientOf(row.client), note: row.client }) : clientOf(row.client)],
     [t("conversations.id"), row.conversation],
     [t("live.endpoint"), row.endpoint],
     [t("usage.by.purpose"), row.purpose && kindOf(row)],

@@ -20,7 +20,7 @@ import {
 import { listed, t, textOr } from "../texts.js";
 import { upstreamLook, upstreamState } from "../upstream-state.js";
 import { editorsSection } from "./editors.js";
-import { bytes, elapsed, sharesOf, stateOf } from "./live-table.js";
+import { bytes, elapsed, sharesOf, stateOf, WHOLE } from "./live-table.js";
 import { keyAct, keyState, storeFault, STORES } from "./settings/keys.js";
 import { namesOf, openRestart } from "./settings/restart.js";
 
@@ -169,23 +169,23 @@ function tilesOf(today) {
   return h("div", { class: "tiles" },
     tile("#/usage", t("tile.requests"), number(today.requests), "",
       today.requests ? t("tile.yesterday", { count: number(today.yesterday) })
-        : t("tile.requests.none"), spark(wholeDay(hours.requests))),
+        : t("tile.requests.none"), sparkOf(hours.requests)),
     tile("#/usage/costliest", t("tile.cost"), money ? dollars(today.cost) : spent(costOf(today)),
       money ? t("tile.cap", { cap: dollars(money.most) }) : "", unpricedText(today),
       [money ? bar([["", 0, Math.min(1, partOf(money))]]) : null,
-        spark(wholeDay(hours.cost))]),
+        sparkOf(hours.cost)]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
       today.needs_you.length ? t("tile.errors.needing", { count: number(today.needs_you.length) })
         : t(today.errors ? "tile.errors.none" : "tile.errors.zero"),
-      spark(wholeDay(hours.errors), "bad")),
+      sparkOf(hours.errors, "bad")),
     tile("#/usage/slowest", t("tile.speed"), number(today.speed), t("tile.speed.unit"),
       today.speed === null ? t("tile.speed.none") : t("tile.speed.of"),
-      spark(wholeDay(hours.speed))));
+      sparkOf(hours.speed)));
 }
 
 // Also the hours that are to come, and those of which nothing is known.
-const wholeDay = (values) => Array.from({ length: Math.max(24, values.length) },
-  (_, hour) => values[hour] ?? 0);
+const sparkOf = (values, tone = "") => spark(Array.from({ length: Math.max(24, values.length) },
+  (_, hour) => values[hour] ?? 0), tone, t("tile.hours"));
 
 // What models do just now; the bars grow while nobody tells anything.
 function runningSection(signal) {
@@ -195,7 +195,7 @@ function runningSection(signal) {
       h("a", { href: "#/live" }, t("overview.all-requests"))), body);
   let open = [];
   const show = () => renderAgain(body, () => replace(body, open.length
-    ? [open.slice(0, MOST_RUNNING).map(runningRow), barLegend()]
+    ? [open.slice(0, MOST_RUNNING).map(runningRow), barLegend(t("live.scale", { time: duration(WHOLE) }))]
     : h("p", { class: "empty" }, t("running.none"))));
   onRequests(({ rows }) => {
     open = [...rows.values()].filter((row) => row.outcome === "open" && row.model).reverse();

@@ -157,8 +157,8 @@ function cardOf(group, isMixed) {
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
         detailsOf(group))),
     h("div", { class: "times-of" },
-      group.hours.some(Boolean) ? [spark(group.hours, WEIGHTS[group.weight]),
-        h("p", { class: "small quiet" }, t("problems.hours"))] : null,
+      group.hours.some(Boolean) ? spark(group.hours, WEIGHTS[group.weight], t("problems.hours"))
+        : null,
       h("p", { class: "small quiet" },
         group.last > group.first ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));
