@@ -183,17 +183,17 @@ function show({ parts, drawn, chosen }, series) {
 function showFigures(part, series) {
   const { total, cache } = series;
   const figure = (name, value, note = "", links = null) => h("div", {},
-    h("dt", {}, t(`usage.figure.${name}`)), h("dd", {}, h("span", { class: "figure" }, value),
+    h("dt", {}, t(name)), h("dd", {}, h("span", { class: "figure" }, value),
       note ? h("span", { class: "quiet small" }, note) : null,
       links ? h("span", { class: "small" }, links) : null));
   replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
-    figure("cost", spent(costOf(total)), unpricedText(total)),
-    figure("requests", number(total.requests)),
-    figure("in", short(total.input_tokens)),
-    figure("out", short(total.output_tokens)),
-    figure("cache", charts.cacheText(total), charts.untoldText(total)),
-    cacheFigures(cache).map(([name, ...told]) => figure(name, ...told)),
-    figure("failed", number(total.failed), percent(total.failed / total.requests)))
+    figure("usage.figure.cost", spent(costOf(total)), unpricedText(total)),
+    figure("usage.figure.requests", number(total.requests), total.failed
+      ? t("usage.figure.failed-of", { count: number(total.failed),
+        share: percent(total.failed / total.requests) }) : ""),
+    figure("request.tokens", `${short(total.input_tokens)} / ${short(total.output_tokens)}`),
+    figure("usage.figure.cache", charts.cacheText(total), charts.untoldText(total)),
+    cacheFigures(cache).map(([name, ...told]) => figure(`usage.figure.${name}`, ...told)))
     : nothing("usage", t("usage.empty"), t("usage.empty.about")),
   total.unpriced ? h("p", { class: "quiet small" }, withCode(t("usage.price-how"))) : null,
   cacheFigures(cache).length ? h("p", { class: "quiet small" }, t("usage.cache.how")) : null,

@@ -482,6 +482,7 @@ export const TEXTS = {
   "usage.figure.lost": "Paid for lost caches",
   "usage.figure.cost": "Cost",
   "usage.figure.failed": "Failed",
+  "usage.figure.failed-of": "{count} failed ({share})",
   "usage.no-price": "Unknown price",
   "usage.uncounted": "Not included: {count} whose tokens are unknown.",
   "usage.empty": "No requests to models in this period.",

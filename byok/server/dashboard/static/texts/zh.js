@@ -452,6 +452,7 @@ export const TEXTS = {
   "usage.figure.saved": "缓存节省",
   "usage.figure.lost": "缓存失效多花",
   "usage.figure.cost": "费用",
+  "usage.figure.failed-of": "{count} 个失败（{share}）",
   "usage.figure.failed": "失败",
   "usage.no-price": "价格未知",
   "usage.uncounted": "另有 {count} 个请求的 token 数未知，未计入。",
