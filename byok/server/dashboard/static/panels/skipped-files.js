@@ -31,6 +31,8 @@ async function ask(view, body) {
   }
 }
 
+const wordsOf = ({ reason, why }) => textOr(`skip.${reason}`, why);
+
 async function count(view) {
   replace(view.files);
   replace(view.reasons, h("p", { class: "quiet" }, t("overview.loading")));
@@ -38,20 +40,20 @@ async function count(view) {
   replace(view.reasons, found && [
     found.whole ? null : h("p", { class: "note" }, t("index.skipped-part")),
     table(t("index.skipped"), [
-      { title: t("index.reason"), lead: true, cell: ({ reason }) => h("code", { class: "nowrap" }, reason) },
+      { title: t("index.reason"), lead: true, cell: wordsOf },
       { title: t("index.count"), cell: (row) => number(row.count), numeric: true },
-      { title: t("index.meaning"), cell: ({ reason, why }) => textOr(`skip.${reason}`, why) },
       { title: t("index.which"), aside: true, cell: (row) => button(t("index.list"), "little",
         () => list(view, row.reason, 0, true),
-        { "aria-label": t("pair", { name: t("index.list"), value: row.reason }) }) },
+        { "aria-label": t("pair", { name: t("index.list"), value: wordsOf(row) }) }) },
     ], found.reasons, { empty: t("index.skipped-none") })]);
 }
 
 async function list(view, reason, offset, focus) {
   const found = await ask(view, { reason, offset, limit: PAGE });
   if (!found) return;
-  const total = found.reasons.find((row) => row.reason === reason)?.count ?? 0;
-  const title = h("h3", { tabindex: "-1" }, t("index.list-title", { reason,
+  const row = found.reasons.find((one) => one.reason === reason);
+  const total = row?.count ?? 0;
+  const title = h("h3", { tabindex: "-1" }, t("index.list-title", { reason: row ? wordsOf(row) : reason,
     from: number(found.files.length ? offset + 1 : 0),
     to: number(offset + found.files.length), count: number(total) }));
   const go = (text, to, possible) =>

@@ -702,7 +702,7 @@ export const TEXTS = {
   "index.mode": "Search",
   "index.none": "No folders are indexed yet",
   "index.none.about": "Add one below. Code that editors upload can still be searched.",
-  "index.skipped-count": "{count} not read",
+  "index.skipped-count": "{count} skipped",
   "index.add-label": "Folder to index (full path)",
   "index.add": "Add",
   "index.added": "{root} is being indexed.",
@@ -740,13 +740,12 @@ export const TEXTS = {
   "index.counter.calculate_seconds": "Parsing took",
   "index.skipped": "Skipped files",
   "index.skipped-how":
-    "This scans the folder again. A skipped folder counts as one file. What was read and has no text "
-    + "to search is listed, too, and is not among those that were not read.",
+    "This scans the folder again, and counts a skipped folder as one file. Files that were read and "
+    + "have no text to search are listed, too; the number above is without them.",
   "index.skipped-part": "The folder is large: the scan stopped before the end.",
   "index.skipped-none": "No files are skipped.",
   "index.reason": "Reason",
   "index.count": "Count",
-  "index.meaning": "Meaning",
   "index.which": "Files",
   "index.list": "List",
   "index.list-title": "{reason}: {from} to {to} of {count}",
