@@ -51,8 +51,15 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     await page.get_by_role("button", name="Show all programs").click()
     await jetbrains.click()
     await expect(dialog).to_contain_text("byok connect jetbrains")
+    await expect(dialog).to_contain_text("search there for Augment")
+    addresses = await dialog.locator(".command").all_inner_texts()
+    assert [one for one in addresses if "http" in one] == [editor.daemon.url]
+    assert read_token(find_paths().token) not in await dialog.inner_text()
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="Show fewer programs").click()
+    await expect(jetbrains).to_have_count(0)
+    await expect(page.get_by_role("button", name="Show all programs")).to_be_focused()
 
 
 async def test_an_editor_that_is_not_found_is_connected_by_its_file(

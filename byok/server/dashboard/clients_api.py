@@ -58,11 +58,7 @@ class ClientsApi:
         rows = await asyncio.to_thread(
             lambda: [self._describe(kind, address, seen) for kind in ClientKind]
         )
-        return {
-            "url": address.url,
-            "openai_url": address.openai_url,
-            "clients": rows,
-        }
+        return {"url": address.url, "clients": rows}
 
     def _describe(
         self, kind: ClientKind, address: DaemonAddress, seen: Mapping[str, float]

@@ -29,8 +29,9 @@ export function editorsSection(signal) {
       || one.state in TONES || one.last || one.error);
     renderAgain(body, () => replace(body,
       h("ul", { class: "list editors" }, shown.map((one) => row(one, told, () => load(false)))),
-      shown.length < told.clients.length ? h("p", {}, button(t("editors.all"), "little",
-        () => { all = true; load(false); })) : null));
+      all || shown.length < told.clients.length ? h("p", {}, button(
+        t(all ? "editors.fewer" : "editors.all"), "little",
+        () => { all = !all; return load(false); }, { "data-key": "all" })) : null));
   };
   const show = (background) => attempt(body, signal, () => load(background));
   follow(() => show(true), signal);
@@ -111,10 +112,10 @@ const LINES = { "+": "line more", "-": "line less", " ": "line" };
 
 function openByHand(one, told) {
   openDialog(titleOf("how", one), [
-    h("p", {}, t("editors.values")),
+    h("p", {}, t(`editors.where.${one.client}`)),
     h("h3", {}, t("editors.address")), command(told.url),
-    h("h3", {}, t("editors.openai")), command(told.openai_url),
-    h("h3", {}, t("editors.token")), command("byok token"),
+    h("h3", {}, t("editors.token")), h("p", { class: "quiet" }, t("editors.token-how")),
+    command("byok token"),
     h("h3", {}, t("editors.more")), command(`byok connect ${one.client}`),
   ]);
 }

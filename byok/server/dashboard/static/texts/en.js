@@ -212,6 +212,7 @@ export const TEXTS = {
   "editors.name.sdk": "SDK",
   "editors.name.other": "Other program",
   "editors.all": "Show all programs",
+  "editors.fewer": "Show fewer programs",
   "editors.state.connected": "connected",
   "editors.state.old": "has an old address or token",
   "editors.state.off": "not connected",
@@ -242,10 +243,21 @@ export const TEXTS = {
   "editors.prints": "This prints what to enter in its settings yourself.",
   "editors.written": "Written. Reload the window of {name}.",
   "editors.restored": "Restored. Reload the window of {name}.",
-  "editors.values": "Enter these values in its settings.",
+  "editors.where.jetbrains":
+    "Open the settings of the IDE (Ctrl+Alt+S, on macOS Command and comma), search there for Augment, "
+    + "and enter both values on the plugin's page.",
+  "editors.where.cli":
+    "In the shell that runs it, set AUGMENT_API_URL to the address and AUGMENT_API_TOKEN to the token.",
+  "editors.where.sdk":
+    "Set AUGMENT_API_URL to the address and AUGMENT_API_TOKEN to the token for the program, or pass "
+    + "them as api_url and api_key.",
+  "editors.where.claude-code":
+    "In the shell that runs it, set ANTHROPIC_BASE_URL to the address and ANTHROPIC_AUTH_TOKEN to the "
+    + "token.",
   "editors.address": "Address",
-  "editors.openai": "Address of OpenAI's API",
-  "editors.token": "The token comes from",
+  "editors.token": "Token",
+  "editors.token-how":
+    "This page does not have it: who uses the page cannot ask models with it. This command prints it.",
   "editors.more": "The whole way, in a terminal",
   "running.title": "Running now",
   "running.none": "No request runs. It appears here the moment an editor sends it.",
