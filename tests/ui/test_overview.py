@@ -1,6 +1,7 @@
 """The overview: what is slow holds up nothing, and keys are looked for once."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -83,9 +84,10 @@ async def test_a_silent_upstream_holds_up_nothing(
 
 async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
     for card in ("Upstreams", "Keys"):
-        await section(page, card).get_by_role("link", name="Add").click()
+        await section(page, card).get_by_role("link", name=re.compile("^Add")).click()
         await expect(page.get_by_label("Find a setting")).to_be_visible()
-        await page.go_back()
+        await page.keyboard.press("Escape")
+        await open_panel(page, "overview")
     upstream = section(page, "Upstreams").locator("li", has_text="gone")
     for place in (page.locator(".health"), upstream):
         await place.get_by_role("link", name="Change address").click()
@@ -118,6 +120,25 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
     await expect(unmet.get_by_text("What to do:")).to_be_visible()
     await unmet.get_by_role("link", name="Change address").click()
     await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
+
+
+async def test_a_narrow_page_has_the_same_order(page: Page) -> None:
+    await expect(page.locator(".health")).to_be_visible()
+    await expect(page.locator("[aria-busy]")).to_have_count(0)
+    for width in (1280, 360):
+        await page.set_viewport_size({"width": width, "height": 900})
+        tops = [
+            await place.evaluate("(one) => one.getBoundingClientRect().top")
+            for place in (
+                page.locator(".health"),
+                page.locator(".tiles"),
+                section(page, "Latest conversations"),
+                section(page, "Daemon"),
+            )
+        ]
+        assert tops == sorted(tops), width
+    keys = await section(page, "Keys").bounding_box()
+    assert keys and keys["y"] < tops[-1]  # what is rarely looked at comes last
 
 
 async def test_what_runs_and_what_ended_is_shown_at_once(

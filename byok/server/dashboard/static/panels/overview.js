@@ -46,9 +46,8 @@ export async function open(root, rest, signal) {
   const editors = editorsSection(signal);
   replace(root, health.element, tiles,
     h("div", { class: "two" },
-      h("div", { class: "stack" }, runningSection(signal), latest.element),
-      h("div", { class: "stack" }, upstreams.element, editors, keys.element)),
-    state.element);
+      h("div", { class: "stack" }, runningSection(signal), latest.element, state.element),
+      h("div", { class: "stack" }, upstreams.element, editors, keys.element)));
   const today = attempt(tiles, signal, () => keepShown(async (options) => {
     const told = await call("today", {}, { signal, ...options });
     health.take({ today: told });

@@ -114,7 +114,8 @@ export class Keys {
     const { faults } = this;
     return [storeFault("keyring", faults), faults.vault
       ? [storeFault("vault", faults), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)] : offer,
-    h("details", {}, h("summary", {}, t("settings.key.what-vault")), t("settings.key.vault"))];
+    h("details", {}, h("summary", {}, t("settings.key.what-vault")),
+      h("p", {}, t("settings.key.vault")))];
   }
 
   // A key is entered for one address; while another one is shown, it is not taken.
