@@ -53,6 +53,7 @@ async def test_a_silent_upstream_holds_up_nothing(
     await expect(section(page, "Upstreams")).to_contain_text("Is it running")
     rows = section(page, "Upstreams").locator("li")
     await expect(rows.nth(0)).to_contain_text("available")
+    await expect(rows.nth(0)).to_contain_text("OpenAI-compatible")
     await expect(rows.nth(2)).to_contain_text("checking")
     for text in ("byok:fake:one", "0 of 100 used", "not set", "Latest conversations"):
         await expect(page.locator(".panel")).to_contain_text(text)

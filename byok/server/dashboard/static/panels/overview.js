@@ -307,7 +307,7 @@ function upstreamRow(one, first) {
   const { requests, speed } = one.today;
   return h("li", {}, dot(tone), h("div", { class: "grow" },
     h("div", { class: "row tight" }, settingsLink(one.name),
-      one.type === one.name ? null : h("span", { class: "tag" }, one.type),
+      one.type === one.name ? null : h("span", { class: "tag" }, textOr(`type.${one.type}`, one.type)),
       one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
     h("div", { class: "small quiet" }, tone === "bad" ? state : dots(state,
       t("overview.model-count", { count: number(one.models) }),

@@ -988,6 +988,7 @@ export const TEXTS = {
   "settings.removed": "removed when you save",
   "settings.remove": "Remove {name}",
   "settings.remove.sure": "Remove {name} and its settings from the file? Its comments stay.",
+  "type.openai_compatible": "OpenAI-compatible",
   "upstream.type": "Vendor",
   "upstream.base_url": "Address",
   "upstream.model": "Default model",

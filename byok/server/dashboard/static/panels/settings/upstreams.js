@@ -5,7 +5,7 @@ import {
   askingButton, attempt, badge, button, dot, entryForm, h, lineField, openDialog, replace,
 } from "../../dom.js";
 import { withSettings } from "../../requests.js";
-import { t } from "../../texts.js";
+import { t, textOr } from "../../texts.js";
 import { upstreamState } from "../../upstream-state.js";
 import { addressesOf, originOf } from "./address.js";
 import { fieldRow, groupedOptions, kindGroups } from "./fields.js";
@@ -28,7 +28,8 @@ export function upstreamRow(draft, upstream, keys, unfolded) {
   const isOpen = unfolded.includes(part)
     || fields.some(({ path }) => draft.fault(path) || draft.isChanged(path));
   const type = fields.find(({ path }) => path[2] === "type").value;
-  const kind = draft.form.presets.find((one) => one.name === type)?.title ?? type;
+  const kind = draft.form.presets.find((one) => one.name === type)?.title
+    ?? textOr(`type.${type}`, type);
   row.append(h("div", {}, h("div", { class: "row tight" }, h("strong", {}, name),
     type && type !== name ? h("span", { class: "tag" }, kind) : null),
   h("div", { class: "quiet small" }, addressesOf(draft, name).used)), h("div", { class: "state" }),
