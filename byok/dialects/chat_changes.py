@@ -30,7 +30,6 @@ from byok.core.escapes import truncate_middle
 from byok.core.late import compile_late
 from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import JsonForm
 from byok.dialects.refusals import LAST_ROLE, ROLE_ORDER
 from byok.dialects.remedies import (
     Found,
@@ -66,7 +65,6 @@ _ASK_FOR_JSON = (
 )
 _BY_SCHEMA = "It must be valid by this JSON Schema:\n"
 _JSON = Remedy("json")
-_JSON_OBJECT = Remedy("json", "schema")
 # For the system prompt, so that the model does not write such blocks itself.
 _ABOUT_RECORDS = (
     "Blocks headed [earlier tool call] are records of the past, "
@@ -795,12 +793,6 @@ CHAT_ROWS: RemedyTable = {
 
 # Of APIs that let every model decide whether to call a tool.
 FREE_CHOICE = (Remedy(_FORCED), Remedy(_FORBIDDEN))
-# By what an API can be told about an answer in JSON.
-JSON_IN_WORDS: Mapping[JsonForm, tuple[Remedy, ...]] = {
-    JsonForm.NONE: (_JSON,),
-    JsonForm.OBJECT: (_JSON_OBJECT,),
-    JsonForm.SCHEMA: (),
-}
 
 
 def presumed_remedies(

@@ -31,14 +31,6 @@ class EffortForm(StrEnum):
     TEMPLATE = "chat_template_kwargs"  # for the chat template of a local server
 
 
-class JsonForm(StrEnum):
-    """What a vendor's `response_format` accepts."""
-
-    SCHEMA = "json_schema"
-    OBJECT = "json_object"
-    NONE = "none"
-
-
 class CacheForm(StrEnum):
     """How a vendor's API is asked for prompt caching, where it does not cache unasked.
 
@@ -59,31 +51,26 @@ class Quirks:
         output_cap: the body field that limits the answer's tokens.
         null_content: `content: null` is accepted beside tool calls; else it is "".
         stream_options: `stream_options.include_usage` is accepted and needed.
-        tool_choice: send `"auto"`; False where that is the default or refused.
-        forced_tools: a `tool_choice` other than `auto` is accepted.
         parallel_tool_calls: the field of that name is accepted.
         tool_ids: which ids of tool calls are accepted.
         most_tools: the maximum number of tools in a request, 0 for no limit.
         narrow_schemas: tool schemas must use Gemini's subset of JSON Schema.
         plain_keys: a tool's parameters have letters, digits, _, . and - in their names.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
-        strict_roles: a user message may not follow a tool message directly.
         replay: which earlier reasoning goes back, where the facts do not know it;
-            reasoning without data is sent as text, in `reasoning_field`.
+            reasoning without data is sent as text.
         empty_reasoning: where reasoning must go back and is unknown, "" is sent.
-        reasoning_field: the field of a message for reasoning as text.
         details: `reasoning_details` go back, also for models of Google.
         effort: the form of the effort.
         tools_without_effort: models that belong to another API take tools here only
             with the effort `none`.
-        json_answer: what `response_format` accepts.
         cache: how prompt caching is asked for.
         cache_key: the body field for a key of the conversation, which leads to the
             host that has its prefix in the cache; `cache_header` is a header for it.
         preserve_thinking: the path of the flag with which models that were trained for
             it (Qwen 3.6 and later) keep the reasoning of earlier turns; "" for none.
         with_tools: further body fields of a request with tools to a model that reasons.
-        always: further body fields of every request.
+        needs: the remedies that its models need, as keys of rows with their `what`.
         stands_in: the vendor has an API of its own that does more: it caches, keeps
             reasoning, or can be told the window.
         loaded: the paths that describe the loaded models; the first answer counts.
@@ -92,33 +79,30 @@ class Quirks:
     output_cap: str = "max_tokens"
     null_content: bool = True
     stream_options: bool = True
-    tool_choice: bool = True
-    forced_tools: bool = True
     parallel_tool_calls: bool = True
     tool_ids: IdRule = ANY_ID
     most_tools: int = 0
     narrow_schemas: bool = False
     plain_keys: bool = False
     auth_header: str = "Authorization"
-    strict_roles: bool = False
     replay: Replay | None = None
     empty_reasoning: bool = False
-    reasoning_field: str = "reasoning_content"
     details: bool = False
     effort: EffortForm = EffortForm.FIELD
     tools_without_effort: bool = False
-    json_answer: JsonForm = JsonForm.SCHEMA
     cache: CacheForm = CacheForm.NONE
     cache_key: str = ""
     cache_header: str = ""
     preserve_thinking: str = ""
     with_tools: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    always: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    needs: tuple[str, ...] = ()
     stands_in: bool = False
     loaded: tuple[str, ...] = ()
 
 
 DEFAULT = Quirks()
+_FREE_CHOICE = ("forced", "forbidden")  # a `tool_choice` other than `auto` is refused
+_OBJECTS = ("json schema",)  # `response_format` takes no schema
 
 
 OPENAI_CHAT = "openai_chat"
@@ -276,10 +260,9 @@ PRESETS: dict[str, Preset] = {
         local=True,
         quirks=Quirks(
             stands_in=True,
-            tool_choice=False,
-            forced_tools=False,
             parallel_tool_calls=False,
             loaded=("/api/ps",),
+            needs=_FREE_CHOICE,
         ),
         fim=("suffix",),
         window_cure=(
@@ -305,7 +288,6 @@ PRESETS: dict[str, Preset] = {
         local=True,
         quirks=Quirks(
             null_content=False,
-            tool_choice=False,
             effort=EffortForm.TEMPLATE,
             preserve_thinking=_IN_TEMPLATE,
             loaded=("/props",),
@@ -343,7 +325,7 @@ PRESETS: dict[str, Preset] = {
             tool_ids=IdRule(64, is_plain=True),
             plain_keys=True,
             effort=EffortForm.NONE,
-            json_answer=JsonForm.NONE,
+            needs=("json",),
         ),
         models=_CLAUDE,
         makes_models=True,
@@ -372,7 +354,6 @@ PRESETS: dict[str, Preset] = {
         {OPENAI_CHAT: "https://openrouter.ai/api/v1"},
         "OPENROUTER_API_KEY",
         quirks=Quirks(
-            reasoning_field="reasoning",
             details=True,
             effort=EffortForm.OBJECT,
             cache=CacheForm.CLAUDE,
@@ -406,12 +387,11 @@ PRESETS: dict[str, Preset] = {
         "DEEPSEEK_API_KEY",
         quirks=Quirks(
             null_content=False,
-            forced_tools=False,
             most_tools=128,
             replay=Replay.EVERY_TURN,
             empty_reasoning=True,
             effort=EffortForm.SWITCH,
-            json_answer=JsonForm.OBJECT,
+            needs=(*_FREE_CHOICE, *_OBJECTS),
         ),
         models=DefaultModels(
             (
@@ -444,7 +424,7 @@ PRESETS: dict[str, Preset] = {
         quirks=Quirks(
             stream_options=False,  # it counts unasked
             tool_ids=IdRule(9, is_exact=True),
-            strict_roles=True,
+            needs=("roles",),
         ),
         models=DefaultModels(
             (
@@ -489,11 +469,11 @@ PRESETS: dict[str, Preset] = {
         {OPENAI_CHAT: "https://api.moonshot.ai/v1"},
         "MOONSHOT_API_KEY",
         quirks=Quirks(
-            forced_tools=False,
             replay=Replay.TOOL_TURNS,
             empty_reasoning=True,
             effort=EffortForm.SWITCH,
             cache_key="prompt_cache_key",
+            needs=_FREE_CHOICE,
         ),
         models=DefaultModels(
             (rf"kimi-k{_V}", rf"kimi-k{_V}-(?:code|pro|turbo-preview|\d+-preview)"),
@@ -508,17 +488,15 @@ PRESETS: dict[str, Preset] = {
         "ZAI_API_KEY",
         quirks=Quirks(
             null_content=False,
-            tool_choice=False,
-            forced_tools=False,
             parallel_tool_calls=False,
             replay=Replay.TOOL_TURNS,
             effort=EffortForm.SWITCH,
-            json_answer=JsonForm.OBJECT,
             # reasoning of earlier turns is kept
             with_tools={
                 "tool_stream": True,
                 "thinking": {"type": "enabled", "clear_thinking": False},
             },
+            needs=(*_FREE_CHOICE, *_OBJECTS),
         ),
         makes_models=True,
         lists=("zai", "zai"),
@@ -529,11 +507,10 @@ PRESETS: dict[str, Preset] = {
         "DASHSCOPE_API_KEY",
         quirks=Quirks(
             null_content=False,
-            forced_tools=False,
             effort=EffortForm.BUDGET,
-            json_answer=JsonForm.OBJECT,
             cache=CacheForm.PARTS,
             preserve_thinking="preserve_thinking",
+            needs=(*_FREE_CHOICE, *_OBJECTS),
         ),
         models=DefaultModels(
             (rf"qwen{_V}-plus", rf"qwen{_V}-max", r"qwen3-coder-plus", r"qwen-plus.*"),
@@ -593,9 +570,7 @@ PRESETS: dict[str, Preset] = {
     "vercel": Preset(
         {OPENAI_CHAT: "https://ai-gateway.vercel.sh/v1"},
         "AI_GATEWAY_API_KEY",
-        quirks=Quirks(
-            reasoning_field="reasoning", details=True, effort=EffortForm.OBJECT
-        ),
+        quirks=Quirks(details=True, effort=EffortForm.OBJECT),
         models=DefaultModels(
             (*_CLAUDE.chat, *_GPT.chat, *_OPEN.chat), (*_CLAUDE.small, *_GPT.small)
         ),
@@ -615,11 +590,9 @@ PRESETS: dict[str, Preset] = {
         "MINIMAX_API_KEY",
         quirks=Quirks(
             output_cap="max_completion_tokens",
-            tool_choice=False,
-            forced_tools=False,
             parallel_tool_calls=False,
             effort=EffortForm.NONE,
-            json_answer=JsonForm.NONE,
+            needs=(*_FREE_CHOICE, "json"),
         ),
         models=DefaultModels((rf"minimax-m{_V}",), (rf"minimax-m{_V}-highspeed",)),
         makes_models=True,

@@ -10,7 +10,6 @@ from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import Dialect, ModelPage, Probe, Target, UpstreamRequest
-from byok.dialects.chat_changes import FREE_CHOICE, JSON_IN_WORDS
 from byok.dialects.model_facts import (
     ModelFacts,
     Price,
@@ -233,10 +232,8 @@ class OpenAIChat(Dialect):
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return those that the vendor is known for, too."""
-        quirks, usual = self.quirks, super().presumed_remedies(facts)
-        roles = (Remedy("roles"),) if quirks.strict_roles else ()
-        choice = () if quirks.forced_tools else FREE_CHOICE
-        return (*usual, *roles, *choice, *JSON_IN_WORDS[quirks.json_answer])
+        needed = (Remedy(*need.split()) for need in self.quirks.needs)
+        return (*super().presumed_remedies(facts), *needed)
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a chat/completions request."""

@@ -236,11 +236,12 @@ def _add_text(
     known = target.facts.empty_reasoning
     empty = quirks.empty_reasoning if known is None else known
     plain = empty or quirks.replay is not None
+    usual = "reasoning" if quirks.details else "reasoning_content"
     before, thoughts = "", list[str]()
     for part, data in blocks:
         name = data.get("field")
         if part.provider_data is None and plain and part.text:
-            name = quirks.reasoning_field
+            name = usual
         if name in REASONING_FIELDS:
             sent[name] = sent.get(name, "") + part.text
         elif is_known and (tags := tags_of(data)):
@@ -254,7 +255,7 @@ def _add_text(
         parts = [{"type": "thinking", "thinking": _texts(one)} for one in thoughts]
         sent["content"] = [*parts, *said]
     if empty and not any(sent.get(name) for name in (*REASONING_FIELDS, DETAILS)):
-        sent[quirks.reasoning_field] = ""
+        sent[usual] = ""
 
 
 def _texts(content: str) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.cache_points import FIELD, mark_messages, point
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.openai_chat.reasoning import UNSIGNED, add_reasoning, replay_of
-from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, JsonForm, Quirks
+from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, Quirks
 from byok.dialects.remedies import set_parameter
 from byok.dialects.safe_names import (
     move_images,
@@ -105,7 +105,6 @@ def add_options(
     body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
 ) -> str:
     """Add the parameters to a body; return a notice about the effort, or ""."""
-    body.update(quirks.always)
     if body.get("tools") and target.facts.thinking:
         body.update(quirks.with_tools)
     is_trained = target.facts.family == "qwen"
@@ -131,8 +130,6 @@ def _add_tool_choice(body: dict[str, Any], chat: ChatRequest, quirks: Quirks) ->
         if choice.use is ToolUse.REQUIRED and choice.name:
             function = {"name": choice.name}
             body["tool_choice"] = {"type": "function", "function": function}
-    elif quirks.tool_choice:
-        body["tool_choice"] = "auto"
     if quirks.parallel_tool_calls and not chat.client_parallel_tools:
         body["parallel_tool_calls"] = False
 
@@ -166,7 +163,7 @@ def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -
     if answer is None:
         return
     if answer.schema is None:
-        body["response_format"] = {"type": JsonForm.OBJECT.value}
+        body["response_format"] = {"type": "json_object"}
         return
     schema = write_schema(
         write_json(answer.schema),
@@ -174,7 +171,7 @@ def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -
         plain_keys=quirks.plain_keys,
     )
     inner = {"name": spell_name(answer.name, 0), "schema": schema}
-    body["response_format"] = {"type": JsonForm.SCHEMA.value, "json_schema": inner}
+    body["response_format"] = {"type": "json_schema", "json_schema": inner}
 
 
 # Prompt caching in Chat Completions, for the vendors that want to be asked for it.
