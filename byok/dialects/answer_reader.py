@@ -182,6 +182,53 @@ class EventReader(AnswerReader[ServerSentEvent]):
         """Read `[DONE]`, which gateways also send where a protocol has no such mark."""
 
 
+# Why an answer ended, in the words of all protocols: gateways mix them.
+
+
+WINDOW_EXCEEDED = "model_context_window_exceeded"  # of Anthropic and Z.ai
+_REASONS = {
+    FinishReason.LENGTH: f"length max_tokens max_output_tokens limit {WINDOW_EXCEEDED}",
+    FinishReason.TOOL_CALLS: "tool_calls tool_use function_call",
+    FinishReason.CONTENT_FILTER: "content_filter safety sensitive refusal",
+}
+_FINISH = {word: reason for reason, words in _REASONS.items() for word in words.split()}
+# Of answers that are not complete.
+_BROKEN = frozenset(
+    {
+        "error",
+        "abort",
+        "aborted",
+        "cancelled",
+        "canceled",
+        "timeout",
+        "network_error",
+        "insufficient_system_resource",  # DeepSeek
+        "malformed_function_call",  # Gemini, and the next three
+        "unexpected_tool_call",
+        "too_many_tool_calls",
+        "missing_thought_signature",
+    }
+)
+
+
+def read_finish(
+    reason: str, otherwise: FinishReason = FinishReason.STOP
+) -> FinishReason:
+    """Return what a finish reason means; `otherwise` is that of unknown ones.
+
+    Raises:
+        UpstreamGarbled: the upstream failed.
+    """
+    if (word := reason.lower()) in _BROKEN:
+        raise UpstreamGarbled(
+            f"it broke off its answer ({reason}).",
+            code="upstream_cut",
+            hint="Try again.",
+            retryable=True,
+        )
+    return _FINISH.get(word, otherwise)
+
+
 # Which protocol an answer is in, for servers that speak another one at a URL.
 
 

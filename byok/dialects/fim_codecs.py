@@ -17,7 +17,7 @@ from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import read_objects, read_text
 from byok.core.wire.json_lines import JsonLines
 from byok.core.wire.sse import ServerSentEvent, SSEDecoder
-from byok.dialects.answer_reader import EventReader
+from byok.dialects.answer_reader import EventReader, read_finish
 from byok.dialects.base import Codec, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.fim_templates import FimMode, FimProfile, fim_profile_of, template_of
@@ -33,14 +33,6 @@ from byok.dialects.remedies import RemedyTable, drop_row
 #
 # llama.cpp's /infill sends `{"content", "stop"}`, all others send `choices[0].text`;
 # both streamed or as one document.
-
-
-_FINISH = {
-    "length": FinishReason.LENGTH,
-    "max_tokens": FinishReason.LENGTH,
-    "limit": FinishReason.LENGTH,
-    "content_filter": FinishReason.CONTENT_FILTER,
-}
 
 
 class FimAnswer(EventReader):
@@ -82,12 +74,12 @@ class FimAnswer(EventReader):
             choices = read_objects(chunk, "choices")
             choice = next((one for one in choices if not one.get("index")), {})
             if reason := read_text(choice, "finish_reason"):
-                self._finish = _FINISH.get(reason, FinishReason.STOP)
+                self._finish = read_finish(reason)
             return read_text(choice, "text")
         if chunk.get("stop") is True:
             limited = chunk.get("stopped_limit") is True  # of older servers
             kind = "limit" if limited else read_text(chunk, "stop_type")
-            self._finish = _FINISH.get(kind, FinishReason.STOP)
+            self._finish = read_finish(kind)
         return read_text(chunk, "content")
 
 

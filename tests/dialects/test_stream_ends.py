@@ -175,6 +175,54 @@ def test_an_answer_without_a_word_ends_with_its_usage() -> None:
             )
 
 
+# An answer that ends for a reason, in the protocols that have any word for it.
+ENDING: dict[str, Callable[[str], bytes]] = {
+    "openai_chat": lambda reason: delta(content="Hi") + delta(finish=reason) + DONE,
+    "anthropic": lambda reason: b"".join(
+        [
+            messages_api.start(),
+            messages_api.text_block(0, "Hi"),
+            messages_api.end(reason),
+        ]
+    ),
+    "fim": lambda reason: completion("Hi") + completion("", reason),
+    "ollama": lambda reason: framed(
+        "ollama", [text_line("Hi"), done_line(reason=reason)]
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "finish"),
+    [
+        ("stop end_turn stop_sequence eos pause_turn a_later_one", FinishReason.STOP),
+        (
+            "length max_tokens MAX_TOKENS max_output_tokens "
+            "model_context_window_exceeded",
+            FinishReason.LENGTH,
+        ),
+        ("tool_calls tool_use function_call", FinishReason.TOOL_CALLS),
+        ("content_filter safety SENSITIVE refusal", FinishReason.CONTENT_FILTER),
+    ],
+)
+def test_finish_reasons_mean_the_same_in_all_protocols(
+    reasons: str, finish: FinishReason
+) -> None:
+    for reason in reasons.split():
+        for name, ending in ENDING.items():
+            events, error = read(name, [ending(reason)])
+            assert (error, events[-1]) == ("", Finish(finish)), (name, reason)
+
+
+@pytest.mark.parametrize(
+    "reason", ["error", "aborted", "NETWORK_ERROR", "malformed_function_call"]
+)
+def test_an_upstream_that_says_it_failed_has_cut_its_answer(reason: str) -> None:
+    for name, ending in ENDING.items():
+        events, error = read(name, [ending(reason)])
+        assert (error, events[0]) == ("upstream_cut", TextDelta("Hi")), name
+
+
 # The names of each protocol, and the values that choose how it is read.
 SPOKEN: dict[str, tuple[str, str]] = {
     "anthropic": (

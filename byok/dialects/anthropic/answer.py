@@ -18,7 +18,12 @@ from byok.core.events import (
 )
 from byok.core.wire.json_body import SurrogateBuffer, write_json
 from byok.core.wire.json_fields import read_object, read_objects, read_text
-from byok.dialects.answer_reader import EventReader, missing_end
+from byok.dialects.answer_reader import (
+    WINDOW_EXCEEDED,
+    EventReader,
+    missing_end,
+    read_finish,
+)
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.presets import ANTHROPIC
 
@@ -106,17 +111,6 @@ class UsageCounter:
         return Usage(sent, output, read, written, thinking, cache_told=True)
 
 
-_WINDOW_EXCEEDED = "model_context_window_exceeded"
-_FINISH = {
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP,
-    "pause_turn": FinishReason.STOP,
-    "compaction": FinishReason.STOP,
-    "max_tokens": FinishReason.LENGTH,
-    _WINDOW_EXCEEDED: FinishReason.LENGTH,
-    "tool_use": FinishReason.TOOL_CALLS,
-    "refusal": FinishReason.CONTENT_FILTER,
-}
 _PAUSED = Notice("The model paused in the middle of its work: ask it to go on.")
 
 
@@ -228,8 +222,8 @@ class AnthropicAnswer(EventReader):
         reason = read_text(message, "stop_reason")
         if not reason:
             return
-        self._finish = _FINISH.get(reason, FinishReason.STOP)
-        self._fills_window = reason == _WINDOW_EXCEEDED
+        self._finish = read_finish(reason)
+        self._fills_window = reason == WINDOW_EXCEEDED
         if why := read_text(read_object(message, "stop_details"), "explanation"):
             self._rest()
             self._out.append(Notice(f"The model gives as its reason: {why}"))

@@ -25,7 +25,7 @@ from byok.core.events import (
 )
 from byok.core.wire.json_body import SurrogateBuffer, write_json
 from byok.core.wire.json_fields import objects_in, read_object, read_objects, read_text
-from byok.dialects.answer_reader import EventReader
+from byok.dialects.answer_reader import EventReader, read_finish
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
 from byok.dialects.presets import GEMINI
@@ -54,7 +54,7 @@ def only_text(chunk: Any) -> str:
 # google-genai 3.4.
 
 
-FINISHED = {"STOP": FinishReason.STOP, "MAX_TOKENS": FinishReason.LENGTH}
+FINISHED = ("STOP", "MAX_TOKENS")
 NO_REASON = "FINISH_REASON_UNSPECIFIED"  # the default value of the enum
 
 # Reasons of a filter, with what it found.
@@ -448,7 +448,7 @@ class GeminiAnswer(EventReader):
             self._finish = FinishReason.CONTENT_FILTER
             self._notices.append(Notice(sentence))
             return
-        self._finish = FINISHED.get(reason, FinishReason.STOP)
+        self._finish = read_finish(reason)
         if reason not in FINISHED and not self._has_odd_end:
             self._has_odd_end = True
             self._notices.append(Notice(unknown_sentence(reason)))

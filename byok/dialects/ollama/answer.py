@@ -19,12 +19,11 @@ from byok.core.events import (
 )
 from byok.core.wire.json_body import SurrogateBuffer, write_json
 from byok.core.wire.json_fields import read_object, read_objects, read_text
-from byok.dialects.answer_reader import NO_NAMES, AnswerReader
+from byok.dialects.answer_reader import NO_NAMES, AnswerReader, read_finish
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
 from byok.dialects.presets import OLLAMA
 
-_FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt
 REASONING = {"thinking": True}  # provider data: the text itself is what goes back
 
@@ -108,7 +107,7 @@ class OllamaAnswer(AnswerReader[Any]):
             raise UpstreamEmpty(
                 f"it only answered that the model was told to {reason}.", retryable=True
             )
-        finish = _FINISH.get(reason, FinishReason.STOP)
+        finish = read_finish(reason)
         if self._calls and finish is FinishReason.STOP:
             finish = FinishReason.TOOL_CALLS
         self._give_end(finish, _usage(line))

@@ -17,11 +17,10 @@ from byok.core.events import (
 from byok.core.wire.json_body import SurrogateBuffer, write_json
 from byok.core.wire.json_fields import read_object, read_text
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import EventReader, missing_end
+from byok.dialects.answer_reader import WINDOW_EXCEEDED, EventReader, missing_end
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import (
     DETAILS,
-    WINDOW_EXCEEDED,
     SourceList,
     UsualDelta,
     is_error,

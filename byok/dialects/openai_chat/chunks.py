@@ -8,9 +8,9 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from byok.core.chat import Json
-from byok.core.errors import UpstreamGarbled
 from byok.core.events import Citation, FinishReason, Usage
 from byok.core.wire.json_fields import objects_in, read_text
+from byok.dialects.answer_reader import read_finish
 from byok.dialects.model_facts import read_positive
 
 DETAILS = "reasoning_details"
@@ -109,26 +109,7 @@ def texts(value: Any) -> str:
     )
 
 
-# Errors inside a stream without an `error` field, and finish reasons that are failures.
-
-
-# Finish reasons of answers that are not complete.
-FAILED = frozenset(
-    {
-        "error",
-        "abort",
-        "aborted",
-        "cancelled",
-        "canceled",
-        "timeout",
-        "network_error",
-        "insufficient_system_resource",  # DeepSeek
-        "malformed_function_call",  # Gemini, and the next three
-        "unexpected_tool_call",
-        "too_many_tool_calls",
-        "missing_thought_signature",
-    }
-)
+# Errors inside a stream without an `error` field.
 
 
 def is_error(chunk: Json) -> bool:
@@ -144,26 +125,9 @@ def is_error(chunk: Json) -> bool:
     return any(isinstance(word, str) and word for word in words)
 
 
-# Finish reasons of Chat Completions, and which of several counts.
+# Which of several finish reasons counts.
 
 
-WINDOW_EXCEEDED = "model_context_window_exceeded"  # of Z.ai
-_FINISH = {
-    "stop": FinishReason.STOP,
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP,
-    "eos": FinishReason.STOP,
-    "length": FinishReason.LENGTH,
-    "max_tokens": FinishReason.LENGTH,
-    "max_output_tokens": FinishReason.LENGTH,
-    WINDOW_EXCEEDED: FinishReason.LENGTH,
-    "tool_calls": FinishReason.TOOL_CALLS,
-    "tool_use": FinishReason.TOOL_CALLS,
-    "function_call": FinishReason.TOOL_CALLS,
-    "content_filter": FinishReason.CONTENT_FILTER,
-    "safety": FinishReason.CONTENT_FILTER,
-    "sensitive": FinishReason.CONTENT_FILTER,
-}
 # If there are several finish reasons, the one with the highest weight counts.
 _WEIGHT = {
     FinishReason.STOP: 0,
@@ -185,14 +149,7 @@ def stricter_finish(
     """
     if not isinstance(reason, str) or not reason:
         return known
-    if reason.lower() in FAILED:
-        raise UpstreamGarbled(
-            f"it broke off its answer ({reason}).",
-            code="upstream_cut",
-            hint="Try again.",
-            retryable=True,
-        )
-    found = _FINISH.get(reason.lower(), FinishReason.STOP)
+    found = read_finish(reason)
     if only_length and found is not FinishReason.LENGTH:
         return known
     if known is None or _WEIGHT[found] > _WEIGHT[known]:

@@ -21,7 +21,7 @@ from byok.core.events import (
 )
 from byok.core.wire.json_body import SurrogateBuffer
 from byok.core.wire.json_fields import read_object, read_text
-from byok.dialects.answer_reader import EventReader
+from byok.dialects.answer_reader import EventReader, read_finish
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import is_error, read_usage
 from byok.dialects.openai_responses.request import (
@@ -137,11 +137,6 @@ def _is_key(key: object) -> bool:
 # How a response ends: the reason, a failure, or an answer in another protocol.
 
 
-_FINISH = {
-    "max_output_tokens": FinishReason.LENGTH,
-    "max_tokens": FinishReason.LENGTH,
-    "content_filter": FinishReason.CONTENT_FILTER,
-}
 _FAILED = frozenset({"failed", "cancelled"})
 
 
@@ -167,7 +162,7 @@ def finish_reason(event: Json, *, has_calls: bool) -> FinishReason:
         read_text(event, "type").removeprefix("response."),
     )
     if why or is_cut:
-        return _FINISH.get(str(why), FinishReason.LENGTH)
+        return read_finish(str(why), FinishReason.LENGTH)
     return FinishReason.TOOL_CALLS if has_calls else FinishReason.STOP
 
 

@@ -144,20 +144,6 @@ def test_text_behind_a_tool_of_the_api_stands_apart(before: str, told: str) -> N
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == told
 
 
-@pytest.mark.parametrize(
-    ("reason", "finish"),
-    [
-        ("end_turn", FinishReason.STOP),
-        ("a_later_reason", FinishReason.STOP),
-        ("max_tokens", FinishReason.LENGTH),
-        ("model_context_window_exceeded", FinishReason.LENGTH),
-        ("refusal", FinishReason.CONTENT_FILTER),
-    ],
-)
-def test_stop_reasons(reason: str, finish: FinishReason) -> None:
-    assert decode(start(), text_block(0, "x"), end(reason))[-1] == Finish(finish)
-
-
 def test_a_refusal_is_explained_in_the_apis_words() -> None:
     why = {"type": "refusal", "category": "bio", "explanation": "It may do harm."}
     events = decode(start(), end("refusal", stop_details=why))

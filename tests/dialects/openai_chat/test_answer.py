@@ -345,25 +345,6 @@ def test_openai_chat_tool_calls_are_passed_on_as_deltas(
 
 
 @pytest.mark.parametrize(
-    ("reason", "finish"),
-    [
-        ("stop", FinishReason.STOP),
-        ("something new", FinishReason.STOP),
-        ("length", FinishReason.LENGTH),
-        ("model_context_window_exceeded", FinishReason.LENGTH),
-        ("tool_calls", FinishReason.TOOL_CALLS),
-        ("function_call", FinishReason.TOOL_CALLS),
-        ("content_filter", FinishReason.CONTENT_FILTER),
-        ("SAFETY", FinishReason.CONTENT_FILTER),
-    ],
-)
-def test_openai_chat_finish_reason_is_understood(
-    reason: str, finish: FinishReason
-) -> None:
-    assert decode(HI, delta(finish=reason))[-1] == Finish(finish)
-
-
-@pytest.mark.parametrize(
     ("finish", "reason"),
     [(None, STOP), ("", STOP), ("tool_calls", TOOLS), ("length", LENGTH)],
 )
@@ -406,21 +387,6 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     "cut in a tag": ([delta(content="<thi")], "<thi", "upstream_cut"),
     "cut in an emoji": ([delta(content="a\ud83d")], "a\ufffd", "upstream_cut"),
     "cut in an event": ([HI, HI[:-9]], "Hi.", "upstream_not_json"),
-    **{
-        f"{reason} as finish_reason": (
-            [HI, delta(finish=reason)],
-            "Hi.",
-            "upstream_cut",
-        )
-        for reason in (
-            "error",
-            "abort",
-            "network_error",
-            "cancelled",
-            "timeout",
-            "MALFORMED_FUNCTION_CALL",
-        )
-    },
     "half JSON": ([b'data: {"a":1}\ndata: oops\n\n'], "", "upstream_not_json"),
     "an error in a list": ([b'[{"error": "Over"}]'], "", "upstream_failed"),
     "an error event": (
