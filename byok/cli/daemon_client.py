@@ -105,14 +105,20 @@ async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> J
     Raises:
         NotReady: the daemon does not answer, is gone, or has another version.
         ByokError: as raised by the daemon.
+        ConfigError: the name of a file or folder is no text.
     """
     import aiohttp
 
+    try:
+        data = orjson.dumps(body)
+    except TypeError as error:
+        raise ConfigError(
+            "A name in this command is not valid UTF-8.",
+            hint="Rename the file or the folder.",
+        ) from error
     path = OWN_PATHS.get(service, f"/byok/{service}")
     try:
-        async with session.post(
-            path, data=orjson.dumps(body), allow_redirects=False
-        ) as response:
+        async with session.post(path, data=data, allow_redirects=False) as response:
             status, raw = response.status, await response.read()
     except TimeoutError as error:
         raise NotReady("The byok daemon did not answer in time.") from error

@@ -50,6 +50,15 @@ def shell_word(text: object) -> str:
     return f"'{inner}'"
 
 
+def is_text(name: str) -> bool:
+    """Tell whether a name is one that texts can hold."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no UTF-8

@@ -105,6 +105,11 @@ def test_index_add_refuses_an_unfit_folder_with_and_without_a_daemon(
     assert {done.code for done in alone} == {78}
 
 
+def test_a_name_that_no_request_can_hold_is_refused(cli: Cli) -> None:
+    with daemon_thread():
+        assert cli("index", "why", "caf\udce9.py").code == 78
+
+
 @pytest.mark.parametrize("form", [("estimate",), ("--estimate",)])
 def test_an_estimate_needs_neither_daemon_nor_index(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]

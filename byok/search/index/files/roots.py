@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from byok.core.errors import BadRequest, ConfigError
+from byok.core.escapes import is_text
 from byok.core.suggest import did_you_mean
 
 _Identity: TypeAlias = tuple[int, int]
@@ -65,7 +66,7 @@ def check_root(root: Path, own: OwnFolders) -> Path:
 
     Raises:
         ConfigError: it is not a folder, a whole disk or home, another user's, or
-            byok's own.
+            byok's own, or has a name that neither JSON nor SQLite can hold.
     """
     try:
         real = root.expanduser().resolve(strict=True)
@@ -81,6 +82,11 @@ def check_root(root: Path, own: OwnFolders) -> Path:
         raise ConfigError(
             f"The workspace {str(root)!r} is not a folder.",
             hint="Choose the folder that contains it.",
+        )
+    if not is_text(str(real)):
+        raise ConfigError(
+            f"The workspace {str(root)!r} has a name that is not valid UTF-8.",
+            hint="Rename the folder.",
         )
     if real == Path(real.anchor) or real == Path.home():
         raise ConfigError(

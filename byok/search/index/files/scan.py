@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from byok.core.escapes import is_text
 from byok.search.index.files.ignore import (
     IGNORE_FILES,
     FolderRules,
@@ -258,15 +259,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
         return False
-
-
-def is_text(name: str) -> bool:
-    """Tell whether a name is one that texts can hold."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # Files that control indexing: ignore files and git's own, watched but not indexed.

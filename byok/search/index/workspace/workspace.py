@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from byok.core.escapes import is_text
 from byok.search.index.files.ignore import IGNORE_FILES, Rules
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.scan import (
@@ -18,7 +19,6 @@ from byok.search.index.files.scan import (
     Counters,
     Steering,
     is_below,
-    is_text,
     steering_of,
     walk,
 )

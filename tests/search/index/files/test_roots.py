@@ -23,6 +23,18 @@ def test_workspace_root_that_is_not_allowed_is_refused(path: str) -> None:
         check_root(Path(path), NONE)
 
 
+def test_workspace_root_whose_name_no_database_takes_is_refused(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        root.mkdir()
+    except OSError:
+        pytest.skip("this disk has no such names")
+    with pytest.raises(ConfigError):
+        check_root(root, NONE)
+
+
 def test_workspace_root_is_its_real_path(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
