@@ -33,6 +33,7 @@ from byok.protocols.v1.fields import (
     objects,
     openai_error,
     read_data_url,
+    read_file_url,
     read_format,
     read_parts,
     read_use,
@@ -78,6 +79,8 @@ def _read_part(part: Json) -> TextPart | ImagePart:
             return TextPart(text(part, kind))
         case "image_url":
             return read_data_url(text(mapping(part, "image_url"), "url"))
+        case "file" if text(file := mapping(part, "file"), "file_data"):
+            return read_file_url(text(file, "file_data"), text(file, "filename"))
         case kind:
             raise feature_refusal(f"byok does not translate a part {kind[:60]!r}")
 

@@ -5,6 +5,7 @@ bodies are read tolerantly: `protocols/augment/body.py`.)
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -153,11 +154,12 @@ def write_source(url: str, title: str) -> dict[str, Any]:
     return {"url": url, "title": title or url, "start_index": 0, "end_index": 0}
 
 
-# Read images in bodies: only those whose bytes come with the request.
+# Read images and files in bodies: only those whose bytes come with the request.
 
 
-_DATA_URL = re.compile(r"data:(image/[\w.+-]+)(?:;[^;,]+)*;base64,", re.ASCII)
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,", re.ASCII)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_TEXTS = ("text/", "application/json", "application/xml", "application/yaml")
 
 
 def read_data_url(url: str) -> ImagePart:
@@ -166,14 +168,7 @@ def read_data_url(url: str) -> ImagePart:
     Raises:
         BadRequest: it is elsewhere, as byok fetches nothing, or no picture.
     """
-    head = _DATA_URL.match(url[:200])
-    if head is None:
-        if url.startswith("data:"):
-            raise wrong_field("a data URL", "an image/* in base64")
-        raise feature_refusal(
-            "byok fetches no pictures", "Send it as a data URL, with its bytes."
-        )
-    return read_image(head[1], url[head.end() :])
+    return read_image(*_split_data_url(url, "pictures"))
 
 
 def read_image(media_type: str, data: str) -> ImagePart:
@@ -187,6 +182,49 @@ def read_image(media_type: str, data: str) -> ImagePart:
     if len(data) % 4 or not _BASE64.fullmatch(data):
         raise wrong_field("the data of a picture", "in base64")
     return ImagePart(media_type, data)
+
+
+def read_file_url(url: str, title: str) -> TextPart | ImagePart:
+    """Read a file in a data URL.
+
+    Raises:
+        BadRequest: as of `read_file`, or it is elsewhere.
+    """
+    return read_file(*_split_data_url(url, "files"), title)
+
+
+def read_file(media_type: str, data: str, title: str) -> TextPart | ImagePart:
+    """Read a file in base64: a picture, or a text, below its title.
+
+    Raises:
+        BadRequest: it is neither.
+    """
+    if media_type.startswith("image/"):
+        return read_image(media_type, data)
+    if not media_type.startswith(_TEXTS):
+        kind = media_type[:60]
+        raise feature_refusal(f"byok does not translate a file of the type {kind!r}")
+    try:
+        said = b64decode(data, validate=True).decode()
+    except ValueError:
+        raise wrong_field("a file of text", "UTF-8 in base64") from None
+    return titled_text(title, said)
+
+
+def titled_text(*texts: str) -> TextPart:
+    """Return a text below its titles, on lines apart from the texts beside it."""
+    return TextPart("\n".join(["", *filter(None, texts), ""]))
+
+
+def _split_data_url(url: str, what: str) -> tuple[str, str]:
+    head = _DATA_URL.match(url[:200])
+    if head is not None:
+        return head[1], url[head.end() :]
+    if url.startswith("data:"):
+        raise wrong_field("a data URL", "of a media type, and in base64")
+    raise feature_refusal(
+        f"byok fetches no {what}", "Send it as a data URL, with its bytes."
+    )
 
 
 # Errors in the shapes of OpenAI's and Anthropic's API references.

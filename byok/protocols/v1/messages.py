@@ -36,10 +36,12 @@ from byok.protocols.v1.fields import (
     number,
     objects,
     read_data_url,
+    read_file,
     read_image,
     refuse_fields,
     strings,
     text,
+    titled_text,
     wrong_field,
 )
 from byok.protocols.v1.turns import ToolList, Turns
@@ -95,17 +97,25 @@ def _read_part(block: Json) -> TextPart | ImagePart:
             return TextPart(text(block, "text"))
         case "image":
             return _read_image(mapping(block, "source"))
-        case "document" if text(mapping(block, "source"), "type") == "text":
-            data = text(mapping(block, "source"), "data")
-            return TextPart("\n".join(filter(None, (text(block, "title"), data))))
+        case "document":
+            return _read_document(mapping(block, "source"), text(block, "title"))
         case "search_result":
-            found = [text(block, "title"), text(block, "source")]
-            found += [text(part, "text") for part in objects(block, "content")]
-            return TextPart("\n".join(filter(None, found)))
+            found = (text(part, "text") for part in objects(block, "content"))
+            return titled_text(text(block, "title"), text(block, "source"), *found)
         case "tool_reference":
             return TextPart(text(block, "tool_name"))
         case kind:
             raise feature_refusal(f"byok does not translate a block {kind[:60]!r}")
+
+
+def _read_document(source: Json, title: str) -> TextPart | ImagePart:
+    match text(source, "type"):
+        case "text":
+            return titled_text(title, text(source, "data"))
+        case "base64":
+            return read_file(text(source, "media_type"), text(source, "data"), title)
+        case kind:
+            raise feature_refusal(f"byok does not translate a document {kind[:60]!r}")
 
 
 def _read_image(source: Json) -> ImagePart:

@@ -42,6 +42,7 @@ from byok.protocols.v1.fields import (
     number,
     objects,
     read_data_url,
+    read_file_url,
     read_format,
     read_parts,
     read_use,
@@ -124,6 +125,8 @@ def _read_part(part: Json) -> TextPart | ImagePart:
             return TextPart(text(part, "refusal"))
         case "input_image" if not part.get("file_id"):
             return read_data_url(text(part, "image_url"))
+        case "input_file" if text(part, "file_data"):
+            return read_file_url(text(part, "file_data"), text(part, "filename"))
         case kind:
             raise feature_refusal(f"byok does not translate a part {kind[:60]!r}")
 

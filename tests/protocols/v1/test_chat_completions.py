@@ -43,6 +43,7 @@ from byok.protocols.v1.turns import Turns, write_freeform
 
 DATA = ProviderData(Origin("anthropic", "box", "m"), {"signature": "s"})
 
+FILE = {"filename": "a.txt", "file_data": "data:text/plain;base64,w6Q="}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 PNG = ImagePart("image/png", "AAAA")
@@ -68,7 +69,7 @@ def test_messages_of_all_roles() -> None:
     assert read(
         {"role": "developer", "content": "Be brief."},
         {"role": "system", "content": [{"type": "text", "text": "Be good."}]},
-        {"role": "user", "content": shown},
+        {"role": "user", "content": [*shown, {"type": "file", "file": FILE}]},
         {"role": "assistant", "content": None, "tool_calls": calls},
         {"role": "tool", "tool_call_id": "1", "content": shown},
         {"role": "tool", "tool_call_id": "2", "content": "done"},
@@ -77,7 +78,7 @@ def test_messages_of_all_roles() -> None:
         {"role": "assistant", "refusal": "Never."},
     ) == (
         Message(Role.SYSTEM, (TextPart("Be brief.\n\nBe good."),)),
-        Message(Role.USER, (TextPart("See"), PNG)),
+        Message(Role.USER, (TextPart("See"), PNG, TextPart("\na.txt\nä\n"))),
         Message(
             Role.ASSISTANT,
             (

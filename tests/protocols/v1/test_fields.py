@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import ImagePart, ToolChoice, ToolUse
+from byok.core.chat import ImagePart, TextPart, ToolChoice, ToolUse
 from byok.core.errors import (
     MODEL_NOT_FOUND,
     BadRequest,
@@ -23,6 +23,7 @@ from byok.protocols.v1.fields import (
     anthropic_error,
     openai_error,
     read_data_url,
+    read_file_url,
     read_image,
     response_error,
     status_of,
@@ -78,8 +79,8 @@ def test_images_data_url_is_read(head: str) -> None:
     [
         ("https://example.com/a.png", "fetches no pictures"),
         ("file:///etc/passwd", "fetches no pictures"),
-        ("data:text/html;base64,aaaa", "must be an image"),
-        ("data:image/png,aaaa", "must be an image"),
+        ("data:text/html;base64,aaaa", "must be image"),
+        ("data:image/png,aaaa", "a data URL must be"),
         ("data:image/png;base64,a", "in base64"),
         ("data:image/png;base64,a\nb=", "in base64"),
     ],
@@ -92,6 +93,32 @@ def test_images_others_are_refused(url: str, said: str) -> None:
 def test_images_media_type_must_be_that_of_an_image() -> None:
     with pytest.raises(BadRequest, match="media type"):
         read_image("application/pdf", PNG)
+
+
+@pytest.mark.parametrize(
+    ("url", "part"),
+    [
+        ("data:text/plain;base64,w6Q=", TextPart("\na.x\nä\n")),
+        ("data:application/json;charset=utf-8;base64,e30=", TextPart("\na.x\n{}\n")),
+        (f"data:image/png;base64,{PNG}", ImagePart("image/png", PNG)),
+    ],
+)
+def test_files_are_texts_or_pictures(url: str, part: object) -> None:
+    assert read_file_url(url, "a.x") == part
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("data:application/pdf;base64,aaaa", "application/pdf"),
+        ("data:text/plain;base64,_w==", "UTF-8"),
+        ("data:text/plain;base64,/w==", "UTF-8"),
+        ("https://example.com/a.txt", "fetches no files"),
+    ],
+)
+def test_files_others_are_refused(url: str, said: str) -> None:
+    with pytest.raises(BadRequest, match=said):
+        read_file_url(url, "")
 
 
 # Tools of clients: definitions, free-form ones, choices

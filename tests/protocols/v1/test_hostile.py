@@ -20,7 +20,7 @@ KINDS = """
     tool_use tool_result thinking redacted_thinking reasoning message function_call
     function_call_output custom_tool_call custom_tool_call_output local_shell_call
     function custom namespace allowed_tools enabled adaptive json_schema base64 url
-    search_result tool_reference web_search auto any tool
+    search_result tool_reference web_search auto any tool file input_file
 """
 NAMES = """
     text content name id call_id tool_use_id tool_call_id input arguments output source
@@ -28,7 +28,8 @@ NAMES = """
     custom tools tool_choice parameters input_schema format schema definition system
     instructions stop stop_sequences temperature top_p max_tokens reasoning effort
     output_config response_format stream_options thinking budget_tokens tool_calls
-    reasoning_details is_error title namespace parallel_tool_calls
+    reasoning_details is_error title namespace parallel_tool_calls file file_data
+    filename
 """
 DECODERS = {
     "completion": (decode_completion, "messages"),

@@ -221,7 +221,18 @@ def test_blocks_of_a_conversation() -> None:
                 "title": "T",
                 "source": {"type": "text", "data": "words"},
             },
-            "T\nwords",
+            "\nT\nwords\n",
+        ),
+        (
+            {
+                "type": "document",
+                "source": {
+                    "type": "base64",
+                    "media_type": "text/plain",
+                    "data": "d29yZHM=",
+                },
+            },
+            "\nwords\n",
         ),
         (
             {
@@ -230,7 +241,7 @@ def test_blocks_of_a_conversation() -> None:
                 "source": "S",
                 "content": [say("words")],
             },
-            "T\nS\nwords",
+            "\nT\nS\nwords\n",
         ),
         ({"type": "tool_reference", "tool_name": "view"}, "view"),
     ],
@@ -248,9 +259,9 @@ def test_blocks_that_are_texts(block: dict[str, Any], text: str) -> None:
         (
             {
                 "role": "user",
-                "content": [{"type": "document", "source": {"type": "base64"}}],
+                "content": [{"type": "document", "source": {"type": "url"}}],
             },
-            "document",
+            "document 'url'",
         ),
         (
             {

@@ -141,6 +141,7 @@ DATA = ProviderData(Origin("openai_responses", "box", "m"), {"id": "rs_1"})
 
 PNG = ImagePart("image/png", "AAAA")
 
+FILE = {"type": "input_file", "file_data": "data:text/plain;base64,w6Q="}
 PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
 
 
@@ -170,7 +171,7 @@ def test_items_of_a_turn_are_one_message() -> None:
     messages, left_out = read(
         [
             {"role": "developer", "content": "Be brief."},
-            {"role": "user", "content": [*said("input_text", "See"), PICTURE]},
+            {"role": "user", "content": [*said("input_text", "See"), PICTURE, FILE]},
             reasoning,
             {
                 "type": "message",
@@ -202,7 +203,7 @@ def test_items_of_a_turn_are_one_message() -> None:
     )
     assert messages[:3] == (
         Message(Role.SYSTEM, (TextPart("Be brief."),)),
-        Message(Role.USER, (TextPart("See"), PNG)),
+        Message(Role.USER, (TextPart("See"), PNG, TextPart("\nä\n"))),
         Message(Role.ASSISTANT, (ThinkingPart("hm", DATA), TextPart("Ok."), *calls)),
     )
     results = [m.parts[0] for m in messages if m.role is Role.TOOL]
