@@ -51,6 +51,7 @@ class Quirks:
         output_cap: the body field that limits the answer's tokens.
         null_content: `content: null` is accepted beside tool calls; else it is "".
         stream_options: `stream_options.include_usage` is accepted and needed.
+        tool_choice: send `"auto"`; False where that is the default or refused.
         parallel_tool_calls: the field of that name is accepted.
         tool_ids: which ids of tool calls are accepted.
         most_tools: the maximum number of tools in a request, 0 for no limit.
@@ -79,6 +80,7 @@ class Quirks:
     output_cap: str = "max_tokens"
     null_content: bool = True
     stream_options: bool = True
+    tool_choice: bool = True
     parallel_tool_calls: bool = True
     tool_ids: IdRule = ANY_ID
     most_tools: int = 0
@@ -260,6 +262,7 @@ PRESETS: dict[str, Preset] = {
         local=True,
         quirks=Quirks(
             stands_in=True,
+            tool_choice=False,
             parallel_tool_calls=False,
             loaded=("/api/ps",),
             needs=_FREE_CHOICE,
@@ -288,6 +291,7 @@ PRESETS: dict[str, Preset] = {
         local=True,
         quirks=Quirks(
             null_content=False,
+            tool_choice=False,
             effort=EffortForm.TEMPLATE,
             preserve_thinking=_IN_TEMPLATE,
             loaded=("/props",),
@@ -488,6 +492,7 @@ PRESETS: dict[str, Preset] = {
         "ZAI_API_KEY",
         quirks=Quirks(
             null_content=False,
+            tool_choice=False,
             parallel_tool_calls=False,
             replay=Replay.TOOL_TURNS,
             effort=EffortForm.SWITCH,
@@ -590,6 +595,7 @@ PRESETS: dict[str, Preset] = {
         "MINIMAX_API_KEY",
         quirks=Quirks(
             output_cap="max_completion_tokens",
+            tool_choice=False,
             parallel_tool_calls=False,
             effort=EffortForm.NONE,
             needs=(*_FREE_CHOICE, "json"),

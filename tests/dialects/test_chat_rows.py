@@ -288,7 +288,7 @@ def test_remedy_for_a_model_without_tools() -> None:
 
 
 def test_remedy_keeps_tools_where_only_a_field_beside_them_is_refused() -> None:
-    message = "No endpoints found that support the given 'parallel_tool_calls' value."
+    message = "No endpoints found that support the provided 'tool_choice' value."
     assert found(chat(tool("b")), message) is None
     sent = {"model": "m", "messages": [], "tools": [{}]}  # without that field
     error = refusal_of({"error": {"message": message}}, 400)

@@ -130,6 +130,8 @@ def _add_tool_choice(body: dict[str, Any], chat: ChatRequest, quirks: Quirks) ->
         if choice.use is ToolUse.REQUIRED and choice.name:
             function = {"name": choice.name}
             body["tool_choice"] = {"type": "function", "function": function}
+    elif quirks.tool_choice:
+        body["tool_choice"] = "auto"
     if quirks.parallel_tool_calls and not chat.client_parallel_tools:
         body["parallel_tool_calls"] = False
 

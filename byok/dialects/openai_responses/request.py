@@ -200,8 +200,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     body |= {"stream": True, "store": False}
     if tools := [*map(_tool, chat.tools)]:
         body["tools"] = tools
-        if chat.tool_choice.use is not ToolUse.AUTO:
-            body["tool_choice"] = _tool_choice(chat)
+        body["tool_choice"] = _tool_choice(chat)
         if not chat.client_parallel_tools:
             body["parallel_tool_calls"] = False
     effort, notice = effort_for(chat.sampling.effort, target.facts)

@@ -196,7 +196,7 @@ def test_request_offers_tools() -> None:
             },
         }
     ]
-    assert "tool_choice" not in body
+    assert body["tool_choice"] == "auto"
 
 
 @pytest.mark.parametrize(
@@ -795,6 +795,7 @@ def test_quirks_default_is_openais_own_way() -> None:
     body = body_for("vllm")
     assert body["max_tokens"] == 9
     assert body["stream_options"] == {"include_usage": True}
+    assert body["tool_choice"] == "auto"
     assert body["parallel_tool_calls"] is False
     assert body["tools"][0]["function"]["parameters"] == QUIRK_SCHEMA
     first, second = calls_for("vllm")
@@ -813,6 +814,10 @@ def test_quirks_default_is_openais_own_way() -> None:
             "openai azure xai groq minimax",
         ),
         (lambda name: "stream_options" not in body_for(name), "mistral"),
+        (
+            lambda name: "tool_choice" not in body_for(name),
+            "ollama llamacpp zai minimax",
+        ),
         (
             lambda name: "parallel_tool_calls" not in body_for(name),
             "ollama zai anthropic gemini minimax cerebras",

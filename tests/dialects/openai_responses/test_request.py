@@ -85,7 +85,7 @@ def test_tools_are_flat_and_not_strict() -> None:
         "description": "Shows a file.",
         "strict": False,
     }
-    assert "tool_choice" not in body
+    assert body["tool_choice"] == "auto"
     assert "parallel_tool_calls" not in body
     one = body_of(replace(chat, client_parallel_tools=False))
     assert one["parallel_tool_calls"] is False
