@@ -17,7 +17,8 @@ from pathlib import Path
 import tantivy
 
 from byok.core.code_query import Upload
-from byok.search.index.files.secret_names import is_secret
+from byok.search.index.contents import Contents
+from byok.search.index.files.ignore import Rules
 from byok.search.index.indexer import Indexer
 from byok.search.index.parse.prepare import prepare
 from byok.search.index.store import blobs
@@ -39,6 +40,7 @@ from byok.search.index.types import (
     blob_name,
 )
 from byok.search.index.uploads import Uploads
+from byok.search.index.workspace.workspace import Workspace
 from byok.storage.database import Database
 from tests.fakes.patience import PATIENCE
 
@@ -151,12 +153,20 @@ async def uploading(
     def flushed() -> None:
         loop.call_soon_threadsafe(uploads.searchable)
 
-    indexer = Indexer(lambda size: workers(), store, first_pause=0.05, on_flush=flushed)
+    rules = Rules(lambda path: None)
+    spaces = {i: Workspace(i, root, rules) for i, root in (roots or {}).items()}
+    contents = Contents(store, spaces)
+    indexer = Indexer(
+        lambda size: workers(),
+        store,
+        contents.content_by_id,
+        first_pause=0.05,
+        on_flush=flushed,
+    )
     uploads = Uploads(
         store,
         indexer,
-        roots=lambda: roots or {},
-        is_secret=is_secret,
+        contents,
         store_bytes=store_bytes,
         free_bytes=free_bytes,
         patience=patience,

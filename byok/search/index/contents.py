@@ -1,19 +1,29 @@
-"""Reads what blobs contain: chunks and paths for ranking, lines for answers."""
+"""What blobs contain: chunks and paths for ranking, lines for answers.
 
-from collections.abc import Iterable, Mapping
+The content of a file stays where it is, on disk, until a client first asks about it.
+Then it is stored, too: the file may change while a checkpoint still means its version.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.secret_names import is_secret
 from byok.search.index.files.text import lines_in
+from byok.search.index.store import blobs
 from byok.search.index.store.blobs import Known, find_known, names_of
 from byok.search.index.store.schema import unpack_spans
 from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, SkipReason, Span, blob_name
 from byok.search.index.workspace.workspace import Workspace
 from byok.storage.database import select_in
+
+_AT_ONCE = 8 * 2**20  # bytes that are stored together
 
 
 class Entry(Struct):
@@ -30,6 +40,14 @@ class Entry(Struct):
         if self._spans is None:
             self._spans = unpack_spans(self.packed)
         return self._spans
+
+
+class _Unchanged(NamedTuple):
+    """A blob that is the present version of a file of a workspace."""
+
+    blob_id: int
+    content: bytes
+    workspace: Workspace
 
 
 class Contents(Struct, eq=False):
@@ -80,7 +98,10 @@ class Contents(Struct, eq=False):
         if self.is_private(entry):
             return None
         content = self.store.content(entry.blob_id)
-        return self._from_disk(entry) if content is None else content
+        if content is None:
+            found = self._read_unchanged([entry.blob_id])
+            content = next((one.content for one in found), None)
+        return content
 
     def current_of(self, entry: Entry, roots: Iterable[Path]) -> tuple[bytes, bool]:
         """Return what a blob's file in one of these folders holds now.
@@ -122,22 +143,61 @@ class Contents(Struct, eq=False):
         lines = None if entry is None else self.lines_of(entry)
         return None if lines is None else "\n".join(lines) + "\n"
 
-    def _from_disk(self, entry: Entry) -> bytes | None:
+    def hold(self, blob_ids: Iterable[int]) -> frozenset[int]:
+        """Store the content of blobs whose files are unchanged; return which are held.
+
+        Contents are written in parts of some MiB. Blocks.
+
+        Raises:
+            sqlite3.OperationalError: such as a full disk.
+        """
+        held: set[int] = set()
+        some: list[_Unchanged] = []
+        size = 0
+        for one in self._read_unchanged(blob_ids):
+            some.append(one)
+            size += len(one.content)
+            if size >= _AT_ONCE:
+                held |= self._hold(some)
+                some, size = [], 0
+        return frozenset(held | self._hold(some))
+
+    def _hold(self, some: Sequence[_Unchanged]) -> set[int]:
+        def keep(db: sqlite3.Connection) -> list[_Unchanged]:
+            return [one for one in some if blobs.hold(db, one.blob_id, one.content)]
+
+        held = self.store.change(keep).result() if some else []
+        for one in held:
+            one.workspace.counters.blobs_uploaded += 1
+        return {one.blob_id for one in held}
+
+    def _read_unchanged(self, blob_ids: Iterable[int]) -> Iterator[_Unchanged]:
+        """Give each blob that is the present version of a file, once."""
         with self.store.reading() as db:
-            places = db.execute(
-                "SELECT f.workspace_id, f.path, b.name FROM file f "
-                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id = ?",
-                (entry.blob_id,),
-            ).fetchall()
-        for workspace_id, path, name in places:
-            workspace = self.workspaces.get(workspace_id)
-            if workspace is None or is_secret(path, self.allow_secret):
-                continue
-            try:
-                with Folder(workspace.root) as folder:
-                    content, _ = folder.read(path, MAX_BYTES)
-            except Unreadable:
-                continue
-            if blob_name(path, content) == name:
-                return content
-        return None
+            places = list(
+                select_in(
+                    db,
+                    "SELECT b.id, b.name, f.workspace_id, f.path FROM file f "
+                    "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id IN (?)",
+                    blob_ids,
+                )
+            )
+        found: set[int] = set()
+        with ExitStack() as opened:
+            folders: dict[int, Folder] = {}
+            for blob_id, name, workspace_id, path in places:
+                workspace = self.workspaces.get(workspace_id)
+                if workspace is None or blob_id in found:
+                    continue
+                if is_secret(path, self.allow_secret):
+                    continue
+                try:
+                    if workspace_id not in folders:
+                        folder = opened.enter_context(Folder(workspace.root))
+                        folders[workspace_id] = folder
+                    content, _ = folders[workspace_id].read(path, MAX_BYTES)
+                except Unreadable:
+                    continue  # a walk finds out about it
+                if blob_name(path, content) == name:
+                    found.add(blob_id)
+                    yield _Unchanged(blob_id, content, workspace)

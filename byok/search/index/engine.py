@@ -12,7 +12,6 @@ from byok.core.errors import ConfigError, NotReady
 from byok.search.index.contents import Contents
 from byok.search.index.files.ignore import rules_of
 from byok.search.index.files.roots import OwnFolders, check_root
-from byok.search.index.files.secret_names import is_secret
 from byok.search.index.indexer import Indexer, Workers
 from byok.search.index.parse.worker_pool import Pool
 from byok.search.index.store import workspaces
@@ -101,23 +100,19 @@ class ContextEngine:
         self.store = store
         store.on_written = self._note_indexed
         store.batches.on_flushed = self._forget_older_versions
+        self.contents = Contents(store, self._by_id, tuple(options.allow_secret))
         self.indexer = Indexer(
             workers,
-            self.store,
+            store,
+            self.contents.content_by_id,
             size=options.workers,
-            content=lambda blob_id: self.contents.content_by_id(blob_id),
             on_flush=partial(self._soon, self._searchable),
         )
         self.uploads = Uploads(
-            self.store,
+            store,
             self.indexer,
-            roots=lambda: {w.id: w.root for w in self.workspaces},
-            is_secret=lambda path: is_secret(path, tuple(options.allow_secret)),
+            self.contents,
             store_bytes=options.store_bytes,
-            on_adopted=self._count_adopted,
-        )
-        self.contents = Contents(
-            self.store, self._by_id, allow_secret=tuple(options.allow_secret)
         )
 
     async def start(self) -> None:
@@ -317,11 +312,6 @@ class ContextEngine:
     def _forget_older_versions(self) -> None:
         for workspace in self.workspaces:
             workspace.forget_older()
-
-    def _count_adopted(self, blob_ids: frozenset[int]) -> None:
-        for workspace in self.workspaces:
-            adopted = len(blob_ids & workspace.ids())
-            workspace.counters.blobs_uploaded += adopted
 
     def _note_written(self, workspace_id: int, path: str, settled: bool) -> None:
         if sync := self._syncs.get(workspace_id):

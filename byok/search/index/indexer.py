@@ -64,9 +64,6 @@ class Writer(Protocol):
     def flush(self) -> None:
         """Make what was written searchable."""
 
-    def content(self, blob_id: int) -> bytes | None:
-        """Return the content of an upload."""
-
     def parser_crashers(self) -> frozenset[bytes]:
         """Return the names of file versions that crashed the parser in this run."""
 
@@ -78,18 +75,18 @@ class Indexer:
         self,
         workers: Callable[[int], Workers],
         writer: Writer,
+        content_of: Callable[[int], bytes | None],
         *,
         size: int = 2,
         idle: float = 60.0,
         first_pause: float = _FIRST_PAUSE,
         flush_seconds: float = _FLUSH_SECONDS,
-        content: Callable[[int], bytes | None] | None = None,
         on_flush: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start the thread; `content` returns the content of a blob by its id."""
+        """Start the thread; `content_of` returns the content of a blob by its id."""
         self._make_workers = workers
         self._writer = writer
-        self._content = content or writer.content
+        self._content_of = content_of
         self._size = size
         self._idle = idle
         self._first_pause = first_pause
@@ -265,7 +262,7 @@ class Indexer:
                 known=task.known,
                 parser_crashers=parser_crashers,
             )
-        content = self._content(task.blob_id)
+        content = self._content_of(task.blob_id)
         if content is None:
             return None
         return ParseJob(

@@ -6,8 +6,7 @@ import logging
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -16,6 +15,8 @@ from byok.core.bounded import BoundedMap
 from byok.core.code_query import Upload
 from byok.core.errors import NotReady
 from byok.core.threads import to_the_end
+from byok.search.index.contents import Contents
+from byok.search.index.files.secret_names import is_secret
 from byok.search.index.indexer import Indexer
 from byok.search.index.store import blobs, checkpoints
 from byok.search.index.store.blobs import Known
@@ -24,7 +25,6 @@ from byok.search.index.store.chunk_index import View
 from byok.search.index.store.schema import NAMED, TO_INDEX
 from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, SkipReason, UploadTask, is_path
-from byok.search.index.workspace.workspace import adopt
 from byok.storage.database import select_in, today
 
 _log = logging.getLogger(__name__)
@@ -56,12 +56,10 @@ class Uploads(Struct, eq=False):
 
     store: Store
     indexer: Indexer
-    roots: Callable[[], dict[int, Path]]
-    is_secret: Callable[[str], bool]
+    contents: Contents
     store_bytes: int
     free_bytes: int = _FREE_BYTES
     patience: float = _PATIENCE
-    on_adopted: Callable[[frozenset[int]], None] = lambda blob_ids: None
     _searchable: asyncio.Event = field(default_factory=asyncio.Event)
     _touched: tuple[int, set[int]] = (0, set())
     _sets: BoundedMap[str, frozenset[int]] = field(
@@ -109,7 +107,7 @@ class Uploads(Struct, eq=False):
         with self.store.reading() as db:
             found = blobs.find_known(db, names)
         self._touch(entry.id for entry in found.values())
-        here = self._adopt_files(found.values())
+        here = self._hold_files(found.values())
         unknown = [
             name
             for name in names
@@ -123,18 +121,16 @@ class Uploads(Struct, eq=False):
         ]
         return Missing(unknown, waiting)
 
-    def _adopt_files(self, found: Iterable[Known]) -> frozenset[int]:
+    def _hold_files(self, found: Iterable[Known]) -> frozenset[int]:
         """Hold what files of workspaces have; on a full disk nothing new."""
         wanted = [e.id for e in found if e.state != NAMED and not e.is_held]
         if not wanted or self._is_disk_full():
             return frozenset()
         try:
-            adopted = adopt(self.store, self.roots(), wanted)
+            return self.contents.hold(wanted)
         except (NotReady, sqlite3.OperationalError) as error:
             _log.warning("cannot store files of workspaces: %s", error)
             return frozenset()
-        self.on_adopted(adopted)
-        return adopted
 
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
         """Keep uploads durably, queue them for the index, and return their names.
@@ -147,7 +143,7 @@ class Uploads(Struct, eq=False):
         for place, upload in enumerate(uploads):
             if not is_path(upload.path):
                 refused[place] = SkipReason.NOT_A_FILE
-            elif self.is_secret(upload.path):
+            elif is_secret(upload.path, self.contents.allow_secret):
                 refused[place] = SkipReason.SECRET
             elif len(upload.content) > MAX_BYTES:
                 refused[place] = SkipReason.TOO_LARGE

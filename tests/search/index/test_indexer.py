@@ -35,9 +35,6 @@ class Shelf:
     def flush(self) -> None:
         self.flushed += 1
 
-    def content(self, blob_id: int) -> bytes | None:
-        return None
-
     def parser_crashers(self) -> frozenset[bytes]:
         return frozenset()
 
@@ -80,7 +77,7 @@ def hands() -> Hands:
 
 @pytest.fixture
 def indexer(shelf: Shelf, hands: Hands) -> Iterator[Indexer]:
-    made = Indexer(hands, shelf, first_pause=0.01)
+    made = Indexer(hands, shelf, lambda blob_id: None, first_pause=0.01)
     yield made
     hands.gate.set()
     made.close()
@@ -98,7 +95,7 @@ async def test_indexer_makes_slow_files_searchable_before_a_batch_is_full(
     shelf: Shelf, hands: Hands
 ) -> None:
     hands.gate.clear()
-    made = Indexer(hands, shelf, flush_seconds=0)
+    made = Indexer(hands, shelf, lambda blob_id: None, flush_seconds=0)
     made.put(tasks("a", "b", "c"))
     hands.gate.set()
     await done(made)
@@ -156,7 +153,7 @@ async def test_indexer_reports_a_failure_and_tries_everything_again(
 ) -> None:
     shelf.failures = 3
     hands.gate.clear()
-    indexer = Indexer(hands, shelf, first_pause=0.01)
+    indexer = Indexer(hands, shelf, lambda blob_id: None, first_pause=0.01)
     try:
         indexer.put(tasks("a", "b"))
         hands.gate.set()
@@ -175,7 +172,7 @@ async def test_indexer_reports_a_failure_and_tries_everything_again(
 async def test_indexer_gives_a_few_tasks_one_worker_and_many_tasks_all(
     shelf: Shelf, hands: Hands
 ) -> None:
-    indexer = Indexer(hands, shelf, size=3)
+    indexer = Indexer(hands, shelf, lambda blob_id: None, size=3)
     try:
         indexer.put(tasks("a"))
         await done(indexer)
@@ -191,7 +188,7 @@ async def test_indexer_gives_a_few_tasks_one_worker_and_many_tasks_all(
 async def test_indexer_ends_idle_workers_and_starts_them_again(
     shelf: Shelf, hands: Hands
 ) -> None:
-    indexer = Indexer(hands, shelf, idle=0.01)
+    indexer = Indexer(hands, shelf, lambda blob_id: None, idle=0.01)
     try:
         indexer.put(tasks("a"))
         await until(lambda: hands.closed == 1)
@@ -205,7 +202,7 @@ async def test_indexer_ends_idle_workers_and_starts_them_again(
 async def test_indexer_close_ends_after_the_batch_at_hand(
     shelf: Shelf, hands: Hands
 ) -> None:
-    indexer = Indexer(hands, shelf)
+    indexer = Indexer(hands, shelf, lambda blob_id: None)
     hands.gate.clear()
     indexer.put(tasks(*(f"{n}" for n in range(1000))))
     await until(lambda: hands.sizes != [])

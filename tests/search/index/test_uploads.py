@@ -12,6 +12,7 @@ import pytest
 from byok.core.code_query import Upload
 from byok.core.errors import NotReady
 from byok.search.index.store.blobs import content_of, find_known
+from byok.search.index.store.store import Store
 from byok.search.index.types import (
     MAX_BYTES,
     IndexTask,
@@ -163,6 +164,31 @@ async def test_workspace_files_are_held_when_asked_for_and_unchanged(
         await uploads.upload([B])
         assert (await uploads.resolve(checkpoint, [], [])).unknown == []
         check(store.database, store.index)
+
+
+async def test_a_file_that_goes_before_it_is_held_is_not(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root, A)
+    async with uploading(tmp_path / "store", roots={1: root}) as (uploads, store):
+
+        class Dropping(Store):
+            """The file is dropped after it was looked for, before it is kept."""
+
+            def __init__(self) -> None:
+                self.__dict__ = store.__dict__
+
+            def change(self, work):  # type: ignore[no-untyped-def]
+                self.writing(self.batches.drop_files, 1, [A.path])
+                return super().change(work)
+
+        sql = "INSERT INTO workspace(id, root) VALUES(1, 'x')"
+        store.change(lambda db: db.execute(sql)).result()
+        store.put([indexed(A)])
+        store.flush()
+        uploads.contents.store = Dropping()
+        assert await uploads.find_missing([A.name]) == Missing([A.name], [])
+        with store.reading() as db:
+            assert db.execute("SELECT count(*) FROM content").fetchone() == (0,)
 
 
 def noise(number: int, size: int = 40_000) -> Upload:

@@ -1,11 +1,9 @@
 """One workspace: a declared folder, its files and their blobs."""
 
 import logging
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +11,6 @@ from msgspec import Struct
 
 from byok.core.escapes import is_text
 from byok.search.index.files.ignore import IGNORE_FILES, Rules
-from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.scan import (
     WHOLE,
     Counters,
@@ -22,19 +19,14 @@ from byok.search.index.files.scan import (
     steering_of,
     walk,
 )
-from byok.search.index.store import blobs
 from byok.search.index.store.batches import Written
 from byok.search.index.store.chunk_index import View
-from byok.search.index.store.store import Store
 from byok.search.index.types import (
-    MAX_BYTES,
     FileFacts,
     FoundFile,
     Phase,
     SkipReason,
-    blob_name,
 )
-from byok.storage.database import select_in
 
 # How far the indexing of a workspace is, and what is wrong with it.
 
@@ -368,78 +360,3 @@ def total_view(workspaces: Iterable[Workspace], chunks: int) -> View:
         return View(key, ids, chunks)
     ids = frozenset().union(*(ids for _, ids in members))
     return View("+".join(key for key, _ in members), ids, chunks)
-
-
-# Copies files of workspaces into the store when clients ask about them.
-#
-# A name counts as known only while its content is held, because a file may change while
-# a checkpoint still refers to its old version.
-
-
-_AT_ONCE = 8 * 2**20
-
-
-def adopt(
-    store: Store,
-    roots: Mapping[int, Path],
-    blob_ids: Iterable[int],
-) -> frozenset[int]:
-    """Store the content of blobs whose files are unchanged; return which are held.
-
-    `roots` are the folders of the workspaces by id. Contents are written in parts of
-    some MiB. Blocks.
-
-    Raises:
-        sqlite3.OperationalError: such as a full disk.
-    """
-    with store.reading() as db:
-        places = list(
-            select_in(
-                db,
-                "SELECT b.id, b.name, f.workspace_id, f.path FROM file f "
-                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id IN (?)",
-                blob_ids,
-            )
-        )
-    held: set[int] = set()
-    some: list[tuple[int, bytes]] = []
-    size = 0
-    for blob_id, content in _contents(places, roots):
-        some.append((blob_id, content))
-        size += len(content)
-        if size >= _AT_ONCE:
-            held |= _keep_contents(store, some)
-            some, size = [], 0
-    return frozenset(held | _keep_contents(store, some))
-
-
-def _keep_contents(store: Store, contents: list[tuple[int, bytes]]) -> set[int]:
-    if not contents:
-        return set()
-
-    def keep(db: sqlite3.Connection) -> set[int]:
-        return {i for i, content in contents if blobs.hold(db, i, content)}
-
-    return store.change(keep).result()
-
-
-def _contents(
-    places: Iterable[tuple[int, bytes, int, str]], roots: Mapping[int, Path]
-) -> Iterator[tuple[int, bytes]]:
-    """Read what can be read; a walk finds out about the rest."""
-    found: set[int] = set()
-    with ExitStack() as opened:
-        folders: dict[int, Folder] = {}
-        for blob_id, name, workspace_id, path in places:
-            if workspace_id not in roots or blob_id in found:
-                continue
-            try:
-                if workspace_id not in folders:
-                    folder = opened.enter_context(Folder(roots[workspace_id]))
-                    folders[workspace_id] = folder
-                content, _ = folders[workspace_id].read(path, MAX_BYTES)
-            except Unreadable:
-                continue
-            if blob_name(path, content) == name:
-                found.add(blob_id)
-                yield blob_id, content

@@ -42,6 +42,7 @@ class Bench:
         self.indexer = Indexer(
             lambda size: self.workers,
             self.store,
+            lambda blob_id: None,
             on_flush=lambda: self._soon(self._searchable),
         )
         rules = Rules(lambda path: _content(root / path))

@@ -1,25 +1,20 @@
 """A declared folder: what differs, who its members are, how far it is."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from byok.search.index.files.ignore import Rules
 from byok.search.index.files.scan import Steering
-from byok.search.index.store.blobs import find_known
-from byok.search.index.store.store import Store
-from byok.search.index.types import FileFacts, Phase, Prepared
+from byok.search.index.types import FileFacts, Phase
 from byok.search.index.workspace.workspace import (
     Workspace,
     WorkspaceStatus,
-    adopt,
     is_unsettled,
     is_wanted,
 )
 from tests.fakes.engines import project
-from tests.fakes.stores import of_file, open_store, upload, words
 
 SECOND = 10**9
 YEAR = 365 * 24 * 3600 * SECOND
@@ -124,52 +119,3 @@ def test_saved_files_write_no_lines_that_could_lie_in_the_folder_themselves(
             status.enter(phase)
         told.append(len(caplog.records))
     assert told == [3, 0, 2, 4]
-
-
-# Files of workspaces are held when a client asks for them, if unchanged
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "root" / "src").mkdir(parents=True)
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def store(tmp_path: Path, root: Path) -> Iterator[Store]:
-    store = open_store(tmp_path)
-    sql = "INSERT INTO workspace(id, root) VALUES(1, 'x'), (2, 'y')"
-    store.change(lambda db: db.execute(sql)).result()
-    yield store
-    store.close()
-
-
-def follow(store: Store, root: Path, path: str, content: str) -> int:
-    """Write a file and index it as one of workspace 1."""
-    (root / path).write_bytes(content.encode())
-    chunk = words(path, "word")
-    prepared = Prepared(
-        upload(path, content).name, 1, None, chunk.spans, chunk.documents, path
-    )
-    store.put([of_file(path, prepared)])
-    store.flush()
-    with store.reading() as db:
-        return find_known(db, [prepared.name])[prepared.name].id
-
-
-def test_adopted_blob_that_went_meanwhile_is_not_held(store: Store, root: Path) -> None:
-    class Dropping(Store):
-        """The file is dropped after it was looked for, before it is kept."""
-
-        def __init__(self) -> None:
-            self.__dict__ = store.__dict__
-
-        def change(self, work):  # type: ignore[no-untyped-def]
-            self.writing(self.batches.drop_files, 1, ["a.py"])
-            return super().change(work)
-
-    blob_id = follow(store, root, "a.py", "content")
-    assert adopt(Dropping(), {1: root}, [blob_id]) == set()
-    store.flush()
-    with store.reading() as db:
-        assert db.execute("SELECT count(*) FROM content").fetchone() == (0,)
