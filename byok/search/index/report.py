@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from byok.core.code_query import ExcludingRule
+from byok.core.code_query import PathStatus
 from byok.core.errors import BadRequest
 from byok.search.index.files.reading import Unreadable
 from byok.search.index.files.scan import Counters, walk
@@ -22,26 +22,7 @@ from byok.search.index.workspace.workspace import Workspace
 _MOST_ALIKE = 5
 
 
-class PathReport(NamedTuple):
-    """The state of a path in words, and why it is skipped if it is.
-
-    `notes` are sentences about what does not count of the ignore files above it.
-    """
-
-    what: str
-    reason: SkipReason | None = None
-    notes: tuple[str, ...] = ()
-    exists: bool = True
-    rule: ExcludingRule = ExcludingRule()
-    alike: tuple[str, ...] = ()  # indexed files whose paths end with what is not there
-
-    @property
-    def explanation(self) -> str:
-        """The rule in words, else the reason, "" if the path is not skipped."""
-        return self.rule.words or (self.reason.explanation if self.reason else "")
-
-
-def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport:
+def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathStatus:
     """Report on a path; if workspaces are nested, the innermost one answers.
 
     Raises:
@@ -60,9 +41,17 @@ def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport
     mode = found.st_mode if isinstance(found, os.stat_result) else 0
     rule = inner.rules.find_rule(below, is_dir=stat.S_ISDIR(mode))
     what, reason = _why(inner, store, below, found)
-    notes = tuple(inner.rules.notes_on(below))
-    alike = _alike(inner, store, below) if what == "not there" else ()
-    return PathReport(what, reason, notes, found is not None, rule, alike)
+    return PathStatus(
+        str(path),
+        what,
+        reason,
+        rule.words or (reason.explanation if reason else ""),
+        inner.rules.notes_on(below),
+        exists=found is not None,
+        rule=rule.words,
+        advice=rule.advice,
+        alike=_alike(inner, store, below) if what == "not there" else (),
+    )
 
 
 def _alike(workspace: Workspace, store: Store, path: str) -> tuple[str, ...]:

@@ -356,18 +356,7 @@ class CodeContext(Struct, eq=False):
         from byok.search.index.report import why
 
         engine = (await self._open_engine()).engine
-        found = await asyncio.to_thread(why, engine.workspaces, engine.store, path)
-        return PathStatus(
-            str(path),
-            found.what,
-            found.reason,
-            found.explanation,
-            list(found.notes),
-            found.exists,
-            found.rule.words,
-            found.rule.advice,
-            found.alike,
-        )
+        return await asyncio.to_thread(why, engine.workspaces, engine.store, path)
 
 
 def _report_of(workspace: "Workspace") -> WorkspaceReport:
@@ -376,7 +365,11 @@ def _report_of(workspace: "Workspace") -> WorkspaceReport:
     if status.phase == "complete":  # while it is scanned, a note says why it is not
         notes += list(workspace.rules.notes.values())[:_SHOWN_NOTES]
     return WorkspaceReport(
-        **to_builtins(workspace.progress),
+        str(workspace.root),
+        status.phase,
+        status.percentage,
+        files_tracked=workspace.file_count,
+        files_processed=status.done,
         note="; ".join(filter(None, notes)),
         counters=to_builtins(workspace.counters),
     )

@@ -369,7 +369,7 @@ def _workspaces_in_progress(spaces: Iterable[Workspace]) -> list[Workspace]:
 
 
 def _progress_note(space: Workspace) -> str:
-    share = space.progress.percentage
+    share = space.status.percentage
     return f"The index of {space.root.name} is being built ({share:.0f} %)."
 
 

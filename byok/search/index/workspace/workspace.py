@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from byok.core.escapes import is_text
 from byok.search.index.files.ignore import IGNORE_FILES, Rules
 from byok.search.index.files.scan import (
@@ -64,7 +62,7 @@ class WorkspaceStatus:
 
     @property
     def percentage(self) -> float:
-        """How much of what was queued is done."""
+        """How much of what was queued is done, from 0 to 100."""
         is_new = self.phase is Phase.SCANNING and not self.was_complete
         if is_new or self.phase is Phase.GONE:
             return 0.0
@@ -133,16 +131,6 @@ class Comparison(NamedTuple):
 
     changed: list[str]
     gone: list[str]
-
-
-class Progress(Struct, frozen=True):
-    """Progress of a workspace; `percentage` is of the files queued for reading."""
-
-    root: str
-    phase: Phase
-    percentage: float
-    files_tracked: int
-    files_processed: int
 
 
 class Workspace:
@@ -306,18 +294,6 @@ class Workspace:
                 ids = frozenset((*self._members.values(), *self._older.values()))
                 self._view = (self._version, ids)
             return f"w{self.id}.{self._version}", ids
-
-    @property
-    def progress(self) -> Progress:
-        """How far it is, for users."""
-        status = self.status
-        return Progress(
-            str(self.root),
-            status.phase,
-            status.percentage,
-            self.file_count,
-            status.done,
-        )
 
     def read_steering(self) -> Steering:
         """Look again which files decide what is read, and return them."""

@@ -145,12 +145,12 @@ async def test_sync_progress_stays_between_0_and_100_and_ends_at_100(
     await bench.sync.scan()
     shares = []
     while bench.workspace.status.phase is not Phase.COMPLETE:
-        shares.append(bench.workspace.progress.percentage)
+        shares.append(bench.workspace.status.percentage)
         await asyncio.sleep(0)
     assert all(0 <= share <= 100 for share in shares)
     assert shares == sorted(shares)
-    assert bench.workspace.progress.percentage == 100
-    assert bench.workspace.progress.files_processed == 92
+    assert bench.workspace.status.percentage == 100
+    assert bench.workspace.status.done == 92
 
 
 async def test_sync_leaves_too_many_files_to_ripgrep(root: Path) -> None:
@@ -211,7 +211,7 @@ async def test_sync_in_the_middle_of_indexing_queues_nothing_twice(
     bench.workers.gate.set()
     await bench.idle()
     assert bench.paths == ["a.py", "src/b.py"]
-    assert bench.workspace.progress.percentage == 100
+    assert bench.workspace.status.percentage == 100
 
 
 async def test_sync_follows_events_and_scans_once_after_a_flood(
