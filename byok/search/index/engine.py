@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from byok.core.errors import ConfigError, NotReady
+from byok.core.threads import to_the_end
 from byok.search.index.contents import Contents
 from byok.search.index.files.ignore import rules_of
 from byok.search.index.files.roots import OwnFolders, check_root
@@ -27,8 +28,8 @@ from byok.search.index.types import (
     UploadTask,
 )
 from byok.search.index.uploads import Uploads
-from byok.search.index.workspace.sync import SerialTasks, Synchroniser
-from byok.search.index.workspace.workspace import Workspace
+from byok.search.index.workspace.sync import Synchroniser
+from byok.search.index.workspace.workspace import Stopped, Workspace
 from byok.storage.database import today
 
 # Files that are indexed again at a start, and until then answer as they are.
@@ -96,7 +97,8 @@ class ContextEngine:
         self._syncs: dict[int, Synchroniser] = {}
         self._runs: dict[int, asyncio.Task[None]] = {}
         self._awaited: list[asyncio.Task[None]] = []
-        self._changing = SerialTasks()
+        self._changing = asyncio.Lock()
+        self._is_closed = False
         self.store = store
         store.on_written = self._note_indexed
         store.batches.on_flushed = self._forget_older_versions
@@ -164,17 +166,37 @@ class ContextEngine:
 
     async def close(self) -> None:
         """Stop following, finish the batch at hand, close the files."""
-        await self._changing.close()
-        running = [*self._runs.values(), *self._awaited]
-        for task in running:
-            task.cancel()
         for sync in self._syncs.values():
-            sync.close()
-        await asyncio.gather(*running, return_exceptions=True)
-        await asyncio.to_thread(self.indexer.close)
-        await asyncio.to_thread(self.store.close)
+            sync.close()  # a walk ends, and the change that waits for it
+        async with self._changing:
+            self._is_closed = True
+            running = [*self._runs.values(), *self._awaited]
+            for task in running:
+                task.cancel()
+            for sync in self._syncs.values():
+                sync.close()
+            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.to_thread(self.indexer.close)
+            await asyncio.to_thread(self.store.close)
 
     # Workspaces
+
+    @asynccontextmanager
+    async def _one_change(self) -> AsyncIterator[None]:
+        """Change workspaces inside, after what else changes them.
+
+        Whoever waits for it may leave (`to_the_end`): what is half done would be worse.
+
+        Raises:
+            NotReady: the index was closed meanwhile.
+        """
+        async with self._changing:
+            if self._is_closed:
+                raise _closed()
+            try:
+                yield
+            except Stopped as error:
+                raise _closed() from error
 
     def _check(self, root: Path) -> Path:
         """Return the resolved path of a folder; ConfigError if it cannot be one."""
@@ -203,11 +225,11 @@ class ContextEngine:
             ConfigError: the folder cannot be a workspace.
             NotReady: the database cannot be written; status 507 if the disk is full.
         """
-        return await self._open_workspace(self._check(root), keep=True)
+        return await to_the_end(self._open_workspace(self._check(root), keep=True))
 
     async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
-        opening = partial(self._reuse_or_open, root, keep=keep)
-        return await self._changing.run(opening)
+        async with self._one_change():
+            return await self._reuse_or_open(root, keep=keep)
 
     async def _reuse_or_open(self, root: Path, *, keep: bool) -> Workspace:
         for workspace in self.workspaces:
@@ -246,22 +268,23 @@ class ContextEngine:
 
     async def remove(self, root: Path) -> bool:
         """Remove a workspace from the index; False if it was not one."""
-        return await self._changing.run(partial(self._remove, root))
+        return await to_the_end(self._remove(root))
 
     async def _remove(self, root: Path) -> bool:
-        for workspace in self.workspaces:
-            if workspace.root == root:
-                break
-        else:
-            return await self._forget_folder(root)
-        del self._by_id[workspace.id]
-        run = self._runs.pop(workspace.id)
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-        self._syncs.pop(workspace.id).close()
-        self.indexer.drop(workspace.id)
-        await self._drop(workspace.id)
-        return True
+        async with self._one_change():
+            for workspace in self.workspaces:
+                if workspace.root == root:
+                    break
+            else:
+                return await self._forget_folder(root)
+            del self._by_id[workspace.id]
+            run = self._runs.pop(workspace.id)
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+            self._syncs.pop(workspace.id).close()
+            self.indexer.drop(workspace.id)
+            await self._drop(workspace.id)
+            return True
 
     async def _forget_folder(self, root: Path) -> bool:
         """Remove a folder that was indexed once and is no longer followed."""
@@ -283,18 +306,18 @@ class ContextEngine:
 
     async def rebuild(self) -> int:
         """Index all blobs again while the old index answers; return their number."""
-        return await self._changing.run(self._rebuilt)
+        return await to_the_end(self._rebuild())
 
-    async def _rebuilt(self) -> int:
-        await asyncio.to_thread(self.store.check_room_to_rebuild)
-        batches = self.store.batches
-        blobs = await self.store.run_in_writer(batches.check)
-        self.indexer.drop(None)
-        self.indexer.put(UploadTask(blob_id, path) for blob_id, path in blobs)
-        self.uploads.restart()
-        for sync in self._syncs.values():
-            await sync.scan()
-        return len(blobs)
+    async def _rebuild(self) -> int:
+        async with self._one_change():
+            await asyncio.to_thread(self.store.check_room_to_rebuild)
+            blobs = await self.store.run_in_writer(self.store.batches.check)
+            self.indexer.drop(None)
+            self.indexer.put(UploadTask(blob_id, path) for blob_id, path in blobs)
+            self.uploads.restart()
+            for sync in self._syncs.values():
+                await sync.scan()
+            return len(blobs)
 
     # What the indexing thread reports
 
@@ -335,6 +358,10 @@ class ContextEngine:
         if busy or self.indexer.open_tasks:
             return State.INDEXING
         return State.INDEXED if self.store.index.chunks else State.STANDBY
+
+
+def _closed() -> NotReady:
+    return NotReady("The code index was closed.", hint="Try again.")
 
 
 # Opens the code index without blocking the event loop, and closes it.

@@ -248,6 +248,16 @@ async def test_engine_finishes_the_work_of_a_caller_that_was_cancelled(
         assert sorted(space.paths()) == ["a.py", "src/b.py"]
 
 
+async def test_an_engine_that_was_closed_changes_nothing_more(
+    tmp_path: Path, root: Path
+) -> None:
+    async with indexed(tmp_path / "e", root) as made:
+        pass
+    for change in (made.add(root / "src"), made.remove(root), made.rebuild()):
+        with pytest.raises(NotReady):
+            await change
+
+
 class Dying(InlineWorkers):
     """Workers whose parser dies of every file once, as the pool tells it."""
 
