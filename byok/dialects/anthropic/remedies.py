@@ -6,7 +6,7 @@ from typing import Any
 from byok.core.chat import Json
 from byok.core.errors import RefusalKind
 from byok.core.wire.json_fields import read_object, read_text
-from byok.dialects.anthropic.request import is_thought, without_thinking
+from byok.dialects.anthropic.request import UNSIGNED, is_thought, without_thinking
 from byok.dialects.cache_points import CACHE_ROW
 from byok.dialects.chat_changes import (
     CHAT_ROWS,
@@ -152,6 +152,15 @@ def _find_always(refused: RefusedRequest) -> Found:
     return ("effort" if "output_config.effort" in text else "", "")
 
 
+def _stop_thinking(body: Json, _: Remedy) -> Body:
+    """Do not think in a conversation that has turns without their reasoning."""
+    answers = [m["content"] for m in body["messages"] if m["role"] == "assistant"]
+    if all(any(map(is_thought, content)) for content in answers):
+        return dict(body)
+    kept = without_thinking(body["messages"])
+    return {**body, "messages": kept, "thinking": {"type": "disabled"}}
+
+
 def _think_least(body: Json, remedy: Remedy) -> Body:
     """Change only requests that were not to think: others keep their thinking."""
     if _thinking_type(body) != "disabled":
@@ -188,6 +197,9 @@ REMEDIES: RemedyTable = {
     "no thinking": RemedyRow(
         when(_UNSIGNED, lambda body: _thinking_type(body) == "enabled"),
         lambda body, _: drop_parameter(body, "thinking"),
+    ),
+    "no reasoning": RemedyRow(
+        when(r"thinking\b.*must be passed back"), _stop_thinking, UNSIGNED
     ),
     "adaptive": RemedyRow(when(_BUDGET), _as_adaptive),
     "budget": RemedyRow(when(_ADAPTIVE), _as_budget),

@@ -28,7 +28,9 @@ from byok.dialects.schemas import change_inside, write_parameters
 # older ones get a budget of tokens (the API's guide, "Thinking"). With thinking, the
 # API refuses sampling parameters and a forced tool; with a budget also a turn of tool
 # calls that does not begin with a thinking block. From Claude 5 on, a request without
-# the field `thinking` thinks: where no thinking is wanted, it must be `disabled`.
+# the field `thinking` thinks: where no thinking is wanted, it must be `disabled`. So do
+# the models of other makers that speak this API, and DeepSeek's want their thinking
+# back then.
 
 
 _BUDGETS = {
@@ -48,7 +50,7 @@ _RESULTS = {"tool_result"}
 _TOO_MUCH = ("xhigh", "max")  # efforts with which thinking cannot be disabled
 _NO_ROOM = "The model did not think, because max_tokens leaves no room for it."
 _FORCED = "The model did not think, because a tool call was demanded."
-_UNSIGNED = (
+UNSIGNED = (
     "The model does not think in this turn, because the turn began without its own "
     "reasoning."
 )
@@ -67,7 +69,7 @@ class Reasoning(Struct, frozen=True):
         return self.fields.get("thinking", {}).get("type") in ("adaptive", "enabled")
 
 
-_OFF = Reasoning({}, is_off=True)
+_DISABLED = {"thinking": {"type": "disabled"}}
 
 
 def encode_reasoning(
@@ -79,9 +81,9 @@ def encode_reasoning(
     the beginning of a conversation, or of a turn in which the model cannot think.
     """
     found = _choose(chat, facts, most, messages)
-    answers = _open_turn(messages) if found.notices == (_UNSIGNED,) else messages
+    answers = _open_turn(messages) if found.notices == (UNSIGNED,) else messages
     so_far = sum(message["role"] == "assistant" for message in answers)
-    is_told = so_far == (1 if found.notices == (_UNSIGNED,) else 0)
+    is_told = so_far == (1 if found.notices == (UNSIGNED,) else 0)
     return found if is_told else replace(found, notices=())
 
 
@@ -94,7 +96,8 @@ def _choose(
         return Reasoning({}, (unsent_effort(effort),) if is_lost else ())
     if facts.adaptive_thinking:
         return _adaptive(chat, facts, most)
-    return _budget(chat, most, messages, _graded(effort, facts.efforts))
+    off = _DISABLED if facts.adaptive_thinking is None else {}
+    return _budget(chat, most, messages, _graded(effort, facts.efforts), off)
 
 
 def _graded(effort: str, efforts: Iterable[str]) -> Json:
@@ -117,26 +120,35 @@ def _adaptive(chat: ChatRequest, facts: ModelFacts, most: int) -> Reasoning:
     if is_off or sampling.effort == "none":
         is_lost = is_forced and sampling.effort not in ("", "none")
         output = _graded(sampling.effort, set(facts.efforts).difference(_TOO_MUCH))
-        fields = {"thinking": {"type": "disabled"}, **output}
-        return Reasoning(fields, (_FORCED,) if is_lost else (), is_off=True)
+        told = (_FORCED,) if is_lost else ()
+        return Reasoning({**_DISABLED, **output}, told, is_off=True)
     # Newer models leave the text out unless it is asked for.
     thinking = {"type": "adaptive", "display": "summarized"}
     return Reasoning({"thinking": thinking, **_graded(sampling.effort, facts.efforts)})
 
 
 def _budget(
-    chat: ChatRequest, most: int, messages: Sequence[Json], output: Json
+    chat: ChatRequest, most: int, messages: Sequence[Json], output: Json, off: Json
 ) -> Reasoning:
-    """Give a budget of tokens, where an effort is wanted and the API takes one."""
-    if chat.sampling.effort not in _BUDGETS:
-        return _OFF
-    budget = min(_BUDGETS[chat.sampling.effort], most * 3 // 4)
-    if chat.tool_choice.use is ToolUse.REQUIRED:
-        return Reasoning(output, (_FORCED,), is_off=True)
-    if budget < _SMALLEST_BUDGET:
-        return Reasoning(output, (_NO_ROOM,), is_off=True)
-    if not all(is_thought(m["content"][0]) for m in _turn_starts(messages)):
-        return Reasoning(output, (_UNSIGNED,), is_off=True)
+    """Give a budget of tokens, where an effort is wanted and the API takes one.
+
+    `off` are the fields that a model needs so that it does not think; none are needed
+    where it thinks only when it is asked to.
+    """
+    effort, is_forced = chat.sampling.effort, chat.tool_choice.use is ToolUse.REQUIRED
+    if off and not effort and not is_forced:
+        return Reasoning({})  # it thinks by itself
+    if effort not in _BUDGETS:
+        return Reasoning({**off, **output}, is_off=True)
+    budget, why = min(_BUDGETS[effort], most * 3 // 4), ""
+    if is_forced:
+        why = _FORCED
+    elif budget < _SMALLEST_BUDGET:
+        why = _NO_ROOM
+    elif not all(is_thought(m["content"][0]) for m in _turn_starts(messages)):
+        why = UNSIGNED
+    if why:
+        return Reasoning({**off, **output}, (why,), is_off=True)
     thinking = {"type": "enabled", "budget_tokens": budget}
     return Reasoning({"thinking": thinking, **output})
 

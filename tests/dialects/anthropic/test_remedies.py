@@ -11,12 +11,15 @@ from byok.core.chat import (
     Sampling,
     TextPart,
     ToolCall,
+    ToolChoice,
     ToolDefinition,
     ToolResult,
+    ToolUse,
 )
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.families import family_facts
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
@@ -100,6 +103,35 @@ def test_thinking_in_a_turn_that_began_without_it_is_switched_off() -> None:
         "messages"
     ]
     assert "thinking" not in after(sent, PREFIX + ORDER)[0]
+
+
+DEEPSEEK = family_facts("deepseek-v4-pro")
+
+
+def test_models_that_think_unasked_get_their_reasoning_back() -> None:
+    turn = (user("?"), assistant(thought(THOUGHT), CALL), result())
+    sent = encode(*turn, facts=DEEPSEEK).body
+    assert sent["messages"][1]["content"][0]["type"] == "thinking"
+    assert "thinking" not in sent
+    asked: tuple[dict[str, Any], ...] = (
+        {"sampling": Sampling(effort="none")},
+        {"tool_choice": ToolChoice(ToolUse.REQUIRED), "tools": TOOLS},
+    )
+    for fields in asked:
+        sent = encode(*turn, facts=DEEPSEEK, **fields).body
+        assert sent["thinking"] == {"type": "disabled"}
+        assert sent["messages"][1]["content"][0]["type"] == "tool_use"
+
+
+def test_reasoning_that_is_gone_is_not_asked_back() -> None:
+    text = "The `content[].thinking` in the thinking mode must be passed back."
+    turns = (assistant(thought(), CALL), result(), assistant("So."), user("?"))
+    sent = encode(user("?"), *turns, facts=DEEPSEEK)
+    changed, notice = after(sent, text)
+    assert changed["thinking"] == {"type": "disabled"}
+    assert changed["messages"][1]["content"][0]["type"] == "tool_use"
+    assert "does not think" in notice
+    assert find(encode(user("?"), facts=DEEPSEEK).body, text) is None
 
 
 def test_a_budget_becomes_adaptive_where_only_that_is_taken() -> None:
