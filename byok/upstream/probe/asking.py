@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from byok.core.chat import ChatRequest, Part, TextPart, ThinkingPart, ToolCall
+from byok.core.chat import ChatRequest, Part, ThinkingPart, ToolCall, text_of
 from byok.core.errors import ByokError, UpstreamError, UpstreamRefused, UpstreamTimeout
 from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, Usage
 from byok.core.record import RequestRecord, begin_record
@@ -18,6 +18,7 @@ from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.client import HttpUpstream
 from byok.upstream.probe.report import ProbeOutcome
 from byok.upstream.reasons import reason_of
+from byok.upstream.toolcalls.assemble import answer_parts
 
 _STEP, _KEPT = 0.01, 100  # seconds between two looks at the clock; looks
 _TOO_LATE = 0.03  # seconds in which no answer of thirty numbers is written
@@ -45,7 +46,7 @@ class ProbeAnswer(Struct):
     @property
     def text(self) -> str:
         """The visible text."""
-        return "".join(p.text for p in self.parts if isinstance(p, TextPart))
+        return text_of(self.parts, "")
 
     @property
     def is_streamed(self) -> bool | None:
@@ -189,41 +190,29 @@ class _Collected:
     """The events of one answer, joined to its parts."""
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._pieces: list[str | ThinkingDelta] = []
+        self._calls: list[ToolCall] = []
         self.usage: Usage | None = None
 
     def take(self, batch: list[StreamEvent]) -> bool:
         """Take the events of a network read; tell whether it brought text."""
-        brought = False
+        before = len(self._pieces)
         for event in batch:
             match event:
                 case TextDelta(text=text) if text:
-                    self._parts.append(TextPart(text))
-                    brought = True
+                    self._pieces.append(text)
                 case ThinkingDelta():
-                    self._parts.append(ThinkingPart(event.text, event.provider_data))
-                    brought = True
+                    self._pieces.append(event)
                 case ToolCall():
-                    self._parts.append(event)
+                    self._calls.append(event)
                 case Usage():
                     self.usage = event
                 case _:
                     pass
-        return brought
+        return len(self._pieces) > before
 
     def parts(self) -> tuple[Part, ...]:
-        joined: list[Part] = []
-        for part in self._parts:
-            match part, joined[-1] if joined else None:
-                case TextPart(text=text), TextPart(text=before):
-                    joined[-1] = TextPart(before + text)
-                case ThinkingPart(text=text), ThinkingPart(
-                    text=before, provider_data=None
-                ):
-                    joined[-1] = ThinkingPart(before + text, part.provider_data)
-                case _:
-                    joined.append(part)
-        return tuple(joined)
+        return (*answer_parts(self._pieces, self._calls),)
 
 
 # What a case of the probe finds, and what it hands on to later cases.

@@ -49,11 +49,15 @@ def write_report(
     results: list[ProbeResult], *, dialect: str, date: str, version: str
 ) -> Json:
     """Return the report that a profile keeps; `date` is that of the day in ISO 8601."""
-    cases = [to_builtins(result) for result in results]
-    for case in cases:
-        del case["facts"]
-        case["seconds"] = round(case["seconds"], 2)
+    cases = [*map(_write, results)]
     return {"date": date, "byok": version, "dialect": dialect, "cases": cases}
+
+
+def _write(result: ProbeResult) -> Json:
+    case = to_builtins(result)
+    return {n: v for n, v in case.items() if n != "facts"} | {
+        "seconds": round(result.seconds, 2)
+    }
 
 
 def keep_results(
@@ -118,9 +122,7 @@ def export_profile(vendor: str, model: str, profile: Profile) -> Json:
     """
     report = profile.report
     known = {name: v for name in _NAMED if isinstance(v := report.get(name), str)}
-    cases = [to_builtins(result) for result in read_results(report)]
-    for case in cases:
-        del case["facts"]
+    cases = [*map(_write, read_results(report))]
     return {
         "vendor": vendor,
         "model": model,
