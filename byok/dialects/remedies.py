@@ -73,6 +73,9 @@ def is_first_turn(chat: ChatRequest) -> bool:
 class RemedyRow(Struct, frozen=True):
     """One kind of change: how to find that it is needed, how to make it.
 
+    A row that changes nothing `switches`: the request is encoded again, in the dialect
+    `what` of the remedy.
+
     Attributes:
         find: returns `what` and `version` of the remedy for a refusal, or None.
         rewrite: returns the changed conversation.
@@ -83,7 +86,6 @@ class RemedyRow(Struct, frozen=True):
         matters: tells from the conversation whether to show the notice again.
         is_for_agents: the notice is shown in agent conversations only.
         teaches: what a remedy that helped tells about the model.
-        switches: the request is encoded again, in the dialect `what`.
     """
 
     find: Callable[[RefusedRequest], Found]
@@ -92,8 +94,12 @@ class RemedyRow(Struct, frozen=True):
     matters: Callable[[ChatRequest], bool] = lambda _: False
     is_for_agents: bool = False
     teaches: Callable[[Remedy], ModelFacts] = lambda _: UNKNOWN_MODEL
-    switches: bool = False
     rewrite: Callable[[ChatRequest, Remedy], ChatRequest] | None = None
+
+    @property
+    def switches(self) -> bool:
+        """Whether another dialect is the change."""
+        return self.make is None and self.rewrite is None
 
 
 # The first row that finds a remedy counts.
@@ -207,7 +213,7 @@ def switch_row(names: Mapping[str, str]) -> RemedyRow:
     def teach(remedy: Remedy) -> ModelFacts:
         return ModelFacts("", dialect=remedy.what)
 
-    return RemedyRow(find, teaches=teach, switches=True)
+    return RemedyRow(find, teaches=teach)
 
 
 # Remedies for refused parameters at any depth: drop, rename or lower them.
@@ -459,4 +465,4 @@ def missing_path_row(dialect: str) -> RemedyRow:
         is_switch = dialect in refused.dialects and not says_more
         return (dialect, "") if is_switch else None
 
-    return RemedyRow(find, switches=True)
+    return RemedyRow(find)

@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
@@ -57,9 +56,14 @@ UNSIGNED = (
 
 
 class Reasoning(Struct, frozen=True):
-    """The body's fields for reasoning; `is_off` if the model is not to think."""
+    """The body's fields for reasoning; `is_off` if the model is not to think.
+
+    Why a wish for it is not met is told once in the conversation (`unsent`), or at the
+    beginning of a turn (`notices`).
+    """
 
     fields: Json
+    unsent: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     is_off: bool = False
 
@@ -77,19 +81,8 @@ def encode_reasoning(
 ) -> Reasoning:
     """Return the parameters for a model; `most` is the `max_tokens` of the request.
 
-    `messages` are the encoded ones with all thinking blocks. Notices are given once: at
-    the beginning of a conversation, or of a turn in which the model cannot think.
+    `messages` are the encoded ones with all thinking blocks.
     """
-    found = _choose(chat, facts, most, messages)
-    answers = _open_turn(messages) if found.notices == (UNSIGNED,) else messages
-    so_far = sum(message["role"] == "assistant" for message in answers)
-    is_told = so_far == (1 if found.notices == (UNSIGNED,) else 0)
-    return found if is_told else replace(found, notices=())
-
-
-def _choose(
-    chat: ChatRequest, facts: ModelFacts, most: int, messages: Sequence[Json]
-) -> Reasoning:
     effort = chat.sampling.effort
     if not facts.thinking:
         is_lost = effort not in ("", "none")
@@ -140,15 +133,16 @@ def _budget(
         return Reasoning({})  # it thinks by itself
     if effort not in _BUDGETS:
         return Reasoning({**off, **output}, is_off=True)
-    budget, why = min(_BUDGETS[effort], most * 3 // 4), ""
+    budget = min(_BUDGETS[effort], most * 3 // 4)
+    off = {**off, **output}
     if is_forced:
-        why = _FORCED
-    elif budget < _SMALLEST_BUDGET:
-        why = _NO_ROOM
-    elif not all(is_thought(m["content"][0]) for m in _turn_starts(messages)):
-        why = UNSIGNED
-    if why:
-        return Reasoning({**off, **output}, (why,), is_off=True)
+        return Reasoning(off, (_FORCED,), is_off=True)
+    if budget < _SMALLEST_BUDGET:
+        return Reasoning(off, (_NO_ROOM,), is_off=True)
+    if not all(is_thought(m["content"][0]) for m in _turn_starts(messages)):
+        so_far = sum(m["role"] == "assistant" for m in _open_turn(messages))
+        told = (UNSIGNED,) if so_far == 1 else ()
+        return Reasoning(off, notices=told, is_off=True)
     thinking = {"type": "enabled", "budget_tokens": budget}
     return Reasoning({"thinking": thinking, **output})
 
@@ -267,7 +261,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         "messages",
         body,
         notices=reasoning.notices,
-        unsent=unsent,
+        unsent=(*unsent, *reasoning.unsent),
     )
 
 

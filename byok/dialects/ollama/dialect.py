@@ -26,6 +26,7 @@ from byok.dialects.chat_changes import CHAT_ROWS, FREE_CHOICE
 from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import encode_request
+from byok.dialects.openai_chat.dialect import read_loaded_window
 from byok.dialects.presets import OLLAMA, without_ending
 from byok.dialects.remedies import (
     Body,
@@ -69,7 +70,6 @@ THINK_ROW = RemedyRow(_find_think, _change_think)
 
 
 TAGS, SHOW, PS = "/api/tags", "/api/show", "/api/ps"
-_LATEST = ":latest"  # the name of a model without a tag
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
 _ELEMENT = 2  # bytes of a number in the cache of keys and values
 _LOCAL_LAYERS = 4  # at most every fourth layer is taken to see the whole window
@@ -86,9 +86,7 @@ def read_probe(body: Any, model: str) -> ModelFacts:
     if not isinstance(body, dict):
         return ModelFacts(model)
     if isinstance(body.get("models"), list):
-        wanted, rows = (model, f"{model}{_LATEST}"), read_objects(body, "models")
-        row = next((row for row in rows if _name(row) in wanted), {})
-        return ModelFacts(model, loaded_window=read_positive(row.get("context_length")))
+        return ModelFacts(model, loaded_window=read_loaded_window(body, model))
     info = read_object(body, "model_info")
     preset = _NUM_CTX.search(read_text(body, "parameters"))
     return ModelFacts(

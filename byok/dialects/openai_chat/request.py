@@ -25,7 +25,7 @@ from byok.core.chat import (
 from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.cache_points import FIELD, mark_messages, point
-from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
+from byok.dialects.model_facts import ModelFacts, Replay, effort_for, unsent_effort
 from byok.dialects.openai_chat.reasoning import UNSIGNED, add_reasoning, replay_of
 from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, Quirks
 from byok.dialects.remedies import set_parameter
@@ -55,24 +55,22 @@ def effort_fields(
     wanted: str, facts: ModelFacts, form: EffortForm
 ) -> tuple[dict[str, Any], str]:
     """Return the body fields for an effort, and a notice where it cannot be sent."""
-    if not wanted:
-        return {}, ""
-    if form is EffortForm.NONE or facts.thinking is False:
-        return {}, "" if wanted == _OFF else unsent_effort(wanted)
-    fields = _write(wanted, facts.efforts, form)
-    return fields, "" if fields else unsent_effort(wanted)
+    if form is EffortForm.NONE:
+        return {}, "" if wanted in ("", _OFF) else unsent_effort(wanted)
+    usual = _ALL if form is EffortForm.OBJECT else (_OFF, *_GRADES)
+    effort, notice = effort_for(wanted, facts, usual)
+    return (_write(effort, wanted, facts, form) if effort else {}), notice
 
 
-def _write(wanted: str, efforts: tuple[str, ...], form: EffortForm) -> dict[str, Any]:
-    """Write an effort; {} where the model accepts nothing like it."""
-    graded = tuple(effort for effort in efforts if effort != _OFF)
-    is_off = wanted == _OFF and (_OFF in efforts or not efforts)
-    value = nearest_effort(wanted, graded)
-    level: dict[str, Any] = {"reasoning_effort": value} if value and not is_off else {}
+def _write(
+    effort: str, wanted: str, facts: ModelFacts, form: EffortForm
+) -> dict[str, Any]:
+    is_off = effort == _OFF
+    is_graded = bool(facts.efforts) and not is_off
+    level = {"reasoning_effort": effort} if is_graded else {}
     match form:
         case EffortForm.OBJECT:
-            value = _OFF if is_off else nearest_effort(wanted, graded or _ALL)
-            return {"reasoning": {"effort": value}} if value else {}
+            return {"reasoning": {"effort": effort}}
         case EffortForm.SWITCH:
             return {"thinking": {"type": "disabled" if is_off else "enabled"}, **level}
         case EffortForm.BUDGET:
@@ -83,11 +81,7 @@ def _write(wanted: str, efforts: tuple[str, ...], form: EffortForm) -> dict[str,
             flags = {"enable_thinking": not is_off, "thinking": not is_off}
             return {"chat_template_kwargs": {**flags, **level}, **level}
         case _:
-            accepted = efforts or (_OFF, *_GRADES)
-            if wanted != _OFF:
-                accepted = graded or _GRADES * (not efforts)
-            value = nearest_effort(wanted, accepted)
-            return {"reasoning_effort": value} if value else {}
+            return {"reasoning_effort": effort}
 
 
 # The parameters of a Chat Completions request: sampling, effort, tool choice, JSON.
