@@ -16,6 +16,7 @@ from byok.core.bounded import SaidOnce
 from byok.core.chat import ChatRequest
 from byok.core.errors import BadRequest, ByokError
 from byok.core.events import Usage
+from byok.core.late import late_function
 from byok.core.redact import Redactor
 from byok.core.threads import Runner, inline
 from byok.core.wire.encrypted_content import holds_encrypted
@@ -54,6 +55,7 @@ _TYPE = "content-type"
 _JSON = {_TYPE: "application/json"}
 _PASSED = ("anthropic-version", "anthropic-beta")
 _PLAIN = re.compile(r"[ -~]{1,1000}")  # the value of a header
+_FAILURE_EVENTS = late_function("byok.protocols.v1.responses:failure_events")
 _END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
@@ -106,18 +108,21 @@ class Forwarder(Struct, frozen=True):
                     await stream.write(data)
             exchange.record.usage = _count_tokens(path, end)
         except ByokError as error:
-            await stream.write(self._last_words(error, exchange))
+            await stream.write(self._last_words(path, error, exchange))
         await stream.finish()
         return stream.response
 
-    def _last_words(self, error: ByokError, exchange: HttpExchange) -> bytes:
+    def _last_words(self, path: str, error: ByokError, exchange: HttpExchange) -> bytes:
         """Tell of a failure in the middle as one more event, as the API does."""
         record = exchange.record
         model = record.model_id
         _log.warning("a stream from %s broke: %s", model, error.log_text)
         record.note_error(error)
         redacted = error_for_user(error, self.redactor)
-        if client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
+        if path == "responses":
+            head = ReplyHead(record.request_id, record.model, int(time.time()))
+            shown = b"".join(map(encode_named, _FAILURE_EVENTS(redacted, head)))
+        elif client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
             shown = encode_named(anthropic_error(redacted, record.request_id))
         else:
             shown = encode_data(openai_error(redacted))

@@ -350,11 +350,17 @@ async def test_openai_client_broken_response_has_failed(
     fake: FakeUpstream, client: Any
 ) -> None:
     fake.play(Script([delta(content="Half")], end="reset"))
-    stream = await client.responses.create(model="m", input="a", stream=True)
-    events = [event async for event in stream]
-    assert "response.output_text.delta" in [event.type for event in events]
-    assert events[-1].type == "response.failed"
-    assert events[-1].response.error.message.startswith("fake: ")
+    heard: list[str] = []
+
+    async def read() -> None:
+        stream = await client.responses.create(model="m", input="a", stream=True)
+        async for heard_event in stream:
+            heard.append(heard_event.type)
+
+    error = await failed(read())
+    assert "response.output_text.delta" in heard
+    assert error.code == "upstream_cut"
+    assert error.message.startswith("fake: ")
 
 
 async def test_openai_client_gets_an_error_inside_the_upstreams_stream(

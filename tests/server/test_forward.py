@@ -195,6 +195,23 @@ async def test_forward_messages_with_byoks_reasoning_are_translated(
     assert fake.requests[0]["stream"] is True
 
 
+async def test_forward_responses_broken_stream_ends_with_a_failed_response(
+    fake: FakeUpstream,
+) -> None:
+    begun = b'data: {"type":"response.created","response":{"id":"resp_1"}}\n\n'
+    fake.play(Script([begun], end="reset"))
+    async with running(settings_for(fake.url, dialect="openai_responses")) as editor:
+        got = await editor.post("/v1/responses", {"stream": True})
+    *_, error, failed = [
+        json.loads(line.removeprefix(b"data: "))
+        for line in got.raw.split(b"\n")
+        if line.startswith(b"data: ")
+    ]
+    assert (error["type"], failed["type"]) == ("error", "response.failed")
+    assert failed["response"]["status"] == "failed"
+    assert failed["response"]["error"]["message"] == error["error"]["message"]
+
+
 async def test_forward_messages_broken_stream_ends_with_anthropics_error(
     fake: FakeUpstream,
 ) -> None:

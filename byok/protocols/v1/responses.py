@@ -41,6 +41,7 @@ from byok.protocols.v1.fields import (
     mapping,
     number,
     objects,
+    openai_error,
     read_data_url,
     read_file_url,
     read_format,
@@ -286,6 +287,8 @@ class ResponseReply(BlockReply):
         yield self._event(f"response.{whole['status']}", response=whole)
 
     def _write_failure(self, error: ByokError) -> Iterator[Json]:
+        """Write it twice, as OpenAI does: clients read only the one or the other."""
+        yield self._event("error", **openai_error(error))
         failed = {**self._response("failed"), "error": response_error(error)}
         yield self._event("response.failed", response=failed)
 
@@ -369,6 +372,12 @@ class ResponseReply(BlockReply):
         item["id"] = self._new_id("rs") if opening else self._item
         item["encrypted_content"] = provider_data and write_encrypted(provider_data)
         return item
+
+
+def failure_events(error: ByokError, head: ReplyHead) -> list[Json]:
+    """Write the end of a stream that broke and of which nothing else is known."""
+    _created, _in_progress, *last = ResponseReply(ChatRequest(()), head).fail(error)
+    return last
 
 
 def _text_part(text: str) -> Json:

@@ -340,10 +340,20 @@ def test_reply_names_its_sources() -> None:
     assert events[-2]["item"]["content"] == [part]
 
 
-def test_reply_of_a_failure_is_a_failed_response() -> None:
+def test_reply_of_a_failure_is_an_error_and_a_failed_response() -> None:
     reply = ResponseReply(CHAT, HEAD)
-    (*_, failed) = reply.fail(ContextLengthExceeded("Too long.", hint="Less."))
-    assert failed["type"] == "response.failed"
+    (*_, error, failed) = reply.fail(ContextLengthExceeded("Too long.", hint="Less."))
+    assert error == {
+        "type": "error",
+        "sequence_number": 2,
+        "error": {
+            "type": "invalid_request_error",
+            "code": "context_length_exceeded",
+            "message": "Too long. Less.",
+            "param": None,
+        },
+    }
+    assert (failed["type"], failed["sequence_number"]) == ("response.failed", 3)
     assert failed["response"]["status"] == "failed"
     assert failed["response"]["error"] == {
         "code": "context_length_exceeded",
