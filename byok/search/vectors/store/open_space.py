@@ -2,12 +2,12 @@
 
 import logging
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from byok.search.vectors.numeric import Quantised, checksum, np, take
+from byok.search.vectors.numeric import Quantised, checksum, np
 from byok.search.vectors.store.database import PLACE_BITS, Space, first_id
 from byok.search.vectors.store.matrix import BLOCK, Columns, Matrix, RowsFile, is_own
 from byok.search.vectors.types import Key
@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_AT_ONCE = 4096
+_SPARE_PLACES = 2**20  # of vectors that were removed
+_CHUNKS = (
+    "SELECT c.blob_id, c.ordinal, v.id FROM chunk c "
+    "JOIN vector v INDEXED BY vector_key ON v.space_id = ? AND v.key_id = c.key_id "
+    "WHERE c.recipe = ?"
+)
+_PLACE = (1 << PLACE_BITS) - 1
+
+
+class StoredVectors(NamedTuple):
+    """Vectors that were stored: ascending places, and a key and a row for each."""
+
+    places: Sequence[int]
+    key_ids: Sequence[int]
+    rows: Quantised
 
 
 class OpenSpace:
@@ -40,9 +56,8 @@ class OpenSpace:
         self.space = space
         self.matrix = Matrix()
         self._db = db
-        self._file = RowsFile(
-            path_of(folder, space.id), space.id, space.name.dimensions
-        )
+        self._dimensions = space.name.dimensions
+        self._file = RowsFile(path_of(folder, space.id), space.id, self._dimensions)
         self._whole: dict[int, int] = {}  # checksums still to be stored
         try:
             self._compare()
@@ -68,49 +83,43 @@ class OpenSpace:
 
     def load(self) -> None:
         """Read again which chunks have a vector."""
-        used = places_of(self._db, self.space.id)
+        used = self._used_places()
         self._end = int(used[-1]) + 1 if len(used) else 0
         free = np.setdiff1d(np.arange(self._end), used, assume_unique=True)
         self._free: list[int] = free[::-1].tolist()
-        name = self.space.name
-        columns = all_columns(self._db, self.space.id, name.recipe)
-        self.matrix.load(columns, self._file.blocks)
+        self.matrix.load(self._all_columns(), self._file.blocks)
 
-    def store(self, vectors: Mapping[Key, int], rows: Quantised) -> None:
-        """Store vectors in the database; `vectors` are keys and their ids, in order.
+    def store(self, key_ids: Sequence[int], rows: Quantised) -> StoredVectors:
+        """Store vectors of keys in the database; `show` what is returned afterwards.
 
-        Inside a transaction. `show` is called after it.
+        Inside a transaction.
         """
-        taken = min(len(self._free), len(vectors))
-        new = range(self._end, self._end + len(vectors) - taken)
-        places = [*self._free[len(self._free) - taken :], *new]
-        order = sorted(range(len(places)), key=places.__getitem__)
-        places.sort()
-        key_ids = [list(vectors.values())[at] for at in order]
-        rows = take(rows, order)
+        taken = self._free[max(0, len(self._free) - len(key_ids)) :]
+        new = range(self._end, self._end + len(key_ids) - len(taken))
+        stored = StoredVectors(sorted([*taken, *new]), key_ids, rows)
         self._store_checksums()
-        insert_vectors(self._db, self.space.id, places, key_ids, rows)
-        self._next = (places, rows, key_ids, taken)
+        insert_vectors(self._db, self.space.id, stored)
+        return stored
 
-    def show(self) -> None:
+    def show(self, stored: StoredVectors) -> None:
         """Write to the file what was stored, and let it be found."""
-        places, rows, key_ids, taken = self._next
-        del self._free[len(self._free) - taken :]
-        self._end += len(places) - taken
+        places = stored.places
+        new = sum(place >= self._end for place in places)
+        del self._free[len(self._free) - (len(places) - new) :]
+        self._end += new
         self._file.make_room(self._end)
+        rows = stored.rows
         self._file.write(np.array(places, np.int64), rows.numbers, rows.scales)
         for number in {place // BLOCK for place in places}:
             self._whole.pop(number, None)
             if (number + 1) * BLOCK <= self._end:
                 self._whole[number] = self._file.crc_of(number)
-        recipe = self.space.name.recipe
-        added = columns_of(self._db, self.space.id, recipe, "key_id", key_ids)
+        added = self._columns_of("key_id", stored.key_ids)
         self.matrix.add(added, self._file.blocks)
 
     def show_blobs(self, blob_ids: Iterable[int]) -> None:
         """Let chunks be found that were just listed and have vectors already."""
-        recipe = self.space.name.recipe
-        added = columns_of(self._db, self.space.id, recipe, "blob_id", blob_ids)
+        added = self._columns_of("blob_id", blob_ids)
         if len(added.blob):
             self.matrix.add(added, self._file.blocks)
 
@@ -127,7 +136,7 @@ class OpenSpace:
 
     def _compare(self) -> None:
         """Write blocks again whose checksum is wrong or missing."""
-        used = places_of(self._db, self.space.id)
+        used = self._used_places()
         count = -(-(int(used[-1]) + 1) // BLOCK) if len(used) else 0
         known = dict(
             self._db.execute(
@@ -144,11 +153,62 @@ class OpenSpace:
             _log.info("%d of %d blocks of vectors were copied again", len(wrong), count)
 
     def _rewrite(self, number: int) -> None:
-        length = self.space.name.dimensions
-        rows = read_block(self._db, self.space.id, number, length)
+        """Write a block anew; places without a vector have zeros.
+
+        Rows with a wrong checksum are deleted, so that they are made again.
+        """
+        start = first_id(self.space.id) + number * BLOCK
+        numbers = np.zeros((BLOCK, self._dimensions), np.int8)
+        scales = np.zeros(BLOCK, np.float32)
+        damaged = []
+        for row_id, scale, crc, packed in self._db.execute(
+            "SELECT id, scale, crc, numbers FROM vector WHERE id >= ? AND id < ?",
+            (start, start + BLOCK),
+        ):
+            if not _is_whole(scale, crc, packed, self._dimensions):
+                damaged.append((row_id,))
+                continue
+            numbers[row_id - start] = np.frombuffer(packed, np.int8)
+            scales[row_id - start] = scale
+        if damaged:
+            self._db.executemany("DELETE FROM vector WHERE id = ?", damaged)
+            _log.warning("%d damaged vectors are made again", len(damaged))
         places = np.arange(number * BLOCK, (number + 1) * BLOCK)
-        self._file.write(places, *rows)
+        self._file.write(places, numbers, scales)
         self._whole[number] = self._file.crc_of(number)
+
+    def _used_places(self) -> "NDArray[np.int64]":
+        """Return the places that have a vector, ascending.
+
+        Raises:
+            ValueError: one is so far from the others that a bit of it was flipped.
+                Files and arrays have room for all places: they would fill the memory.
+        """
+        ids = self._db.execute(
+            "SELECT id FROM vector INDEXED BY vector_key WHERE space_id = ?",
+            (self.space.id,),
+        )
+        parts = [np.empty(0, np.int64)]
+        while some := ids.fetchmany(_AT_ONCE):
+            parts.append(np.array(some, np.int64)[:, 0] & _PLACE)
+        found: NDArray[np.int64] = np.sort(np.concatenate(parts))
+        if len(found) and found[-1] > _SPARE_PLACES + 4 * len(found):
+            raise ValueError(f"a vector is at the place {found[-1]}")
+        return found
+
+    def _all_columns(self) -> Columns:
+        """Return all chunks of the recipe that have a vector."""
+        rows = self._db.execute(_CHUNKS, (self.space.id, self.space.name.recipe))
+        parts = [_from_rows([])]
+        while some := rows.fetchmany(_AT_ONCE):
+            parts.append(_from_rows(some))
+        return Columns(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _columns_of(self, column: str, ids: Iterable[int]) -> Columns:
+        """Return the chunks with a vector that have one of these ids in a column."""
+        sql = f"{_CHUNKS} AND c.{column} IN (?)"
+        values = (self.space.id, self.space.name.recipe)
+        return _from_rows(list(select_in(self._db, sql, ids, values)))
 
 
 def remove_files(folder: Path, kept: Iterable[int]) -> None:
@@ -177,72 +237,19 @@ def path_of(folder: Path, space_id: int) -> Path:
 # Vectors as rows of the database: numbers, scale and checksum by key.
 
 
-_AT_ONCE = 4096
-_SPARE_PLACES = 2**20  # of vectors that were removed
-_CHUNKS = (
-    "SELECT c.blob_id, c.ordinal, v.id FROM chunk c "
-    "JOIN vector v INDEXED BY vector_key ON v.space_id = ? AND v.key_id = c.key_id "
-    "WHERE c.recipe = ?"
-)
-_PLACE = (1 << PLACE_BITS) - 1
-
-
-def places_of(db: sqlite3.Connection, space_id: int) -> "NDArray[np.int64]":
-    """Return the places of a space that have a vector, ascending.
-
-    Raises:
-        ValueError: one is so far from the others that a bit of it was flipped. Files
-            and arrays have room for all places, so they would fill the memory.
-    """
-    ids = db.execute(
-        "SELECT id FROM vector INDEXED BY vector_key WHERE space_id = ?", (space_id,)
-    )
-    parts = [np.empty(0, np.int64)]
-    while some := ids.fetchmany(_AT_ONCE):
-        parts.append(np.array(some, np.int64)[:, 0] & _PLACE)
-    found: NDArray[np.int64] = np.sort(np.concatenate(parts))
-    if len(found) and found[-1] > _SPARE_PLACES + 4 * len(found):
-        raise ValueError(f"a vector is at the place {found[-1]}")
-    return found
-
-
-def all_columns(db: sqlite3.Connection, space_id: int, recipe: str) -> Columns:
-    """Return all chunks of a recipe that have a vector in a space."""
-    rows = db.execute(_CHUNKS, (space_id, recipe))
-    parts = [_from_rows([])]
-    while some := rows.fetchmany(_AT_ONCE):
-        parts.append(_from_rows(some))
-    return Columns(
-        np.concatenate([part.blob for part in parts]),
-        np.concatenate([part.ordinal for part in parts]),
-        np.concatenate([part.place for part in parts]),
-    )
-
-
-def columns_of(
-    db: sqlite3.Connection, space_id: int, recipe: str, column: str, ids: Iterable[int]
-) -> Columns:
-    """Return the chunks with a vector that have one of these ids in a column."""
-    sql = f"{_CHUNKS} AND c.{column} IN (?)"
-    return _from_rows(list(select_in(db, sql, ids, (space_id, recipe))))
-
-
 def ids_of_keys(db: sqlite3.Connection, keys: Iterable[Key]) -> dict[Key, int]:
     """Return the ids of those keys that have one."""
     return dict(select_in(db, "SELECT name, id FROM key WHERE name IN (?)", keys))
 
 
 def insert_vectors(
-    db: sqlite3.Connection,
-    space_id: int,
-    places: Sequence[int],
-    key_ids: Sequence[int],
-    rows: Quantised,
+    db: sqlite3.Connection, space_id: int, stored: StoredVectors
 ) -> None:
     """Store vectors as one batch, inside a transaction."""
     (turn,) = db.execute(
         "UPDATE space SET turn = turn + 1 WHERE id = ? RETURNING turn", (space_id,)
     ).fetchone()
+    places, key_ids, rows = stored
     start = first_id(space_id)
     values = [
         (start + place, space_id, key_id, turn, scale, checksum(packed, scale), packed)
@@ -270,32 +277,6 @@ def vectors_of(
         for key, scale, crc, packed in select_in(db, sql, keys, (space_id,))
         if _is_whole(scale, crc, packed, dimensions)
     }
-
-
-def read_block(
-    db: sqlite3.Connection, space_id: int, number: int, dimensions: int
-) -> tuple["NDArray[np.int8]", "NDArray[np.float32]"]:
-    """Return numbers and scales of a block; places without a vector have zeros.
-
-    Rows with a wrong checksum are deleted, so that they are made again.
-    """
-    start = first_id(space_id) + number * BLOCK
-    numbers = np.zeros((BLOCK, dimensions), np.int8)
-    scales = np.zeros(BLOCK, np.float32)
-    damaged = []
-    for row_id, scale, crc, packed in db.execute(
-        "SELECT id, scale, crc, numbers FROM vector WHERE id >= ? AND id < ?",
-        (start, start + BLOCK),
-    ):
-        if not _is_whole(scale, crc, packed, dimensions):
-            damaged.append((row_id,))
-            continue
-        numbers[row_id - start] = np.frombuffer(packed, np.int8)
-        scales[row_id - start] = scale
-    if damaged:
-        db.executemany("DELETE FROM vector WHERE id = ?", damaged)
-        _log.warning("%d damaged vectors are made again", len(damaged))
-    return numbers, scales
 
 
 def _is_whole(scale: Any, crc: Any, packed: Any, dimensions: int) -> bool:

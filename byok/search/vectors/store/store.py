@@ -21,6 +21,7 @@ from byok.search.vectors.store.database import LEFT, Space, VectorDatabase, firs
 from byok.search.vectors.store.listings import FillProgress, ListedKey
 from byok.search.vectors.store.open_space import (
     OpenSpace,
+    StoredVectors,
     ids_of_keys,
     remove_files,
     size_of,
@@ -372,16 +373,15 @@ class VectorStore:
                 good = {key: i for key, i in ids.items() if rows.usable[at[key]]}
                 bad = [key for key in ids if key not in good]
                 database.refuse(db, space, [ids[key] for key in bad])
-                order = [at[key] for key in good]
-                if good:
-                    opened.store(good, take(rows, order))
-            if good:
-                self._show(opened)
+                some = take(rows, [at[key] for key in good])
+                stored = opened.store(list(good.values()), some) if good else None
+            if stored:
+                self._show(opened, stored)
         return bad
 
-    def _show(self, opened: OpenSpace) -> None:
+    def _show(self, opened: OpenSpace, stored: StoredVectors) -> None:
         try:
-            opened.show()
+            opened.show(stored)
         except BaseException:  # the database has them: the file is compared again
             self._open.pop(opened.space.id, None)
             opened.close()

@@ -17,7 +17,11 @@ from byok.search.vectors.numeric import quantise
 from byok.search.vectors.recipe import is_embedded
 from byok.search.vectors.store import database
 from byok.search.vectors.store.database import Space, VectorDatabase
-from byok.search.vectors.store.open_space import ids_of_keys, insert_vectors
+from byok.search.vectors.store.open_space import (
+    StoredVectors,
+    ids_of_keys,
+    insert_vectors,
+)
 from byok.search.vectors.store.store import VectorStore, give_back, tidy
 from tests.fakes.disk import fill as fill_disk
 from tests.fakes.disk import mounted
@@ -309,7 +313,7 @@ def put_rows(connection: VectorDatabase, count: int) -> Space:
         )
         ids = list(ids_of_keys(db, keys(*texts)).values())
         rows = quantise(vectors(texts))
-        insert_vectors(db, space.id, range(count), ids, rows)
+        insert_vectors(db, space.id, StoredVectors(range(count), ids, rows))
     return space
 
 
