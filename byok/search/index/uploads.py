@@ -239,11 +239,12 @@ class Uploads(Struct, eq=False):
         self, db: sqlite3.Connection, checkpoint: str
     ) -> frozenset[int] | None:
         found = self._sets.get(checkpoint)
-        if found is None:
-            members = checkpoints.members_of(db, checkpoint)
-            if members is None:
-                return None
-            found = self._sets[checkpoint] = frozenset(members)
+        if found is not None and checkpoints.is_known(db, checkpoint):
+            return found
+        members = checkpoints.members_of(db, checkpoint)
+        if members is None:
+            return None
+        found = self._sets[checkpoint] = frozenset(members)
         return found
 
     def _touch(self, ids: Iterable[int]) -> None:

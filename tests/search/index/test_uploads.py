@@ -12,6 +12,7 @@ import pytest
 from byok.core.code_query import Upload
 from byok.core.errors import NotReady
 from byok.search.index.store.blobs import content_of, find_known
+from byok.search.index.store.checkpoints import evict
 from byok.search.index.store.store import Store
 from byok.search.index.types import (
     MAX_BYTES,
@@ -23,6 +24,7 @@ from byok.search.index.types import (
     is_path,
 )
 from byok.search.index.uploads import Missing
+from byok.storage.database import today
 from tests.fakes.patience import PATIENCE
 from tests.fakes.stores import PlainWorkers, check, of_file, upload, uploading, words
 
@@ -189,6 +191,18 @@ async def test_a_file_that_goes_before_it_is_held_is_not(tmp_path: Path) -> None
         assert await uploads.find_missing([A.name]) == Missing([A.name], [])
         with store.reading() as db:
             assert db.execute("SELECT count(*) FROM content").fetchone() == (0,)
+
+
+@pytest.mark.case("B113")
+async def test_a_checkpoint_that_was_evicted_is_unknown_at_once(tmp_path: Path) -> None:
+    async with uploading(tmp_path) as (uploads, store):
+        await uploads.upload([A])
+        made = await uploads.checkpoint("", [A.name, UNKNOWN], [])
+        assert made
+        assert (await uploads.resolve(made, [], [])).checkpoint_found
+        evicting = store.writing(evict, store.database, store.batches, 1, today())
+        await asyncio.wrap_future(evicting)  # as a flood of names makes it
+        assert not (await uploads.resolve(made, [], [])).checkpoint_found
 
 
 def noise(number: int, size: int = 40_000) -> Upload:

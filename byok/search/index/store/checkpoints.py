@@ -74,6 +74,12 @@ def members_of(db: sqlite3.Connection, checkpoint: str) -> set[int] | None:
         return None
 
 
+def is_known(db: sqlite3.Connection, checkpoint: str) -> bool:
+    """Tell whether a checkpoint was made and not deleted since."""
+    sql = "SELECT 1 FROM checkpoint WHERE id = ?"
+    return db.execute(sql, (checkpoint,)).fetchone() is not None
+
+
 def touch(db: sqlite3.Connection, checkpoint: str, day: int) -> None:
     """Note that a checkpoint was used today."""
     db.execute(
