@@ -148,6 +148,11 @@ class ModelAids(Struct, frozen=True):
     vectors: VectorSearch | None = None
     remote: AsksRemote | None = None
 
+    @property
+    def has_models(self) -> bool:
+        """Whether a model adds anything; a search server does not change ranks."""
+        return (self.words, self.rerank, self.vectors) != (None, None, None)
+
     @asynccontextmanager
     async def ask_remote(
         self, question: str, scope: "Scope"

@@ -159,7 +159,6 @@ _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
 _SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
 _SAID = 0.45  # of the scores of words alone (docs/reference/retrieval.md)
 _SHOWN_CHUNKS = 3  # of a file, to a model that orders files
-_NO_AIDS = ModelAids()
 
 
 class Ranking(NamedTuple):
@@ -183,7 +182,7 @@ class Ranker:
     """
 
     def __init__(
-        self, engine: ContextEngine, aids: Callable[[], ModelAids] = lambda: _NO_AIDS
+        self, engine: ContextEngine, aids: Callable[[], ModelAids] = ModelAids
     ) -> None:
         self._engine = engine
         self._aids = aids
@@ -216,10 +215,10 @@ class Ranker:
         """
         aids = self._aids()
         parts = _parts_of(question)
-        if aids == _NO_AIDS and not parts:
+        if not aids.has_models and not parts:
             return await asyncio.to_thread(self.rank_by_words, query, scope)
         whole = None
-        if aids != _NO_AIDS:
+        if aids.has_models:
             whole = await self._rank_with(
                 aids, question, query, scope, may_wait=may_wait, patience=patience
             )

@@ -1,6 +1,7 @@
 """The files of a scope, ranked by everything that is known of them."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -8,11 +9,11 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from byok.core.code_query import BlobNames
+from byok.core.code_query import BlobNames, RemoteStatus
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Commit, CommitHistory, Kind
 from byok.search.retrieval.feedback import words_beside
-from byok.search.retrieval.model_aids import ModelAids, NearChunks
+from byok.search.retrieval.model_aids import ModelAids, NearChunks, RemoteAnswer
 from byok.search.retrieval.query import Query, parse_query, with_english
 from byok.search.retrieval.rank import (
     FileEntry,
@@ -452,6 +453,38 @@ def test_of_words_that_say_as_much_the_first_are_taken() -> None:
 @pytest.mark.parametrize("lines", [(), ("",), ("return lion unseen",)])
 def test_nothing_is_beside_where_no_rare_word_is(lines: tuple[str, ...]) -> None:
     assert beside("the old lion", *lines) == {}
+
+
+class _NoServer:
+    """A search server beside the index, which ranking never asks."""
+
+    status = RemoteStatus("https://host", True, 0, 0, "", 0.0)
+
+    def begin(
+        self, question: str, roots: Sequence[Path]
+    ) -> "asyncio.Task[RemoteAnswer]":
+        raise AssertionError("it was asked")
+
+
+async def test_a_search_server_changes_no_rank_of_several_questions(
+    tmp_path: Path,
+) -> None:
+    root = project(
+        tmp_path / "zoo",
+        lion__py="def feed_lion(): pass\n",
+        cat__py="def wash_cat(): pass\n",
+        both__py="feed wash lion cat\n",
+    )
+    question = "Where is the lion fed? Where is the cat washed?"
+    async with indexed(tmp_path / "e", root) as made:
+        scope = await select_scope(made, BlobNames(), [])
+        alone, beside = [
+            await Ranker(made, lambda: aids).rank(  # noqa: B023
+                question, parse_query(question), scope
+            )
+            for aids in (ModelAids(), ModelAids(remote=_NoServer()))
+        ]
+        assert alone.files == beside.files
 
 
 async def test_a_file_without_a_word_of_the_question_is_found_by_its_neighbours(
