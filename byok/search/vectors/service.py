@@ -115,6 +115,7 @@ class EmbeddingService:
 
     async def _begin(self) -> None:
         """Begin a session if nothing is in the way."""
+        self._error = ""
         plan, engine = self._plan, self._engine
         if plan is None or engine is None or self._session or not self._works:
             return
@@ -125,7 +126,6 @@ class EmbeddingService:
         except ByokError as error:
             self._note(error)
             return
-        self._error = ""
         self._session.start(paused=self.consent.paused)
 
     async def _make_session(

@@ -215,6 +215,20 @@ async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
         assert len(tries) == 2
 
 
+async def test_what_failed_before_is_not_told_of_other_settings(
+    service: EmbeddingService, tmp_path: Path
+) -> None:
+    def make() -> FakeEmbedder:
+        raise ConfigError("Embeddings need numpy, which is not installed.")
+
+    await service.configure(EmbeddingPlan(LOCAL, make, built_from=1))
+    async with index(tmp_path, service):
+        assert (await service.status()).state is EmbeddingState.FAILED
+    await service.configure(plan(FakeEmbedder()))
+    status = await service.status()
+    assert (status.state, status.error) == (EmbeddingState.STANDBY, "")
+
+
 LOADED = """
 import os, sys, byok.cli.serve, byok.wiring.services
 print(*sys.modules)
