@@ -291,7 +291,11 @@ class FolderWatches:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._fd = _call(_libc.inotify_init1, os.O_CLOEXEC | os.O_NONBLOCK)
-        self._wake = os.eventfd(0)
+        try:
+            self._wake = os.eventfd(0)
+        except OSError:
+            os.close(self._fd)
+            raise
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._paths: dict[int, str] = {}

@@ -1,6 +1,8 @@
 """Noticing changes: heaps of what the system tells, and what follows failures."""
 
 import asyncio
+import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -223,6 +225,22 @@ def test_inotify_reports_a_root_that_vanishes(at: Followed) -> None:
     assert isinstance(at.told.get(timeout=PATIENCE), FileNotFoundError)
     at.enter("src")
     at.watches.keep({""}, ())
+
+
+def test_inotify_that_gets_only_a_part_of_what_it_needs_keeps_nothing() -> None:
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, hard))
+    try:
+        for _ in range(2):  # the second one finds what the first one gave back
+            with pytest.raises(OSError, match="Too many open files"):
+                FolderWatches(Path("/"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    again = os.open(os.devnull, os.O_RDONLY)
+    os.close(again)
+    assert again == free
 
 
 def test_inotify_reports_lost_events(at: Followed) -> None:
