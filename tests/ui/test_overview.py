@@ -239,3 +239,15 @@ async def test_capturing_is_started_told_and_stopped(
     await open_panel(page, "overview")
     await page.get_by_role("link", name="off", exact=True).click()
     await expect(page.locator("[data-name=capture]")).to_be_visible()
+
+
+@pytest.mark.parametrize("daemon_settings", [{"upstreams": {"demo": {}}}])
+async def test_the_demo_is_no_model_and_each_step_leads_there(page: Page) -> None:
+    steps = section(page, "First steps")
+    await expect(steps.locator("li.now")).to_contain_text("A model answers")
+    await expect(steps.locator("li.done")).to_have_count(0)
+    await expect(page.locator(".tile .spark")).to_have_count(0)  # they would be empty
+    await steps.get_by_role("link", name="Connect an editor").click()
+    await expect(page.locator(".sought")).to_contain_text("VS Code")
+    await steps.get_by_role("link", name="Add upstream").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("Who serves the model?")

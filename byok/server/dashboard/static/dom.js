@@ -234,8 +234,10 @@ export function bar(parts, attributes = { "aria-hidden": "true" }) {
 export const measured = (part, ...value) => h("span", { class: "measured" },
   part ? bar([["", 0, part]]) : null, h("span", {}, value));
 
-// Return small bars of a day's hours or of turns, and `what` they are; `tone` is "", warn or bad.
+// Return small bars of a day's hours or of turns, and `what` they are, if one has any height; `tone`
+// is "", warn or bad.
 export function spark(values, tone, what) {
+  if (!values.some(Boolean)) return null;
   const most = Math.max(...values, 1e-9);
   const width = 100 / values.length;
   const gap = Math.min(0.8, width / 4);

@@ -126,10 +126,8 @@ class Turns {
 
 function tilesOf(told, turns) {
   const { sums, cache, window } = told;
-  const sparkOf = (value) => {
-    const values = turns.map((turn) => value(turn) ?? 0);
-    return values.length > 1 && values.some(Boolean) ? spark(values, "", t("timeline.each")) : null;
-  };
+  const sparkOf = (value) => (turns.length > 1
+    ? spark(turns.map((turn) => value(turn) ?? 0), "", t("timeline.each")) : null);
   const last = turns.findLast((turn) => turn.input_tokens);
   const cost = costOf(sums);
   return [

@@ -86,19 +86,21 @@ class Health {
 const AWAY = () => ({ tone: "warn", say: t("health.away"), next: t("health.away.next"),
   act: command("byok serve") });
 
-// What a newcomer does, and what of it is done.
+// What a newcomer does, and what of it is done; the demo is no model.
 function firstSteps(model, upstream) {
-  const answers = upstream?.state === "answers";
-  const step = (kind, count, name) => h("li", { class: kind },
+  const answers = upstream?.state === "answers" && upstream.type !== "demo";
+  const step = (kind, count, title, how) => h("li", { class: kind },
     h("span", { class: "step", "aria-hidden": "true" }, kind === "done" ? icon("check") : count),
-    h("div", {}, h("strong", {}, t(`steps.${name}`), kind === "done"
+    h("div", {}, h("strong", {}, title, kind === "done"
       ? h("span", { class: "hidden" }, ` ${t("steps.done")}`) : null),
-    h("div", { class: "quiet" }, t(`steps.${name}.how`, { model }))));
+    h("div", { class: "quiet" }, how)));
+  const link = (address, text) => h("a", { href: `#/${address}` }, t(text));
   return h("section", { class: "card flush" },
     h("div", { class: "head" }, h("h2", {}, t("steps.title"))),
-    h("ol", { class: "list steps" }, step(answers ? "done" : "now", "1", "model"),
-      step(answers ? "now" : "", "2", "editor"),
-      step("", "3", "ask")));
+    h("ol", { class: "list steps" }, step(answers ? "done" : "now", "1", t("steps.model"),
+      answers ? model : link("settings/add", "settings.add")),
+    step(answers ? "now" : "", "2", link("overview/editors", "steps.editor"), t("steps.editor.how")),
+    step("", "3", t("steps.ask"), t("steps.ask.how"))));
 }
 
 const partOf = ({ used, most }) => used / most;

@@ -157,8 +157,7 @@ function cardOf(group, isMixed) {
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
         detailsOf(group))),
     h("div", { class: "times-of" },
-      group.hours.some(Boolean) ? spark(group.hours, WEIGHTS[group.weight], t("problems.hours"))
-        : null,
+      spark(group.hours, WEIGHTS[group.weight], t("problems.hours")),
       h("p", { class: "small quiet" },
         group.last > group.first ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));
