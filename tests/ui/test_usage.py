@@ -416,6 +416,8 @@ async def test_a_price_that_is_unknown_says_how_it_is_set(
     write_journal(journal, [entry(started=NOON - 60, cost=None)])
     await open_panel(page, "overview")
     await open_panel(page, "usage/costliest")
-    how = page.locator("code", has_text="price_input = 3.0")
+    how = page.get_by_role("link", name="Show how")
     await expect(how).to_have_count(2)  # beside the sums, and where none is listed
     assert await axe(page) == ""
+    await how.first.click()
+    await expect(page.get_by_text("price_output = 15.0")).to_be_visible()

@@ -220,7 +220,8 @@ function valueOf(model, name, show = FACTS[name]) {
 function substitute({ asked, model, alias }) {
   return h("p", {}, badge("warn", t("unknown")), " ", h("code", {}, asked), " ",
     t("models.substitute"), " ", h("code", {}, model),
-    alias ? [" ", t("models.alias"), " ", h("code", {}, alias)] : null);
+    alias ? [" ", t("models.alias"), " ", h("code", {}, alias), " ",
+      h("a", { href: "#/settings/set/routing.aliases" }, t("editors.how"))] : null);
 }
 
 // Return where a fact is known from.

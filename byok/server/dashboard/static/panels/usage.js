@@ -82,7 +82,7 @@ function largestPart(name, day, signal) {
     replace(body, table(title, [time, { ...kind, cell: end }, model,
       column("seconds", "request.duration", duration, !isDear && whySlow),
       column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
-    { empty: [t(`usage.${name}.none`), " ", isDear ? withCode(t("usage.price-how")) : null] }));
+    { empty: [t(`usage.${name}.none`), " ", isDear ? priceHow() : null] }));
     if (part.dataset.led === String(scrollY)) leadTo(part); // nobody went elsewhere meanwhile
     delete part.dataset.led;
   };
@@ -105,6 +105,10 @@ const whyDear = (one) => dots(...usedOf(one),
   one.prompt_change && promptChange(one));
 
 const whySlow = (one) => dots(...usedOf(one), timesOf(one));
+
+// Say where a price is set that nobody knows.
+const priceHow = () => [t("usage.price-how"), " ",
+  h("a", { href: "#/settings/find/facts%20price" }, t("editors.how"))];
 
 // Return how many days before now the first known request was, 0 without any.
 async function daysKnown(signal) {
@@ -195,7 +199,7 @@ function showFigures(part, series) {
     figure("usage.figure.cache", charts.cacheText(total), charts.untoldText(total)),
     cacheFigures(cache).map(([name, ...told]) => figure(`usage.figure.${name}`, ...told)))
     : nothing("usage", t("usage.empty"), t("usage.empty.about")),
-  total.unpriced ? h("p", { class: "quiet small" }, withCode(t("usage.price-how"))) : null,
+  total.unpriced ? h("p", { class: "quiet small" }, priceHow()) : null,
   cacheFigures(cache).length ? h("p", { class: "quiet small" }, t("usage.cache.how")) : null,
   series.keeps ? null : h("p", {}, t("journal.off")));
 }

@@ -516,9 +516,7 @@ export const TEXTS = {
   "usage.failed.none": "No request to a model failed this day.",
   "usage.slowest.none": "No request to a model was answered this day.",
   "usage.costliest.none": "No request of this day cost anything, as far as its price is known.",
-  "usage.price-how":
-    "To set an unknown price, in dollars per million tokens, write `price_input = 3.0` and "
-    + "`price_output = 15.0` below `[upstreams.NAME.facts.\"MODEL\"]` in the settings file.",
+  "usage.price-how": "An unknown price can be set in the settings file.",
   "usage.untold": "No upstream told how many tokens it used in {period}.",
   "usage.speed.none": "No answer began in {period}, so there is no time to tell.",
   "usage.largest": "Most tokens: {name}, {share} of all.",

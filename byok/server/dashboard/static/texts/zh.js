@@ -475,9 +475,7 @@ export const TEXTS = {
   "usage.failed.none": "当天没有失败的模型请求。",
   "usage.slowest.none": "当天没有模型回答过请求。",
   "usage.costliest.none": "就已知价格而言，当天没有产生费用的请求。",
-  "usage.price-how":
-    "要设置未知的价格（每百万 token 的美元数），请在设置文件的 `[upstreams.名称.facts.\"模型\"]` 下写入 "
-    + "`price_input = 3.0` 和 `price_output = 15.0`。",
+  "usage.price-how": "未知的价格可以在设置文件中设定。",
   "usage.untold": "{period}内没有上游报告 token 用量。",
   "usage.speed.none": "{period}内没有回答开始，因此没有时间可显示。",
   "usage.largest": "最多的是 {name}，占 {share}。",
