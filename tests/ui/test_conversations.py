@@ -134,6 +134,7 @@ async def test_what_the_cache_saved_and_a_lost_one_cost_is_told(page: Page) -> N
     await expect(row).to_contain_text("cache lost ×1: +$9.00")
     await row.get_by_role("link").click()
     tile = page.locator(".tile", has_text="From the cache")
+    await expect(tile).to_contain_text("turn by turn")  # what its bars are
     await expect(tile).to_contain_text("Saved by the cache: $18.00")
     await expect(tile).to_contain_text("Paid for lost caches: $9.00 (1K tokens)")
     await open_panel(page, "usage/day/client")

@@ -140,6 +140,10 @@ async def test_a_narrow_page_has_the_same_order(page: Page) -> None:
         assert tops == sorted(tops), width
     keys = await section(page, "Keys").bounding_box()
     assert keys and keys["y"] < tops[-1]  # what is rarely looked at comes last
+    await section(page, "Keys").get_by_role("button", name="Look again").click()
+    await expect(page.locator("#status")).to_contain_text("looked up again")
+    await expect(page.locator("#connection")).to_contain_text("byok answers")
+    await expect(page.locator("#connection .badge")).to_be_visible()
 
 
 async def test_what_runs_and_what_ended_is_shown_at_once(
