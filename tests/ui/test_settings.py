@@ -326,6 +326,21 @@ async def test_an_upstream_is_added_and_removed(
     assert file.read_text().rstrip() == text_for(fake).rstrip()
 
 
+async def test_a_new_upstream_that_does_not_answer_leads_to_its_address(
+    page: Page, watch: Watch
+) -> None:
+    watch.allow("key-test")
+    await open_panel(page, "settings/add")
+    await page.get_by_label("Name", exact=True).fill("work")
+    address = page.get_by_role("dialog").get_by_label("Address")
+    await address.fill("http://127.0.0.1:1/v1")
+    await address.press("Enter")
+    card = page.locator("[data-upstream=work]")
+    await expect(card.get_by_role("alert")).to_contain_text("nothing answers")
+    await card.get_by_role("link", name="Change address").click()
+    await expect(control(page, "upstreams.work.base_url")).to_be_focused()
+
+
 async def test_an_upstream_that_fails_is_seen_where_it_stands(
     page: Page, fake: FakeUpstream, watch: Watch
 ) -> None:
