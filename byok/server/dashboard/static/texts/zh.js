@@ -916,7 +916,7 @@ export const TEXTS = {
   "settings.removed": "保存后移除",
   "settings.remove": "移除 {name}",
   "settings.remove.sure": "从文件中移除 {name} 及其设置？注释会保留。",
-  "type.openai_compatible": "OpenAI 兼容",
+  "type.openai_compatible": "兼容 OpenAI",
   "upstream.type": "厂商",
   "upstream.base_url": "地址",
   "upstream.model": "默认模型",
