@@ -183,6 +183,14 @@ async def test_keys_are_looked_for_once_and_again_on_demand(
     await open_panel(page, "overview")
     await expect(keys.locator("li").first).to_contain_text("1a2b")
     await expect(keys).to_contain_text("The vault cannot be used: its lock.")
+    await page.evaluate(
+        "(detail) => dispatchEvent(new CustomEvent('byok-keys', { detail }))",
+        {"keys": [], "vault": "its lock"},
+    )
+    await open_panel(page, "search")
+    await open_panel(page, "overview")
+    await expect(keys).to_contain_text("No upstream needs a key.")
+    await expect(keys).not_to_contain_text("its lock")
     assert watch.requests.count("POST /ui/api/keys") == 1
     await page.get_by_role("button", name="Look again").click()
     await expect(page.locator("#status")).to_contain_text("looked up again")

@@ -343,10 +343,9 @@ async function keysBlock(body, signal, tools) {
 }
 
 function keyList({ keys, ...faults }) {
-  return [
-    STORES.filter((store) => faults[store]).map((store) => storeFault(store, faults)),
-    keys.length ? h("ul", { class: "list" }, keys.map(keyRow))
-      : h("p", { class: "empty" }, t("overview.keys-none"))];
+  if (!keys.length) return h("p", { class: "empty" }, t("overview.keys-none"));
+  return [STORES.filter((store) => faults[store]).map((store) => storeFault(store, faults)),
+    h("ul", { class: "list" }, keys.map(keyRow))];
 }
 
 const keyRow = (key) => h("li", {},

@@ -158,7 +158,7 @@ async function refresh(state, signal, background) {
 }
 
 function showToday({ chosen, parts: { now, largest }, day }, today) {
-  const act = day ? null : largest.map((part) => h("a", { class: "button",
+  const act = day || !today.requests ? null : largest.map((part) => h("a", { class: "button",
     href: `${addressOf(chosen)}/${part.dataset.name}` }, part.firstChild.textContent));
   renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
     say: t("usage.now", { cost: costText(today) }), act, next: t("usage.now.requests",
