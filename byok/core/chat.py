@@ -40,10 +40,6 @@ class ProviderData(Struct, frozen=True):
     def __hash__(self) -> int:
         return hash(self.origin)
 
-    def data_for(self, origin: Origin) -> Json:
-        """Return the data if `origin` is exactly where it came from, else {}."""
-        return self.data if self.origin == origin else {}
-
 
 class Role(StrEnum):
     """The author of a message."""
@@ -124,6 +120,11 @@ class Message(Struct, frozen=True):
 def parts_of(messages: Iterable[Message]) -> Iterator[Part]:
     """Return the parts of all messages, in their order."""
     return chain.from_iterable(map(attrgetter("parts"), messages))
+
+
+def data_of(part: ThinkingPart | ToolCall) -> Json:
+    """Return what its provider wants back with a part, {} for nothing."""
+    return part.provider_data.data if part.provider_data else {}
 
 
 def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:

@@ -38,6 +38,7 @@ from byok.core.late import late_function
 from byok.core.stage import Stage
 from byok.dialects.chat_changes import (
     NAMES,
+    keep_own_data,
     limit_answer,
     presumed_remedies,
     rename_tools,
@@ -137,7 +138,8 @@ class Probe(Struct, frozen=True):
 class Codec(Protocol):
     """Encodes requests for one endpoint and decodes its answers.
 
-    The names of tools and the ids of calls are spelled before as it wants them.
+    The names of tools and the ids of calls are spelled before as it wants them, and all
+    provider data are of the target's origin.
     `remedies` is the table of remedies for refusals, `settings` are the fields whose
     objects take further fields of the user, `pictures` the media types of the pictures
     that the API takes, () for any.
@@ -250,8 +252,8 @@ def write_request(
     others = [remedy for remedy in remedies if remedy.change != NAMES]
     rewritten, told = rewrite_chat(table, chat, others, new=new)
     spelled, names = rename_tools(rewritten, [codec.spell_tool, *spellings][-1])
-    spelled = limit_answer(spell_call_ids(spelled, codec.tool_ids), target.facts)
-    sent = codec.encode(spelled, target)
+    spelled = keep_own_data(spell_call_ids(spelled, codec.tool_ids), target.origin)
+    sent = codec.encode(limit_answer(spelled, target.facts), target)
     body = _add_fields(sent.body, target.extra_body, codec.settings)
     body, more = change_body(table, body, remedies, chat=chat, new=new)
     unsent = sent.unsent if chat.is_first_turn else ()

@@ -6,7 +6,7 @@ They are made on the neutral request, so that they are the same in every dialect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,7 +15,9 @@ from byok.core.chat import (
     ImagePart,
     JsonAnswer,
     Message,
+    Origin,
     Part,
+    ProviderData,
     Role,
     TextPart,
     ThinkingPart,
@@ -24,6 +26,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    parts_of,
 )
 from byok.core.errors import RefusalKind
 from byok.core.escapes import truncate_middle
@@ -53,7 +56,6 @@ from byok.dialects.safe_names import (
 from byok.dialects.schemas import without_constraints, write_parameters
 
 _CALLS = (ToolCall, ToolResult)
-_Call: TypeAlias = ToolCall | ToolResult
 NO_PICTURE = "[a picture stood here; this model sees none]"
 _ODD_PICTURE = "[a picture stood here, in a format that this model does not take]"
 _EARLIER_PICTURE = "[an earlier picture stood here]"
@@ -74,8 +76,7 @@ _ABOUT_RECORDS = (
 
 def has_calls(chat: ChatRequest) -> bool:
     """Tell whether the history has tool calls or results."""
-    kinds = (ToolCall, ToolResult)
-    return any(isinstance(part, kinds) for m in chat.messages for part in m.parts)
+    return any(True for _ in _calls_of(chat))
 
 
 def pictures_of(message: Message) -> Iterator[ImagePart]:
@@ -104,6 +105,22 @@ def simplify_schemas(chat: ChatRequest, _: Remedy) -> ChatRequest:
         for tool in chat.tools
     )
     return replace(chat, tools=tuple(tools))
+
+
+def keep_own_data(chat: ChatRequest, origin: Origin) -> ChatRequest:
+    """Leave out the reasoning of other models, and what came with their calls.
+
+    Nobody else may read it, and no other model understands it.
+    """
+
+    def keep(part: Part) -> Part | None:
+        data: ProviderData | None = getattr(part, "provider_data", None)
+        if data is None or data.origin == origin:
+            return part
+        return replace(part, provider_data=None) if isinstance(part, ToolCall) else None
+
+    is_own = all(keep(part) is part for part in parts_of(chat.messages))
+    return chat if is_own else _change_parts(chat, keep)
 
 
 def limit_answer(chat: ChatRequest, facts: ModelFacts) -> ChatRequest:
@@ -353,8 +370,14 @@ def rename_tools(
     choice = chat.tool_choice
     if choice.name:
         choice = replace(choice, name=names.alias(choice.name))
-    chat = _change_calls(chat, lambda call: replace(call, name=names.alias(call.name)))
-    return replace(chat, tools=tools, tool_choice=choice), names.originals
+
+    def rename(part: Part) -> Part:
+        if not isinstance(part, ToolCall | ToolResult):
+            return part
+        return replace(part, name=names.alias(part.name))
+
+    renamed = replace(_change_parts(chat, rename), tools=tools, tool_choice=choice)
+    return renamed, names.originals
 
 
 def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:
@@ -378,26 +401,33 @@ def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:
         so_far = count[call_id] if rule.is_unique else 0
         return f"{call_id}\0{so_far}" if so_far > 1 else call_id  # as no id is
 
-    def spell(part: _Call) -> _Call:
-        if isinstance(part, ToolResult):
-            return replace(part, call_id=ids.alias(number(part.call_id)))
-        count[part.id] += 1
-        return replace(part, id=ids.alias(number(part.id)))
+    def spell(part: Part) -> Part:
+        match part:
+            case ToolCall():
+                count[part.id] += 1
+                return replace(part, id=ids.alias(number(part.id)))
+            case ToolResult():
+                return replace(part, call_id=ids.alias(number(part.call_id)))
+            case _:
+                return part
 
-    return _change_calls(chat, spell)
+    return _change_parts(chat, spell)
 
 
-def _calls_of(chat: ChatRequest) -> Iterator[_Call]:
+def _calls_of(chat: ChatRequest) -> Iterator[ToolCall | ToolResult]:
     """Yield the calls and results of a conversation, in their order."""
-    for message in chat.messages:
-        for part in message.parts:
-            if isinstance(part, _CALLS):
-                yield part
+    for part in parts_of(chat.messages):
+        if isinstance(part, _CALLS):
+            yield part
 
 
-def _change_calls(chat: ChatRequest, change: Callable[[_Call], _Call]) -> ChatRequest:
+def _change_parts(
+    chat: ChatRequest, change: Callable[[Part], Part | None]
+) -> ChatRequest:
+    """Return the conversation with changed parts; None is left out."""
+
     def rewrite(message: Message) -> Message:
-        parts = (change(p) if isinstance(p, _CALLS) else p for p in message.parts)
+        parts = (new for part in message.parts if (new := change(part)) is not None)
         return Message(message.role, tuple(parts))
 
     return replace(chat, messages=tuple(map(rewrite, chat.messages)))

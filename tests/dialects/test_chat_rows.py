@@ -15,6 +15,8 @@ from byok.core.chat import (
     ImagePart,
     JsonAnswer,
     Message,
+    Origin,
+    ProviderData,
     Role,
     Sampling,
     TextPart,
@@ -28,7 +30,7 @@ from byok.core.chat import (
 from byok.dialects.base import DIALECTS, Target, UpstreamRequest, write_request
 from byok.dialects.chat_changes import CHAT_ROWS, pictures_of, shows_picture
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, rewrite_chat
 from tests.fakes import (
     messages_api,
@@ -719,6 +721,48 @@ def test_an_effort_that_cannot_be_sent_is_told_unless_it_is_none(dialect: str) -
 
     assert len(notices("high")) == 1
     assert notices("none") == notices("") == ()
+
+
+# What each API wants back with a thought, and with a call.
+OWN: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "anthropic": (
+        {"block": {"type": "thinking", "thinking": "SECRET", "signature": "SECRET"}},
+        {},
+    ),
+    "openai_chat": (
+        {"field": "reasoning_content"},
+        {"extra_content": {"google": {"thought_signature": "SECRET"}}},
+    ),
+    "gemini": ({"thoughtSignature": "SECRET", "thought": True},
+               {"thoughtSignature": "SECRET", "id": "SECRET"}),
+    "ollama": ({"thinking": True}, {}),
+    "openai_responses": (
+        {"item": {"type": "reasoning", "encrypted_content": "SECRET", "summary": []}},
+        {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["", "dialect", "upstream", "model"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_reasoning_goes_back_to_its_origin_alone(dialect: str, place: str) -> None:
+    here = Origin(dialect, "box", "gemini-3-pro")
+    origin = replace(here, **{place: "other"}) if place else here
+    with_thought, with_call = (ProviderData(origin, data) for data in OWN[dialect])
+    call = replace(CALL, provider_data=with_call)
+    asked = chat(
+        tool("b"),
+        messages=(
+            user("Go."),
+            said(ThinkingPart("SECRET", with_thought), call),
+            RESULT,
+        ),
+    )
+    facts = ModelFacts("m", thinking=True, replay=Replay.EVERY_TURN)
+    codec = DIALECTS[dialect]("")
+    target = Target("gemini-3-pro", facts=facts, origin=here)
+    body = str(write_request(codec, asked, target)[1].body)
+    assert ("SECRET" in body) == (not place)
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "7", "[" * 9999])

@@ -15,13 +15,13 @@ from byok.core.chat import (
     ImagePart,
     Json,
     Message,
-    Origin,
     Part,
     Role,
     TextPart,
     ThinkingPart,
     ToolCall,
     ToolResult,
+    data_of,
 )
 from byok.dialects.cache_points import (
     FIELD,
@@ -47,14 +47,14 @@ class Conversation(Struct):
     system: list[Block] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
 
-    def add_all(self, messages: Iterable[Message], origin: Origin) -> None:
-        """Add messages; thinking of another origin is left out."""
+    def add_all(self, messages: Iterable[Message]) -> None:
+        """Add messages."""
         for message in messages:
             match message.role:
                 case Role.SYSTEM:
                     self.system += _texts(message.parts)
                 case Role.ASSISTANT:
-                    self._add("assistant", self._assistant(message.parts, origin))
+                    self._add("assistant", self._assistant(message.parts))
                 case Role.USER:
                     said = _join_texts(message.parts, _BETWEEN)
                     self._add("user", [*map(_user_block, said)])
@@ -73,12 +73,12 @@ class Conversation(Struct):
         elif blocks:
             self.messages.append({"role": role, "content": blocks})
 
-    def _assistant(self, parts: Iterable[Part], origin: Origin) -> list[Block]:
+    def _assistant(self, parts: Iterable[Part]) -> list[Block]:
         blocks: list[Block] = []
         for part in _join_texts(parts):
             match part:
                 case ThinkingPart():
-                    blocks += _thinking(part, origin)
+                    blocks += _thinking(part)
                 case ToolCall(id=call_id, name=name, arguments=arguments):
                     call = {"type": "tool_use", "id": call_id, "name": name}
                     blocks.append({**call, "input": read_arguments(arguments)})
@@ -151,13 +151,12 @@ def _result_content(result: ToolResult) -> str | list[Block]:
     return [_text(content), *map(_image, result.images)]
 
 
-def _thinking(part: ThinkingPart, origin: Origin) -> list[Block]:
-    """Return the block that this very model wrote, unchanged, if it is a valid one.
+def _thinking(part: ThinkingPart) -> list[Block]:
+    """Return the block that the model wrote, unchanged, if it is a valid one.
 
     The data has been at the client: whatever cannot be a signed block is left out.
     """
-    data = part.provider_data.data_for(origin) if part.provider_data else {}
-    block = data.get("block")
+    block = data_of(part).get("block")
     if not isinstance(block, dict):
         return []
     kind = block.get("type")

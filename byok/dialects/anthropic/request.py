@@ -238,7 +238,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         chat = ask_for_json(chat)
     facts, talk = target.facts, Conversation()
     tools = [*map(_tool, chat.tools)]
-    talk.add_all(chat.messages, target.origin)
+    talk.add_all(chat.messages)
     most = _max_tokens(chat, facts)
     reasoning = encode_reasoning(chat, facts, most, talk.messages)
     if reasoning.is_off or facts.replay is Replay.NEVER:

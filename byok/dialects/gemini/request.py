@@ -22,6 +22,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    data_of,
 )
 from byok.core.errors import BadRequest
 from byok.dialects.base import Target, UpstreamRequest
@@ -54,7 +55,6 @@ class ModelTurns:
     """
 
     def __init__(self, target: Target) -> None:
-        self._target = target
         self._bypass = wants_signatures(target.model)
         self.ids: dict[str, str] = {}
 
@@ -76,7 +76,7 @@ class ModelTurns:
                     yield self._call(part, is_first=not called)
                     called = True
                 case ThinkingPart():
-                    own = self._own(part)
+                    own = data_of(part)
                     chars = _chars(own)
                     waiting = _signature(own) if chars else {}
                     yield from () if chars else _thought(part.text, own)
@@ -86,7 +86,7 @@ class ModelTurns:
             yield {"text": "", **waiting}
 
     def _call(self, call: ToolCall, *, is_first: bool) -> dict[str, Any]:
-        own = self._own(call)
+        own = data_of(call)
         signature = _signature(own)
         if not signature and is_first and self._bypass:
             signature = {"thoughtSignature": NOT_CHECKED}
@@ -95,11 +95,6 @@ class ModelTurns:
             self.ids[call.id] = id_
             body = {"id": id_, **body}
         return {"functionCall": body, **signature}
-
-    def _own(self, part: ThinkingPart | ToolCall) -> Json:
-        """Return what this very model sent with a part, {} for any other."""
-        data = part.provider_data
-        return data.data_for(self._target.origin) if data else {}
 
 
 def _signature(own: Json) -> dict[str, Any]:

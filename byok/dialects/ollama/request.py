@@ -144,7 +144,5 @@ def _thoughts(message: Message, target: Target, *, has_calls: bool) -> str:
     return "".join(
         part.text
         for part in message.parts
-        if isinstance(part, ThinkingPart)
-        and part.provider_data is not None
-        and part.provider_data.origin == target.origin
+        if isinstance(part, ThinkingPart) and part.provider_data is not None
     )

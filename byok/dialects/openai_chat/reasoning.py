@@ -16,7 +16,7 @@ OpenRouter, and Google's page about thought signatures in its compatible API.
 from collections.abc import Iterable
 from typing import Any
 
-from byok.core.chat import Json, Message, ThinkingPart
+from byok.core.chat import Json, Message, ThinkingPart, data_of
 from byok.dialects.answer_reader import tags_of
 from byok.dialects.base import Target
 from byok.dialects.model_facts import Replay
@@ -203,11 +203,8 @@ def add_reasoning(
     if replay is Replay.NEVER:
         return
     wanted = replay is Replay.EVERY_TURN or bool(calls)
-    blocks = [
-        (part, part.provider_data.data_for(target.origin) if part.provider_data else {})
-        for part in message.parts
-        if isinstance(part, ThinkingPart)
-    ]
+    thoughts = (part for part in message.parts if isinstance(part, ThinkingPart))
+    blocks = [(part, data_of(part)) for part in thoughts]
     details = join_details(data.get("details") for _, data in blocks) if blocks else []
     if details and (wanted or replay is None):
         sent[DETAILS] = details

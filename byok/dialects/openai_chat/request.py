@@ -10,7 +10,6 @@ from typing import Any
 from byok.core.chat import (
     ChatRequest,
     ImagePart,
-    Json,
     JsonAnswer,
     Message,
     Part,
@@ -20,6 +19,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    data_of,
     text_of,
 )
 from byok.core.wire.json_body import write_json
@@ -266,7 +266,9 @@ def _assistant(message: Message, target: Target, quirks: Quirks) -> dict[str, An
         elif isinstance(part, ToolCall):
             called = {"name": part.name, "arguments": part.arguments}
             call = {"id": part.id, "type": "function", "function": called}
-            calls.append({**call, **_own_data(part, target)})
+            extra = data_of(part).get("extra_content")  # a signature of Gemini's
+            is_whole = isinstance(extra, dict)
+            calls.append({**call, "extra_content": extra} if is_whole else call)
     text = "".join(texts)
     out: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
@@ -276,13 +278,6 @@ def _assistant(message: Message, target: Target, quirks: Quirks) -> dict[str, An
         out |= {"content": text or empty, "tool_calls": calls}
     add_reasoning(out, message, target, quirks)
     return out
-
-
-def _own_data(call: ToolCall, target: Target) -> Json:
-    """Return the signature that this very model sent with its call (Gemini)."""
-    data = call.provider_data.data_for(target.origin) if call.provider_data else {}
-    extra = data.get("extra_content")
-    return {"extra_content": extra} if isinstance(extra, dict) else {}
 
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    data_of,
     text_of,
 )
 from byok.core.wire.json_fields import objects_in, read_objects, read_text
@@ -121,8 +122,8 @@ def assistant_items(parts: Iterable[Part], target: Target) -> list[dict[str, Any
     phase = ""
     for part in parts:
         match part:
-            case ThinkingPart(provider_data=data) if data is not None:
-                own = data.data_for(target.origin)
+            case ThinkingPart():
+                own = data_of(part)
                 reasoning += _reasoning_item(own.get("item"), target)
                 phase = own["phase"] if own.get("phase") in _PHASES else phase
             case TextPart(text=text) if text:

@@ -63,10 +63,7 @@ def test_encrypted_content_of_any_text_never_fails(text: str) -> None:
     assert read_encrypted(text) is None
 
 
-def test_encrypted_content_of_another_origin_is_ignored() -> None:
+def test_encrypted_content_tells_its_origin() -> None:
     read = read_encrypted(write_encrypted(DATA))
     assert read is not None
-    assert read.data_for(Origin("anthropic", "box", "m")) == DATA.data
-    for other in (("openai_chat", "box", "m"), ("anthropic", "b", "m"),
-                  ("anthropic", "box", "n")):  # fmt: skip
-        assert read.data_for(Origin(*other)) == {}
+    assert read.origin == Origin("anthropic", "box", "m")

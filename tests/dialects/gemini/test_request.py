@@ -334,17 +334,6 @@ def test_gemini_turn_is_given_back(
     assert parts(*given_parts) == written
 
 
-def test_gemini_no_other_model_gets_the_data() -> None:
-    given_parts: list[Part] = [
-        thought(part=CODE),
-        called(thoughtSignature="c2ln", id="7"),
-    ]
-    assert parts(*given_parts, model="gemini-2.5-pro") == [call()]
-    assert parts(*given_parts, model="gemini-3-flash") == [
-        call(thoughtSignature=NOT_CHECKED)
-    ]
-
-
 @pytest.mark.parametrize(
     "data",
     [

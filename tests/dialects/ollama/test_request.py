@@ -173,18 +173,6 @@ def test_reasoning_goes_back_as_the_facts_say(
     ]
 
 
-def test_reasoning_of_another_model_is_left_out() -> None:
-    other = ProviderData(Origin("anthropic", "box", "m"), {"signature": "s"})
-    parts = (
-        ThinkingPart("Theirs.", other), ThinkingPart("Anyone's."),
-        ThinkingPart("Mine.", ProviderData(HERE, REASONING)),
-        ToolCall("c", "view", "{}"),
-    )  # fmt: skip
-    result = Message(Role.TOOL, (ToolResult("c", "view", "x"),))
-    request = encode(user("Go."), Message(Role.ASSISTANT, parts), result)
-    assert request.body["messages"][1]["thinking"] == "Mine."
-
-
 FACTS = [
     ModelFacts("m", replay=replay, thinking=thinking)
     for replay in (None, *Replay)

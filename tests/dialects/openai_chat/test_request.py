@@ -610,27 +610,6 @@ def test_reasoning_goes_back_in_the_form_in_which_it_came(form: str) -> None:
     assert send_back(part, SAID, REPLAY_CALL, replay=NEVER) == plain
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    "origin",
-    [
-        replace(HERE, dialect="anthropic"),
-        replace(HERE, upstream="other"),
-        replace(HERE, model="other"),
-    ],
-)
-def test_reasoning_of_another_origin_never_goes_back(form: str, origin: Origin) -> None:
-    part, _ = FORMS[form]
-    data = part.provider_data
-    assert data
-    foreign = replace(part, provider_data=replace(data, origin=origin))
-    assert send_back(foreign, SAID, REPLAY_CALL, replay=EVERY_TURN) == {
-        "content": "Yes."
-    }
-    empty = send_back(foreign, SAID, replay=EVERY_TURN, empty=True)
-    assert empty == {"content": "Yes.", "reasoning_content": ""}
-
-
 def test_details_go_back_where_nothing_is_known_of_the_model() -> None:
     part = thought("hm", field="reasoning", details=DETAILS)
     assert send_back(part, SAID) == {"content": "Yes.", "reasoning_details": DETAILS}

@@ -325,14 +325,6 @@ def test_reasoning_goes_back_unchanged_before_what_it_led_to() -> None:
     assert items(*turn) == [SEALED, said("So."), SEALED, SENT_CALL]
 
 
-@pytest.mark.parametrize("name", ["dialect", "upstream", "model"])
-def test_reasoning_of_another_origin_is_left_out(name: str) -> None:
-    other = Origin(**{"dialect": "openai_responses", "upstream": "box", "model": "m"}
-                   | {name: "other"})  # fmt: skip
-    foreign = thought(other, item=SEALED, phase="commentary")
-    assert items(foreign, ThinkingPart("Hm"), CALL) == [SENT_CALL]
-
-
 @pytest.mark.parametrize(
     "item",
     [
