@@ -599,9 +599,11 @@ def _find_most_tools(refused: RefusedRequest) -> Found:
     """
     if refused.error.kind is not RefusalKind.TOO_MANY_TOOLS:
         return None
-    offered = len(_own_tools(refused))
-    named = map(int, _NUMBER.findall(refused.text))
-    most = max((n for n in named if 0 < n < offered), default=_MOST_TOOLS)
+    if not (offered := len(_own_tools(refused))):
+        return None
+    added = max(0, len(refused.body["tools"]) - offered)  # by the user
+    named = (int(number) - added for number in _NUMBER.findall(refused.text))
+    most = max((n for n in named if 0 < n < offered), default=_MOST_TOOLS - added)
     return (str(most), "") if most < offered else None
 
 
@@ -845,10 +847,10 @@ def presumed_remedies(
 def _own_tools(refused: RefusedRequest) -> Mapping[str, ToolDefinition]:
     """Return the conversation's tools in their order, by the names that were sent.
 
-    There are none if they were not sent, and where the user has added tools to the
-    body: a refusal may be about those.
+    There are none if they were not sent. Tools that the user adds to the body stand
+    behind them.
     """
-    if "tools" in refused.extra or not refused.body.get("tools"):
+    if not refused.body.get("tools"):
         return {}
     sent = {name: alias for alias, name in refused.tool_names.items()}
     return {sent.get(tool.name, tool.name): tool for tool in refused.chat.tools}

@@ -77,13 +77,17 @@ def chat(
 
 
 def found(
-    asked: ChatRequest, message: str, *known: Remedy, extra: tuple[str, ...] = ()
+    asked: ChatRequest, message: str, *known: Remedy, own: Any = ()
 ) -> Remedy | None:
-    """Return the remedy for a refusal of a conversation in Chat Completions."""
-    _, sent = write_request(DIALECTS["openai_chat"](""), asked, Target("m"))
+    """Return the remedy for a refusal of a conversation in Chat Completions.
+
+    `own` are tools that the user adds to the body.
+    """
+    extra = {"tools": [*own]} if own else {}
+    _, sent = write_request(DIALECTS["openai_chat"](""), asked, Target("m", extra))
     error = refusal_of({"error": {"message": message}}, 400)
     refused = RefusedRequest(
-        sent.body, error, extra, known, chat=asked, tool_names=sent.tool_names
+        sent.body, error, (*extra,), known, chat=asked, tool_names=sent.tool_names
     )
     return find_remedy(CHAT_ROWS, refused)
 
@@ -191,30 +195,26 @@ def test_remedy_finds_a_tool_by_a_path_that_only_it_has() -> None:
 
 
 def test_remedy_needs_one_tool_that_was_sent() -> None:
-    rows: list[tuple[ChatRequest, str, tuple[str, ...]]] = [
-        (chat(tool("a")), "Invalid schema for function 'gone'", ()),
-        (chat(tool("a")), "tools.7.custom.input_schema: wrong", ()),
-        (chat(tool("a")), "Say 'a' more politely", ()),
-        (
-            chat(tool("a"), tool("b")),
-            "tools[0].function_declarations: Duplicate function declaration found.",
-            (),
-        ),
-        (
-            chat(tool("a"), tool("b")),
-            "GenerateContentRequest.tools[0].function_declarations: Invalid schema.",
-            (),
-        ),
-        (chat(tool("a")), "Invalid schema for function 'a'", ("tools",)),
-        (chat(tool("a"), tool("b")), "It takes at most 1 functions.", ("tools",)),
-        (
-            chat(tool("a", "x" * 30)),
-            "Invalid schema: tools.0.description: at most 10",
-            ("tools",),
-        ),
+    messages = [
+        "Invalid schema for function 'gone'",
+        "tools.7.custom.input_schema: wrong",
+        "Say 'a' more politely",
+        "tools[0].function_declarations: Duplicate function declaration found.",
+        "GenerateContentRequest.tools[0].function_declarations: Invalid schema.",
     ]
-    wrong = [row[1] for row in rows if found(row[0], row[1], extra=row[2])]
-    assert wrong == []
+    asked = chat(tool("a"), tool("b"))
+    assert [message for message in messages if found(asked, message)] == []
+
+
+def test_a_refusal_beside_tools_of_the_users_own_is_of_its_tool_alone() -> None:
+    own = [{"type": "function", "function": {"name": "mine"}}]
+    asked = chat(tool("a"), tool("b"), tool("c"))
+    for which in ("function 'mine'", "tools[3].function: no such schema"):
+        assert found(asked, f"Invalid schema for {which}", own=own) is None
+    remedy = found(asked, "Invalid schema for function 'b'", own=own)
+    assert remedy and (remedy.change, remedy.what) == ("tool", "b")
+    remedy = found(asked, "It takes at most 3 functions.", own=own)
+    assert remedy and (remedy.change, remedy.what) == ("most tools", "2")
 
 
 def test_remedy_drops_the_demand_for_a_tool_with_it() -> None:
