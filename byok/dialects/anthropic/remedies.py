@@ -137,7 +137,7 @@ def _as_budget(body: Json, _: Remedy) -> Body:
         return dict(body)
     body = drop_parameter(drop_parameter(body, "thinking"), "output_config.effort")
     budget = min(_OLD_BUDGET, body.get("max_tokens", 0) // 2)
-    if budget < _LEAST_ANSWER or _has_results_at_end(body):
+    if budget < _LEAST_ANSWER or _goes_on(body):
         return body
     return {**body, "thinking": {"type": "enabled", "budget_tokens": budget}}
 
@@ -173,8 +173,11 @@ def _think_least(body: Json, remedy: Remedy) -> Body:
     return set_parameter(body, "output_config.effort", "low")
 
 
-def _has_results_at_end(body: Json) -> bool:
-    return any(b["type"] == "tool_result" for b in body["messages"][-1]["content"])
+def _goes_on(body: Json) -> bool:
+    """Tell whether the model goes on with a turn, which would begin with a thought."""
+    last = body["messages"][-1]
+    is_result = any(block["type"] == "tool_result" for block in last["content"])
+    return is_result or last["role"] == "assistant"
 
 
 def _find_room(refused: RefusedRequest) -> Found:
