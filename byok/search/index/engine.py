@@ -16,7 +16,7 @@ from byok.search.index.files.roots import OwnFolders, check_root
 from byok.search.index.indexer import Indexer, Workers
 from byok.search.index.parse.worker_pool import Pool
 from byok.search.index.store import workspaces
-from byok.search.index.store.batches import Written, find_outdated, note_index_version
+from byok.search.index.store.batches import Written, find_outdated
 from byok.search.index.store.checkpoints import tidy
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.store.store import Store
@@ -52,7 +52,6 @@ def index_outdated(store: Store, indexer: Indexer) -> None:
     with store.reading() as db:
         outdated = find_outdated(db)
     if not outdated:
-        store.change(note_index_version)
         return
     try:
         store.check_room_to_rebuild()

@@ -337,7 +337,6 @@ async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(
 def age(folder: Path) -> None:
     """Make it look as if an older byok had indexed everything."""
     with closing(sqlite3.connect(folder / "data.db")) as db, db:
-        db.execute("UPDATE meta SET value = 0 WHERE key = 'index_version'")
         db.execute("UPDATE blob SET index_version = 0")
 
 
@@ -389,9 +388,6 @@ async def test_outdated_index_is_continued_by_the_next_start(
         workers = InlineWorkers()
         async with indexed(tmp_path / "e", lion_root, workers=workers) as made:
             assert workers.prepared == expected
-    with closing(sqlite3.connect(tmp_path / "e" / "data.db")) as db:
-        row = db.execute("SELECT value FROM meta WHERE key = 'index_version'")
-        assert row.fetchone() == (INDEX_VERSION,)
 
 
 async def test_outdated_index_stays_without_room_for_a_new_one(

@@ -316,7 +316,6 @@ class Batches:
         self._index.clear()
         with self._db.writing() as db:
             _start_over(db, self._ids(INDEXED))
-            note_index_version(db)
 
     def _repair(self, *, audit: bool) -> None:
         doubtful = self._ids(TO_INDEX)
@@ -359,7 +358,6 @@ class Batches:
 # appended to older indexes too (`tantivy_index.py`): an index that cannot be opened is
 # replaced by an empty one.
 INDEX_VERSION = 4
-_VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
 
 def find_outdated(db: sqlite3.Connection) -> list[tuple[int, str]]:
@@ -367,21 +365,12 @@ def find_outdated(db: sqlite3.Connection) -> list[tuple[int, str]]:
 
     Uploads that were refused have no content to index, and stay as they are.
     """
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (_VERSION_KEY,)).fetchone()
-    if row == (INDEX_VERSION,):
-        return []
     return db.execute(
         "SELECT id, path FROM blob WHERE state = ? AND index_version <> ? "
         "AND (reason IS NULL OR EXISTS(SELECT 1 FROM content WHERE blob_id = blob.id) "
         "OR EXISTS(SELECT 1 FROM file WHERE blob_id = blob.id))",
         (INDEXED, INDEX_VERSION),
     ).fetchall()
-
-
-def note_index_version(db: sqlite3.Connection) -> None:
-    """Note that no blob is outdated, so that the next start need not look."""
-    row = (_VERSION_KEY, INDEX_VERSION)
-    db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", row)
 
 
 def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
