@@ -10,10 +10,8 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import orjson
-from msgspec import Struct, to_builtins
+from msgspec import MsgspecError, Struct, json
 from msgspec.structs import replace
 
 from byok.core.errors import ByokError, NotAllowed
@@ -26,10 +24,13 @@ _MOST_BYTES = 4096
 class _Kept(Struct, frozen=True):
     """The content of the file."""
 
-    host: str = ""
-    model: str = ""
-    paused: bool = False
-    off: bool = False
+    host: str
+    model: str
+    paused: bool
+    off: bool
+
+
+_NOTHING = _Kept("", "", paused=False, off=False)
 
 
 class Consent:
@@ -70,7 +71,7 @@ class Consent:
 
     def give(self, host: str, model: str) -> None:
         """Keep that the user confirmed this host and model; a pause ends."""
-        self._change(lambda kept: _Kept(host, model))
+        self._change(lambda kept: replace(_NOTHING, host=host, model=model))
 
     def withdraw(self) -> None:
         """Forget the consent; nothing is sent anywhere until the next one.
@@ -78,7 +79,7 @@ class Consent:
         That is so at once, even if the file cannot be written.
         """
         with self._changing:
-            self._kept = _Kept(paused=self._kept.paused, off=True)
+            self._kept = replace(_NOTHING, paused=self._kept.paused, off=True)
             self._write(self._kept)
 
     def pause(self) -> None:
@@ -96,29 +97,16 @@ class Consent:
             self._kept = kept
 
     def _write(self, kept: _Kept) -> None:
-        write_private(self._path, orjson.dumps(to_builtins(kept)).decode())
+        write_private(self._path, json.encode(kept).decode())
 
 
 def _read(path: Path) -> _Kept:
     try:
         check_private(path)
         with path.open("rb") as file:
-            return _decode(orjson.loads(file.read(_MOST_BYTES)))
+            return json.decode(file.read(_MOST_BYTES), type=_Kept)
     except FileNotFoundError:
-        return _Kept()
-    except (ByokError, OSError, ValueError) as error:
+        return _NOTHING
+    except (ByokError, OSError, MsgspecError, ValueError) as error:
         _log.warning("no consent: %s (%s)", path, type(error).__name__)
-        return _Kept(off=True)
-
-
-def _decode(given: Any) -> _Kept:
-    match given:
-        case {
-            "host": str() as host,
-            "model": str() as model,
-            "paused": bool() as paused,
-            "off": bool() as off,
-        }:
-            return _Kept(host, model, paused, off)
-        case _:
-            raise ValueError("not what was written")
+        return replace(_NOTHING, off=True)
