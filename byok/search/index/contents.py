@@ -103,8 +103,8 @@ class Contents(Struct, eq=False):
             content = next((one.content for one in found), None)
         return content
 
-    def current_of(self, entry: Entry, roots: Iterable[Path]) -> tuple[bytes, bool]:
-        """Return what a blob's file in one of these folders holds now.
+    def current_of(self, entry: Entry, root: Path) -> tuple[bytes, bool]:
+        """Return what a blob's file below a root holds now.
 
         And whether that still is the blob.
 
@@ -117,11 +117,9 @@ class Contents(Struct, eq=False):
             row = db.execute(
                 "SELECT name FROM blob WHERE id = ?", (entry.blob_id,)
             ).fetchone()
-        for root in roots:
-            with Folder(root) as folder:
-                content, _ = folder.read(entry.path, MAX_BYTES)
-            return content, row == (blob_name(entry.path, content),)
-        raise Unreadable(SkipReason.NOT_ACCESSIBLE)
+        with Folder(root) as folder:
+            content, _ = folder.read(entry.path, MAX_BYTES)
+        return content, row == (blob_name(entry.path, content),)
 
     def content_by_id(self, blob_id: int) -> bytes | None:
         """Return the content of a blob by its id, or None."""

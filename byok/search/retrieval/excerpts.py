@@ -85,8 +85,7 @@ class CurrentFiles(Struct, eq=False):
         if not spaces:
             return file
         try:
-            roots = [space.root for space in spaces]
-            content, same = self.contents.current_of(entry, roots)
+            content, same = self.contents.current_of(entry, spaces[0].root)
         except Unreadable:
             return file  # the note on its place says that it is gone
         lines = lines_in(content, entry.path)
@@ -257,18 +256,18 @@ def lines_of_hits(
     a chunk, long ones cut, in order. Of a file whose text is no longer
     there are none.
     """
-    return [[*_lines_of(file, current, query, most)] for file in files]
-
-
-def _lines_of(
-    file: RankedFile, current: CurrentFiles, query: Query, most: int
-) -> Iterator[dict[str, Any]]:
-    lines, spans = current.lines_of(file.blob_id), current.spans_of(file.blob_id)
-    if lines is None:
-        return
-    best = [chunk.ordinal for chunk in file.chunks[:_CHUNKS]] or [0]
-    for ordinal in sorted(n for n in best if n < len(spans)):
-        yield from lines_of_span(lines, spans[ordinal], file.path, query.terms, most)
+    found = []
+    for file in files:
+        lines, spans = current.lines_of(file.blob_id), current.spans_of(file.blob_id)
+        best = [chunk.ordinal for chunk in file.chunks[:_CHUNKS]] or [0]
+        shown = [
+            line
+            for n in sorted(best)
+            if lines is not None and n < len(spans)
+            for line in lines_of_span(lines, spans[n], file.path, query.terms, most)
+        ]
+        found.append(shown)
+    return found
 
 
 def glimpse(file: RankedFile, current: CurrentFiles, query: Query) -> Span | None:
