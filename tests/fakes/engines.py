@@ -71,9 +71,9 @@ def outcome(job: ParseJob) -> ParseOutcome:
             with Folder(Path(job.root)) as folder:
                 content, facts = folder.read(job.path, MAX_BYTES)
         except Unreadable as error:
-            return ParseOutcome(job, None, error.reason)
+            return ParseOutcome(job.key, None, error.reason)
     made = prepare(job.path, content, plain=job.plain)
-    return ParseOutcome(job, made, made.reason, facts)
+    return ParseOutcome(job.key, made, made.reason, facts)
 
 
 @asynccontextmanager

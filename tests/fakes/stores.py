@@ -67,14 +67,14 @@ def of_file(
 ) -> tuple[IndexTask, ParseOutcome]:
     """Return a file of a workspace, and what workers say of it."""
     task = WorkspaceTask(workspace_id, path)
-    return task, ParseOutcome(ParseJob(0, path), prepared, facts=FACTS)
+    return task, ParseOutcome(0, prepared, facts=FACTS)
 
 
 def of_upload(
     blob_id: int, path: str, prepared: Prepared | None
 ) -> tuple[IndexTask, ParseOutcome]:
     """Return an upload, and what workers say of it."""
-    return UploadTask(blob_id, path), ParseOutcome(ParseJob(0, path), prepared)
+    return UploadTask(blob_id, path), ParseOutcome(0, prepared)
 
 
 def view(*ids: int, chunks: int = 0, key: str = "") -> View:
@@ -93,7 +93,7 @@ class PlainWorkers:
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for job in jobs:
             assert job.content is not None
-            yield ParseOutcome(job, prepare(job.path, job.content, plain=True))
+            yield ParseOutcome(job.key, prepare(job.path, job.content, plain=True))
 
     def close(self) -> None:
         pass

@@ -196,7 +196,7 @@ class Indexer:
         jobs = self._jobs(taken)
         try:
             for outcome in self._ready_workers().prepare(jobs):
-                task = taken.pop(outcome.job.key)
+                task = taken.pop(outcome.key)
                 batch.append((task, outcome))
                 unflushed.append(task)
                 late = time.monotonic() - flushed > self._flush_seconds

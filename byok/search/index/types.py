@@ -140,7 +140,7 @@ IndexTask: TypeAlias = WorkspaceTask | UploadTask
 class ParseJob(Struct, frozen=True):
     """A file version to prepare: `content`, or the file below `root`.
 
-    `key` is a serial number that comes back with the outcome. A file that still is the
+    `key` is a serial number, which its outcome bears. A file that still is the
     version `known` need not be prepared. `plain` leaves the parser out; so it is for
     versions that crashed it before, the `parser_crashers`.
     """
@@ -155,12 +155,13 @@ class ParseJob(Struct, frozen=True):
 
 
 class ParseOutcome(Struct, frozen=True):
-    """The result of a job; `facts` only for files, `plain` if no parser was used.
+    """The result of the job with a key, as its worker sends it.
 
-    With neither `prepared` nor `reason` the file is still the known version.
+    There are `facts` only for files, and `plain` tells that no parser was used. With
+    neither `prepared` nor `reason` the file is still the known version.
     """
 
-    job: ParseJob
+    key: int
     prepared: Prepared | None
     reason: SkipReason | None = None
     facts: FileFacts | None = None

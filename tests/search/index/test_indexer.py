@@ -59,7 +59,7 @@ class Hands:
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for job in jobs:
             self.gate.wait(PATIENCE)
-            yield ParseOutcome(job, Prepared(b"n", 1))
+            yield ParseOutcome(job.key, Prepared(b"n", 1))
 
     def close(self) -> None:
         self.closed += 1

@@ -27,8 +27,8 @@ from byok.core.platform.process import end_with, keep_secrets_in_memory
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.types import (
     MAX_BYTES,
-    FileFacts,
     ParseJob,
+    ParseOutcome,
     Prepared,
     SkipReason,
     blob_name,
@@ -53,18 +53,6 @@ BEAT = struct.Struct("=qd")
 
 # Cuts a file version into chunks: `prepare.prepare`.
 Prepare: TypeAlias = Callable[..., Prepared]
-
-
-class WorkerReply(NamedTuple):
-    """An outcome as it is sent through the pipe; `key` is that of its job."""
-
-    key: int
-    prepared: Prepared | None
-    reason: SkipReason | None
-    facts: FileFacts | None
-    plain: bool
-    read_seconds: float = 0.0
-    calculate_seconds: float = 0.0
 
 
 class WorkerLimits(Struct, frozen=True):
@@ -106,21 +94,21 @@ def run(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
 def work(
     connection: Connection, beat: Connection, limits: WorkerLimits, prepare: Prepare
 ) -> None:
-    """Answer batches of jobs with lists of replies, in order, until the pipe closes."""
+    """Answer batches of jobs with lists of outcomes, until the pipe closes."""
     with contextlib.suppress(EOFError, OSError):  # the pool is gone
         connection.send(READY)
         while True:
             jobs: list[ParseJob] = connection.recv()
-            replies: list[WorkerReply] = []
+            outcomes: list[ParseOutcome] = []
             size = 0
-            for reply, read in _replies(jobs, beat, limits, prepare):
-                replies.append(reply)
+            for outcome, read in _outcomes(jobs, beat, limits, prepare):
+                outcomes.append(outcome)
                 size += read
                 if size > _REPLY_BYTES:
-                    connection.send(replies)
-                    replies, size = [], 0
-            if replies:
-                connection.send(replies)
+                    connection.send(outcomes)
+                    outcomes, size = [], 0
+            if outcomes:
+                connection.send(outcomes)
 
 
 def _settle(parent: int, limits: WorkerLimits) -> None:
@@ -135,23 +123,24 @@ def _settle(parent: int, limits: WorkerLimits) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
 
 
-def _replies(
+def _outcomes(
     jobs: list[ParseJob], beat: Connection, limits: WorkerLimits, prepare: Prepare
-) -> Iterator[tuple[WorkerReply, int]]:
+) -> Iterator[tuple[ParseOutcome, int]]:
+    """Give the outcome of each job, and how many bytes were read for it."""
     with ExitStack() as opened:
         folders: dict[str, Folder] = {}
         for number, job in enumerate(jobs):
             beat.send_bytes(BEAT.pack(number, time.process_time()))
             _set_timer(limits.process)
             try:
-                reply = _reply(
+                done = _do(
                     job,
                     lambda root: _folder(root, folders, opened),
                     partial(prepare, deadline=time.process_time() + limits.parser),
                 )
             finally:
                 _set_timer(0)
-            yield reply
+            yield done
 
 
 def _set_timer(seconds: float) -> None:
@@ -167,26 +156,26 @@ def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
     return folders[root]
 
 
-def _reply(
+def _do(
     job: ParseJob, folder: Callable[[str], Folder], prepare: Callable[..., Prepared]
-) -> tuple[WorkerReply, int]:
+) -> tuple[ParseOutcome, int]:
     content, facts = job.content, None
     began = read = time.perf_counter()
     if content is None:
         try:
             content, facts = folder(job.root).read(job.path, MAX_BYTES)
         except Unreadable as exc:
-            return WorkerReply(job.key, None, exc.reason, None, job.plain), 0
+            return ParseOutcome(job.key, None, exc.reason, None, job.plain), 0
         read = time.perf_counter()
     name = blob_name(job.path, content) if job.known or job.parser_crashers else b""
     if job.known and name == job.known:
-        same = WorkerReply(job.key, None, None, facts, job.plain, read - began)
+        same = ParseOutcome(job.key, None, None, facts, job.plain, read - began)
         return same, len(content)
     plain = job.plain or name in job.parser_crashers
     prepared, plain = _prepare_safely(job.path, content, prepare, plain=plain)
     reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
     spent = (read - began, time.perf_counter() - read)
-    return WorkerReply(job.key, prepared, reason, facts, plain, *spent), len(content)
+    return ParseOutcome(job.key, prepared, reason, facts, plain, *spent), len(content)
 
 
 def _prepare_safely(

@@ -38,7 +38,7 @@ from byok.core.escapes import escape
 from byok.core.platform.memory import speaks_of_memory
 from byok.core.platform.programs import clean_environment
 from byok.core.platform.search_path import without_working_folder
-from byok.search.index.parse.worker import BEAT, READY, Beat, WorkerLimits, WorkerReply
+from byok.search.index.parse.worker import BEAT, READY, Beat, WorkerLimits
 from byok.search.index.types import (
     Document,
     FileFacts,
@@ -153,13 +153,13 @@ def _inheriting(handles: tuple[int, ...]) -> dict[str, Any]:
 # Reading what a worker process sends.
 #
 # A parser is native code that reads files of strangers, so what its process sends is
-# not trusted: it may name no class but those of a reply, and must answer the jobs it
-# got.
+# not trusted: it may name no class but those of an outcome, and must answer the jobs
+# that it got.
 
 
 _CLASSES = {
     (made.__module__, made.__name__): made
-    for made in (WorkerReply, FileFacts, Prepared, Document, Span, SkipReason)
+    for made in (ParseOutcome, FileFacts, Prepared, Document, Span, SkipReason)
 }
 
 
@@ -186,20 +186,18 @@ def read_outcomes(message: object, batch: Sequence[ParseJob]) -> list[ParseOutco
         UnreadableReply: the message does not answer them.
     """
     if not isinstance(message, list) or not 0 < len(message) <= len(batch):
-        raise UnreadableReply("not a list of replies")
-    outcomes = []
-    for job, reply in zip(batch, message, strict=False):
-        if not isinstance(reply, WorkerReply) or reply.key != job.key:
-            raise UnreadableReply("a reply to another job")
-        if not isinstance(reply.prepared, Prepared | None):
+        raise UnreadableReply("not a list of outcomes")
+    for job, outcome in zip(batch, message, strict=False):
+        if not isinstance(outcome, ParseOutcome) or outcome.key != job.key:
+            raise UnreadableReply("an outcome of another job")
+        if not isinstance(outcome.prepared, Prepared | None):
             raise UnreadableReply("not a prepared file")
-        outcomes.append(ParseOutcome(job, *reply[1:]))
-    return outcomes
+    return message
 
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> type:
-        """Return one of the classes that a reply is made of."""
+        """Return one of the classes that an outcome is made of."""
         return _CLASSES[module, name]
 
 
@@ -283,8 +281,8 @@ class Pool(Struct, eq=False):
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         """Yield each job's outcome as it comes, in any order; take jobs as needed.
 
-        Blocks. The job of an outcome has `plain` set if its file had to be repeated.
-        A caller that closes the generator early ends the workers that were busy.
+        Blocks. An outcome is `plain` if its file had to be repeated. A caller that
+        closes the generator early ends the workers that were busy.
         Raises WorkersUnavailable.
         """
         batches = _batches(jobs)
@@ -445,7 +443,8 @@ class Pool(Struct, eq=False):
             self._todo.appendleft([culprit])
             return []
         if culprit.plain:
-            return [ParseOutcome(culprit, None, SkipReason.NOT_ACCESSIBLE, plain=True)]
+            reason = SkipReason.NOT_ACCESSIBLE
+            return [ParseOutcome(culprit.key, None, reason, plain=True)]
         del self._losses[culprit.key]
         self._todo.appendleft([replace(culprit, plain=True)])
         return []

@@ -22,7 +22,6 @@ from byok.search.index.parse.worker import (
     Beat,
     Prepare,
     WorkerLimits,
-    WorkerReply,
     work,
 )
 from byok.search.index.parse.worker_pool import (
@@ -35,6 +34,7 @@ from byok.search.index.types import (
     MAX_BYTES,
     FileFacts,
     ParseJob,
+    ParseOutcome,
     SkipReason,
     blob_name,
 )
@@ -159,8 +159,8 @@ def test_worker_does_not_parse_a_version_that_killed_a_parser(tmp_path: Path) ->
 
 JOBS = [ParseJob(1, "a.py"), ParseJob(2, "b.py")]
 PREPARED = prepare("a.py", b"def lion(): pass\n")
-REPLY = WorkerReply(1, PREPARED, None, FileFacts(1, 2, 3, 4), False, 0.1, 0.2)
-SKIPPED = WorkerReply(2, None, SkipReason.BINARY, None, False)
+REPLY = ParseOutcome(1, PREPARED, None, FileFacts(1, 2, 3, 4), False, 0.1, 0.2)
+SKIPPED = ParseOutcome(2, None, SkipReason.BINARY)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ SKIPPED = WorkerReply(2, None, SkipReason.BINARY, None, False)
         ["no reply"],
         [SKIPPED],
         [REPLY, SKIPPED, SKIPPED],
-        [REPLY._replace(prepared="no file")],  # type: ignore[arg-type]
+        [replace(REPLY, prepared="no file")],
     ],
 )
 def test_worker_reply_that_does_not_answer_the_batch_is_refused(

@@ -44,9 +44,12 @@ def named(*paths: str) -> list[ParseJob]:
     return [ParseJob(key, path, content=b"x") for key, path in enumerate(paths)]
 
 
-def by_path(outcomes: list[ParseOutcome]) -> dict[str, ParseOutcome]:
-    assert len({one.job.key for one in outcomes}) == len(outcomes)
-    return {one.job.path: one for one in outcomes}
+def done(workers: Pool, jobs: list[ParseJob]) -> dict[str, ParseOutcome]:
+    """Return the outcomes of jobs by their paths; each job has one."""
+    paths = {job.key: job.path for job in jobs}
+    outcomes = list(workers.prepare(jobs))
+    assert sorted(one.key for one in outcomes) == sorted(paths)
+    return {paths[one.key]: one for one in outcomes}
 
 
 def is_alive(pid: int) -> bool:
@@ -69,10 +72,10 @@ def test_worker_pool_gives_every_job_the_outcome_of_prepare(tmp_path: Path) -> N
     (tmp_path / "a.py").write_bytes(b"def g(): pass")
     jobs += [ParseJob(300, "a.py", str(tmp_path)), ParseJob(301, "none", str(tmp_path))]
     with pool(2) as workers:
-        outcomes = sorted(workers.prepare(jobs), key=lambda one: one.job.key)
-    assert [one.job for one in outcomes] == jobs
+        outcomes = sorted(workers.prepare(jobs), key=lambda one: one.key)
+    assert [one.key for one in outcomes] == [job.key for job in jobs]
     assert all(
-        one.prepared == prepare(one.job.path, b"def f(): pass")
+        one.prepared == prepare(jobs[one.key].path, b"def f(): pass")
         for one in outcomes[:300]
     )
     assert outcomes[300].prepared == prepare("a.py", b"def g(): pass")
@@ -100,7 +103,7 @@ def test_worker_pool_drops_the_work_of_a_caller_that_stops_early() -> None:
 def test_a_file_that_ends_its_worker_is_done_without_the_parser(how: str) -> None:
     paths = [*map(str, range(20)), f"{how} once", *map(str, range(30, 50))]
     with pool(target=f"{NASTY}:nasty") as workers:
-        found = by_path(list(workers.prepare(named(*paths))))
+        found = done(workers, named(*paths))
     assert found.keys() == set(paths)
     assert all(one.prepared for one in found.values())
     assert [path for path, one in found.items() if one.plain] == [f"{how} once"]
@@ -111,7 +114,7 @@ def test_a_file_that_ends_its_worker_is_done_without_the_parser(how: str) -> Non
 def test_a_file_that_ends_every_worker_is_given_up_and_no_other() -> None:
     paths = ["a", "segv 1", "b", "segv 2", "c", "kill 1", "d"]
     with pool(2, target=f"{NASTY}:nasty") as workers:
-        found = by_path(list(workers.prepare(named(*paths))))
+        found = done(workers, named(*paths))
     lost = {path for path, one in found.items() if one.prepared is None}
     assert lost == {"segv 1", "segv 2", "kill 1"}
     assert {found[path].reason for path in lost} == {SkipReason.NOT_ACCESSIBLE}
@@ -123,7 +126,7 @@ def test_worker_pool_does_a_file_that_hangs_without_the_parser(
     how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pool(limit=LIMIT, silence=2.0, target=f"{NASTY}:nasty") as workers:
-        found = by_path(list(workers.prepare(named("a", how, "b"))))
+        found = done(workers, named("a", how, "b"))
     assert found[how].plain
     assert all(one.prepared for one in found.values())
     # Who computes without end is at fault at once, who waits may wait for others.
@@ -152,7 +155,7 @@ def test_worker_pool_tries_a_file_again_whose_process_others_ended(
     """The system ends processes when memory is short, and people do."""
     path = f"{how} twice {tmp_path / 'marker'}"
     with pool(target=f"{NASTY}:nasty") as workers:
-        found = by_path(list(workers.prepare(named("a", path, "b"))))
+        found = done(workers, named("a", path, "b"))
     assert (tmp_path / "marker").read_text() == "xxx"
     assert not any(one.plain for one in found.values())
     assert all(one.prepared for one in found.values())
@@ -200,7 +203,7 @@ BOMBS = {
 def test_worker_pool_chunks_a_text_too_hard_for_the_parser_without_it() -> None:
     jobs = [ParseJob(n, path, content=BOMBS[path]) for n, path in enumerate(BOMBS)]
     with pool(2, limit=2 * LIMIT) as workers:
-        found = by_path(list(workers.prepare(jobs)))
+        found = done(workers, jobs)
     assert found.keys() == BOMBS.keys()
     assert found["a.sh"].plain
     assert found["a.sh"].prepared == prepare("a.sh", BOMBS["a.sh"], plain=True)
@@ -249,7 +252,7 @@ if __name__ == "__main__":
     outcomes = pool.prepare([*jobs, ParseJob(99, sys.argv[1], content=b"x")] + jobs)
     next(outcomes)
     print(*pool.pids(), flush=True)
-    next(x for x in outcomes if x.job.key == 99)
+    next(x for x in outcomes if x.key == 99)
 """
 
 

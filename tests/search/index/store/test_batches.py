@@ -8,7 +8,6 @@ from byok.core.errors import IndexFailed
 from byok.search.index.store.schema import INDEXED, TO_INDEX, TO_REMOVE
 from byok.search.index.types import (
     IndexTask,
-    ParseJob,
     ParseOutcome,
     Prepared,
     SkipReason,
@@ -52,7 +51,7 @@ def test_batch_keeps_content_that_comes_again_before_its_removal(
 
 
 def failed(task: IndexTask, reason: SkipReason) -> tuple[IndexTask, ParseOutcome]:
-    return task, ParseOutcome(ParseJob(1, task.path), None, reason)
+    return task, ParseOutcome(1, None, reason)
 
 
 def test_batch_records_why_a_file_cannot_be_indexed(opened: Opened) -> None:
@@ -81,7 +80,7 @@ def test_batch_records_why_a_file_cannot_be_indexed(opened: Opened) -> None:
 
 def unchanged(path: str, known: bytes) -> tuple[IndexTask, ParseOutcome]:
     task = WorkspaceTask(1, path, known=known)
-    return task, ParseOutcome(ParseJob(1, path, known=known), None, facts=FACTS)
+    return task, ParseOutcome(1, None, facts=FACTS)
 
 
 def test_batch_leaves_an_unchanged_file_its_blob(opened: Opened) -> None:
