@@ -129,9 +129,11 @@ def _codex(daemon: DaemonAddress, text: str, *, windows: bool) -> tuple[Setting,
 def _opencode(daemon: DaemonAddress) -> tuple[Setting, ...]:
     """Return a provider; opencode reads the token from byok's file.
 
-    "Custom provider" of opencode.ai/docs/providers, "Variables" of .../docs/config.
+    "Custom provider" of opencode.ai/docs/providers, "Variables" of .../docs/config. It
+    sends no pictures to a model that is not said to take them.
     """
     here = ("provider", "byok")
+    model = (*here, "models", daemon.model)
     return (
         Setting((*here, "npm"), "@ai-sdk/openai-compatible"),
         Setting((*here, "name"), "byok"),
@@ -139,7 +141,9 @@ def _opencode(daemon: DaemonAddress) -> tuple[Setting, ...]:
         Setting(
             (*here, "options", "apiKey"), f"{{file:{daemon.token_file.as_posix()}}}"
         ),
-        Setting((*here, "models", daemon.model, "name"), daemon.model),
+        Setting((*model, "name"), daemon.model),
+        Setting((*model, "modalities", "input"), ["text", "image"]),
+        Setting((*model, "modalities", "output"), ["text"]),
         Setting(("model",), f"byok/{daemon.model}"),
     )
 
@@ -159,14 +163,16 @@ def _aider(daemon: DaemonAddress) -> tuple[Setting, ...]:
 def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
     """Return a model of the list, and what every file must begin with.
 
-    "config.yaml reference" of docs.continue.dev/reference.
+    "config.yaml reference" of docs.continue.dev/reference. It offers tools and pictures
+    only to models whose names it knows, or that are said to take them.
     """
-    model = {
+    model: dict[str, str | list[str]] = {
         "name": "byok",
         "provider": "openai",
         "model": daemon.model,
         "apiBase": daemon.openai_url,
         "apiKey": daemon.token,
+        "capabilities": ["tool_use", "image_input"],
     }
     head = {"name": "byok", "version": "1.0.0", "schema": "v1"}
     return (

@@ -7,7 +7,7 @@ the path may differ afterwards, and each other byte is as it was.
 import codecs
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -19,7 +19,9 @@ from byok.core.late import compile_late
 
 
 SettingPath: TypeAlias = tuple[str, ...]
-SettingValue: TypeAlias = bool | int | float | str | list[str] | dict[str, str]
+SettingValue: TypeAlias = (
+    bool | int | float | str | list[str] | Mapping[str, str | list[str]]
+)
 MAX_DEPTH = 100
 
 

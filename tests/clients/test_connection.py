@@ -330,6 +330,15 @@ def test_wanted_settings_of_opencode_name_the_file_of_the_token() -> None:
     assert "provider > byok > models > byok:box:m > name" in found
 
 
+def test_wanted_settings_say_that_the_model_takes_tools_and_pictures() -> None:
+    found = paths(ClientKind.OPENCODE)
+    taken = found["provider > byok > models > byok:box:m > modalities > input"]
+    assert taken == ["text", "image"]
+    entry = dict(settings_for(ClientKind.CONTINUE, DAEMON))["models", "name=byok"]
+    assert isinstance(entry, dict)
+    assert entry["capabilities"] == ["tool_use", "image_input"]
+
+
 ENTRY = {"url": "http://127.0.0.1:8317/mcp"}
 HEADERS = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
 SERVERS = '{\n  // mine\n  "%s": { "docs": { "command": "x" } },\n  "z": [1]\n}\n'
