@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -203,11 +204,7 @@ async def _serve(
         )
 
     def ready(daemon: Daemon) -> None:
-        try:
-            write_record(paths, daemon.port, daemon.instance)
-        except OSError as error:  # such as a full disk: clients are served all the same
-            why = error.strerror or error
-            tell(f"Cannot write {paths.daemon} ({why}): commands will not find byok.")
+        _record(paths, daemon)
         _announce(daemon.url)
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services, options)
@@ -217,6 +214,20 @@ async def _serve(
         return listening(parts, source=source, passed=passed)
 
     await serving.run(serve, ready)
+
+
+def _record(paths: Paths, daemon: Daemon, *, is_first: bool = True) -> None:
+    """Record where the daemon listens, as soon as that can be written."""
+    if daemon.control.ending.is_set():  # the record may be a successor's by now
+        return
+    try:
+        write_record(paths, daemon.port, daemon.instance)
+    except OSError as error:  # such as a full disk: clients are served all the same
+        why = error.strerror or error
+        if is_first:
+            tell(f"Cannot write {paths.daemon} ({why}): commands do not find byok yet.")
+        again = partial(_record, paths, daemon, is_first=False)
+        asyncio.get_running_loop().call_later(daemon.timing.look, again)
 
 
 def _introduce(services: "Services", options: RequestedOptions) -> None:

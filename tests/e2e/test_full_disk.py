@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.disk import fill, mounted
+from tests.fakes.engines import until
 from tests.fakes.patience import START
 from tests.fakes.program import Program, configure, serving
 from tests.fakes.project import make_project
@@ -99,3 +100,19 @@ async def test_what_cannot_be_kept_on_a_full_disk_is_refused_and_works_later(
             assert answered.status in (200, 503, 507), answered.body
         fake.play(answer("Yes."))
         await program.check_well()
+
+
+@pytest.mark.case("B113")
+async def test_commands_find_a_daemon_that_began_on_a_full_disk_once_there_is_room(
+    home: Path, fake: FakeUpstream
+) -> None:
+    filler, record = home / "filler", home / "state" / "daemon.json"
+    configure(home, fake.url)
+    async with serving(home) as program:
+        assert record.exists()
+        await program.ended(signal.SIGTERM)
+    fill(filler)
+    async with serving(home):
+        assert not record.exists()
+        filler.unlink()
+        await until(record.exists)
