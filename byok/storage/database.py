@@ -21,7 +21,13 @@ from msgspec import Struct
 
 from byok.core.errors import CannotStart, NotReady
 from byok.core.platform.paths import make_private, sync_folder
-from byok.storage.damage import DATABASE_ENDINGS, is_damage, is_other, set_aside
+from byok.storage.damage import (
+    DATABASE_ENDINGS,
+    is_damage,
+    is_full,
+    is_other,
+    set_aside,
+)
 from byok.storage.kind import DatabaseKind, Policy
 
 # Steps from older versions of a database to the newest one, and the copy before them.
@@ -589,7 +595,8 @@ class HelpDatabase(Struct, eq=False):
 
     def _warn(self, error: Exception) -> None:
         level = logging.DEBUG if self._has_warned else logging.WARNING
-        _log.log(level, "%s: %s", self.failure, error)
+        why = "the disk is full" if is_full(self.path, error) else error
+        _log.log(level, "%s: %s", self.failure, why)
         self._has_warned = True
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 from byok.core.errors import CannotStart
 from byok.features.journal.rows import whole_row
 from byok.features.journal.schema import JOURNAL, show_requests
-from byok.storage.damage import is_damage
+from byok.storage.damage import is_damage, is_full
 from byok.storage.database import open_unchanged, version_of
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ def read_journal(path: Path, read: Callable[[sqlite3.Connection], T], nothing: T
     `nothing` is returned.
 
     Raises:
-        CannotStart: `corrupt_data` or `newer_data`, it cannot be read.
+        CannotStart: `corrupt_data`, `storage_full` or `newer_data`, it cannot be read.
     """
     try:
         mode = path.lstat().st_mode
@@ -55,6 +55,12 @@ def read_journal(path: Path, read: Callable[[sqlite3.Connection], T], nothing: T
     except sqlite3.DatabaseError as error:
         if not os.path.lexists(path):  # it was moved away meanwhile
             return nothing
+        if is_full(path, error):
+            raise CannotStart(
+                f"The journal {path} cannot be read while the disk is full.",
+                code="storage_full",
+                hint="Free some disk space.",
+            ) from error
         raise CannotStart(
             f"The journal {path} cannot be read: {error}.",
             code="corrupt_data",

@@ -1,6 +1,7 @@
 """The file is private, survives what befalls it, and is never lost in silence."""
 
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from byok.core.errors import CannotStart
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import last_entries
 from byok.features.journal.schema import JOURNAL, MENDED
+from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import (
     entry,
     opened_journal,
@@ -36,6 +38,21 @@ def open_and_close(path: Path) -> None:
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_journal_on_a_full_disk_is_not_called_damaged(
+    path: Path, tmp_path: Path
+) -> None:
+    """SQLite only speaks of I/O where it cannot make its file beside the log."""
+    write_journal(path, [entry()])
+    with mounted(tmp_path / "small", "1m") as disk, opened_journal(path) as db:
+        db.execute("UPDATE request SET model = 'other'")
+        for end in ("", "-wal"):  # as after a kill and a restart of the machine
+            shutil.copy(f"{path}{end}", disk)
+        fill(disk / "filler")
+        with pytest.raises(CannotStart) as caught:
+            last_entries(disk / path.name, 1)
+    assert caught.value.code == "storage_full"
 
 
 @posix
