@@ -712,6 +712,25 @@ def test_no_longer_answer_is_asked_for_than_the_model_gives(dialect: str) -> Non
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_the_facts_exclude_is_told_in_the_first_turn(dialect: str) -> None:
+    facts = ModelFacts("m", images=False, most_tools=1, sampling=False, thinking=False)
+    sampling = Sampling(temperature=0.51, top_p=0.91, effort="high")
+    shown = Message(Role.USER, (TextPart("Look."), PNG))
+    asked = chat(tool("first"), tool("second"), messages=(shown,), sampling=sampling)
+    sent = sent_to(dialect, asked, facts=facts)
+    written = str(sent.body)
+    left_out = ("0.51", "0.91", "high", PNG.data, "second")
+    assert [words for words in left_out if words in written] == []
+    assert "first" in written and NO_PICTURE in written
+    assert len(sent.notices) == 4
+    later = replace(asked, messages=(shown, said("A cat."), user("Well?")))
+    assert sent_to(dialect, later, facts=facts).notices == ()
+    assert sent_to(dialect, chat(), facts=facts).notices == ()
+    bare = sent_to(dialect, asked, facts=ModelFacts("m", tools=False))
+    assert "tools" not in bare.body
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_effort_that_cannot_be_sent_is_told_unless_it_is_none(dialect: str) -> None:
     facts = ModelFacts("m", thinking=False)
 

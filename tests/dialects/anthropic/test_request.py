@@ -98,17 +98,10 @@ def test_the_users_fields_replace_any_other() -> None:
     assert (body["max_tokens"], body["top_k"]) == (7, 3)
 
 
-def test_what_the_facts_exclude_is_not_sent() -> None:
-    facts = ModelFacts("m", images=False, most_tools=1, replay=Replay.NEVER)
-    sent = encode(
-        user("?", PNG), assistant(thought(), CALL), result(), tools=TOOLS, facts=facts
-    )
-    assert len(sent.body["tools"]) == 1
-    (words,) = sent.body["messages"][0]["content"]
-    assert "a picture stood here" in words["text"]
+def test_thinking_that_the_facts_exclude_is_not_sent_back() -> None:
+    facts = ModelFacts("m", replay=Replay.NEVER)
+    sent = encode(user("?"), assistant(thought(), CALL), result(), facts=facts)
     assert sent.body["messages"][1]["content"][0]["type"] == "tool_use"
-    first = encode(user("?", PNG), tools=TOOLS, facts=facts)
-    assert len(first.notices) == 2
 
 
 BLOCKS = [THOUGHT, REDACTED, {"type": "thinking", "thinking": "unsigned"}, None]
@@ -467,9 +460,6 @@ def test_one_of_both_sampling_parameters_is_sent_and_at_most_1() -> None:
     assert "top_p" not in sent.body
     assert len(sent.notices) == 2
     assert encode(user("?"), sampling=Sampling(top_p=0.9)).body["top_p"] == 0.9
-    none = ModelFacts("m", sampling=False)
-    sent = encode(user("?"), facts=none, sampling=Sampling(temperature=0.5))
-    assert "temperature" not in sent.body and sent.notices
 
 
 POINT = {"cache_control": {"type": "ephemeral"}}

@@ -440,18 +440,6 @@ def test_tool_choice_that_is_refused_is_a_notice(vendor: str) -> None:
     assert none.notices == ()
 
 
-def test_sampling_that_is_refused_is_a_notice_in_the_first_turn() -> None:
-    sampling = Sampling(temperature=0.5, top_p=0.9, stop=("END",))
-    facts = {"sampling": False}
-    request = sent(model=facts, sampling=sampling)
-    assert request.body["stop"] == ["END"]
-    assert not request.body.keys() & {"temperature", "top_p"}
-    assert "temperature" in request.notices[0]
-    later = sent(model=facts, sampling=sampling, messages=(ASK, TOLD, ASK))
-    assert later.notices == ()
-    assert sent(model=facts, sampling=Sampling()).notices == ()
-
-
 @pytest.mark.parametrize(
     ("vendor", "tools", "effort"),
     [

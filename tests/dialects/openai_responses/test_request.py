@@ -1,6 +1,5 @@
 """Writing requests to Responses: what is sent, and that no rule is broken."""
 
-import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -135,18 +134,10 @@ def test_limits_are_sent_where_the_model_takes_them() -> None:
     assert "temperature" not in body_of(replace(ASKED, sampling=sampling))
 
 
-def test_what_cannot_be_sent_is_said_in_the_first_turn() -> None:
-    sampling = Sampling(temperature=0.5, effort="high", stop=("x",))
-    facts = replace(PLAIN, sampling=False, images=False)
-    chat = replace(ASKED, sampling=sampling)
-    chat = replace(chat, messages=(Message(Role.USER, (TextPart("See."), PNG)),))
-    target = Target("m", facts=facts)
-    request = write_request(OpenAIResponses(), chat, target)[1]
-    assert len(request.notices) == 4
-    assert "input_image" not in json.dumps(request.body)
-    said = Message(Role.ASSISTANT, (TextPart("Yes."),))
-    later = replace(chat, messages=(*chat.messages, said, user("And?")))
-    assert write_request(OpenAIResponses(), later, target)[1].notices == ()
+def test_texts_that_stop_an_answer_are_told_not_to_be_sent() -> None:
+    chat = replace(ASKED, sampling=Sampling(stop=("x",)))
+    request = write_request(OpenAIResponses(), chat, Target("m"))[1]
+    assert len(request.notices) == 1
 
 
 @pytest.mark.parametrize(
