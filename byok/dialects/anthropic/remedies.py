@@ -23,6 +23,7 @@ from byok.dialects.remedies import (
     digest_of,
     drop_parameter,
     drop_row,
+    effort_row,
     has_parameter,
     lower_named,
     lower_row,
@@ -214,5 +215,6 @@ REMEDIES: RemedyTable = {
         when("top_p", lambda body: "temperature" in body),
         lambda body, _: drop_parameter(body, "top_p"),
     ),
+    "effort": effort_row("output_config.effort"),
     "parameter": drop_row(_DROPPABLE),
 }

@@ -20,6 +20,7 @@ from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.families import family_facts
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
@@ -153,6 +154,16 @@ def test_adaptive_thinking_becomes_a_budget_where_it_is_not_taken() -> None:
         assert "thinking" not in after(asked("high", *turn, facts=ADAPTIVE), text)[0]
     plain = encode(user("?")).body
     assert change_body(REMEDIES, plain, [Remedy("budget")])[0] == plain
+
+
+def test_a_refused_effort_becomes_the_nearest_one_that_is_taken() -> None:
+    efforts = ("low", "medium", "high", "xhigh", "max")
+    facts = ModelFacts("m", thinking=True, adaptive_thinking=True, efforts=efforts)
+    text = "output_config.effort: Input should be 'low', 'medium' or 'high'"
+    changed, _ = after(asked("max", facts=facts), text)
+    assert changed["output_config"] == {"effort": "high"}
+    changed, _ = after(asked("max", facts=facts), "output_config.effort: unknown field")
+    assert "output_config" not in changed
 
 
 ALWAYS = (
