@@ -49,9 +49,13 @@ class Ask(Forward, frozen=True, kw_only=True):
 
 
 class CountTokens(Forward, frozen=True, kw_only=True):
-    """Pass on a question about the length of a prompt, or estimate it."""
+    """Pass on a question about the length of a prompt, or estimate it.
+
+    `about` is what the answer holds besides.
+    """
 
     decode: Callable[[Json], "Question"]
+    about: Json = {}
 
 
 class ListModels(Struct, frozen=True):
@@ -73,6 +77,11 @@ ROUTES: tuple[OpenAIRoute, ...] = (
     Ask("/v1/responses", decode=_READ_RESPONSE),
     Ask("/v1/messages", decode=_READ_MESSAGE),
     CountTokens("/v1/messages/count_tokens", decode=_READ_MESSAGE),
+    CountTokens(
+        "/v1/responses/input_tokens",
+        decode=_READ_RESPONSE,
+        about={"object": "response.input_tokens"},
+    ),
     Forward("/v1/completions"),
     Forward("/v1/embeddings"),
     ListModels("/v1/models"),

@@ -197,7 +197,7 @@ class Translator(Struct, frozen=True):
         self._log_left_out(question)
         if isinstance(row, CountTokens):
             count = {"input_tokens": estimate_tokens(question)}
-            return partial(answer_with, count)
+            return partial(answer_with, {**count, **row.about})
         verdict = await self._judge(exchange, destination, question.chat, run)
         if verdict.chat is not None:
             question = replace(question, chat=verdict.chat)

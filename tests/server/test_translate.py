@@ -205,5 +205,8 @@ async def test_translated_tokens_are_estimated() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "x" * 3500}]}
     async with daemon_with(Scripted()) as editor:
         answer = await editor.post("/v1/messages/count_tokens", body)
+        same = {"model": "m", "input": "x" * 3500}
+        of_response = await editor.post("/v1/responses/input_tokens", same)
+    assert of_response.json == {**answer.json, "object": "response.input_tokens"}
     assert 900 < answer.json["input_tokens"] < 1100
     assert answer.json["input_tokens"] == estimate_tokens(decode_message(body))
