@@ -13,13 +13,18 @@ the two.
 
 What is cached is kept for five minutes, or for an hour with a `ttl` in each point, for
 twice the price of a write.
+
+Others cache unasked. There a key of the conversation leads its requests to the host
+that has its prompt in the cache.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from byok.core.chat import Json
+from byok.core.chat import ChatRequest, Json
+from byok.dialects.base import Target
 from byok.dialects.remedies import Body, Found, RefusedRequest, Remedy, RemedyRow
 
 FIELD = "cache_control"
@@ -126,3 +131,30 @@ def _change_blocks(body: Json, part: str, change: Callable[[Json], Json]) -> Bod
 
 def _without_point(block: Json) -> Body:
     return {key: value for key, value in block.items() if key != FIELD}
+
+
+# The key of a conversation.
+
+
+_LENGTH = 32  # characters; OpenAI and xAI accept at least 64
+
+
+def prompt_cache_key(chat: ChatRequest) -> str:
+    """Return a key that stays the same in a conversation, "" where it has no id.
+
+    It is a digest, so that the client's own key or id stays on this machine.
+    """
+    name = chat.cache_key or chat.conversation
+    if not name:
+        return ""
+    raw = name.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"prompt cache:" + raw).hexdigest()[:_LENGTH]
+
+
+def key_fields(chat: ChatRequest, target: Target) -> Json:
+    """Return the fields of OpenAI's APIs for the cache of a conversation."""
+    key = prompt_cache_key(chat) if target.cache else ""
+    if not key:
+        return {}
+    kept = {"prompt_cache_retention": "24h"} if target.long_cache else {}
+    return {"prompt_cache_key": key, **kept}

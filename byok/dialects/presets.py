@@ -66,8 +66,8 @@ class Quirks:
         tools_without_effort: models that belong to another API take tools here only
             with the effort `none`.
         cache: how prompt caching is asked for.
-        cache_key: the body field for a key of the conversation, which leads to the
-            host that has its prefix in the cache; `cache_header` is a header for it.
+        cache_key: a key of the conversation is sent, which leads to the host that has
+            its prefix in the cache; `cache_header` is a header for it.
         preserve_thinking: the path of the flag with which models that were trained for
             it (Qwen 3.6 and later) keep the reasoning of earlier turns; "" for none.
         with_tools: further body fields of a request with tools to a model that reasons.
@@ -93,7 +93,7 @@ class Quirks:
     effort: EffortForm = EffortForm.FIELD
     tools_without_effort: bool = False
     cache: CacheForm = CacheForm.NONE
-    cache_key: str = ""
+    cache_key: bool = False
     cache_header: str = ""
     preserve_thinking: str = ""
     with_tools: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -347,7 +347,7 @@ PRESETS: dict[str, Preset] = {
             tool_ids=IdRule(40),
             most_tools=128,
             tools_without_effort=True,
-            cache_key="prompt_cache_key",
+            cache_key=True,
         ),
         models=_GPT,
         makes_models=True,
@@ -476,7 +476,7 @@ PRESETS: dict[str, Preset] = {
             replay=Replay.TOOL_TURNS,
             empty_reasoning=True,
             effort=EffortForm.SWITCH,
-            cache_key="prompt_cache_key",
+            cache_key=True,
             needs=_FREE_CHOICE,
         ),
         models=DefaultModels(
@@ -702,7 +702,7 @@ PRESETS: dict[str, Preset] = {
             most_tools=128,
             auth_header="api-key",
             tools_without_effort=True,
-            cache_key="prompt_cache_key",
+            cache_key=True,
         ),
         models=_GPT,
         lists=("azure", "azure"),

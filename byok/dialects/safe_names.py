@@ -6,14 +6,13 @@ which keeps the prompt prefix, and with it the upstream's prompt cache, unchange
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.core.chat import (
-    ChatRequest,
     ImagePart,
     Message,
     Part,
@@ -134,7 +133,7 @@ def _digest(text: str, again: int) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-# Parts of requests that several dialects share: signatures, cache keys, headers.
+# Parts of requests that several dialects share: results, arguments, signatures.
 
 
 NO_OUTPUT = "(no output)"
@@ -205,33 +204,3 @@ _ASKED = re.compile(r"gemini(?!-[12]\b)")
 def wants_signatures(model: str) -> bool:
     """Tell whether a model refuses tool calls without a signature."""
     return bool(_ASKED.search(model.lower()))
-
-
-# The key that routes the requests of one conversation to the same prompt cache.
-
-
-_LENGTH = 32  # characters; OpenAI and xAI accept at least 64
-
-
-def prompt_cache_key(chat: ChatRequest) -> str:
-    """Return a key that stays the same in a conversation, "" where it has no id.
-
-    It is a digest, so that the client's own key or id stays on this machine.
-    """
-    name = chat.cache_key or chat.conversation
-    if not name:
-        return ""
-    raw = name.encode("utf-8", "surrogatepass")
-    return hashlib.sha256(b"prompt cache:" + raw).hexdigest()[:_LENGTH]
-
-
-# Headers of OpenAI's APIs, and of those that are compatible.
-
-
-def openai_headers(key: str, auth_header: str) -> Mapping[str, str]:
-    """Return the headers of every request; `Authorization` takes `Bearer <key>`."""
-    headers = {"Accept": "text/event-stream, application/json"}
-    if key:
-        is_bearer = auth_header == "Authorization"
-        headers[auth_header] = f"Bearer {key}" if is_bearer else key
-    return headers

@@ -1,4 +1,4 @@
-"""Cache points that a host refuses: of Claude in both of its protocols."""
+"""Cache points that a host refuses, and the key of a conversation."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 
 from byok.core.chat import ChatRequest, Message, Role, ToolCall, ToolResult
 from byok.dialects.base import DIALECTS, Target, write_request
+from byok.dialects.cache_points import prompt_cache_key
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy
 from tests.fakes.messages_api import assistant, said, user
@@ -95,3 +96,24 @@ def test_a_refused_time_of_a_cache_is_left_out_alone(dialect: str) -> None:
     remedy = find("prompt_cache_retention is not supported on this model.")
     body, _ = written(dialect, "openai", remedy, long_cache=True)
     assert body == written(dialect, "openai")[0]
+
+
+# The key of a conversation for prompt caches
+
+
+def test_the_key_is_the_same_in_a_conversation_and_hides_its_id() -> None:
+    chat = ChatRequest((), conversation="c-1")
+    key = prompt_cache_key(chat)
+    assert key == prompt_cache_key(ChatRequest((), conversation="c-1", agent=True))
+    assert key != prompt_cache_key(ChatRequest((), conversation="c-2"))
+    assert len(key) <= 64
+    assert "c-1" not in key
+    assert prompt_cache_key(ChatRequest((), conversation="\ud800"))
+
+
+def test_a_key_of_the_client_wins() -> None:
+    keys = {
+        prompt_cache_key(ChatRequest((), conversation=name, cache_key="app"))
+        for name in ("c-1", "c-2", "")
+    }
+    assert len(keys) == 1

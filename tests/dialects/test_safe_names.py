@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.chat import (
-    ChatRequest,
     Message,
     Part,
     Role,
@@ -20,7 +19,6 @@ from byok.dialects.safe_names import (
     IdRule,
     NameRule,
     move_images,
-    prompt_cache_key,
     result_text,
     wants_signatures,
 )
@@ -78,27 +76,6 @@ def test_names_that_would_become_the_same_or_too_long_stay_apart() -> None:
 )
 def test_gemini_3_and_later_want_signatures(model: str, wanted: bool) -> None:
     assert wants_signatures(model) is wanted
-
-
-# The key of a conversation for prompt caches
-
-
-def test_the_key_is_the_same_in_a_conversation_and_hides_its_id() -> None:
-    chat = ChatRequest((), conversation="c-1")
-    key = prompt_cache_key(chat)
-    assert key == prompt_cache_key(ChatRequest((), conversation="c-1", agent=True))
-    assert key != prompt_cache_key(ChatRequest((), conversation="c-2"))
-    assert len(key) <= 64
-    assert "c-1" not in key
-    assert prompt_cache_key(ChatRequest((), conversation="\ud800"))
-
-
-def test_a_key_of_the_client_wins() -> None:
-    keys = {
-        prompt_cache_key(ChatRequest((), conversation=name, cache_key="app"))
-        for name in ("c-1", "c-2", "")
-    }
-    assert len(keys) == 1
 
 
 # Results as one string each, and their pictures in the user's message behind them

@@ -32,7 +32,7 @@ from byok.dialects.presets import (
     without_ending,
 )
 from byok.dialects.remedies import Remedy, RemedyTable
-from byok.dialects.safe_names import IdRule, openai_headers
+from byok.dialects.safe_names import IdRule
 
 # OpenAI's model list: ids, and what vendors add about their models.
 #
@@ -199,6 +199,15 @@ def _read_row(row: dict[str, Any], wanted: tuple[str, ...]) -> int:
     if name not in wanted:
         return 0
     return read_positive(row.get("context_length") or row.get("loaded_context_length"))
+
+
+def openai_headers(key: str, auth_header: str) -> Mapping[str, str]:
+    """Return the headers of every request; `Authorization` takes `Bearer <key>`."""
+    headers = {"Accept": "text/event-stream, application/json"}
+    if key:
+        is_bearer = auth_header == "Authorization"
+        headers[auth_header] = f"Bearer {key}" if is_bearer else key
+    return headers
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,19 @@ from byok.core.chat import (
 )
 from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.cache_points import FIELD, mark_messages, point
+from byok.dialects.cache_points import (
+    FIELD,
+    key_fields,
+    mark_messages,
+    point,
+    prompt_cache_key,
+)
 from byok.dialects.model_facts import ModelFacts, Replay, effort_for, unsent_effort
 from byok.dialects.openai_chat.reasoning import UNSIGNED, add_reasoning, replay_of
 from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, Quirks
 from byok.dialects.remedies import set_parameter
 from byok.dialects.safe_names import (
     move_images,
-    prompt_cache_key,
     result_text,
     spell_name,
     wants_signatures,
@@ -194,12 +199,10 @@ def add_caching(
         else:
             ends.append(len(messages) - 1)
         body.update(mark_messages(body, ends, mark))
-    key = prompt_cache_key(chat)
-    if key and quirks.cache_key:
-        body[quirks.cache_key] = key
-        if target.long_cache:
-            body["prompt_cache_retention"] = "24h"
-    return {quirks.cache_header: key} if key and quirks.cache_header else {}
+    if quirks.cache_key:
+        body.update(key_fields(chat, target))
+    key = prompt_cache_key(chat) if quirks.cache_header else ""
+    return {quirks.cache_header: key} if key else {}
 
 
 def encode_request(

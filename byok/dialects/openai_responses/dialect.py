@@ -8,13 +8,13 @@ from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import Dialect, UpstreamRequest
-from byok.dialects.openai_chat.dialect import read_models
+from byok.dialects.openai_chat.dialect import openai_headers, read_models
 from byok.dialects.openai_responses.answer import ResponsesAnswer
 from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.openai_responses.request import encode_request
 from byok.dialects.presets import OPENAI_RESPONSES, quirks_of
 from byok.dialects.remedies import RemedyTable
-from byok.dialects.safe_names import IdRule, openai_headers
+from byok.dialects.safe_names import IdRule
 
 
 @dataclass(frozen=True)

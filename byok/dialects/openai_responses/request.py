@@ -28,9 +28,9 @@ from byok.core.chat import (
 )
 from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.cache_points import key_fields
 from byok.dialects.model_facts import ModelFacts, Replay, effort_for
 from byok.dialects.safe_names import (
-    prompt_cache_key,
     result_text,
     spell_name,
 )
@@ -209,10 +209,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     body |= _limits(chat.sampling)
     if chat.json_answer:
         body["text"] = {"format": _json_format(chat.json_answer)}
-    if target.cache and (key := prompt_cache_key(chat)):
-        body["prompt_cache_key"] = key
-        if target.long_cache:
-            body["prompt_cache_retention"] = "24h"
+    body |= key_fields(chat, target)
     unsent = (_NO_STOP if chat.sampling.stop else "", notice)
     return UpstreamRequest("responses", body, unsent=(*filter(None, unsent),))
 
