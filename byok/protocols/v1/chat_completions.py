@@ -15,8 +15,6 @@ from byok.core.chat import (
     TextPart,
     ThinkingPart,
     ToolCall,
-    ToolChoice,
-    ToolUse,
 )
 from byok.core.conversation_builder import make_result
 from byok.core.errors import ByokError
@@ -36,14 +34,20 @@ from byok.protocols.v1.fields import (
     read_file_url,
     read_format,
     read_parts,
-    read_use,
     refuse_fields,
     strings,
     text,
     write_source,
     wrong_field,
 )
-from byok.protocols.v1.turns import ToolList, Turns, read_freeform, write_freeform
+from byok.protocols.v1.turns import (
+    ToolList,
+    Turns,
+    join_texts,
+    read_choice,
+    read_freeform,
+    write_freeform,
+)
 
 # Chat Completions: read the messages of a body into a conversation.
 
@@ -54,23 +58,14 @@ def add_message(turns: Turns, message: Json) -> None:
     Raises:
         BadRequest: it cannot be read.
     """
+    content = read_parts(message, "content", _read_part)
     match text(message, "role"):
-        case "system" | "developer":
-            turns.add_system(_join_texts(message))
-        case "user":
-            turns.add_user(_read_content(message))
         case "assistant":
-            turns.add_answer(_read_answer(message))
+            turns.add_answer(_read_answer(message, content))
         case "tool":
-            turns.add_result(
-                make_result(text(message, "tool_call_id"), _read_content(message))
-            )
+            turns.add_result(make_result(text(message, "tool_call_id"), content))
         case role:
-            raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
-
-
-def _read_content(message: Json) -> list[TextPart | ImagePart]:
-    return read_parts(message, "content", _read_part)
+            turns.add_message(role, content)
 
 
 def _read_part(part: Json) -> TextPart | ImagePart:
@@ -85,15 +80,12 @@ def _read_part(part: Json) -> TextPart | ImagePart:
             raise feature_refusal(f"byok does not translate a part {kind[:60]!r}")
 
 
-def _join_texts(message: Json) -> str:
-    parts = _read_content(message)
-    return "\n\n".join(p.text for p in parts if isinstance(p, TextPart))
-
-
-def _read_answer(message: Json) -> Iterator[TextPart | ThinkingPart | ToolCall]:
+def _read_answer(
+    message: Json, content: list[TextPart | ImagePart]
+) -> Iterator[TextPart | ThinkingPart | ToolCall]:
     """Read an answer: reasoning, text and calls, in this order."""
     yield from _read_thinking(message)
-    if said := _join_texts(message):
+    if said := join_texts(content):
         yield TextPart(said)
     elif refused := text(message, "refusal"):
         yield TextPart(refused)
@@ -274,7 +266,7 @@ def decode_completion(body: Json) -> Question:
     if (count(body, "n") or 1) > 1:
         raise feature_refusal("byok asks for one answer only: n must be 1")
     tools = read_tools(body)
-    choice = _read_choice(body.get("tool_choice"), tools)
+    choice = read_choice(body.get("tool_choice"), tools, _name_of)
     turns = Turns()
     for message in objects(body, "messages"):
         add_message(turns, message)
@@ -316,20 +308,6 @@ def read_tools(body: Json) -> ToolList:
             case kind:
                 tools.leave_out(str(kind))
     return tools
-
-
-def _read_choice(choice: Any, tools: ToolList) -> ToolChoice:
-    """Read `tool_choice`: a mode, a tool, or the tools that are allowed."""
-    if isinstance(choice, dict):
-        kind = text(choice, "type")
-        if kind == "allowed_tools":
-            allowed = mapping(choice, kind)
-            named = [_name_of(row) for row in objects(allowed, "tools")]
-            tools.keep_only(named)
-            choice = text(allowed, "mode") or None
-        else:
-            return tools.choose(ToolUse.REQUIRED, _name_of(choice))
-    return tools.choose(read_use(choice))
 
 
 def _name_of(row: Json) -> str:

@@ -9,7 +9,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from byok.core.chat import ImagePart, Json, JsonAnswer, TextPart, ToolUse
+from byok.core.chat import ImagePart, Json, JsonAnswer, TextPart
 from byok.core.errors import (
     BadRequest,
     ByokError,
@@ -114,14 +114,6 @@ def _array_of(kind: type[_T], found: list[Any], name: str, what: str) -> list[_T
 
 
 # Fields that both protocols of OpenAI share.
-
-
-def read_use(choice: Any) -> ToolUse:
-    """Read whether tools may, must or must not be called."""
-    try:
-        return ToolUse.AUTO if choice is None else ToolUse(choice)
-    except ValueError:
-        raise wrong_field("tool_choice", "auto, none, required or a tool") from None
 
 
 def read_format(form: Json) -> JsonAnswer | None:

@@ -19,8 +19,6 @@ from byok.core.chat import (
     TextPart,
     ThinkingPart,
     ToolCall,
-    ToolChoice,
-    ToolUse,
 )
 from byok.core.conversation_builder import make_result
 from byok.core.errors import ByokError
@@ -46,7 +44,6 @@ from byok.protocols.v1.fields import (
     read_file_url,
     read_format,
     read_parts,
-    read_use,
     response_error,
     text,
     write_source,
@@ -57,6 +54,7 @@ from byok.protocols.v1.turns import (
     ToolList,
     Turns,
     join_namespace,
+    read_choice,
     read_freeform,
     write_freeform,
 )
@@ -85,7 +83,8 @@ def add_items(turns: Turns, given: Any) -> list[str]:
     for item in objects({"input": given}, "input"):
         kind = text(item, "type") or "message"
         if kind == "message":
-            _add_message(turns, item)
+            content = read_parts(item, "content", _read_part)
+            turns.add_message(text(item, "role"), content)
         elif kind == "reasoning":
             turns.add_answer([_read_reasoning(item)])
         elif kind in _CALLS:
@@ -102,20 +101,6 @@ def add_items(turns: Turns, given: Any) -> list[str]:
         else:
             left_out.append(f"the item {kind[:60]!r}")
     return left_out
-
-
-def _add_message(turns: Turns, item: Json) -> None:
-    parts = read_parts(item, "content", _read_part)
-    texts = [part for part in parts if isinstance(part, TextPart)]
-    match text(item, "role"):
-        case "system" | "developer":
-            turns.add_system("\n\n".join(part.text for part in texts))
-        case "user":
-            turns.add_user(parts)
-        case "assistant":
-            turns.add_answer(texts)
-        case role:
-            raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
 
 
 def _read_part(part: Json) -> TextPart | ImagePart:
@@ -401,7 +386,7 @@ def decode_response(body: Json) -> Question:
                 f"byok stores no responses: {name} is refused", _STATELESS
             )
     tools = read_tools(body)
-    choice = _read_choice(body.get("tool_choice"), tools)
+    choice = read_choice(body.get("tool_choice"), tools, _name_of)
     turns = Turns()
     turns.add_system(text(body, "instructions"))
     left_out = add_items(turns, body.get("input"))
@@ -452,15 +437,8 @@ def _add_tool(tools: ToolList, row: Json, namespace: str = "") -> None:
             tools.leave_out(kind)
 
 
-def _read_choice(choice: Any, tools: ToolList) -> ToolChoice:
-    """Read `tool_choice`: a mode, a tool, or the tools that are allowed."""
-    if not isinstance(choice, dict):
-        return tools.choose(read_use(choice))
-    if text(choice, "type") == "allowed_tools":
-        tools.keep_only(text(row, "name") for row in objects(choice, "tools"))
-        return tools.choose(read_use(text(choice, "mode") or None))
-    name = text(choice, "name") or text(choice, "type")
-    return tools.choose(ToolUse.REQUIRED, name)
+def _name_of(row: Json) -> str:
+    return text(row, "name") or text(row, "type")
 
 
 def _shown_fields(body: Json) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Ids of calls that repeat are made unique. A result without a call becomes labelled text.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from byok.core.chat import (
     ChatRequest,
     ImagePart,
+    Json,
     Message,
     Part,
     Role,
@@ -26,7 +27,13 @@ from byok.core.conversation_builder import ConversationBuilder
 from byok.core.errors import BadRequest
 from byok.core.wire.json_body import write_json
 from byok.core.wire.json_fields import parse_object
-from byok.protocols.v1.fields import feature_refusal, mapping, text, wrong_field
+from byok.protocols.v1.fields import (
+    feature_refusal,
+    mapping,
+    objects,
+    text,
+    wrong_field,
+)
 
 BEGINNING = "(The conversation begins with an answer.)"
 _INSTRUCTIONS = "[instructions]"
@@ -62,6 +69,22 @@ class Turns:
             self._builder.add_user(
                 [TextPart(f"{_INSTRUCTIONS}\n{text}", is_aside=True)]
             )
+
+    def add_message(self, role: str, parts: Sequence[TextPart | ImagePart]) -> None:
+        """Add a message of one of OpenAI's roles that holds nothing but its content.
+
+        Raises:
+            BadRequest: no such role is known.
+        """
+        match role:
+            case "system" | "developer":
+                self.add_system(join_texts(parts))
+            case "user":
+                self.add_user(parts)
+            case "assistant":
+                self.add_answer(part for part in parts if isinstance(part, TextPart))
+            case _:
+                raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
 
     def add_user(self, parts: Iterable[TextPart | ImagePart]) -> None:
         """Add text and images of the user."""
@@ -130,6 +153,11 @@ class Turns:
         self._numbers[wanted] = number
         self._ids[wanted] = found
         return found
+
+
+def join_texts(parts: Iterable[TextPart | ImagePart]) -> str:
+    """Return the texts among the parts as one."""
+    return "\n\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
 # Tools of a client: definitions, free-form ones, and which of them may be called.
@@ -209,6 +237,32 @@ class ToolList:
         if name and name not in self._found:
             raise feature_refusal("tool_choice names a tool that byok cannot pass on")
         return ToolChoice(use, name) if self._found else ToolChoice()
+
+
+def read_choice(
+    choice: Any, tools: ToolList, name_of: Callable[[Json], str]
+) -> ToolChoice:
+    """Read OpenAI's `tool_choice`: a mode, a tool, or the tools that are allowed.
+
+    `name_of` reads the name of a tool that it names.
+
+    Raises:
+        BadRequest: it is none of these, or the tool is not among them.
+    """
+    if not isinstance(choice, dict):
+        return tools.choose(_read_use(choice))
+    if text(choice, "type") != "allowed_tools":
+        return tools.choose(ToolUse.REQUIRED, name_of(choice))
+    allowed = mapping(choice, "allowed_tools") or choice
+    tools.keep_only(map(name_of, objects(allowed, "tools")))
+    return tools.choose(_read_use(text(allowed, "mode") or None))
+
+
+def _read_use(mode: Any) -> ToolUse:
+    try:
+        return ToolUse.AUTO if mode is None else ToolUse(mode)
+    except ValueError:
+        raise wrong_field("tool_choice", "auto, none, required or a tool") from None
 
 
 def join_namespace(namespace: str, name: str) -> str:
