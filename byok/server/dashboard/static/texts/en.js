@@ -256,7 +256,7 @@ export const TEXTS = {
   "editors.address": "Address",
   "editors.token": "Token",
   "editors.token-how":
-    "This page does not have it: who uses the page cannot ask models with it. This command prints it.",
+    "This page never has it, so nobody can take it from here. This command prints it:",
   "editors.more": "The whole way, in a terminal",
   "running.title": "Running now",
   "running.none": "No request runs. It appears here the moment an editor sends it.",
