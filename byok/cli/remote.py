@@ -5,7 +5,7 @@ import typer
 from byok.cli.command_context import ConfigOption, load
 from byok.cli.terminal import YesOption, confirm, say, tell
 from byok.core.errors import ConfigError
-from byok.search.vectors.consent import Consent
+from byok.search.outside.consent import Consent
 
 commands = typer.Typer(no_args_is_help=True)
 

@@ -9,7 +9,7 @@ from byok.core.platform.memory import explain_import, has_room, memory_is_short
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.urls import host_of, is_loopback
-from byok.search.vectors.consent import Consent
+from byok.search.outside.consent import Consent
 from byok.search.vectors.recipe import RECIPE, dollars_per_million, prefixes_of
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import Embedder, EmbeddingTarget
@@ -126,7 +126,8 @@ def make_team_index(
     own = settings.embeddings.team
     if not own.on:
         return None
-    from byok.search.vectors.team.collection import QdrantStore, TeamStore
+    from byok.search.vectors.team.collection import TeamStore
+    from byok.search.vectors.team.qdrant import QdrantStore
     from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 
     local = is_loopback(own.url)
@@ -135,11 +136,11 @@ def make_team_index(
     key = make_key(ladder, redactor, wanted)
     store: TeamStore
     if own.url.startswith(POSTGRES):
-        from byok.search.vectors.team.postgres import PostgresServer
+        from byok.search.vectors.team.postgres import PostgresStore
 
         is_plain = local or own.allow_insecure_http
         tls = None if is_plain else partial(tls_context, ca_file)
-        store = PostgresServer(own.url, key, tls, writes=own.write)
+        store = PostgresStore(own.url, key, tls, writes=own.write)
     else:
         route = Route("" if local else own.proxy, ca_file)
         store = QdrantStore(own.url, partial(transports.by, route), key)

@@ -5,11 +5,11 @@ from functools import partial
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.urls import host_of, is_loopback
+from byok.search.outside.consent import Consent
+from byok.search.outside.server import Pause
 from byok.search.remote.remote_search import RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import search_zoekt
-from byok.search.vectors.consent import Consent
-from byok.search.vectors.team.server import Pause
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
 from byok.upstream.transport import Route, Transports

@@ -38,6 +38,7 @@ from byok.dialects.presets import find_preset
 from byok.features.cost import PriceOf
 from byok.protocols.augment.reply_job import DecodeState, keep_readings
 from byok.search.index.types import IndexOptions
+from byok.search.outside.consent import Consent
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import (
     AsksRemote,
@@ -46,7 +47,6 @@ from byok.search.retrieval.model_aids import (
     Rerank,
     VectorSearch,
 )
-from byok.search.vectors.consent import Consent
 from byok.search.vectors.service import EmbeddingService
 from byok.settings import Settings, UpstreamSettings, check_models, check_settings
 from byok.settings.keys import KeyLadder

@@ -10,7 +10,7 @@ import pytest
 
 from byok.cli.embed import describe_cost, describe_vectors
 from byok.core.platform.paths import find_paths
-from byok.search.vectors.consent import Consent
+from byok.search.outside.consent import Consent
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import daemon_thread, write_settings
 from tests.fakes.patience import PATIENCE

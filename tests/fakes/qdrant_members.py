@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import httpx
 import numpy as np
 
+from byok.search.outside.server import Pause
 from byok.search.vectors.recipe import is_embedded
 from byok.search.vectors.store.store import VectorStore
-from byok.search.vectors.team.collection import QdrantStore, TeamStore
-from byok.search.vectors.team.postgres import PostgresServer
-from byok.search.vectors.team.server import Pause
+from byok.search.vectors.team.collection import TeamStore
+from byok.search.vectors.team.postgres import PostgresStore
+from byok.search.vectors.team.qdrant import QdrantStore
 from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 from byok.search.vectors.team.transfer import Transfer
 from byok.search.vectors.types import SpaceName
@@ -74,7 +75,7 @@ class Team:
         source = given if isinstance(given, Key) else Key(given)
         server: TeamStore
         if self.url.startswith("postgresql:"):
-            server = PostgresServer(
+            server = PostgresStore(
                 self.url, source, None, writes=writes, seconds=PATIENCE
             )
         else:

@@ -11,7 +11,7 @@ import pytest
 from byok.core.errors import ConfigError, NotAllowed
 from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
-from byok.search.vectors.consent import Consent
+from byok.search.outside.consent import Consent
 from byok.search.vectors.recipe import RECIPE
 from byok.search.vectors.service import EmbeddingPlan
 from byok.settings import Settings, UpstreamSettings, load_settings

@@ -33,6 +33,8 @@ from byok.search.index.parse.tokens import path_terms, terms
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Span
 from byok.search.index.workspace.git_history import repository_name_of
+from byok.search.outside.consent import Consent
+from byok.search.outside.server import Pause
 from byok.search.remote.question import RemoteQuestion, read_question
 from byok.search.remote.server import RemoteFile, SearchServer
 from byok.search.retrieval.excerpts import (
@@ -46,8 +48,6 @@ from byok.search.retrieval.pack import MOST_FILES, Packed, pack
 from byok.search.retrieval.query import Query, parse_query
 from byok.search.retrieval.rank import FileEntry, RankedFile, rank
 from byok.search.retrieval.render import render
-from byok.search.vectors.consent import Consent
-from byok.search.vectors.team.server import Pause
 
 SECONDS = 0.6  # what a question waits
 _FILES = 40  # that are asked for

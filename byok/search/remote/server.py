@@ -16,7 +16,7 @@ import orjson
 from byok import __version__
 from byok.core.errors import UpstreamGarbled
 from byok.search.index.files.secret_names import is_secret
-from byok.search.vectors.team.server import (
+from byok.search.outside.server import (
     SecretSource,
     read_bounded,
     refusal_by,

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from byok.core.errors import ByokError, ConfigError, NotReady
 from byok.core.threads import to_the_end
+from byok.search.outside.consent import Consent
 from byok.search.retrieval.model_aids import FindNear
-from byok.search.vectors.consent import Consent
 from byok.search.vectors.types import (
     EmbeddingEstimate,
     EmbeddingState,

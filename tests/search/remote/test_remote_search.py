@@ -19,6 +19,8 @@ from byok.core.code_query import (
     Upload,
 )
 from byok.core.redact import Redactor
+from byok.search.outside.consent import Consent
+from byok.search.outside.server import Pause
 from byok.search.remote.remote_search import RemoteHits, RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer, RemoteFile
 from byok.search.remote.zoekt import search_zoekt
@@ -26,8 +28,6 @@ from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.passages import PassageFinder
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import Ripgrep
-from byok.search.vectors.consent import Consent
-from byok.search.vectors.team.server import Pause
 from byok.upstream.transport import Route, Transports
 from tests.fakes.engines import complete, indexed, project
 from tests.fakes.patience import PATIENCE

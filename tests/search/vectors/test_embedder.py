@@ -21,7 +21,7 @@ from byok.core.errors import (
 )
 from byok.core.redact import Redactor
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.search.vectors.consent import Consent
+from byok.search.outside.consent import Consent
 from byok.search.vectors.embedder import PROBE, ModelEmbedder, Priority, Rest
 from byok.search.vectors.recipe import Prefixes, dollars_per_million, prefixes_of
 from byok.search.vectors.types import SpaceName

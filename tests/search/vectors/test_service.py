@@ -15,8 +15,8 @@ import pytest
 from byok.core.code_query import BlobNames
 from byok.core.errors import ConfigError
 from byok.search.index.engine import ContextEngine
+from byok.search.outside.consent import Consent
 from byok.search.retrieval.scope import Scope, select_scope
-from byok.search.vectors.consent import Consent
 from byok.search.vectors.recipe import count_chunks
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import EmbeddingState, EmbeddingTarget

@@ -11,9 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from byok.core.errors import ConfigError, UpstreamRefused
+from byok.core.errors import ConfigError
 from byok.search.vectors.numeric import np
-from byok.search.vectors.team.server import WRITE_SECONDS, TeamServer
 from byok.search.vectors.types import Key, SpaceName
 
 if TYPE_CHECKING:
@@ -153,7 +152,8 @@ CHECK = "check"  # at the probe only
 LOOKS = 256  # points whose payload is asked for at once
 MOST_REPOSITORIES = 64  # of one point: a licence's text is everywhere
 _NUMBERS = 24_576  # of all vectors in a request: JSON that takes 3 ms to read or write
-_CANDIDATES = 2.0  # how many times `limit` are compared again at full precision
+READ_SECONDS = 2.0
+WRITE_SECONDS = 10.0  # the server answers when it has written; nobody waits for it
 
 
 class Received(NamedTuple):
@@ -164,7 +164,7 @@ class Received(NamedTuple):
     field: Any
 
 
-class TeamVectors(ABC):
+class TeamCollection(ABC):
     """One collection of a team on some server: texts by name, as vectors.
 
     All methods raise ConfigError where a key is missing, and UpstreamError where the
@@ -280,156 +280,11 @@ class TeamVectors(ABC):
 class TeamStore(Protocol):
     """A server of a team's collections."""
 
-    def collection(self, name: str, dimensions: int) -> TeamVectors:
+    def collection(self, name: str, dimensions: int) -> TeamCollection:
         """Return a collection of the server; asks nobody."""
 
     async def close(self) -> None:
         """Close the connections; the next request makes others."""
-
-
-class QdrantStore(TeamServer):
-    """A Qdrant server; a `TeamStore`."""
-
-    def collection(self, name: str, dimensions: int) -> "TeamCollection":
-        """Return a collection of the server; asks nobody."""
-        return TeamCollection(self, name, dimensions)
-
-
-class TeamCollection(TeamVectors):
-    """A collection on a Qdrant server."""
-
-    def __init__(self, server: TeamServer, name: str, dimensions: int) -> None:
-        super().__init__(name, dimensions)
-        self._server = server
-
-    async def exists(self) -> bool:
-        """Return whether the server has it."""
-        return await self._server.ask(lambda c: c.collection_exists(self.name))
-
-    async def create(self) -> None:
-        """Create it, and the index over repositories."""
-        from qdrant_client import models
-
-        try:
-            if not await self.exists():
-                await self._server.ask(
-                    lambda c: c.create_collection(self.name, **_shape(self.dimensions)),
-                    seconds=WRITE_SECONDS,
-                )
-        except UpstreamRefused:
-            if not await self.exists():  # another member was faster
-                raise
-        tenants = models.KeywordIndexParams(
-            type=models.KeywordIndexType.KEYWORD, is_tenant=True
-        )
-        await self._server.ask(
-            lambda c: c.create_payload_index(
-                self.name, REPOSITORIES, field_schema=tenants, wait=True
-            ),
-            seconds=WRITE_SECONDS,
-        )
-
-    async def _read(
-        self, names: Collection[bytes], field: str = "", *, vectors: bool = True
-    ) -> list[Received]:
-        records = await self._server.ask(
-            lambda c: c.retrieve(
-                self.name,
-                [*map(to_uuid, names)],
-                with_payload=[field] if field else False,
-                with_vectors=vectors,
-            )
-        )
-        return [
-            Received(from_uuid(one.id), one.vector, _field_of(one.payload, field))
-            for one in records
-        ]
-
-    async def _insert(
-        self,
-        names: Sequence[bytes],
-        rows: "Vectors",
-        repositories: Sequence[str],
-        check: str | None,
-    ) -> None:
-        from qdrant_client import models
-
-        payload = {CHECK: check} if check else {REPOSITORIES: [*repositories]}
-        points = models.Batch(
-            ids=[*map(to_uuid, names)],
-            vectors=to_numbers(rows),
-            payloads=[payload] * len(names),
-        )
-        await self._server.ask(
-            lambda c: c.upsert(
-                self.name,
-                points,
-                wait=True,
-                update_mode=models.UpdateMode.INSERT_ONLY,
-            ),
-            seconds=WRITE_SECONDS,
-        )
-
-    async def add_repositories(
-        self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
-    ) -> None:
-        """Add repositories to texts, those with the same ones at once.
-
-        Members who do this at the same moment may lose each other's; the next push of
-        the loser repeats it.
-        """
-        changes: dict[tuple[str, ...], list[str]] = {}
-        for name, old in known.items():
-            new = tuple(dict.fromkeys((*old, *repositories)))
-            if len(old) < len(new) <= MOST_REPOSITORIES:
-                changes.setdefault(new, []).append(to_uuid(name))
-        for new, ids in changes.items():
-            await self._set_repositories(new, ids)
-
-    async def _set_repositories(self, new: Sequence[str], ids: list[str]) -> None:
-        await self._server.ask(
-            lambda c: c.set_payload(
-                self.name, {REPOSITORIES: [*new]}, points=[*ids], wait=True
-            ),
-            seconds=WRITE_SECONDS,
-        )
-
-    async def _nearest(
-        self,
-        numbers: Sequence[float],
-        repositories: Sequence[str],
-        among: Sequence[bytes],
-        limit: int,
-        seconds: float,
-    ) -> Sequence[tuple[bytes, Any]]:
-        from qdrant_client import models
-
-        within = models.FieldCondition(
-            key=REPOSITORIES, match=models.MatchAny(any=[*repositories])
-        )
-        must: list[models.Condition] = [within]
-        if among:
-            must.append(models.HasIdCondition(has_id=[*map(to_uuid, among)]))
-        precise = models.QuantizationSearchParams(
-            rescore=True, oversampling=_CANDIDATES
-        )
-        answer = await self._server.ask(
-            lambda c: c.query_points(
-                self.name,
-                query=[*numbers],
-                query_filter=models.Filter(must=must),
-                search_params=models.SearchParams(quantization=precise),
-                limit=limit,
-                with_payload=False,
-                with_vectors=False,
-            ),
-            seconds=seconds,
-        )
-        return [(from_uuid(point.id), point.score) for point in answer.points]
-
-
-def _field_of(payload: Any, field: str) -> Any:
-    return payload.get(field) if isinstance(payload, dict) else None
 
 
 def _texts(listed: Any) -> list[str]:
@@ -437,28 +292,3 @@ def _texts(listed: Any) -> list[str]:
     if not isinstance(listed, list):
         return []
     return [text for text in listed if isinstance(text, str)][:MOST_REPOSITORIES]
-
-
-def _shape(dimensions: int) -> dict[str, Any]:
-    """Return the parameters of a new collection.
-
-    All searches are within repositories, so graphs are built for each repository
-    (`payload_m`) and none for the whole. Searches use 8-bit vectors in memory; the
-    16-bit ones stay on disk, for `vectors` and for comparing the best ones again.
-    """
-    from qdrant_client import models
-
-    small = models.ScalarQuantizationConfig(
-        type=models.ScalarType.INT8, quantile=0.99, always_ram=True
-    )
-    return {
-        "vectors_config": models.VectorParams(
-            size=dimensions,
-            distance=models.Distance.COSINE,
-            on_disk=True,
-            datatype=models.Datatype.FLOAT16,
-        ),
-        "quantization_config": models.ScalarQuantization(scalar=small),
-        "hnsw_config": models.HnswConfigDiff(m=0, payload_m=16),
-        "on_disk_payload": True,
-    }

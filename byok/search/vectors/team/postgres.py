@@ -1,10 +1,10 @@
 """A team's vectors on a PostgreSQL server with the extension pgvector.
 
-One table is one collection (`TeamVectors`): a row is one text, with the same id, vector
-and repositories as a point on Qdrant. Rows are inserted, never overwritten, and the
-list of a row's repositories is changed by one statement, so members lose none of each
-other's. Vectors have 16 bits a number. Searches are within repositories and compare all
-rows of these: exact, without a graph.
+One table is one collection (`TeamCollection`): a row is one text, with the same id,
+vector and repositories as a point on Qdrant. Rows are inserted, never overwritten, and
+the list of a row's repositories is changed by one statement, so members lose none of
+each other's. Vectors have 16 bits a number. Searches are within repositories and
+compare all rows of these: exact, without a graph.
 
 Nothing that a server says is repeated: it could be the password.
 """
@@ -30,15 +30,17 @@ from byok.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from byok.search.outside.server import SecretSource
 from byok.search.vectors.team.collection import (
     CHECK,
     MOST_REPOSITORIES,
+    READ_SECONDS,
     REPOSITORIES,
+    WRITE_SECONDS,
     Received,
-    TeamVectors,
+    TeamCollection,
     to_numbers,
 )
-from byok.search.vectors.team.server import READ_SECONDS, WRITE_SECONDS, SecretSource
 
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
@@ -55,7 +57,7 @@ _REFUSED = ("28", "42501")  # of a password; of a right that is missing
 _COLUMNS = {"": "NULL", CHECK: "salt_check", REPOSITORIES: "repo"}
 
 
-class PostgresServer(Struct, eq=False):
+class PostgresStore(Struct, eq=False):
     """The server; its connections are made when they are needed.
 
     An address is like postgresql://user@host:5432/database. Without `tls` nothing is
@@ -165,12 +167,12 @@ def _driver_errors() -> tuple[type[Exception], ...]:
     return (*known, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
-class PostgresCollection(TeamVectors):
+class PostgresCollection(TeamCollection):
     """A table of a team."""
 
-    def __init__(self, server: PostgresServer, name: str, dimensions: int) -> None:
+    def __init__(self, store: PostgresStore, name: str, dimensions: int) -> None:
         super().__init__(name, dimensions)
-        self._server = server
+        self._store = store
 
     async def exists(self) -> bool:
         """Return whether the server has it."""
@@ -264,7 +266,7 @@ class PostgresCollection(TeamVectors):
         """Return the rows of a statement, in which two names stand for the table's."""
         statement = statement.replace("TEAM_TABLE", f'"{self.name}"')
         statement = statement.replace("TEAM_INDEX", f'"{self.name}_repo"')
-        return await self._server.fetch(statement, values, seconds=seconds)
+        return await self._store.fetch(statement, values, seconds=seconds)
 
 
 def _name_of(row: Any) -> bytes:

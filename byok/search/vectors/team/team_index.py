@@ -29,18 +29,18 @@ from byok.core.errors import (
     UpstreamRefused,
 )
 from byok.search.index.store.chunk_index import ChunkScore, View
+from byok.search.outside.server import Pause, SecretSource
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.vectors.numeric import cosine, normalise
 from byok.search.vectors.store.database import SAME, Space
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.collection import (
     LOOKS,
+    TeamCollection,
     TeamNames,
     TeamStore,
-    TeamVectors,
     collection_name,
 )
-from byok.search.vectors.team.server import Pause, SecretSource
 from byok.search.vectors.types import Key, SpaceName, TeamStatus
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class TeamPlace(Struct, frozen=True):
 
 
 class _Space(Struct):
-    collection: TeamVectors
+    collection: TeamCollection
     probe: "Vectors"
     names: TeamNames | None = None  # set when the collection may be used
 
@@ -84,14 +84,14 @@ class TeamIndex:
     def __init__(
         self,
         place: TeamPlace,
-        server: TeamStore,
+        store: TeamStore,
         salt: SecretSource,
         *,
         pause: Pause | None = None,
         question_seconds: float = QUESTION_SECONDS,
     ) -> None:
         self._place = place
-        self._server = server
+        self._store = store
         self._salt = salt
         self._pause = pause or Pause()
         self._question_seconds = question_seconds
@@ -127,7 +127,7 @@ class TeamIndex:
             or now.collection.name != name
             or cosine(now.probe, probe) < SAME
         ):
-            collection = self._server.collection(name, space.dimensions)
+            collection = self._store.collection(name, space.dimensions)
             self._space = _Space(collection, probe)
 
     async def fetch(self, keys: Sequence[Key]) -> "Mapping[Key, Vectors]":
@@ -189,7 +189,7 @@ class TeamIndex:
         if not await self._is_entered():
             return {}  # to compare probes may take longer than a question can wait
 
-        async def ask(vectors: TeamVectors, names: TeamNames) -> dict[Key, float]:
+        async def ask(vectors: TeamCollection, names: TeamNames) -> dict[Key, float]:
             few = names.points(keys) if len(keys) <= limit else {}
             scores = await vectors.nearest(
                 question,
@@ -210,7 +210,7 @@ class TeamIndex:
         if self._entering is not None:
             self._entering.cancel()
             await asyncio.wait([self._entering])
-        await self._server.close()
+        await self._store.close()
 
     async def _is_entered(self) -> bool:
         """Tell whether questions may be asked; that is found out in the background."""
@@ -222,7 +222,7 @@ class TeamIndex:
         return space is not None and space.names is not None
 
     async def _attempt(
-        self, work: Callable[[TeamVectors, TeamNames], Awaitable[_T]]
+        self, work: Callable[[TeamCollection, TeamNames], Awaitable[_T]]
     ) -> _T | None:
         """Return what came of this work; None, and a pause, if the team cannot help."""
         space = self._space
@@ -276,12 +276,12 @@ class TeamIndex:
             )
 
 
-async def _enter_only(collection: TeamVectors, names: TeamNames) -> bool:
+async def _enter_only(collection: TeamCollection, names: TeamNames) -> bool:
     return True
 
 
 async def _fetch(
-    collection: TeamVectors, names: TeamNames, keys: Sequence[Key]
+    collection: TeamCollection, names: TeamNames, keys: Sequence[Key]
 ) -> "dict[Key, Vectors]":
     by_point = names.points(keys)
     vectors = await collection.vectors([*by_point])
@@ -289,7 +289,7 @@ async def _fetch(
 
 
 async def _offer(
-    collection: TeamVectors,
+    collection: TeamCollection,
     names: TeamNames,
     keys: Sequence[Key],
     rows: "Vectors",

@@ -16,14 +16,14 @@ from byok.core.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.search.vectors.team.postgres import PostgresCollection, PostgresServer
+from byok.search.vectors.team.postgres import PostgresCollection, PostgresStore
 from byok.upstream.transport import tls_context
 from tests.fakes.asker import Key
 from tests.fakes.patience import PATIENCE
 from tests.fakes.postgres_server import PASSWORD
 from tests.fakes.qdrant_members import Team, embed, key
 
-PatientServer = partial(PostgresServer, seconds=PATIENCE)
+PatientServer = partial(PostgresStore, seconds=PATIENCE)
 
 pytest.importorskip("asyncpg", reason="asyncpg is not installed: scripts/setup test")
 
@@ -157,7 +157,7 @@ async def test_a_server_that_is_none_is_an_error_in_time(what: str) -> None:
         elif what == "nonsense":
             fake = await asyncio.start_server(answer_nonsense, sock=port.dup())
         url = f"postgresql://byok@127.0.0.1:{port.getsockname()[1]}/x"
-        server = PostgresServer(url, Key(PASSWORD), None, writes=True, seconds=0.3)
+        server = PostgresStore(url, Key(PASSWORD), None, writes=True, seconds=0.3)
         with pytest.raises(UpstreamError) as raised:
             await server.fetch("SELECT 1", ())
         assert isinstance(raised.value, UpstreamTimeout) == (what == "silent")
@@ -173,7 +173,7 @@ async def test_a_password_is_not_sent_without_tls_where_that_is_needed(
 ) -> None:
     password = Key(PASSWORD)
     tls = partial(tls_context, "")
-    server = PostgresServer(database, password, tls, writes=True, seconds=5)
+    server = PostgresStore(database, password, tls, writes=True, seconds=5)
     with pytest.raises(UpstreamError):  # this server has no certificate
         await server.collection("x", 8).exists()
     await server.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import NotAllowed
-from byok.search.vectors.consent import Consent
+from byok.search.outside.consent import Consent
 
 HOST, MODEL = "api.vendor.example:443", "embed-1"
 
@@ -121,7 +121,7 @@ def test_a_withdrawal_counts_although_it_cannot_be_written(
     def fail(_path: Path, _content: str) -> None:
         raise OSError(errno.ENOSPC, "no room")
 
-    monkeypatch.setattr("byok.search.vectors.consent.write_private", fail)
+    monkeypatch.setattr("byok.search.outside.consent.write_private", fail)
     with pytest.raises(OSError, match="no room"):
         consent.withdraw()
     assert not allows(consent)

@@ -1,7 +1,6 @@
-"""Requests to the team's server, and what their failures are called."""
+"""Requests to a Qdrant server, and what their failures are called."""
 
 import asyncio
-import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,9 @@ from byok.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.search.vectors.team.server import Pause, TeamServer
+from byok.search.vectors.team.qdrant import QdrantStore
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
-from tests.fakes.clock import Clock
 from tests.fakes.qdrant_server import QdrantServer
 
 if TYPE_CHECKING:  # its package is a quarter of what all tests here import
@@ -56,7 +54,7 @@ class Failing(httpx.AsyncBaseTransport):
 async def test_failures_below_the_client(
     error: Exception, kind: type[ByokError]
 ) -> None:
-    server = TeamServer("http://127.0.0.1:1", lambda: Failing(error), Key())
+    server = QdrantStore("http://127.0.0.1:1", lambda: Failing(error), Key())
     with pytest.raises(kind) as caught:
         await server.ask(look)
     assert type(caught.value) is kind
@@ -76,7 +74,7 @@ async def test_an_answer_that_drips_is_given_up(server: QdrantServer) -> None:
 
     server.fault = drip
     transports = Transports()
-    team = TeamServer(server.url, lambda: transports.by(Route()), Key())
+    team = QdrantStore(server.url, lambda: transports.by(Route()), Key())
     with pytest.raises(UpstreamTimeout):
         await team.ask(look, seconds=0.1)
     await team.close()
@@ -101,7 +99,7 @@ async def test_addresses(url: str, asked: str) -> None:
             seen.append(request.url)
             return httpx.Response(500)
 
-    server = TeamServer(url, Notes, Key())
+    server = QdrantStore(url, Notes, Key())
     with pytest.raises(ByokError):
         await server.ask(look)
     assert seen == [httpx.URL(asked)]
@@ -113,33 +111,5 @@ def test_without_the_package_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     with pytest.raises(ConfigError, match="not installed") as caught:
-        TeamServer("https://qdrant.example", httpx.AsyncBaseTransport, Key())
+        QdrantStore("https://qdrant.example", httpx.AsyncBaseTransport, Key())
     assert "--extra qdrant" in caught.value.hint
-
-
-@pytest.mark.parametrize("luck", [0.5, 1.0])  # members do not come back all at once
-def test_each_failure_doubles_the_pause_up_to_ten_minutes(luck: float) -> None:
-    clock = Clock()
-    pause = Pause(clock=clock, draw=lambda: 2 * luck - 1)
-    lengths = []
-    for _ in range(9):
-        pause.begin("It is down.")
-        lengths.append(pause.seconds / luck)
-        clock.now += pause.seconds
-        assert pause.seconds == 0
-    assert lengths == [5, 10, 20, 40, 80, 160, 320, 600, 600]
-
-
-def test_the_same_trouble_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "byok")
-    pause = Pause(clock=Clock())
-    for note in ("It is down.", "It is down.", "It refuses.", "It refuses."):
-        pause.begin(note)
-    pause.end()
-    pause.end()
-    pause.begin("It is down.")
-    down, refuses, again, down_again = caplog.messages
-    assert "It is down." in down
-    assert "It refuses." in refuses
-    assert again not in (down, refuses)
-    assert down_again == down
