@@ -2,7 +2,7 @@
 // `series`. A cost that is unknown is never counted as 0; how many there are is said.
 
 import { duration, number, percent, short, shortDollars, spent } from "../format.js";
-import { costOf, costText, cut } from "../requests.js";
+import { costOf, cut } from "../requests.js";
 import { language, sentences, t } from "../texts.js";
 
 // Return a bucket's time. `local` is what the clock of the daemon shows, so it is read
@@ -128,10 +128,11 @@ export function tokensBy(answer) {
 
 export function cost(answer) {
   const { total } = answer;
-  const values = { period: period(answer), cost: costText(total) };
+  const [dearest] = groups(answer).sort((one, other) => other.cost - one.cost);
   const missing = { ...row(answer, t("usage.no-price"), (one) => one.unpriced), write: number };
   return content(answer, {
-    sentence: t("usage.cost.sentence", values),
+    sentence: t("usage.dearest",
+      { name: cut(dearest.name), share: percent(share(dearest.cost, total.cost)) }),
     series: split(answer, costOf), notes: total.unpriced ? [missing] : [],
     write: spent, axis: shortDollars, least: 0.0001,
   });

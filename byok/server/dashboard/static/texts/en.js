@@ -521,7 +521,7 @@ export const TEXTS = {
   "usage.speed.none": "No answer began in {period}, so there is no time to tell.",
   "usage.largest": "Most tokens: {name}, {share} of all.",
   "usage.cost.title": "Cost breakdown",
-  "usage.cost.sentence": "Cost in {period}: {cost}.",
+  "usage.dearest": "Highest cost: {name}, {share} of all.",
   "usage.cache.title": "Input read from the cache",
   "usage.cache.sentence": "{share} of the input in {period} came from the cache.",
   "usage.cache.unknown": "No upstream told what came from its cache in {period}.",

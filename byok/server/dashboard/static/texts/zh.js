@@ -480,7 +480,7 @@ export const TEXTS = {
   "usage.speed.none": "{period}内没有回答开始，因此没有时间可显示。",
   "usage.largest": "最多的是 {name}，占 {share}。",
   "usage.cost.title": "费用分布",
-  "usage.cost.sentence": "{period}内费用：{cost}。",
+  "usage.dearest": "费用最高的是 {name}，占 {share}。",
   "usage.cache.title": "缓存命中率",
   "usage.cache.sentence": "{period}内输入的 {share} 来自缓存。",
   "usage.cache.unknown": "{period}内没有上游报告缓存用量。",
