@@ -37,10 +37,10 @@ from byok.server.http.guard import Guard, client_of
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import (
     COMMON,
-    REQUEST_ID,
     HttpExchange,
     body_bytes,
     explain_failure,
+    id_headers,
     json_response,
 )
 from byok.server.openai_api import takes_api_key
@@ -117,7 +117,7 @@ class App(Struct, eq=False):
             response = await self._answer_or_fail(exchange)
             status = response.status
             if not response.prepared:
-                response.headers[REQUEST_ID] = record.request_id
+                response.headers.update(id_headers(record.request_id))
                 if self._dashboard_for(request):
                     response.headers.update(PAGE_HEADERS)
                 if record.tap is not None and isinstance(response, Response):

@@ -201,6 +201,15 @@ async def test_translated_answers_are_forgotten_where_the_client_says_so() -> No
     assert [answer.status for answer in answers] == [400, 400]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_translated_answers_name_their_request_for_both_sdks(
+    stream: bool,
+) -> None:
+    async with daemon_with(Scripted()) as editor:
+        answer = await ask(editor, "/v1/messages", stream=stream)
+    assert answer.headers["Request-Id"] == answer.headers["X-Request-Id"]
+
+
 async def test_translated_tokens_are_estimated() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "x" * 3500}]}
     async with daemon_with(Scripted()) as editor:

@@ -30,13 +30,20 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600  # of JSON-RPC
-REQUEST_ID = "X-Request-Id"  # what names a request in its answer and in the log
 COMMON = {
     "Server": "byok",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
 }
+
+
+def id_headers(request_id: str) -> dict[str, str]:
+    """Return the headers of an answer that name its request as the log does.
+
+    OpenAI's SDKs read the first one, Anthropic's the second one.
+    """
+    return {"X-Request-Id": request_id, "Request-Id": request_id}
 
 
 def json_response(body: "Json", status: int = 200) -> Response:

@@ -37,7 +37,7 @@ from byok.core.chat import Json
 from byok.core.record import Hop
 from byok.core.wire.json_lines import encode_line
 from byok.protocols.augment.chat_reply import chunk
-from byok.server.http.reply import COMMON, REQUEST_ID, HttpExchange
+from byok.server.http.reply import COMMON, HttpExchange, id_headers
 
 LINES = {
     **COMMON,
@@ -59,7 +59,7 @@ class _Response(StreamResponse):
 def _response(
     exchange: HttpExchange, headers: Mapping[str, str], status: int = 200
 ) -> _Response:
-    named = {**headers, REQUEST_ID: exchange.request_id}
+    named = {**headers, **id_headers(exchange.request_id)}
     return _Response(status=status, headers=named)
 
 
