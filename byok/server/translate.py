@@ -25,7 +25,12 @@ from byok.core.wire.sse import encode_data, encode_named
 from byok.dialects.openai_chat.chunks import usage_near_end
 from byok.features.base import Asking, Verdict
 from byok.protocols.augment.body import first_text
-from byok.protocols.v1.block_reply import Question, ReplyHead, WholeReply
+from byok.protocols.v1.block_reply import (
+    BlockReply,
+    Question,
+    ReplyHead,
+    WholeReply,
+)
 from byok.protocols.v1.fields import anthropic_error, openai_error
 from byok.protocols.v1.recent_answers import RecentAnswers
 from byok.server.admission import Admission
@@ -201,7 +206,11 @@ class Translator(Struct, frozen=True):
         verdict = await self._judge(exchange, destination, question.chat, run)
         if verdict.chat is not None:
             question = replace(question, chat=verdict.chat)
-        return self._ask(row, question, exchange, destination, verdict.answer)
+        head = ReplyHead(
+            exchange.request_id, destination.model, int(time.time()), self.recent.keep
+        )
+        pieces = await run(partial(question.reply, head))
+        return self._ask(row, question, pieces, exchange, destination, verdict.answer)
 
     async def _choose_for_moment(
         self, row: Ask, body: dict[str, Any], usual: Destination, run: Runner
@@ -231,15 +240,11 @@ class Translator(Struct, frozen=True):
         self,
         row: Ask,
         question: Question,
+        pieces: BlockReply,
         exchange: HttpExchange,
         destination: Destination,
         own_answer: str,
     ) -> LateAnswer:
-        created = int(time.time())
-        head = ReplyHead(
-            exchange.request_id, destination.model, created, self.recent.keep
-        )
-        pieces = question.reply(head)
         reply = pieces if question.stream else WholeReply(pieces)
         answer = ModelAnswer(
             destination,
