@@ -19,7 +19,7 @@ import orjson
 from msgspec import Struct, field
 
 from byok.core.chat import Json
-from byok.core.daemon.challenge import derive_owner_token, verify_daemon
+from byok.core.daemon.challenge import derive_owner_token, is_answered, verify_daemon
 from byok.core.daemon.instance import Instance, find_instance, is_held
 from byok.core.daemon.token import read_token
 from byok.core.errors import (
@@ -191,6 +191,14 @@ def find_or_refuse(paths: Paths) -> Instance | None:
     """
     daemon = find_daemon(paths)
     if daemon is None and is_held(paths):
+        found = find_instance(paths)
+        if found is not None and is_answered(found):
+            raise NotReady(
+                f"The byok that runs (pid {found.pid}) is of an earlier version, which "
+                "this command cannot ask.",
+                hint=f"End it, and start it again: kill {found.pid}; byok serve. As a "
+                "service: byok service restart.",
+            )
         raise NotReady(
             "byok is starting, or hangs: the daemon does not answer.",
             hint=f"Try again. If it stays so, end the process whose pid is in "

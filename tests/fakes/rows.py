@@ -34,6 +34,8 @@ class Rows:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if token := request.headers.get("Authorization"):
             self.tokens.append(token)
+        if request.path == "/health":
+            return web.json_response({"status": "ok"})
         body = json.loads(await request.read())
         if request.path == challenge.PATH:
             secret = "a guess"

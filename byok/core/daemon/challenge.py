@@ -14,6 +14,7 @@ for it.
 import hmac
 import http.client
 import secrets
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import orjson
@@ -63,6 +64,18 @@ def answer_challenge(body: "Json", secret: str, port: int, instance: str) -> "Js
             status=422,
         )
     return {"instance": instance, "proof": compute_proof(secret, nonce, port, instance)}
+
+
+def is_answered(daemon: Instance) -> bool:
+    """Ask whether a daemon serves at its port, of whatever version; proves nothing."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=_SECONDS)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def verify_daemon(daemon: Instance, secret: str, host: str = "127.0.0.1") -> bool:
