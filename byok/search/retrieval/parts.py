@@ -7,6 +7,7 @@ are as good as those of any other.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -57,7 +58,8 @@ _CLAUSE = re.compile(
 def split_parts(text: str) -> list[str]:
     """Return what a question asks, part by part; nothing if it asks one thing."""
     text = without_template(text[:_LONGEST])
-    for split in (_items, _inline_items, _sentences, _clauses):
+    items, inline_items = partial(_behind, _ITEM), partial(_behind, _INLINE)
+    for split in (items, inline_items, _sentences, _clauses):
         parts: list[str] = []
         for part in map(str.strip, split(text)):
             if parts and _REFERS.search(part):
@@ -73,14 +75,6 @@ def split_parts(text: str) -> list[str]:
 def _says_much(part: str) -> bool:
     enough = len(_WORD.findall(part)) >= _FEWEST_WORDS
     return enough or _IDEOGRAPHS.search(part) is not None
-
-
-def _items(text: str) -> list[str]:
-    return _behind(_ITEM, text)
-
-
-def _inline_items(text: str) -> list[str]:
-    return _behind(_INLINE, text)
 
 
 def _behind(mark: re.Pattern[str], text: str) -> list[str]:

@@ -31,6 +31,7 @@ from byok.search.index.types import IndexOptions, SkipReason
 # program is run in a repository, and its configuration is not read: it is not trusted.
 
 
+IGNORE_FILES = (".gitignore", ".augmentignore")
 _log = logging.getLogger(__name__)
 _SECONDS = 5.0
 _ASK = ("config", "--global", "--type=path", "--get", "core.excludesFile")
@@ -45,20 +46,19 @@ class Outside(NamedTuple):
     below: str
 
 
-def rules_outside(root: Path, names: tuple[str, ...]) -> list[Outside]:
+def rules_outside(root: Path) -> list[Outside]:
     """Return the ignore files outside a workspace, those that win last.
 
-    `names` are those that ignore files have in every folder. None where the workspace
-    is in no repository.
+    None where the workspace is in no repository.
     """
     found = [
         Outside(str(path), load(path) or b"", below)
-        for path, below in places_outside(root, names)
+        for path, below in places_outside(root)
     ]
     return [rules for rules in found if rules.content]
 
 
-def places_outside(root: Path, names: tuple[str, ...]) -> list[tuple[Path, str]]:
+def places_outside(root: Path) -> list[tuple[Path, str]]:
     """Return where `rules_outside` looks, and the workspace's path below that."""
     repository = repository_of(root)
     if repository is None:
@@ -70,7 +70,9 @@ def places_outside(root: Path, names: tuple[str, ...]) -> list[tuple[Path, str]]
         found.insert(0, (own, at_top))
     above = [at for at in reversed(root.parents) if at.is_relative_to(top)]
     return found + [
-        (at / name, root.relative_to(at).as_posix()) for at in above for name in names
+        (at / name, root.relative_to(at).as_posix())
+        for at in above
+        for name in IGNORE_FILES
     ]
 
 
@@ -119,7 +121,6 @@ _TOO_LONG = (
     f"is too long: only {_MAX_LINES:,} lines of up to {_MAX_LINE:,} characters,"
     f" {_MAX_BYTES // 1024} KiB in all, count"
 )
-IGNORE_FILES = (".gitignore", ".augmentignore")
 # What programs write, and nobody reads as code. These are the weakest rules: `!*.log`
 # in an ignore file lifts such a line. Names that people also give to folders of their
 # own (build, dist, target) only count at the root.
@@ -412,7 +413,7 @@ def rules_of(root: Path, options: IndexOptions) -> Rules:
     own = OwnFolders(options.own_folders)
     return Rules(
         partial(_ignore_file, root),
-        outside=partial(rules_outside, root, IGNORE_FILES),
+        outside=partial(rules_outside, root),
         allow_secret=options.allow_secret,
         extensions=options.extensions,
         is_own=lambda path: own.include(root / path),

@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from byok.core.escapes import is_text
 from byok.search.index.files.ignore import (
-    IGNORE_FILES,
     FolderRules,
     Rules,
     places_outside,
@@ -284,7 +283,7 @@ def steering_of(root: Path) -> Steering:
     """Return the control files of a workspace; they may not exist."""
     repository = repository_of(root)
     moves = repository.moves if repository else []
-    outside = [path for path, _ in places_outside(root, IGNORE_FILES)]
+    outside = [path for path, _ in places_outside(root)]
     rules = _paths(root, [root / ".git", *moves[:1], *outside])
     return Steering(rules, _paths(root, moves))
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from byok.search.index.files.gitignore import Patterns, pattern_lines
 from byok.search.index.files.ignore import (
-    IGNORE_FILES,
     Outside,
     Rules,
     rules_of,
@@ -468,7 +467,7 @@ def test_git_ignore_file_that_is_a_pipe_does_not_block(
 ) -> None:
     repo = repository(tmp_path / "repo", {"pkg/a.py": ""})
     os.mkfifo(repo / ".gitignore")
-    names = [Path(rules.name).name for rules in rules_outside(repo, IGNORE_FILES)]
+    names = [Path(rules.name).name for rules in rules_outside(repo)]
     assert ".gitignore" not in names
     assert judged(repo / "pkg", "a.py") == [None]
 
