@@ -156,7 +156,7 @@ class Indexer:
             except Exception as error:
                 # Whatever storage or workers threw: the tasks stay open, the daemon
                 # lives, the status says it, and the same is tried again.
-                self._tell(error, pause)
+                self._report_failure(error, pause)
                 self._end_workers()
                 with self._change:
                     self._change.wait_for(lambda: self._closing, pause)
@@ -166,7 +166,7 @@ class Indexer:
                 pause = self._first_pause
         self._end_workers()
 
-    def _tell(self, error: Exception, pause: float) -> None:
+    def _report_failure(self, error: Exception, pause: float) -> None:
         failure = explain_failure(error)
         self.error = failure.sentence[:300]
         told = None if isinstance(failure, DiskFull) else error  # which needs no trace

@@ -108,7 +108,7 @@ async def select_scope(
     view = total_view(spaces, engine.store.index.chunks)
     own = {space.id: _own_ids(space, spaces) for space in spaces}
     shown = [space for space in spaces if own[space.id] or not space.ids()]
-    notes = [engine.store.story] if engine.store.story else []
+    notes = [engine.store.damage_note] if engine.store.damage_note else []
     notes += [f"{w.root.name}: {w.status.note}." for w in shown if w.status.note]
     return Scope(view._replace(ids=frozenset().union(*own.values())), shown, notes)
 

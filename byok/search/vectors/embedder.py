@@ -148,7 +148,7 @@ class Rest(Struct, eq=False):
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    luck: Callable[[], float] = random.random
+    draw: Callable[[], float] = random.random
     _failures: int = 0
     _until: float = float("-inf")
     _cause: ByokError | None = None
@@ -164,7 +164,7 @@ class Rest(Struct, eq=False):
         if not cause.retryable:
             first, longest = _FIRST_LONG_REST, _LONGEST_LONG_REST
         doubled = first * 2.0 ** min(self._failures, 16)
-        seconds = min(longest, doubled) * (1 + self.luck()) / 2
+        seconds = min(longest, doubled) * (1 + self.draw()) / 2
         wish = cause.retry_after if isinstance(cause, UpstreamRefused) else None
         self._until = self.clock() + max(seconds, min(wish or 0.0, _LONGEST_WISH))
         self._failures += 1

@@ -78,7 +78,7 @@ class Bench:
             prefixes=PREFIXES,
             may_send=may_send,
             redact=redactor,
-            rest=Rest(clock=lambda: self.now, sleep=self._sleep, luck=lambda: 1.0),
+            rest=Rest(clock=lambda: self.now, sleep=self._sleep, draw=lambda: 1.0),
             clock=lambda: self.now,
         )
 
@@ -397,7 +397,7 @@ async def test_endless_questions_do_not_stop_code() -> None:
 
 
 def rest_by(clock: Clock, luck: float = 1.0) -> Rest:
-    return Rest(clock=clock, sleep=clock.sleep, luck=lambda: luck)
+    return Rest(clock=clock, sleep=clock.sleep, draw=lambda: luck)
 
 
 @pytest.mark.parametrize(

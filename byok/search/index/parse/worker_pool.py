@@ -347,7 +347,7 @@ class Pool(Struct, eq=False):
         self._next_start = time.monotonic() + pause
 
     def _give(self, one: _Worker, batch: list[ParseJob]) -> None:
-        _feel(one)  # the last of the batch before
+        _observe(one)  # the last of the batch before
         one.answered, one.beat, one.active = 0, None, time.monotonic()
         try:
             one.process.connection.send(batch)
@@ -375,7 +375,7 @@ class Pool(Struct, eq=False):
         for one in list(self._workers):
             if one.ready and not one.batch:
                 continue
-            _feel(one)
+            _observe(one)
             if self._has_used_up_its_time(one):
                 why = "a file took too much processor time"
                 outcomes += self._replace_worker(one, why, at_fault=True)
@@ -418,7 +418,7 @@ class Pool(Struct, eq=False):
         """
         if not one.ready:
             self._note_failed_start()
-        _feel(one)
+        _observe(one)
         self._end(one)
         code, said = one.process.returncode, one.process.last_words
         _log.warning(
@@ -467,8 +467,8 @@ def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
         yield batch
 
 
-def _feel(one: _Worker) -> None:
-    """Look at what a worker does: its last heartbeat, and how much it has computed.
+def _observe(one: _Worker) -> None:
+    """Note a worker's last heartbeat, and how much it has computed.
 
     Anything else in the pipe is ignored.
     """

@@ -64,7 +64,7 @@ class Store:
             IndexFailed, NotReady: the disk is full, or may not be written.
         """
         make_private(database.parent)
-        self.story = ""  # what became of a damaged database, a sentence
+        self.damage_note = ""  # what became of a damaged database, for users
         self.trouble: sqlite3.Error | None = None  # that only opening again can end
         with _sqlite_error(database), ExitStack() as opened:
             self._lock = _take_lock(database)
@@ -111,7 +111,7 @@ class Store:
         except OSError as error:
             raise _cannot_set_aside(path, error) from error
         if aside is not None:
-            self.story = (
+            self.damage_note = (
                 f"The code index was damaged, set aside as {aside.name}, and is being "
                 "built anew."
             )

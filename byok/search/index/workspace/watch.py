@@ -118,9 +118,9 @@ _Told = Found | OSError | RuntimeError
 class Watcher(Struct, eq=False):
     """Changes below one folder, for as long as it is iterated.
 
-    What follows at once is one heap: after `quiet` seconds without more, after
-    `longest` at the latest. `tell` is called with what users should know, "" if
-    nothing. Walks must `enter` every folder before they list it.
+    Changes that follow each other closely are given together: after `quiet` seconds
+    without more, after `longest` at the latest. `tell` is called with what users should
+    know, "" if nothing. Walks must `enter` every folder before they list it.
     """
 
     root: Path
@@ -171,7 +171,7 @@ class Watcher(Struct, eq=False):
                 self._failures = 1 if self._has_lasted() else self._failures + 1
                 _log.info("watching %s again: %s", self.root, error)
                 if self._failures > 1:
-                    self._say(error)
+                    self._report(error)
                     await asyncio.sleep(self.poll_seconds)
 
     def _has_lasted(self) -> bool:
@@ -186,7 +186,7 @@ class Watcher(Struct, eq=False):
             await asyncio.sleep(pause)
             there = await asyncio.to_thread(self.root.is_dir)
 
-    def _say(self, error: Exception | None = None) -> None:
+    def _report(self, error: Exception | None = None) -> None:
         note = ""
         if error:
             note = f"changes are looked for every {self.poll_seconds:.0f} s"
@@ -215,15 +215,18 @@ class Watcher(Struct, eq=False):
             yield None
             while True:
                 if self._watches is not None and self._note:
-                    self._say()
-                yield await self._heap(queue)
+                    self._report()
+                yield await self._collect(queue)
         finally:
             self._watches = None
             watches.close()
             await asyncio.to_thread(thread.join)
 
-    async def _heap(self, queue: "asyncio.Queue[_Told]") -> frozenset[str] | None:
-        """Return what changed at one time, None if that is unknown."""
+    async def _collect(self, queue: "asyncio.Queue[_Told]") -> frozenset[str] | None:
+        """Wait for changes, and return those that come closely one after another.
+
+        None if some of them are unknown, or they are very many.
+        """
         loop = asyncio.get_running_loop()
         found = _value_or_raise(await queue.get())
         end = loop.time() + self.longest

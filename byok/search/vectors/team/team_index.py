@@ -116,7 +116,7 @@ class TeamIndex:
         )
 
     def use(self, space: SpaceName, probe: "Vectors") -> None:
-        """Speak of this space from now on; `probe` is its probe text's vector.
+        """Use the collection of this space; `probe` is the vector of its probe text.
 
         Asks nobody. Call it first, and again whenever the model changed.
         """

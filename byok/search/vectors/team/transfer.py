@@ -82,7 +82,7 @@ class TeamExchange(Struct, eq=False):
     repositories_of: Callable[[Collection[int]], Awaitable[Sequence[str]]]
 
     def use(self, space: Space) -> None:
-        """Speak of this space from now on."""
+        """Use the team's collection of this space from now on."""
         self.team.use(space.name, space.probe.ravel())
 
     async def fetch(self, space: Space, keys: Sequence[Key]) -> Set[Key]:

@@ -70,12 +70,12 @@ def test_a_damaged_database_is_set_aside_as_it_was(tmp_path: Path) -> None:
     open_store(tmp_path).close()
     (tmp_path / "data.db").write_bytes(b"garbage" * 999)
     store = open_store(tmp_path)
-    assert "data.db.damaged-1" in store.story
+    assert "data.db.damaged-1" in store.damage_note
     keep(store)
     store.close()
     assert (tmp_path / "data.db.damaged-1").read_bytes() == b"garbage" * 999
     store = open_store(tmp_path)
-    assert not store.story
+    assert not store.damage_note
     store.close()
 
 
