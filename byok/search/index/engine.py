@@ -165,18 +165,20 @@ class ContextEngine:
 
     async def close(self) -> None:
         """Stop following, finish the batch at hand, close the files."""
-        for sync in self._syncs.values():
-            sync.close()  # a walk ends, and the change that waits for it
+        self._stop_following()  # walks end, and with them a change that waits for one
         async with self._changing:
             self._is_closed = True
+            self._stop_following()
             running = [*self._runs.values(), *self._awaited]
-            for task in running:
-                task.cancel()
-            for sync in self._syncs.values():
-                sync.close()
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.to_thread(self.indexer.close)
             await asyncio.to_thread(self.store.close)
+
+    def _stop_following(self) -> None:
+        for task in (*self._runs.values(), *self._awaited):
+            task.cancel()
+        for sync in self._syncs.values():
+            sync.close()
 
     # Workspaces
 
