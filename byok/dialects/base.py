@@ -40,7 +40,7 @@ from byok.dialects.chat_changes import (
     NAMES,
     keep_own_data,
     limit_answer,
-    presumed_remedies,
+    needed,
     rename_tools,
     spell_call_ids,
     spelling_of,
@@ -141,13 +141,11 @@ class Codec(Protocol):
     The names of tools and the ids of calls are spelled before as it wants them, and all
     provider data are of the target's origin.
     `remedies` is the table of remedies for refusals, `settings` are the fields whose
-    objects take further fields of the user, `pictures` the media types of the pictures
-    that the API takes, () for any.
+    objects take further fields of the user.
     """
 
     remedies: ClassVar[RemedyTable] = {}
     settings: ClassVar[Collection[str]] = ()
-    pictures: ClassVar[tuple[str, ...]] = ()
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a conversation as a request."""
@@ -160,9 +158,9 @@ class Codec(Protocol):
         """
 
     @property
-    def most_tools(self) -> int:
-        """Return how many tools a request may have; 0 is any number."""
-        return 0
+    def needs(self) -> tuple[str, ...]:
+        """Return the remedies that every model needs: `row`, or `row:what`."""
+        return ()
 
     @property
     def tool_ids(self) -> IdRule:
@@ -175,7 +173,8 @@ class Codec(Protocol):
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need before any refusal."""
-        return presumed_remedies(facts, self.most_tools, self.pictures)
+        known = (*(Remedy(*need.split(":")) for need in self.needs), *needed(facts))
+        return tuple({remedy.change: remedy for remedy in known}.values())
 
 
 class Dialect(Codec, Protocol):

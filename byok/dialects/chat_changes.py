@@ -823,25 +823,14 @@ CHAT_ROWS: RemedyTable = {
 }
 
 
-# Of APIs that let every model decide whether to call a tool.
-FREE_CHOICE = (Remedy(_FORCED), Remedy(_FORBIDDEN))
-
-
-def presumed_remedies(
-    facts: ModelFacts, most_tools: int = 0, pictures: Sequence[str] = ()
-) -> tuple[Remedy, ...]:
-    """Return the remedies that a model is known to need before any refusal.
-
-    `most_tools` is how many tools its vendor takes, if its facts do not say that; 0 is
-    any number. `pictures` are the media types that its API takes.
-    """
-    most = facts.most_tools or most_tools
-    few_tools = (Remedy(_TOO_MANY, str(most)),) if most else ()
+def needed(facts: ModelFacts) -> tuple[Remedy, ...]:
+    """Return the remedies that a model is known to need before any refusal."""
+    most = str(facts.most_tools)
+    few_tools = (Remedy(_TOO_MANY, most),) if facts.most_tools else ()
     no_tools = (Remedy("no tools"),) if facts.tools is False else ()
     no_pictures = (Remedy(PICTURES),) if facts.images is False else ()
     own_sampling = (Remedy(_OWN_SAMPLING),) if facts.sampling is False else ()
-    kinds = (Remedy(_KINDS, " ".join(pictures)),) if pictures else ()
-    return (*few_tools, *no_tools, *no_pictures, *kinds, *own_sampling)
+    return (*few_tools, *no_tools, *no_pictures, *own_sampling)
 
 
 def _own_tools(refused: RefusedRequest) -> Mapping[str, ToolDefinition]:

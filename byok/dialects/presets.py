@@ -54,7 +54,6 @@ class Quirks:
         tool_choice: send `"auto"`; False where that is the default or refused.
         parallel_tool_calls: the field of that name is accepted.
         tool_ids: which ids of tool calls are accepted.
-        most_tools: the maximum number of tools in a request, 0 for no limit.
         narrow_schemas: tool schemas must use Gemini's subset of JSON Schema.
         plain_keys: a tool's parameters have letters, digits, _, . and - in their names.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
@@ -71,7 +70,7 @@ class Quirks:
         preserve_thinking: the path of the flag with which models that were trained for
             it (Qwen 3.6 and later) keep the reasoning of earlier turns; "" for none.
         with_tools: further body fields of a request with tools to a model that reasons.
-        needs: the remedies that its models need, as keys of rows with their `what`.
+        needs: the remedies that its models need; see `Codec.needs`.
         stands_in: the vendor has an API of its own that does more: it caches, keeps
             reasoning, or can be told the window.
         loaded: the paths that describe the loaded models; the first answer counts.
@@ -83,7 +82,6 @@ class Quirks:
     tool_choice: bool = True
     parallel_tool_calls: bool = True
     tool_ids: IdRule = ANY_ID
-    most_tools: int = 0
     narrow_schemas: bool = False
     plain_keys: bool = False
     auth_header: str = "Authorization"
@@ -103,8 +101,8 @@ class Quirks:
 
 
 DEFAULT = Quirks()
-_FREE_CHOICE = ("forced", "forbidden")  # a `tool_choice` other than `auto` is refused
-_OBJECTS = ("json schema",)  # `response_format` takes no schema
+FREE_CHOICE = ("forced", "forbidden")  # a `tool_choice` other than `auto` is refused
+_OBJECTS = ("json:schema",)  # `response_format` takes no schema
 
 
 OPENAI_CHAT = "openai_chat"
@@ -265,7 +263,7 @@ PRESETS: dict[str, Preset] = {
             tool_choice=False,
             parallel_tool_calls=False,
             loaded=("/api/ps",),
-            needs=_FREE_CHOICE,
+            needs=FREE_CHOICE,
         ),
         fim=("suffix",),
         window_cure=(
@@ -345,9 +343,9 @@ PRESETS: dict[str, Preset] = {
         quirks=Quirks(
             output_cap="max_completion_tokens",
             tool_ids=IdRule(40),
-            most_tools=128,
             tools_without_effort=True,
             cache_key=True,
+            needs=("most tools:128",),
         ),
         models=_GPT,
         makes_models=True,
@@ -377,8 +375,8 @@ PRESETS: dict[str, Preset] = {
         quirks=Quirks(
             stands_in=True,
             parallel_tool_calls=False,
-            most_tools=512,
             narrow_schemas=True,
+            needs=("most tools:512",),
         ),
         models=_GEMINI,
         makes_models=True,
@@ -391,11 +389,10 @@ PRESETS: dict[str, Preset] = {
         "DEEPSEEK_API_KEY",
         quirks=Quirks(
             null_content=False,
-            most_tools=128,
             replay=Replay.EVERY_TURN,
             empty_reasoning=True,
             effort=EffortForm.SWITCH,
-            needs=(*_FREE_CHOICE, *_OBJECTS),
+            needs=("most tools:128", *FREE_CHOICE, *_OBJECTS),
         ),
         models=DefaultModels(
             (
@@ -415,7 +412,7 @@ PRESETS: dict[str, Preset] = {
     "groq": Preset(
         {OPENAI_CHAT: "https://api.groq.com/openai/v1"},
         "GROQ_API_KEY",
-        quirks=Quirks(output_cap="max_completion_tokens", most_tools=128),
+        quirks=Quirks(output_cap="max_completion_tokens", needs=("most tools:128",)),
         models=DefaultModels(
             (r"kimi-k.*", r"gpt-oss-120b", rf"qwen{_V}-.*", r"llama-3\.3-70b.*"),
             (r"gpt-oss-20b", r"llama-3\.1-8b-instant"),
@@ -457,8 +454,8 @@ PRESETS: dict[str, Preset] = {
         "XAI_API_KEY",
         quirks=Quirks(
             output_cap="max_completion_tokens",
-            most_tools=200,
             cache_header="x-grok-conv-id",
+            needs=("most tools:200",),
         ),
         models=DefaultModels(
             (r"grok-(\d\.\d)(?:-latest)?", r"grok-code.*", r"grok-\d.*"),
@@ -477,7 +474,7 @@ PRESETS: dict[str, Preset] = {
             empty_reasoning=True,
             effort=EffortForm.SWITCH,
             cache_key=True,
-            needs=_FREE_CHOICE,
+            needs=FREE_CHOICE,
         ),
         models=DefaultModels(
             (rf"kimi-k{_V}", rf"kimi-k{_V}-(?:code|pro|turbo-preview|\d+-preview)"),
@@ -501,7 +498,7 @@ PRESETS: dict[str, Preset] = {
                 "tool_stream": True,
                 "thinking": {"type": "enabled", "clear_thinking": False},
             },
-            needs=(*_FREE_CHOICE, *_OBJECTS),
+            needs=(*FREE_CHOICE, *_OBJECTS),
         ),
         makes_models=True,
         lists=("zai", "zai"),
@@ -515,7 +512,7 @@ PRESETS: dict[str, Preset] = {
             effort=EffortForm.BUDGET,
             cache=CacheForm.PARTS,
             preserve_thinking="preserve_thinking",
-            needs=(*_FREE_CHOICE, *_OBJECTS),
+            needs=(*FREE_CHOICE, *_OBJECTS),
         ),
         models=DefaultModels(
             (rf"qwen{_V}-plus", rf"qwen{_V}-max", r"qwen3-coder-plus", r"qwen-plus.*"),
@@ -598,7 +595,7 @@ PRESETS: dict[str, Preset] = {
             tool_choice=False,
             parallel_tool_calls=False,
             effort=EffortForm.NONE,
-            needs=(*_FREE_CHOICE, "json"),
+            needs=(*FREE_CHOICE, "json"),
         ),
         models=DefaultModels((rf"minimax-m{_V}",), (rf"minimax-m{_V}-highspeed",)),
         makes_models=True,
@@ -699,10 +696,10 @@ PRESETS: dict[str, Preset] = {
         quirks=Quirks(
             output_cap="max_completion_tokens",
             tool_ids=IdRule(40),
-            most_tools=128,
             auth_header="api-key",
             tools_without_effort=True,
             cache_key=True,
+            needs=("most tools:128",),
         ),
         models=_GPT,
         lists=("azure", "azure"),

@@ -72,8 +72,8 @@ class AnthropicMessages(Dialect):
     models_path: ClassVar[str] = FIRST_PAGE
     tool_ids: ClassVar[IdRule] = IdRule(64, is_plain=True, is_unique=True)
     remedies: ClassVar[RemedyTable] = REMEDIES
-    pictures: ClassVar[tuple[str, ...]] = (
-        *("image/jpeg", "image/png", "image/gif", "image/webp"),
+    needs: ClassVar[tuple[str, ...]] = (
+        "kinds of pictures:image/jpeg image/png image/gif image/webp",
     )
     encode = staticmethod(encode_request)
     read_models = staticmethod(read_models)

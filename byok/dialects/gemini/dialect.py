@@ -59,13 +59,13 @@ class Gemini(Dialect):
 
     name: ClassVar[str] = GEMINI
     models_path: ClassVar[str] = MODELS_PATH
-    most_tools: ClassVar[int] = 512
     tool_ids: ClassVar[IdRule] = IdRule(is_unique=True)
     remedies: ClassVar[RemedyTable] = REMEDIES
     settings: ClassVar[Collection[str]] = ("generationConfig", "toolConfig")
     # Source: Gemini API, Image understanding.
-    pictures: ClassVar[tuple[str, ...]] = (
-        *("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"),
+    needs: ClassVar[tuple[str, ...]] = (
+        "most tools:512",
+        "kinds of pictures:image/png image/jpeg image/webp image/heic image/heif",
     )
     encode = staticmethod(encode_request)
     spell_tool = staticmethod(spell_tool)

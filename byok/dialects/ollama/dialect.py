@@ -22,12 +22,12 @@ from byok.dialects.base import (
     Probe,
     UpstreamRequest,
 )
-from byok.dialects.chat_changes import CHAT_ROWS, FREE_CHOICE
+from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import encode_request
 from byok.dialects.openai_chat.dialect import read_loaded_window
-from byok.dialects.presets import OLLAMA, without_ending
+from byok.dialects.presets import FREE_CHOICE, OLLAMA, without_ending
 from byok.dialects.remedies import (
     Body,
     Found,
@@ -170,13 +170,10 @@ class Ollama(Dialect):
     models_path: ClassVar[str] = TAGS
     remedies: ClassVar[RemedyTable] = REMEDIES
     settings: ClassVar[Collection[str]] = ("options",)
+    needs: ClassVar[tuple[str, ...]] = FREE_CHOICE  # it has no field for the choice
     encode = staticmethod(encode_request)
     read_models = staticmethod(read_models)
     read_probe = staticmethod(read_probe)
-
-    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
-        """Leave the choice of tools to the model: the API has no field for it."""
-        return (*super().presumed_remedies(facts), *FREE_CHOICE)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode lines of JSON, or one document."""

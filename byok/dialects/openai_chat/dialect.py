@@ -31,7 +31,7 @@ from byok.dialects.presets import (
     quirks_of,
     without_ending,
 )
-from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.remedies import RemedyTable
 from byok.dialects.safe_names import IdRule
 
 # OpenAI's model list: ids, and what vendors add about their models.
@@ -230,19 +230,14 @@ class OpenAIChat(Dialect):
         return cls(quirks_of(vendor))
 
     @property
-    def most_tools(self) -> int:
-        """Return how many tools the vendor takes."""
-        return self.quirks.most_tools
+    def needs(self) -> tuple[str, ...]:
+        """Return what the vendor is known for."""
+        return self.quirks.needs
 
     @property
     def tool_ids(self) -> IdRule:
         """Return which ids of tool calls the vendor takes."""
         return self.quirks.tool_ids
-
-    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
-        """Return those that the vendor is known for, too."""
-        needed = (Remedy(*need.split()) for need in self.quirks.needs)
-        return (*super().presumed_remedies(facts), *needed)
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a chat/completions request."""

@@ -21,12 +21,11 @@ from byok.dialects.safe_names import IdRule
 class OpenAIResponses(Dialect):
     """Dialect: Responses as one vendor implements it.
 
-    `auth_header` is the header for the key, `most_tools` the maximum number of tools in
-    a request, 0 for no limit.
+    `auth_header` is the header for the key.
     """
 
     auth_header: str = "Authorization"
-    most_tools: int = 0
+    needs: tuple[str, ...] = ()
 
     name: ClassVar[str] = OPENAI_RESPONSES
     tool_ids: ClassVar[IdRule] = IdRule(64, is_unique=True)
@@ -38,9 +37,11 @@ class OpenAIResponses(Dialect):
 
     @classmethod
     def of(cls, vendor: str) -> "OpenAIResponses":
-        """Return the dialect of a vendor, which is as in Chat Completions."""
+        """Return the dialect of a vendor, with its header and its limit of tools."""
         quirks = quirks_of(vendor)
-        return cls(quirks.auth_header, quirks.most_tools)
+        # What else a vendor needs in Chat Completions, it may not need here.
+        limits = (need for need in quirks.needs if need.startswith("most tools:"))
+        return cls(quirks.auth_header, (*limits,))
 
     @property
     def second_best(self) -> frozenset[str]:
