@@ -25,7 +25,7 @@ _SHORT = re.compile(
     r"failed to allocate|memory allocation of \d+|os error 1[12]\b"
 )
 MEMORY_HINT = "Close other programs, or raise the limit on its memory (`ulimit -v`, or \
-LimitAS and MemoryMax of a service)."
+LimitAS and MemoryMax of a service) or on its threads (`ulimit -u`, or TasksMax)."
 _M_ARENA_MAX = -8
 _FEW = 2
 
