@@ -21,8 +21,9 @@ except ImportError:  # Windows
 
 # In the words of Python, of the loader, of tree-sitter, of Rust and of tantivy.
 _SHORT = re.compile(
-    r"can't start new thread|MemoryError|Cannot allocate memory|failed to map segment|"
-    r"failed to allocate|memory allocation of \d+|os error 1[12]\b"
+    r"can't start new thread|Failed to spawn|MemoryError|Cannot allocate memory|"
+    r"failed to map segment|failed to allocate|memory allocation of \d+|"
+    r"os error 1[12]\b"
 )
 MEMORY_HINT = "Close other programs, or raise the limit on its memory (`ulimit -v`, or \
 LimitAS and MemoryMax of a service) or on its threads (`ulimit -u`, or TasksMax)."

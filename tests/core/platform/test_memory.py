@@ -32,6 +32,7 @@ def test_each_form_of_lacking_memory_is_known() -> None:
 def test_the_last_words_of_libraries_without_memory_are_known() -> None:
     short = [
         "memory allocation of 1048576 bytes failed",
+        "System error.'Failed to spawn segment merging thread'",
         "tree-sitter failed to allocate 4096 bytes",
         "An IO error occurred: 'Resource temporarily unavailable (os error 11)'",
     ]
