@@ -41,8 +41,7 @@ from byok.dialects.chat_changes import (
     keep_own_data,
     limit_answer,
     needed,
-    rename_tools,
-    spell_call_ids,
+    spell_calls,
     spelling_of,
 )
 from byok.dialects.error_bodies import refusal_of
@@ -250,8 +249,9 @@ def write_request(
     spellings = [spelling_of(remedy) for remedy in remedies if remedy.change == NAMES]
     others = [remedy for remedy in remedies if remedy.change != NAMES]
     rewritten, told = rewrite_chat(table, chat, others, new=new)
-    spelled, names = rename_tools(rewritten, [codec.spell_tool, *spellings][-1])
-    spelled = keep_own_data(spell_call_ids(spelled, codec.tool_ids), target.origin)
+    spell_tool = [codec.spell_tool, *spellings][-1]
+    spelled, names = spell_calls(rewritten, spell_tool, codec.tool_ids)
+    spelled = keep_own_data(spelled, target.origin)
     sent = codec.encode(limit_answer(spelled, target.facts), target)
     body = _add_fields(sent.body, target.extra_body, codec.settings)
     body, more = change_body(table, body, remedies, chat=chat, new=new)

@@ -6,7 +6,7 @@ They are made on the neutral request, so that they are the same in every dialect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
@@ -46,6 +46,7 @@ from byok.dialects.remedies import (
     when,
 )
 from byok.dialects.safe_names import (
+    ANY_ID,
     Aliases,
     IdRule,
     NameRule,
@@ -55,7 +56,6 @@ from byok.dialects.safe_names import (
 )
 from byok.dialects.schemas import without_constraints, write_parameters
 
-_CALLS = (ToolCall, ToolResult)
 NO_PICTURE = "[a picture stood here; this model sees none]"
 _ODD_PICTURE = "[a picture stood here, in a format that this model does not take]"
 _EARLIER_PICTURE = "[an earlier picture stood here]"
@@ -76,15 +76,15 @@ _ABOUT_RECORDS = (
 
 def has_calls(chat: ChatRequest) -> bool:
     """Tell whether the history has tool calls or results."""
-    return any(True for _ in _calls_of(chat))
+    return any(map(_is_call, parts_of(chat.messages)))
 
 
 def pictures_of(message: Message) -> Iterator[ImagePart]:
     """Yield the pictures of a message, also those in results."""
     for part in message.parts:
-        if isinstance(part, ImagePart):
+        if type(part) is ImagePart:
             yield part
-        elif isinstance(part, ToolResult):
+        elif type(part) is ToolResult:
             yield from part.images
 
 
@@ -113,14 +113,18 @@ def keep_own_data(chat: ChatRequest, origin: Origin) -> ChatRequest:
     Nobody else may read it, and no other model understands it.
     """
 
-    def keep(part: Part) -> Part | None:
+    def is_own(part: Part) -> bool:
         data: ProviderData | None = getattr(part, "provider_data", None)
-        if data is None or data.origin == origin:
+        return data is None or data.origin == origin
+
+    def keep(part: Part) -> Part | None:
+        if is_own(part):
             return part
         return replace(part, provider_data=None) if isinstance(part, ToolCall) else None
 
-    is_own = all(keep(part) is part for part in parts_of(chat.messages))
-    return chat if is_own else _change_parts(chat, keep)
+    if all(map(is_own, parts_of(chat.messages))):
+        return chat
+    return _change_parts(chat, keep)
 
 
 def limit_answer(chat: ChatRequest, facts: ModelFacts) -> ChatRequest:
@@ -354,71 +358,58 @@ def put_system_into_question(chat: ChatRequest, _: Remedy) -> ChatRequest:
     return replace(chat, messages=join_messages(messages))
 
 
-def rename_tools(
-    chat: ChatRequest, spell: Spelling
+def spell_calls(
+    chat: ChatRequest, spell_tool: Spelling, rule: IdRule = ANY_ID
 ) -> tuple[ChatRequest, Mapping[str, str]]:
-    """Give tools names that an API takes, in the offer and in the history.
+    """Give tools names, and calls ids, that an API takes: the same in every request.
 
-    Returned are also the names that they had, by these.
+    Returned are also the names that the tools had, by these. Some models number the
+    calls of each turn anew, so an id may stand for several ones.
     """
-    names, offered = Aliases(spell), (tool.name for tool in chat.tools)
-    for name in dict.fromkeys((*offered, *(part.name for part in _calls_of(chat)))):
+    names, ids, calls = Aliases(spell_tool), Aliases(rule.spell), _calls_of(chat)
+    for name in dict.fromkeys(named.name for named in (*chat.tools, *calls)):
         names.alias(name)
-    if not names.are_needed:
+    made = [part.id for part in calls if type(part) is ToolCall]
+    answered = [part.call_id for part in calls if type(part) is ToolResult]
+    for call_id in dict.fromkeys((*made, *answered)):
+        ids.alias(call_id)
+    is_repeated = rule.is_unique and len({*made}) < len(made)
+    if not (names.are_needed or ids.are_needed or is_repeated):
         return chat, names.originals
-    tools = tuple(replace(tool, name=names.alias(tool.name)) for tool in chat.tools)
-    choice = chat.tool_choice
-    if choice.name:
-        choice = replace(choice, name=names.alias(choice.name))
+    count = Counter[str]()
 
-    def rename(part: Part) -> Part:
-        if not isinstance(part, ToolCall | ToolResult):
-            return part
-        return replace(part, name=names.alias(part.name))
-
-    renamed = replace(_change_parts(chat, rename), tools=tools, tool_choice=choice)
-    return renamed, names.originals
-
-
-def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:
-    """Give calls and results ids that fit a rule; the same ones in every request.
-
-    Some models number the calls of each turn anew, so an id may stand for several ones.
-    """
-    ids, count = Aliases(rule.spell), Counter[str]()
-    for part in _calls_of(chat):
-        if isinstance(part, ToolCall):
-            count[part.id] += 1
-            ids.alias(part.id)
-        else:
-            ids.alias(part.call_id)
-    is_repeated = rule.is_unique and max(count.values(), default=0) > 1
-    if not (ids.are_needed or is_repeated):
-        return chat
-    count.clear()
-
-    def number(call_id: str) -> str:
+    def alias(call_id: str) -> str:
         so_far = count[call_id] if rule.is_unique else 0
-        return f"{call_id}\0{so_far}" if so_far > 1 else call_id  # as no id is
+        # No id has this sign.
+        return ids.alias(f"{call_id}\0{so_far}" if so_far > 1 else call_id)
 
     def spell(part: Part) -> Part:
         match part:
-            case ToolCall():
-                count[part.id] += 1
-                return replace(part, id=ids.alias(number(part.id)))
-            case ToolResult():
-                return replace(part, call_id=ids.alias(number(part.call_id)))
+            case ToolCall(id=call_id, name=name):
+                count[call_id] += 1
+                return replace(part, id=alias(call_id), name=names.alias(name))
+            case ToolResult(call_id=call_id, name=name):
+                return replace(part, call_id=alias(call_id), name=names.alias(name))
             case _:
                 return part
 
-    return _change_parts(chat, spell)
+    chat = _change_parts(chat, spell)
+    if names.are_needed:
+        tools = (replace(tool, name=names.alias(tool.name)) for tool in chat.tools)
+        choice = chat.tool_choice
+        if choice.name:
+            choice = replace(choice, name=names.alias(choice.name))
+        chat = replace(chat, tools=tuple(tools), tool_choice=choice)
+    return chat, names.originals
 
 
-def _calls_of(chat: ChatRequest) -> Iterator[ToolCall | ToolResult]:
-    """Yield the calls and results of a conversation, in their order."""
-    for part in parts_of(chat.messages):
-        if isinstance(part, _CALLS):
-            yield part
+def _calls_of(chat: ChatRequest) -> list[ToolCall | ToolResult]:
+    """Return the calls and results of a conversation, in their order."""
+    return [*filter(_is_call, parts_of(chat.messages))]
+
+
+def _is_call(part: Part) -> TypeGuard[ToolCall | ToolResult]:
+    return type(part) is ToolCall or type(part) is ToolResult  # half of isinstance
 
 
 def _change_parts(
@@ -706,6 +697,10 @@ def _find_ids(refused: RefusedRequest) -> Found:
     return ("64", "plain") if _PLAIN_ID.search(text) else None
 
 
+def _keep(name: str, _: int) -> str:
+    return name
+
+
 def _id_rule(remedy: Remedy) -> IdRule:
     is_exact = remedy.version == "exact"
     return IdRule(int(remedy.what), is_exact=is_exact, is_plain=not is_exact)
@@ -734,7 +729,7 @@ def spelling_of(remedy: Remedy) -> Spelling:
 NAMES = "names"
 CHAT_ROWS: RemedyTable = {
     NAMES: RemedyRow(
-        _find_names, rewrite=lambda chat, r: rename_tools(chat, spelling_of(r))[0]
+        _find_names, rewrite=lambda chat, r: spell_calls(chat, spelling_of(r))[0]
     ),
     "descriptions": RemedyRow(_find_description_limit, rewrite=shorten_descriptions),
     "simple schemas": RemedyRow(_find_grammar, rewrite=simplify_schemas),
@@ -809,7 +804,7 @@ CHAT_ROWS: RemedyTable = {
     "last role": RemedyRow(when(LAST_ROLE), rewrite=end_with_user),
     "one call": RemedyRow(when(_ONE_CALL), rewrite=split_parallel_calls),
     "ids": RemedyRow(
-        _find_ids, rewrite=lambda chat, remedy: spell_call_ids(chat, _id_rule(remedy))
+        _find_ids, rewrite=lambda chat, r: spell_calls(chat, _keep, _id_rule(r))[0]
     ),
     "reasoning beside text": RemedyRow(
         when("cannot pass both content and thinking"),
