@@ -337,7 +337,7 @@ async function keysBlock(body, signal, tools) {
   };
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
   replace(tools, button(t("overview.look-again"), "little", () => attempt(body, signal, () => show(true))),
-    adding("settings/find/key", "overview.add-key"));
+    adding("settings/add", "overview.add-key"));
   follow(() => keysAnswer ?? attempt(body, signal, () => show(false)), signal);
   await show(false);
 }

@@ -334,7 +334,7 @@ export const TEXTS = {
   "overview.keys-looking": "Looking for keys. The system's keyring may ask you to unlock it.",
   "overview.keys-looked": "Keys were looked up again.",
   "overview.add-key": "Add key",
-  "overview.keys-none": "No upstream needs a key.",
+  "overview.keys-none": "No upstream needs a key. One that does is added with its key.",
   "overview.look-again": "Look again",
   "overview.all-requests": "Show live",
   "models.title": "Models",
@@ -970,7 +970,7 @@ export const TEXTS = {
   "settings.saved": "Saved and in effect.",
   "settings.saved.unused": "Saved, but byok cannot use it; see above.",
   "settings.kept": "Your unsaved changes are kept until you close this page.",
-  "settings.restart": "needs a restart",
+  "settings.restart": "restarts byok",
   "settings.completions-too": "Completions change, too: “{name}” is not set.",
   "settings.conflict": "The file has changed in the meantime",
   "settings.conflict.about":
