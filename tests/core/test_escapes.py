@@ -14,6 +14,7 @@ from byok.core.escapes import (
     escape,
     escape_json,
     fair_share,
+    is_text,
     keep_ends,
     shell_word,
     truncate_middle,
@@ -161,3 +162,12 @@ def test_fair_share_cap_fills_the_room_and_no_more(sizes: list[int], room: int) 
     assert taken <= room
     larger = sum(min(size, cap + 1) for size in sizes)
     assert larger > room or cap >= max(sizes, default=0)
+
+
+@pytest.mark.parametrize("name", ["plain", "größe", "目录", "\U0001f525"])
+def test_a_name_in_any_script_is_a_text(name: str) -> None:
+    assert is_text(name)
+
+
+def test_a_name_with_bytes_that_are_no_utf_8_is_no_text() -> None:
+    assert not is_text(b"caf\xe9".decode("utf-8", "surrogateescape"))
