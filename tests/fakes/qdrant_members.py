@@ -83,7 +83,7 @@ class Team:
             server = QdrantStore(
                 self.url, lambda: transport or usual(), source, seconds=PATIENCE
             )
-        pause = Pause(clock=self.clock, draw=lambda: 1.0)
+        pause = Pause("it", clock=self.clock, draw=lambda: 1.0)
         place = TeamPlace(self.url, self.name, writes, searches)
         salts = salt if isinstance(salt, Key) else Key(salt)
         made = TeamIndex(place, server, salts, pause=pause, question_seconds=PATIENCE)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from byok.core.chat import Json, ToolDefinition
 from byok.core.wire.json_body import is_too_deep, write_json
 from byok.core.wire.json_fields import parse_object
+from byok.dialects.schemas import change_inside
 from byok.protocols.augment.body import mapping, objects, text
 
 MAX_TOOLS = 2000
@@ -174,13 +175,6 @@ _DEEPEST = 24  # levels of a schema; deeper ones stay as they are
 _KEPT = 500  # tools; an agent sends the same ones at every step
 _LARGEST = 16 * 1024  # bytes of a definition that is kept
 _ADORNMENT = frozenset({"$comment", "examples", "title"})
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-_SINGLE = (
-    *("items", "additionalProperties", "propertyNames", "not", "if", "then", "else"),
-    *("contains", "additionalItems", "unevaluatedProperties", "unevaluatedItems"),
-    "contentSchema",
-)
-_LISTS = ("items", "anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def shorten_descriptions(
@@ -257,13 +251,4 @@ def _shorten_schema(schema: Json, levels: int) -> dict[str, Any]:
     def inner(value: Any) -> Any:
         return _shorten_schema(value, levels - 1) if isinstance(value, dict) else value
 
-    for key in _MAPS:
-        if isinstance(value := node.get(key), dict):
-            node[key] = {name: inner(child) for name, child in value.items()}
-    for key in _SINGLE:
-        if key in node:
-            node[key] = inner(node[key])
-    for key in _LISTS:
-        if isinstance(value := node.get(key), list):
-            node[key] = [inner(child) for child in value]
-    return node
+    return change_inside(node, inner)

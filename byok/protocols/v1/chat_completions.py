@@ -15,6 +15,7 @@ from byok.core.chat import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    text_of,
 )
 from byok.core.conversation_builder import make_result
 from byok.core.errors import ByokError
@@ -43,7 +44,6 @@ from byok.protocols.v1.fields import (
 from byok.protocols.v1.turns import (
     ToolList,
     Turns,
-    join_texts,
     read_choice,
     read_freeform,
     write_freeform,
@@ -85,7 +85,7 @@ def _read_answer(
 ) -> Iterator[TextPart | ThinkingPart | ToolCall]:
     """Read an answer: reasoning, text and calls, in this order."""
     yield from _read_thinking(message)
-    if said := join_texts(content):
+    if said := text_of(content):
         yield TextPart(said)
     elif refused := text(message, "refusal"):
         yield TextPart(refused)

@@ -22,6 +22,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    text_of,
 )
 from byok.core.conversation_builder import ConversationBuilder
 from byok.core.errors import BadRequest
@@ -78,7 +79,7 @@ class Turns:
         """
         match role:
             case "system" | "developer":
-                self.add_system(join_texts(parts))
+                self.add_system(text_of(parts))
             case "user":
                 self.add_user(parts)
             case "assistant":
@@ -153,11 +154,6 @@ class Turns:
         self._numbers[wanted] = number
         self._ids[wanted] = found
         return found
-
-
-def join_texts(parts: Iterable[TextPart | ImagePart]) -> str:
-    """Return the texts among the parts as one."""
-    return "\n\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
 # Tools of a client: definitions, free-form ones, and which of them may be called.

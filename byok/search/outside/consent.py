@@ -1,9 +1,10 @@
-"""The user's consent: which host and model may get code for vectors, and a pause.
+"""The user's consent: which host and model may get code or questions, and a pause.
 
 A model on this machine needs none: naming it in the settings is enough. For another
 machine, nothing is sent before the user confirmed exactly this host and this model
-(`byok embed enable`). A file that cannot be read is no consent. After `byok embed
-disable` this machine's models get nothing either, until `enable`.
+(`byok embed enable`), or this search server (`byok remote enable`). A file that cannot
+be read is no consent. After `byok embed disable` this machine's models get nothing
+either, until `enable`.
 """
 
 import logging

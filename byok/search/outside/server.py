@@ -104,7 +104,7 @@ class Pause(Struct, eq=False):
     once.
     """
 
-    what: str = "the team's index"
+    what: str
     clock: Callable[[], float] = time.monotonic
     draw: Callable[[], float] = random.random
     _until: float = 0.0

@@ -11,7 +11,7 @@ from tests.fakes.clock import Clock
 @pytest.mark.parametrize("luck", [0.5, 1.0])  # members do not come back all at once
 def test_each_failure_doubles_the_pause_up_to_ten_minutes(luck: float) -> None:
     clock = Clock()
-    pause = Pause(clock=clock, draw=lambda: 2 * luck - 1)
+    pause = Pause("it", clock=clock, draw=lambda: 2 * luck - 1)
     lengths = []
     for _ in range(9):
         pause.begin("It is down.")
@@ -23,7 +23,7 @@ def test_each_failure_doubles_the_pause_up_to_ten_minutes(luck: float) -> None:
 
 def test_the_same_trouble_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "byok")
-    pause = Pause(clock=Clock())
+    pause = Pause("it", clock=Clock())
     for note in ("It is down.", "It is down.", "It refuses.", "It refuses."):
         pause.begin(note)
     pause.end()

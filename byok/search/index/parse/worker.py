@@ -133,7 +133,7 @@ def _outcomes(
             beat.send_bytes(BEAT.pack(number, time.process_time()))
             _set_timer(limits.process)
             try:
-                done = _do(
+                done = _do_job(
                     job,
                     lambda root: _folder(root, folders, opened),
                     partial(prepare, deadline=time.process_time() + limits.parser),
@@ -156,7 +156,7 @@ def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
     return folders[root]
 
 
-def _do(
+def _do_job(
     job: ParseJob, folder: Callable[[str], Folder], prepare: Callable[..., Prepared]
 ) -> tuple[ParseOutcome, int]:
     content, facts = job.content, None

@@ -93,7 +93,7 @@ class TeamIndex:
         self._place = place
         self._store = store
         self._salt = salt
-        self._pause = pause or Pause()
+        self._pause = pause or Pause("the team's index")
         self._question_seconds = question_seconds
         self._space: _Space | None = None
         self._lock = asyncio.Lock()
