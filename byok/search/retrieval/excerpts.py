@@ -16,7 +16,7 @@ from byok.search.index.contents import Contents, Entry
 from byok.search.index.files.reading import Unreadable
 from byok.search.index.files.text import lines_in
 from byok.search.index.parse.chunking import cut
-from byok.search.index.parse.tokens import COMPOUND, expand_words, terms
+from byok.search.index.parse.tokens import COMPOUND, expand_words, spell_terms, terms
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import SkipReason, Span
 from byok.search.retrieval.masking import LONGEST_MASKED, mask, mask_lines
@@ -367,13 +367,14 @@ def describe_rank(file: RankedFile, spans: Sequence[Span]) -> dict[str, Any]:
 
 
 def describe_terms(query: Query) -> list[dict[str, Any]]:
-    """Return the words that are searched for, with the weight of each.
+    """Return the words that are searched for as they were said, each with its weight.
 
-    `whole` is an identifier as a whole; the others are stems of words.
+    `whole` is an identifier as a whole.
     """
+    spelled = spell_terms(query.words)
     return [
         {
-            "term": term.removeprefix(COMPOUND),
+            "term": spelled.get(term, term.removeprefix(COMPOUND)),
             "whole": term.startswith(COMPOUND),
             "weight": round(weight, 3),
         }

@@ -92,6 +92,7 @@ class Query(Struct, frozen=True):
     Attributes:
         terms: weight by term, in the order of the question; at most 64.
         parts: the terms that are words, not whole identifiers.
+        words: those of the question, and those that were found for them.
         kinds: the least factor of each kind of files that the question mentions.
         formats: what finds the paths of the formats that it names.
         identifier: the name of which the question consists, "" if it says more.
@@ -102,6 +103,7 @@ class Query(Struct, frozen=True):
 
     terms: Mapping[str, float]
     parts: frozenset[str]
+    words: tuple[str, ...]
     kinds: Mapping[Kind, float]
     formats: re.Pattern[str] | None = None
     identifier: str = ""
@@ -133,6 +135,7 @@ def parse_query(text: str) -> Query:
             weights.setdefault(stem(word.lower()), _PRODUCT_WEIGHT)
     for code in named_languages(text):
         weights.setdefault(code, 2.0)
+    known = [*said, *foreign.english]
     _add_english(weights, foreign.english)
     only_task_words = weights.keys() <= tasks
     if weights and not foreign.english and not names_code(text):
@@ -140,10 +143,12 @@ def parse_query(text: str) -> Query:
         for term in concepts.said & weights.keys():
             weights[term] *= _EXPLAINED_WEIGHT
         _add_english(weights, concepts.code)
+        known += concepts.code
     terms = _best(weights or stopped)
     return Query(
         terms,
         frozenset(term for term in terms if not term.startswith(COMPOUND)),
+        tuple(known),
         {
             kind: _ASKED_FOR
             for kind, name in _NAMED
@@ -203,6 +208,7 @@ def with_english(query: Query, english: Mapping[str, float]) -> Query:
         query,
         terms=terms,
         parts=frozenset(term for term in terms if not term.startswith(COMPOUND)),
+        words=(*query.words, *english),
         only_stop_words=False,
         only_task_words=query.only_task_words and weights.keys() <= TASK_WORDS,
     )

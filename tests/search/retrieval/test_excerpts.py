@@ -118,13 +118,22 @@ async def test_the_lines_that_say_most_come_before_those_that_say_little(
     assert [number for number, _, _ in shown] == sorted(n for n, _, _ in shown)
 
 
-def test_terms_are_words_with_weights_and_whole_names() -> None:
-    described = describe_terms(parse_query("where is token_check"))
+def test_terms_are_the_words_as_they_were_said_with_weights_and_whole_names() -> None:
+    described = describe_terms(parse_query("where are computedValues checking tokens"))
     assert described == [
-        {"term": "token", "whole": False, "weight": 1.0},
-        {"term": "check", "whole": False, "weight": 1.0},
-        {"term": "tokencheck", "whole": True, "weight": 1.0},
+        {"term": "computed", "whole": False, "weight": 1.0},
+        {"term": "Values", "whole": False, "weight": 1.0},
+        {"term": "computedValues", "whole": True, "weight": 1.0},
+        {"term": "checking", "whole": False, "weight": 1.0},
+        {"term": "tokens", "whole": False, "weight": 1.0},
     ]
+    [found] = [
+        one
+        for one in describe_terms(parse_query("throw old entries away"))
+        if one["term"].startswith("purg")
+    ]
+    assert found["term"] == "purge"  # which code says for it
+    assert "折扣" in {one["term"] for one in describe_terms(parse_query("折扣"))}
 
 
 # The lines that say which class and which function a line is in

@@ -5,7 +5,7 @@ whole name as one more term, marked with `=`, so that exact names score higher.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import Stemmer
@@ -56,6 +56,17 @@ def expand(word: str) -> tuple[str, ...]:
     if word[0] >= IDEOGRAPHS:
         return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
     return _expand(word)
+
+
+def spell_terms(said: Iterable[str]) -> dict[str, str]:
+    """Return the terms of words, each as the first of them that has it says it."""
+    found: dict[str, str] = {}
+    for word in said:
+        if word[0] < IDEOGRAPHS:
+            for part in (*_PART.findall(word), word):
+                for term in expand(part)[-1:]:
+                    found.setdefault(term, part)
+    return found
 
 
 @lru_cache(maxsize=_CACHED)
