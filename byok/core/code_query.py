@@ -206,6 +206,7 @@ class ExcludingRule(Struct, frozen=True):
 class PathStatus(Struct, frozen=True):
     """Whether a path is indexed; `reason` and `rule` say what leaves it out.
 
+    `advice` says what to do, `cure` is what it writes into a setting or an ignore file.
     Rules go by names, so one may leave out what does not exist.
 
     `notes` say what does not count of the ignore files above it. `alike` are indexed
@@ -220,4 +221,5 @@ class PathStatus(Struct, frozen=True):
     exists: bool = True
     rule: str = ""
     advice: str = ""
+    cure: str = ""
     alike: Sequence[str] = ()

@@ -84,6 +84,7 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     await told.get_by_role("link", name="context.allow_secret").click()
     setting = field_of(page, "context.allow_secret")
     await expect(setting.get_by_role("button")).to_be_focused()
+    await expect(setting).to_contain_text('allow_secret = ["/id_rsa"]')
     await open_panel(page, "index")
     heading = page.get_by_role("heading", name=str(root))
     ask = page.get_by_role("button", name="Remove from the index…")

@@ -50,6 +50,7 @@ def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathStatus
         exists=found is not None,
         rule=rule.words,
         advice=rule.advice,
+        cure=rule.cure,
         alike=_alike(inner, store, below) if what == "not there" else (),
     )
 

@@ -39,7 +39,7 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
             why(made.workspaces, made.store, tmp_path / "elsewhere")
     found = {path: (one.what, one.reason, one.exists) for path, one in told.items()}
     assert found == expected
-    assert told["no/.env"].advice
+    assert told["no/.env"].cure == "/no/.env"
     assert told["a.log"].explanation == "*.log in .gitignore, line 1"
 
 

@@ -28,7 +28,7 @@ const draft = new Draft();
 // asks for a key, `#/settings/add` adds an upstream, and `#/settings/add/KIND` one of that kind.
 export async function open(root, [what, words, value], signal) {
   draft.adopt(await call("settings", {}, { signal }));
-  const view = new View(root, signal, what === "find" ? words ?? "" : "");
+  const view = new View(root, signal, what === "find" ? words ?? "" : "", { name: words, value });
   view.render();
   signal.addEventListener("abort", () => {
     draft.changed = () => {};
@@ -45,8 +45,9 @@ export async function open(root, [what, words, value], signal) {
 }
 
 class View {
-  constructor(root, signal, words) {
+  constructor(root, signal, words, wanted) {
     this.root = root;
+    this.wanted = wanted; // a setting that somebody is led to, and its new value
     this.signal = signal;
     this.conflict = [];
     this.keys = new Keys(signal, draft);
@@ -88,7 +89,7 @@ class View {
       this.capture,
       h("section", { class: "card", "data-part": "all" }, h("h2", {}, t("settings.all")),
         form.groups.map((group) => this.group(group))),
-      fileOnly(form, this.unfolded.includes("file")), this.bar.element);
+      fileOnly(form, this.unfolded.includes("file"), this.wanted), this.bar.element);
     this.filter();
     this.bar.refresh();
   }

@@ -36,7 +36,7 @@ export function whyLine(file, title, signal) {
 }
 
 // `choose(path)` explains one of the files that end alike, where a path is not there.
-function whyText({ path, what, reason, explanation, exists, rule, advice, alike }, choose) {
+function whyText({ path, what, reason, explanation, exists, rule, advice, cure, alike }, choose) {
   const words = rule || (reason ? textOr(`skip.${reason}`, explanation) : "");
   const tone = { indexed: "good", skipped: "warn" }[what] ?? "quiet";
   return [
@@ -49,6 +49,6 @@ function whyText({ path, what, reason, explanation, exists, rule, advice, alike 
       h("ul", { class: "paths" }, alike.map((other) => h("li", {},
         button(breakable(other), "link path", () => choose(other)))))],
     h("p", { class: "note" }, advice.split(SETTING).map((part, place) => (place % 2
-      ? h("a", { href: `#/settings/set/${part}` }, part) : part))),
+      ? h("a", { href: `#/settings/set/${part}/${encodeURIComponent(cure)}` }, part) : part))),
   ];
 }
