@@ -32,52 +32,9 @@ from byok.search.index.workspace.sync import Synchroniser
 from byok.search.index.workspace.workspace import Stopped, Workspace
 from byok.storage.database import today
 
-# Files that are indexed again at a start, and until then answer as they are.
-#
-# They were indexed by an older byok, or without definitions, because a parser crashed
-# with them. Its cause may have passed, such as a lack of memory, so each start tries
-# some of these again.
-
-
 _log = logging.getLogger(__name__)
 # Tried in one start: each may cost seconds, and a hostile folder has many.
 _CRASHERS = 16
-
-
-def index_outdated(store: Store, indexer: Indexer) -> None:
-    """Queue the blobs that an older byok indexed; until then their old chunks answer.
-
-    Blocks for a moment. Where the disk has no room it is left for another start.
-    """
-    with store.reading() as db:
-        outdated = find_outdated(db)
-    if not outdated:
-        return
-    try:
-        store.check_room_to_rebuild()
-    except NotReady as error:
-        _log.warning("%s", error.sentence)
-        return
-    _log.info("indexing %d files again because byok was updated", len(outdated))
-    indexer.put(UploadTask(blob_id, path) for blob_id, path in outdated)
-
-
-def retry_crashers(store: Store, indexer: Indexer) -> None:
-    """Queue some of the blobs with which a parser crashed in an earlier run.
-
-    Blocks for a moment.
-    """
-    gone = "DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)"
-    store.change(lambda db: db.execute(gone))
-    with store.reading() as db:
-        again = db.execute(
-            "SELECT b.id, b.path FROM parser_crasher p JOIN blob b ON b.name = p.name "
-            "WHERE b.state = ? ORDER BY random() LIMIT ?",
-            (INDEXED, _CRASHERS),
-        ).fetchall()
-    indexer.put(UploadTask(blob_id, path) for blob_id, path in again)
-
-
 _UNUSED_DAYS = 30
 
 
@@ -363,6 +320,47 @@ class ContextEngine:
 
 def _closed() -> NotReady:
     return NotReady("The code index was closed.", hint="Try again.")
+
+
+# Files that are indexed again at a start, and until then answer as they are.
+#
+# They were indexed by an older byok, or without definitions, because a parser crashed
+# with them. Its cause may have passed, such as a lack of memory, so each start tries
+# some of these again.
+
+
+def index_outdated(store: Store, indexer: Indexer) -> None:
+    """Queue the blobs that an older byok indexed; until then their old chunks answer.
+
+    Blocks for a moment. Where the disk has no room it is left for another start.
+    """
+    with store.reading() as db:
+        outdated = find_outdated(db)
+    if not outdated:
+        return
+    try:
+        store.check_room_to_rebuild()
+    except NotReady as error:
+        _log.warning("%s", error.sentence)
+        return
+    _log.info("indexing %d files again because byok was updated", len(outdated))
+    indexer.put(UploadTask(blob_id, path) for blob_id, path in outdated)
+
+
+def retry_crashers(store: Store, indexer: Indexer) -> None:
+    """Queue some of the blobs with which a parser crashed in an earlier run.
+
+    Blocks for a moment.
+    """
+    gone = "DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)"
+    store.change(lambda db: db.execute(gone))
+    with store.reading() as db:
+        again = db.execute(
+            "SELECT b.id, b.path FROM parser_crasher p JOIN blob b ON b.name = p.name "
+            "WHERE b.state = ? ORDER BY random() LIMIT ?",
+            (INDEXED, _CRASHERS),
+        ).fetchall()
+    indexer.put(UploadTask(blob_id, path) for blob_id, path in again)
 
 
 # Opens the code index without blocking the event loop, and closes it.

@@ -43,7 +43,12 @@ from byok.search.index.workspace.git_history import Commits
 from byok.search.index.workspace.watch import Watcher, Watches, watches_of
 from byok.search.index.workspace.workspace import TooManyFiles, Workspace, is_wanted
 
-# Compares a workspace on disk with the index.
+_log = logging.getLogger(__name__)
+_SETTLE_SECONDS = 2.2
+_OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
+# Of the time since the last comparison, the next one takes at most this share.
+_SHARE, _SHARE_TOO_LARGE = 20, 3
+_PATIENCE = 0.5  # seconds that a question waits for a comparison
 
 
 class Difference(NamedTuple):
@@ -160,14 +165,6 @@ def _affected_paths(path: str) -> tuple[str, ...]:
     """Return what to look at: the rules of a folder hold for all that is below."""
     folder, _, name = path.rpartition("/")
     return (path, folder) if name in IGNORE_FILES else (path,)
-
-
-_log = logging.getLogger(__name__)
-_SETTLE_SECONDS = 2.2
-_OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
-# Of the time since the last comparison, the next one takes at most this share.
-_SHARE, _SHARE_TOO_LARGE = 20, 3
-_PATIENCE = 0.5  # seconds that a question waits for a comparison
 
 
 class Synchroniser:

@@ -21,9 +21,6 @@ from msgspec import Struct
 
 from byok.search.index.files.scan import is_below
 
-# File watching by operating system: one interface, chosen by platform.
-
-
 # Relative paths, with `/`; None: some were lost, so anything may have changed.
 Found = frozenset[str] | None
 _STEP_MS, _TIMEOUT_MS = 50, 100

@@ -26,14 +26,15 @@ from byok.search.index.types import (
     SkipReason,
 )
 
-# How far the indexing of a workspace is, and what is wrong with it.
-
-
 _log = logging.getLogger(__name__)
+# Whatever changes within this time after a file was read may have the same time stamp.
+_SETTLES_NS = 2_000_000_000
 
 
 class WorkspaceStatus:
-    """Written by the synchroniser, in the loop; read by status and answers.
+    """How far the indexing of a workspace is, and what is wrong with it.
+
+    Written by the synchroniser, in the loop; read by status and answers.
 
     `waiting` of `queued` files are not searchable yet. `was_complete` says that answers
     may use what is indexed, also while it changes. `trouble` and `unwatched` are
@@ -112,10 +113,6 @@ class WorkspaceStatus:
         if is_new and not follows_changes:
             self._told = phase
             _log.info("%s: %s", self._root, phase)
-
-
-# Whatever changes within this time after a file was read may have the same time stamp.
-_SETTLES_NS = 2_000_000_000
 
 
 class TooManyFiles(Exception):
