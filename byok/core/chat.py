@@ -60,6 +60,8 @@ class TextPart(Struct, frozen=True):
 class ContextPart(TextPart, frozen=True):
     """Code that byok retrieved for a question; dropped first if room is short."""
 
+    is_aside: bool = True
+
 
 class ImagePart(Struct, frozen=True):
     """An image: its media type (such as `image/png`) and its bytes in base64."""
@@ -120,6 +122,22 @@ class Message(Struct, frozen=True):
 def parts_of(messages: Iterable[Message]) -> Iterator[Part]:
     """Return the parts of all messages, in their order."""
     return chain.from_iterable(map(attrgetter("parts"), messages))
+
+
+def calls_of(message: Message) -> list[ToolCall]:
+    """Return the tool calls of a message."""
+    return [part for part in message.parts if isinstance(part, ToolCall)]
+
+
+def is_said_by_user(message: Message) -> bool:
+    """Tell whether the user says something: in words, or by pictures alone.
+
+    Only then a turn begins: what an editor tells beside the results of tools is none.
+    """
+    if message.role is not Role.USER:
+        return False
+    texts = [part for part in message.parts if isinstance(part, TextPart)]
+    return not texts or not all(text.is_aside for text in texts)
 
 
 def data_of(part: ThinkingPart | ToolCall) -> Json:
@@ -282,4 +300,4 @@ class ChatRequest(Struct, frozen=True):
     @property
     def is_question(self) -> bool:
         """Whether the user spoke last; after tool results a model may say nothing."""
-        return bool(self.messages) and self.messages[-1].role is Role.USER
+        return bool(self.messages) and is_said_by_user(self.messages[-1])

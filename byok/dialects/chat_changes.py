@@ -26,6 +26,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    calls_of,
     parts_of,
 )
 from byok.core.errors import RefusalKind
@@ -339,7 +340,7 @@ def split_parallel_calls(chat: ChatRequest, _: Remedy) -> ChatRequest:
         results = (p.call_id for p in message.parts if isinstance(p, ToolResult))
         if call := waiting.pop(next(results, ""), None):
             messages.append(call)
-        calls = [p for p in message.parts if isinstance(p, ToolCall)]
+        calls = calls_of(message)
         for later in calls[1:]:
             waiting[later.id] = Message(Role.ASSISTANT, (later,))
         kept = tuple(part for part in message.parts if part not in calls[1:])

@@ -25,11 +25,12 @@ from byok.core.chat import (
     Message,
     Part,
     Role,
-    TextPart,
     ToolCall,
     ToolDefinition,
     ToolResult,
     ToolUse,
+    calls_of,
+    is_said_by_user,
 )
 from byok.core.events import Citation, Notice
 from byok.core.record import current_record
@@ -233,10 +234,6 @@ def _plain(name: str) -> str:
     return _MARKS.sub("", name).casefold()
 
 
-def _calls_of(message: Message) -> list[ToolCall]:
-    return [part for part in message.parts if isinstance(part, ToolCall)]
-
-
 def _restore(chat: ChatRequest, kept: _KeptAnswers) -> tuple[Message, ...]:
     """Return the messages with what was kept in the place of the answers it is of."""
     ids = {call_id for call_id, _ in kept}
@@ -245,7 +242,7 @@ def _restore(chat: ChatRequest, kept: _KeptAnswers) -> tuple[Message, ...]:
         return chat.messages
     out: list[Message] = []
     for message, talk in zip(chat.messages, conversations(chat), strict=False):
-        calls = _calls_of(message)
+        calls = calls_of(message)
         found = (kept.get((call.id, call_key(talk, call))) for call in calls)
         if answer := next(filter(None, found), None):
             out += answer.messages({call.id for call in calls})
@@ -258,9 +255,7 @@ def _count_rounds(messages: Sequence[Message], names: Collection[str]) -> int:
     """Count the answers with calls of byok's tools since the user spoke last."""
     rounds = 0
     for message in reversed(messages):
-        if message.role is Role.USER and any(
-            isinstance(part, TextPart) and not part.is_aside for part in message.parts
-        ):
+        if is_said_by_user(message):
             break
-        rounds += any(call.name in names for call in _calls_of(message))
+        rounds += any(call.name in names for call in calls_of(message))
     return rounds

@@ -49,6 +49,10 @@ CHAT = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
 
 RESULTS = ChatRequest((Message(Role.TOOL, (ToolResult("c", "view", "x"),)),))
 
+# What an editor tells beside the results of tools is no question of the user's.
+FOLDERS = Message(Role.USER, (TextPart("[workspace]", is_aside=True),))
+TOLD_MORE = ChatRequest((*RESULTS.messages, FOLDERS))
+
 TALK: Topic = (Purpose.CHAT, "c-1", "byok:a:m")
 
 STOP = Finish(FinishReason.STOP)
@@ -107,7 +111,7 @@ class Chain:
 
     @staticmethod
     def _answer(script: list[Answer | ByokError], chat: ChatRequest) -> Answer:
-        assert chat in (CHAT, RESULTS)
+        assert chat in (CHAT, RESULTS, TOLD_MORE)
         given = script.pop(0) if len(script) > 1 else script[0]
         if isinstance(given, ByokError):
             raise given
@@ -167,10 +171,11 @@ async def test_fallback_helps_where_another_upstream_may_answer(
     assert chain.asked == {"a": 1, "b": int(helps)}
 
 
-async def test_fallback_is_told_once_and_the_turn_stays() -> None:
+@pytest.mark.parametrize("results", [RESULTS, TOLD_MORE], ids=["bare", "folders"])
+async def test_fallback_is_told_once_and_the_turn_stays(results: ChatRequest) -> None:
     chain = Chain(a=[BUSY], b=[said()])
     assert await chain.ask() == [HERE, TextDelta("Fine."), STOP]
-    assert await chain.ask(chat=RESULTS) == [TextDelta("Fine."), STOP]
+    assert await chain.ask(chat=results) == [TextDelta("Fine."), STOP]
     assert chain.asked == {"a": 1, "b": 2}
     assert await chain.ask((Purpose.CHAT, "c-2", "byok:a:m")) == [
         HERE,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
+    ImagePart,
     JsonAnswer,
     Message,
     Origin,
@@ -239,7 +240,17 @@ async def test_conversations_without_an_id_are_told_apart_by_their_words() -> No
     assert turns.sent() == (theirs, results)
 
 
-async def test_rounds_count_through_the_requests_of_a_turn() -> None:
+PNG = ImagePart("image/png", "aW1hZ2U=")
+FOLDERS = Message(Role.USER, (TextPart("[workspace]", is_aside=True),))
+
+
+@pytest.mark.parametrize("told", [(), (FOLDERS,)], ids=["bare", "folders"])
+@pytest.mark.parametrize(
+    "question", [ASKED, Message(Role.USER, (PNG,))], ids=["words", "picture"]
+)
+async def test_rounds_count_through_the_requests_of_a_turn(
+    told: tuple[Message, ...], question: Message
+) -> None:
     turns = Turns()
     history: tuple[Message, ...] = (ASKED,)
     for n in range(MOST_ROUNDS + 1):
@@ -247,10 +258,10 @@ async def test_rounds_count_through_the_requests_of_a_turn() -> None:
         await turns.ask(replace(CHAT, messages=history))
         theirs = ToolCall(f"c{2 * n + 1}", "grep", '{"q": "x"}')
         results = Message(Role.TOOL, (ToolResult(theirs.id, "grep", "hit"),))
-        history = (*history, Message(Role.ASSISTANT, (theirs,)), results)
+        history = (*history, Message(Role.ASSISTANT, (theirs,)), results, *told)
     assert turns.tool.asked == [*"01234"]
     turns.left = [calling(call(90, q="new")), said()]
-    await turns.ask(replace(CHAT, messages=(*history, ASKED)))
+    await turns.ask(replace(CHAT, messages=(*history, question)))
     assert turns.tool.asked[-1] == "new"
 
 

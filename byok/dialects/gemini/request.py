@@ -22,6 +22,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    calls_of,
     data_of,
 )
 from byok.core.errors import BadRequest
@@ -161,7 +162,7 @@ class GeminiContents:
                 case Role.SYSTEM:
                     self._system += self._words(message.parts)
                 case Role.ASSISTANT:
-                    calls = [p for p in message.parts if isinstance(p, ToolCall)]
+                    calls = calls_of(message)
                     self._asked = [call.id for call in calls]
                     self._put("model", [*self._turns.parts_of(message.parts)])
                 case Role.USER:

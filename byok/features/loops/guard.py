@@ -5,7 +5,15 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
+from byok.core.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    ToolCall,
+    ToolResult,
+    calls_of,
+    is_said_by_user,
+)
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
 from byok.features.loops.settings import LoopSettings
 from byok.features.loops.watch import AnsweredCall, Loop, LoopWatch
@@ -50,7 +58,7 @@ def note_loops(
     place = 0
     while place < len(messages):
         begin, place = place, place + 1
-        if _begins_turn(messages[begin]):
+        if is_said_by_user(messages[begin]):
             watch.begin_turn()
             loop = None
         elif messages[begin].role is Role.ASSISTANT:
@@ -58,9 +66,9 @@ def note_loops(
         elif messages[begin].role is Role.TOOL:
             while place < len(messages) and messages[place].role is Role.TOOL:
                 place += 1
-            if place < len(messages) and _begins_turn(messages[place]):
+            if place < len(messages) and is_said_by_user(messages[place]):
                 continue
-            calls = _calls_of(messages[begin - 1]) if begin else []
+            calls = calls_of(messages[begin - 1]) if begin else []
             results = [_result_of(message) for message in messages[begin:place]]
             loop = watch.add_step(_pair(calls, results))
             if loop is not None:
@@ -70,18 +78,6 @@ def note_loops(
 
 def _has_results(chat: ChatRequest) -> bool:
     return Role.TOOL in [message.role for message in chat.messages]
-
-
-def _begins_turn(message: Message) -> bool:
-    """Tell whether the user speaks: in words, or in pictures alone."""
-    if message.role is not Role.USER:
-        return False
-    texts = [part for part in message.parts if isinstance(part, TextPart)]
-    return not texts or any(not text.is_aside for text in texts)
-
-
-def _calls_of(message: Message) -> list[ToolCall]:
-    return [part for part in message.parts if isinstance(part, ToolCall)]
 
 
 def _result_of(message: Message) -> ToolResult:

@@ -29,6 +29,7 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
     ToolResult,
+    calls_of,
     parts_of,
 )
 from byok.core.events import Notice, StreamEvent, ThinkingDelta, ToolCallPlace
@@ -139,10 +140,9 @@ def has_calls(chat: ChatRequest) -> bool:
 def keys_of(chat: ChatRequest, origin: Origin) -> list[bytes]:
     """Return the keys of all tool calls in a conversation, for one model."""
     return [
-        call_key(scope, part)
+        call_key(scope, call)
         for message, scope in _with_scopes(chat, origin)
-        for part in message.parts
-        if isinstance(part, ToolCall)
+        for call in calls_of(message)
     ]
 
 
@@ -210,11 +210,7 @@ def _with_scopes(chat: ChatRequest, origin: Origin) -> Iterator[tuple[Message, s
     """Give each message with the scope of its calls."""
     names = conversations(chat)
     for message, name in zip(chat.messages, names, strict=False):
-        yield message, (_scope(name, origin) if _calls(message) else "")
-
-
-def _calls(message: Message) -> bool:
-    return any(isinstance(part, ToolCall) for part in message.parts)
+        yield message, (_scope(name, origin) if calls_of(message) else "")
 
 
 def conversations(chat: ChatRequest) -> Iterator[str]:

@@ -43,6 +43,7 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
     ToolResult,
+    calls_of,
 )
 from byok.core.escapes import fair_share, truncate_middle
 from byok.core.wire.json_body import write_json
@@ -422,7 +423,7 @@ class _Draft:
             for place, message in enumerate(self.messages[:stop]):
                 if self.total <= low:
                     return
-                calls |= {p.id: p for p in message.parts if isinstance(p, ToolCall)}
+                calls |= {call.id: call for call in calls_of(message)}
                 if place != question:
                     self.put(place, shorten(message, calls))
 

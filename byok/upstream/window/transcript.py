@@ -12,6 +12,7 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
     ToolResult,
+    calls_of,
 )
 from byok.core.escapes import fair_share, truncate_middle
 from byok.core.prompts.prompt_set import PromptSet
@@ -80,9 +81,7 @@ def outline(messages: Sequence[Message], longest: int) -> str:
     """Return a summary made without a model: the user's words, the tools that ran."""
     earlier = [summary for m in messages if (summary := summary_of(m))]
     said = [f"- {line}" for m in messages if (line := _line(m))]
-    calls = Counter(
-        p.name for m in messages for p in m.parts if isinstance(p, ToolCall)
-    )
+    calls = Counter(call.name for message in messages for call in calls_of(message))
     tools = ", ".join(f"{name} ({n})" for name, n in calls.most_common())
     parts = [
         *earlier[-1:],

@@ -379,9 +379,12 @@ def _joined(blocks: Iterable[Part]) -> list[Part]:
     return out
 
 
-def test_an_empty_answer_after_a_tool_result_is_no_failure() -> None:
+@pytest.mark.parametrize("told", ["", "[workspace]"])
+def test_an_empty_answer_after_a_tool_result_is_no_failure(told: str) -> None:
     result = Message(Role.TOOL, (ToolResult("c", "view", "Done."),))
-    chat = replace(ASKED, messages=(*ASKED.messages, result))
+    aside = Message(Role.USER, (TextPart(told, is_aside=True),))
+    messages = (*ASKED.messages, result, *([aside] if told else []))
+    chat = replace(ASKED, messages=messages)
     chunks = written(Usage(3, 1), STOP, chat=chat)
     assert "error" not in chunks[-1]
     assert chunks[-1]["stop_reason"] == 1
