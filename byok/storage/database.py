@@ -44,7 +44,7 @@ from byok.storage.kind import DatabaseKind, Policy
 
 
 _log = logging.getLogger(__name__)
-_DAY = 86_400
+_DAY, _WEEK = 86_400, 7 * 86_400
 _COPY = "old_copy"  # in `meta`: the file name of the copy
 
 
@@ -370,17 +370,29 @@ def refuse_newer(path: Path, kind: DatabaseKind) -> None:
         _log.debug("%s cannot be read yet: %s", path, error)
 
 
-def trust_clock(db: sqlite3.Connection, now: float, newest: str) -> float:
-    """Return the time, in seconds since 1970, from which the age of rows is counted.
+def expired_before(
+    db: sqlite3.Connection, table: str, column: str, now: float, days: int
+) -> float:
+    """Return the time before which rows expire that are kept for so many days.
+
+    Times are in seconds since 1970, those of rows are in the `column`.
 
     A clock may be wrong, as after an empty battery or in a virtual machine that was
-    asleep. So it is `now`, but at most a week after the newest row that is at least a
-    day old: only what was written while the clock was far off is lost when it is right
-    again, and after a long pause old rows go a day later. `newest` is SQL for the time
-    of that row, with a mark for the time up to which it counts.
+    asleep. So the age of rows is not counted from `now` where no row of the week before
+    is at least a day old, but from a week after the newest of these. Where no row of
+    the week before that one is, the clock may have jumped twice: then it is counted
+    from two weeks after the next. Only what was written while the clock was far off is
+    lost when it is right again, and after a long pause old rows go a day later.
     """
-    (seen,) = db.execute(newest, (now - _DAY,)).fetchone()
-    return now if seen is None else min(now, float(seen) + 7 * _DAY)
+    newest = f"SELECT max({column}) FROM {table} WHERE {column} <= ?"  # noqa: S608 - our own names
+    trusted = moment = now
+    for weeks in (1, 2):
+        (seen,) = db.execute(newest, (moment - _DAY,)).fetchone()
+        if seen is None or moment - float(seen) <= _WEEK:
+            break
+        moment = float(seen)
+        trusted = moment + weeks * _WEEK
+    return trusted - days * _DAY
 
 
 def today() -> int:

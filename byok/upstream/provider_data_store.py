@@ -15,7 +15,7 @@ from pathlib import Path
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Origin
-from byok.storage.database import HelpDatabase, select_in, transaction
+from byok.storage.database import HelpDatabase, expired_before, select_in, transaction
 from byok.storage.kind import DatabaseKind, Policy
 from byok.upstream.base import Plan, Recovery
 from byok.upstream.toolcalls.provider_data import (
@@ -111,7 +111,7 @@ class ProviderDataStore:
         self._file.use(partial(self._insert, entries))
 
     def _forget_old(self, db: sqlite3.Connection) -> None:
-        old = int(self._clock()) - _KEPT_DAYS * _DAY
+        old = expired_before(db, "call_data", "used", self._clock(), _KEPT_DAYS)
         db.execute("DELETE FROM call_data WHERE used < ?", (old,))
 
     def _select(self, keys: list[bytes], db: sqlite3.Connection) -> dict[bytes, bytes]:

@@ -65,10 +65,19 @@ async def test_entries_that_left_memory_are_read_from_the_file(path: Path) -> No
 async def test_entries_unused_for_30_days_are_removed(path: Path) -> None:
     with opened(path) as store:
         store.keep({b"old": b"1", b"used": b"2"})
-    with opened(path, now=120 * DAY) as store:
-        assert await store.find([b"used"]) == {b"used": b"2"}
+    for day in (120, 126):
+        with opened(path, now=day * DAY) as store:
+            assert await store.find([b"used"]) == {b"used": b"2"}
     with opened(path, now=131 * DAY) as store:
         assert await store.find([b"old", b"used"]) == {b"used": b"2"}
+
+
+async def test_a_clock_that_jumps_ahead_costs_nothing(path: Path) -> None:
+    for day, key in ((100, b"a"), (500, b"b"), (900, b"c")):
+        with opened(path, now=day * DAY) as store:
+            store.keep({key: b"1"})
+    with opened(path, now=101 * DAY) as store:
+        assert await store.find([b"a"]) == {b"a": b"1"}
 
 
 async def test_the_file_becomes_smaller_when_entries_go(path: Path) -> None:

@@ -25,20 +25,18 @@ from byok.features.journal.rows import whole_row
 from byok.features.journal.schema import JOURNAL
 from byok.features.journal.settings import JournalSettings
 from byok.features.status import StatusLine
-from byok.storage.database import HelpDatabase, read_pragma, transaction, trust_clock
+from byok.storage.database import HelpDatabase, expired_before, read_pragma, transaction
 
 # What the journal deletes: expired requests, and the oldest if it is too large.
 #
 # One step is small, so that whatever is written meanwhile hardly waits.
 #
-# Their age is counted as `trust_clock` says: a clock that is ahead for less than a day
-# costs a week of the journal, and not all of it.
+# A clock that is ahead for less than a day costs a week of the journal, and not all of
+# it: see `expired_before`.
 
 
 STEP = 500  # requests, or pages of the file
-_DAY = 86_400
 _SPARE = 256  # free pages that stay, as they are soon used again
-_NEWEST = "SELECT max(started) FROM request WHERE started <= ?"
 _OLD = """DELETE FROM request WHERE id IN (
     SELECT id FROM request WHERE started < ? ORDER BY started LIMIT ?)"""
 _OLDEST = "DELETE FROM request WHERE id IN (SELECT id FROM request ORDER BY id LIMIT ?)"
@@ -53,7 +51,7 @@ def tidy(
     since 1970; then the oldest while the content is larger than `most_bytes`. The file
     becomes smaller.
     """
-    before = trust_clock(db, now, _NEWEST) - keep_days * _DAY
+    before = expired_before(db, "request", "started", now, keep_days)
     gone = db.execute(_OLD, (before, STEP)).rowcount
     if gone < STEP and _content_bytes(db) > most_bytes:
         gone = db.execute(_OLDEST, (STEP,)).rowcount

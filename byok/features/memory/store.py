@@ -14,7 +14,7 @@ from typing import NamedTuple
 from byok.features.memory.turns import LONGEST_ANSWER, KeptTurn
 from byok.search.index.parse.tokens import join_terms
 from byok.search.retrieval.query import parse_query
-from byok.storage.database import trust_clock
+from byok.storage.database import expired_before
 from byok.storage.kind import DatabaseKind, Policy
 
 DAY = 86_400
@@ -155,8 +155,7 @@ def forget_before(db: sqlite3.Connection, moment: float) -> int:
 
 def forget_expired(db: sqlite3.Connection, now: float, days: int) -> int:
     """Delete turns that are older than so many days, and the oldest of too many."""
-    newest = "SELECT max(began) FROM turn WHERE began <= ?"
-    expired = forget_before(db, trust_clock(db, now, newest) - days * DAY)
+    expired = forget_before(db, expired_before(db, "turn", "began", now, days))
     oldest = "id IN (SELECT id FROM turn ORDER BY id DESC LIMIT -1 OFFSET ?)"
     return expired + _delete(db, oldest, _MOST_TURNS)
 

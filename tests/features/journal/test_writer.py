@@ -212,6 +212,12 @@ def test_a_clock_that_is_ahead_costs_a_week_at_most(
     assert left == [day for day in days if day >= -1 + 7 - 90]
 
 
+def test_a_clock_that_jumps_ahead_twice_costs_two_weeks_at_most(path: Path) -> None:
+    days = [*range(-90, 0), 400, 800]
+    left = days_left(path, days, now=800, keep_days=90)
+    assert left == [day for day in days if day >= -1 + 14 - 90]
+
+
 @pytest.mark.parametrize(
     ("days", "keep_days", "left"),
     [
