@@ -185,6 +185,8 @@ _ROWS: Mapping[str, ToolRow] = {
 
 # Their calls.
 
+# Models that must fill every argument write these for one that they leave out.
+_EMPTY = ("", None)
 _NOT_REMEMBERED = (
     "Conversations are not remembered here: the user has to set on = true under "
     "[memory] in byok's settings."
@@ -229,7 +231,7 @@ async def call(
 
     `report` tells the client how far an index is that is being built.
     """
-    given = dict(arguments or {})
+    given = {key: text for key, text in (arguments or {}).items() if text not in _EMPTY}
     if wrong := _explain_wrong(name, given):
         return _result(wrong, is_error=True)
     try:

@@ -182,6 +182,15 @@ async def test_mcp_tool_wrong_arguments_are_a_result_that_says_so(
     assert asks.asked == []
 
 
+@pytest.mark.parametrize("left_out", ["", None])
+async def test_an_argument_that_a_model_left_empty_is_none(
+    left_out: str | None,
+) -> None:
+    given = {"information_request": "a", "workspace": left_out}
+    assert text_of(await call(Asks("an answer"), NAME, given)) == "an answer"
+    assert (await call(Asks(""), NAME, {"information_request": left_out})).is_error
+
+
 async def test_progress_only_grows_and_the_question_waits_for_the_index() -> None:
     class Building(Asks):
         shares: ClassVar = [10.0, 10.0, 5.0, 40.0]
