@@ -8,7 +8,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -36,6 +36,7 @@ from byok.dialects.model_facts import (
 )
 from byok.dialects.presets import PRESETS
 from byok.dialects.remedies import Remedy
+from byok.storage.worker import Worker
 from byok.upstream.http_body import read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_table import known_table
@@ -85,8 +86,7 @@ class Profiles:
     def __init__(self, file: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._file = file
         self._clock = clock
-        self._thread = ThreadPoolExecutor(1, "profiles")
-        self._is_closed = False
+        self._worker = Worker("profiles")
         self._writing: Future[None] | None = None  # the last one of the thread
         self._read_at = _NEVER  # time of change and size
         self._kept: Mapping[str, Any] = {}
@@ -142,13 +142,12 @@ class Profiles:
         rows = newest_of_each([*before, *added], lambda entry: entry[0])
         learned = {**read_object(row, "remedies"), dialect: rows}
         content = self._put(upstream, model, {**row, "remedies": learned})
-        if not self.damage and not self._is_closed:
-            self._writing = self._thread.submit(self._write, content)
+        if not self.damage and not self._worker.is_closed:
+            self._writing = self._worker.run(partial(self._write, content))
 
     def close(self) -> None:
         """Wait until everything is written; what comes later is not. Blocks."""
-        self._is_closed = True
-        self._thread.shutdown()
+        self._worker.close()
 
     def _row(self, upstream: str, model: str) -> Json:
         self._refresh()

@@ -9,7 +9,6 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from byok.core.bounded import BoundedMap
 from byok.core.chat import Origin
 from byok.storage.database import HelpDatabase, expired_before, select_in, transaction
 from byok.storage.kind import DatabaseKind, Policy
+from byok.storage.worker import Worker
 from byok.upstream.base import Plan, Recovery
 from byok.upstream.toolcalls.provider_data import (
     has_calls,
@@ -58,13 +58,12 @@ class ProviderDataStore:
         self._file = HelpDatabase(path, PROVIDER_DATA, failure)
         self._room = room
         self._clock = clock
-        self._thread = ThreadPoolExecutor(1, "provider-data")
+        self._worker = Worker("provider-data")
         self._recent = BoundedMap[bytes, bytes](
             recent, lambda _, data: _ENTRY + len(data)
         )
         # Keys that the file does not have.
         self._absent = BoundedMap[bytes, bool](_MOST_ABSENT)
-        self._is_closed = False
 
     def keep(self, entries: Mapping[bytes, bytes]) -> None:
         """Store entries; they are found at once, and written in the background."""
@@ -73,8 +72,7 @@ class ProviderDataStore:
         for key, data in entries.items():
             self._absent.pop(key)
             self._recent[key] = data
-        if not self._is_closed:
-            self._thread.submit(self._write, dict(entries))
+        self._worker.offer(partial(self._write, dict(entries)))
 
     async def find(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the entries of those keys that have one."""
@@ -85,9 +83,9 @@ class ProviderDataStore:
                 found[key] = data
             elif key not in self._absent:
                 missing.append(key)
-        if missing and not self._is_closed:
-            loop = asyncio.get_running_loop()
-            stored = await loop.run_in_executor(self._thread, self._read, missing)
+        if missing and not self._worker.is_closed:
+            read = self._worker.run(partial(self._read, missing))
+            stored = await asyncio.wrap_future(read)
             for key in missing:
                 if key in stored:
                     self._recent[key] = stored[key]
@@ -98,9 +96,7 @@ class ProviderDataStore:
 
     def close(self) -> None:
         """Write what is left; later entries stay in memory. Blocks."""
-        self._is_closed = True
-        self._thread.submit(self._file.close)
-        self._thread.shutdown()
+        self._worker.close(self._file.close)
 
     # In the thread.
 

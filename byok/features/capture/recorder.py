@@ -5,13 +5,13 @@ While it is off, a request costs one comparison, and a network read nothing more
 
 import asyncio
 import logging
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
+from functools import partial
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, to_builtins
 
 from byok import __version__
 from byok.core.chat import Json
@@ -22,6 +22,7 @@ from byok.features.base import Feature, Site, Supplies
 from byok.features.capture.capture import MOST_BYTES, Capture, CaptureFolder
 from byok.features.capture.scrub import RawPiece, scrub
 from byok.features.status import StatusLine
+from byok.storage.worker import Worker
 
 DEFAULT_SECONDS = 600.0
 LONGEST_SECONDS = 86_400.0
@@ -236,14 +237,12 @@ def _facts(record: RequestRecord, now: float) -> dict[str, Any]:
 
 # The one thread that redacts captures, writes them and deletes old ones.
 #
-# It must never delay or fail an answer: what does not fit into its queue, or onto the
-# disk, is counted and forgotten. The log says so once.
+# What does not fit into its queue, or onto the disk, is counted and forgotten. The log
+# says so once.
 
 
 _log = logging.getLogger(__name__)
 _TIDY_SECONDS = 600.0
-_LAST_SECONDS = 3.0
-_MOST_WAITING = 200
 
 
 class RawCapture(NamedTuple):
@@ -264,63 +263,39 @@ class CaptureWriter(Struct, eq=False):
     released: int = 0  # bytes that were given and are held no more
     failed: int = 0
     refused: int = 0
-    _waiting: deque[RawCapture] = field(default_factory=deque)
-    _wake: threading.Event = field(default_factory=threading.Event)
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _written: threading.Condition = field(default_factory=threading.Condition)
-    _thread: threading.Thread | None = None
+    _worker: Worker | None = None
     __repr__ = object.__repr__  # it shows nothing of what it holds
 
-    def start(self) -> None:
+    def start(self) -> Worker:
         """Delete what is too old, now and again; returns at once."""
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, name="capture", daemon=True
-            )
-            self._thread.start()
+        if self._worker is None:
+            tidy = partial(self._attempt, self._tidy)
+            self._worker = Worker("capture", chore=tidy, every=_TIDY_SECONDS)
+            self._worker.offer(partial(self._attempt, self.folder.sweep))
+            self._worker.offer(tidy)
+        return self._worker
 
     def add(self, raw: RawCapture) -> None:
         """Take a request that has ended; returns at once. For one thread."""
-        if self._stop.is_set() or len(self._waiting) >= _MOST_WAITING:
+        if not self.start().offer(partial(self._keep, raw)):
             self.refused += 1
             self.released += raw.size
-            return
-        self._waiting.append(raw)
-        self.start()
-        self._wake.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait until all is written that was given; tell whether it is. Blocks."""
-        with self._written:
-            return self._written.wait_for(lambda: not self._waiting, seconds)
+        written = self.start().run(lambda: None)
+        return not wait([written], seconds).not_done
 
     def close(self) -> None:
         """Write what is left, and stop. Blocks, but not for long."""
-        self._stop.set()
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(_LAST_SECONDS)
+        if self._worker is not None:
+            self._worker.close()
 
     # In the thread.
 
-    def _run(self) -> None:
-        self._attempt(self.folder.sweep)
-        self._attempt(self._tidy)
-        while not self._stop.is_set():
-            self._wake.wait(_TIDY_SECONDS)
-            self._wake.clear()
-            self._write_all()
-            self._attempt(self._tidy)
-        self._write_all()
-
-    def _write_all(self) -> None:
-        while self._waiting:
-            raw = self._waiting[0]
-            self._attempt(lambda raw=raw: self._write(raw))  # type: ignore[misc]
-            self.released += raw.size
-            self._waiting.popleft()
-        with self._written:
-            self._written.notify_all()
+    def _keep(self, raw: RawCapture) -> None:
+        self._attempt(partial(self._write, raw))
+        self.released += raw.size
 
     def _write(self, raw: RawCapture) -> None:
         pieces = tuple(scrub(raw.pieces, self.redactor))

@@ -7,7 +7,6 @@ the file is locked or there can be no file. The log says so once.
 
 import logging
 import sqlite3
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from byok.features.journal.schema import JOURNAL
 from byok.features.journal.settings import JournalSettings
 from byok.features.status import StatusLine
 from byok.storage.database import HelpDatabase, expired_before, read_pragma, transaction
+from byok.storage.worker import Worker
 
 # What the journal deletes: expired requests, and the oldest if it is too large.
 #
@@ -166,12 +166,12 @@ class JournalWriter:
         self._limits = limits or WriterLimits()
         self._clock = clock
         self._waiting: deque[JournalEntry] = deque()
+        self._is_due = False  # somebody will look into the queue
         self._writing = 0  # entries that left the queue, and are not in the file yet
-        self._wake, self._stop = threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
+        self._worker = Worker("journal", chore=self._tidy, every=self._limits.tidy)
         self._file = journal_file(path)
+        self._is_checked = False
         self._tidy_at = 0.0
-        self._told = False
 
     @property
     def lost(self) -> int:
@@ -185,46 +185,26 @@ class JournalWriter:
 
     def add(self, entry: JournalEntry) -> None:
         """Take an entry; returns at once. For one thread."""
-        if self._stop.is_set() or len(self._waiting) >= self._limits.waiting:
+        if self._worker.is_closed or len(self._waiting) >= self._limits.waiting:
+            if not self._refused:
+                _log.warning("requests ended faster than the journal could be written")
             self._refused += 1
             return
         self._waiting.append(entry)
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, name="journal", daemon=True
-            )
-            self._thread.start()
-        if not self._wake.is_set():
-            self._wake.set()
+        if not self._is_due:
+            self._is_due = True
+            self._worker.offer(self._write)
 
     def close(self) -> None:
         """Write what is left, and stop. Blocks, but not for long."""
-        self._stop.set()
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(self._limits.last_words)
+        self._worker.close(self._file.close, self._limits.last_words)
         if missing := self.lost + self.waiting:
             _log.warning("%d requests are missing in the journal", missing)
 
     # In the thread.
 
-    def _run(self) -> None:
-        limits, checked = self._limits, False
-        try:
-            while not self._stop.is_set():
-                self._wake.wait(limits.tidy)
-                self._wake.clear()
-                self._write_all()
-                if not checked:
-                    checked = True
-                    self._file.use(check_rows)
-                self._tidy()
-                self._stop.wait(limits.gather)
-            self._write_all()
-        finally:
-            self._file.close()
-
-    def _write_all(self) -> None:
+    def _write(self) -> None:
+        self._is_due = False
         while self._waiting:
             size = min(len(self._waiting), self._limits.waiting)
             self._writing = size
@@ -232,9 +212,11 @@ class JournalWriter:
             if not self._file.use(partial(_insert, rows=self._clean(batch))):
                 self._failed += len(batch)
             self._writing = 0
-        if self._refused and not self._told:
-            self._told = True
-            _log.warning("requests ended faster than the journal could be written")
+        if not self._is_checked:
+            self._is_checked = True
+            self._file.use(check_rows)
+        self._tidy()
+        self._worker.pause(self._limits.gather)
 
     def _clean(self, batch: Sequence[JournalEntry]) -> list[tuple[object, ...]]:
         """Remove secrets, and what cannot be stored, from texts that are a client's."""
@@ -265,10 +247,10 @@ class JournalWriter:
             keep_days=self.keep_days,
             most_bytes=limits.most_bytes,
         )
-        while self._file.use(step) and not self._stop.wait(limits.pause):
-            if self._wake.is_set():
-                self._tidy_at = 0.0  # goes on behind the next batch
-                return
+        if self._file.use(step):  # it goes on behind the next batch
+            self._tidy_at = 0.0
+            self._worker.pause(limits.pause)
+            self._worker.offer(self._tidy)
 
 
 def _insert(db: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> bool:

@@ -1,15 +1,14 @@
 """The one thread that has the file of remembered turns open, and what it is asked.
 
-It must never delay or fail an answer: at most so many turns wait for it, and what
-cannot be written is lost, of which the log tells once. The file is made when there is
-something to write, and nothing that only reads makes it.
+What cannot be written is lost, of which the log tells once. The file is made when there
+is something to write, and nothing that only reads makes it.
 """
 
 import logging
 import sqlite3
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,11 +32,10 @@ from byok.features.memory.store import (
 from byok.features.memory.turns import TurnReader, clean_text
 from byok.storage.damage import DATABASE_ENDINGS, remove_set_aside
 from byok.storage.database import HelpDatabase
+from byok.storage.worker import Worker
 
 _log = logging.getLogger(__name__)
-_MOST_WAITING = 200
 _TIDY_SECONDS = 3600.0
-_LAST_SECONDS = 3.0
 _LISTED, _MOST_LISTED = 20, 1000
 _MOST_DAYS = 100_000
 T = TypeVar("T")
@@ -53,11 +51,9 @@ class MemoryKeeper:
         self._redactor = redactor
         self._clock = clock
         self._file = HelpDatabase(path, MEMORY, "conversations are not remembered")
-        self._pool = ThreadPoolExecutor(1, "memory")
-        self._writes = set[Future[None]]()
+        self._worker = Worker("memory")
         self._days = 0  # for which turns are kept; 0: none expires
         self._tidy_at = 0.0
-        self._is_closed = False
         self._said = SaidOnce(1)
 
     def begin(self, days: int) -> None:
@@ -71,25 +67,18 @@ class MemoryKeeper:
         self.run(self._file.close)
 
     def keep(self, reader: TurnReader) -> None:
-        """Write the turn that was read; returns at once. For one thread."""
-        self._writes = {future for future in self._writes if not future.done()}
-        if self._is_closed or len(self._writes) >= _MOST_WAITING:
-            if self._said.is_new("lost"):
-                _log.warning("answers ended faster than they could be remembered")
-            return
-        self._writes.add(self._pool.submit(self._keep, reader))
+        """Write the turn that was read; returns at once."""
+        is_taken = self._worker.offer(partial(self._keep, reader))
+        if not is_taken and self._said.is_new("lost"):
+            _log.warning("answers ended faster than they could be remembered")
 
     def run(self, work: Callable[[], T]) -> "Future[T]":
         """Do something in the thread, behind all that was given before."""
-        return self._pool.submit(work)
+        return self._worker.run(work)
 
     def close(self) -> None:
         """Write what is left, and close the file. Blocks, but not for long."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        wait([self.run(self._file.close)], _LAST_SECONDS)
-        self._pool.shutdown(wait=False)
+        self._worker.close(self._file.close)
 
     # In the thread.
 
@@ -138,12 +127,9 @@ class MemoryKeeper:
         return [self._path.with_name(self._path.name + e) for e in DATABASE_ENDINGS]
 
     def _keep(self, reader: TurnReader) -> None:
-        try:
-            if (turn := reader.finish()) is not None:
-                self._file.use(partial(keep_turn, turn=turn.clean(self._redactor)))
-                self._tidy()
-        except Exception:  # a bug; nobody else would see it
-            _log.exception("an answer is not remembered")
+        if (turn := reader.finish()) is not None:
+            self._file.use(partial(keep_turn, turn=turn.clean(self._redactor)))
+            self._tidy()
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Do something with the file, if there is one; what expired is gone before."""

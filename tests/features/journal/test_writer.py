@@ -138,7 +138,7 @@ def test_tidying_lets_a_new_entry_go_first_and_goes_on_behind_it(path: Path) -> 
     again = threading.Event()
 
     def look() -> float:
-        """Tell the time at the begin of each tidying, in the thread of the writer."""
+        """Tell the time at each step of tidying, in the thread of the writer."""
         tidied.append(rows_of(path, "request_id"))
         if len(tidied) == 1:
             writer.add(entry(request_id="late"))
@@ -151,7 +151,7 @@ def test_tidying_lets_a_new_entry_go_first_and_goes_on_behind_it(path: Path) -> 
     with closing(writer):
         writer.add(entry(request_id="first"))
         assert again.wait(PATIENCE)
-    before, behind = tidied
+    before, behind, *_ = tidied
     assert (len(before), before[-1]) == (3 * STEP + 2, ("first",))
     assert (len(behind), behind[-1]) == (2 * STEP + 3, ("late",))
 
