@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, to_builtins
 
@@ -17,15 +17,16 @@ from byok import __version__
 from byok.core.chat import Json
 from byok.core.errors import BadRequest
 from byok.core.record import Head, Hop, RequestRecord, current_attempt
-from byok.core.redact import Redactor
 from byok.features.base import Feature, Site, Supplies
 from byok.features.capture.capture import MOST_BYTES, Capture, CaptureFolder
 from byok.features.capture.scrub import RawPiece, scrub
 from byok.features.status import StatusLine
 from byok.storage.worker import Worker
 
+_log = logging.getLogger(__name__)
 DEFAULT_SECONDS = 600.0
 LONGEST_SECONDS = 86_400.0
+_TIDY_SECONDS = 600.0
 _WRITE_SECONDS = 5.0  # for what is still to be written
 
 
@@ -51,16 +52,21 @@ class CaptureRecorder(Feature):
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder = site.paths.captures
+        self._folder = CaptureFolder(site.paths.captures)
         self._redactor = site.redactor
         self.limits = limits or CaptureLimits()
         self._clock = clock
         self._wall_clock = site.clock
         self._until = 0.0
         self._taps: dict[str, _RequestTap] = {}
-        self._writer: CaptureWriter | None = None
+        tidy = partial(self._attempt, self._tidy)
+        self._worker = Worker("capture", chore=tidy, every=_TIDY_SECONDS)
+        self._has_begun = False
         self.taken = 0  # bytes, of all requests
+        self._written = 0  # those of them that the thread has done with
         self.kept = 0  # requests
+        self._failed = 0
+        self._refused = 0
 
     def switch_on(self, seconds: float = DEFAULT_SECONDS) -> None:
         """Keep requests that begin within so many seconds, a day at most."""
@@ -77,13 +83,12 @@ class CaptureRecorder(Feature):
 
     def configure(self, supplies: Supplies, /) -> None:
         """Delete what is left of earlier days, in the background."""
-        if self._writer is None and self._folder.is_dir():
-            self._open_writer().start()
+        if self._folder.path.is_dir():
+            self._begin()
 
     def close(self) -> None:
         """Write what is left. Blocks for seconds."""
-        if self._writer is not None:
-            self._writer.close()
+        self._worker.close()
 
     async def answer(self, body: Json, /) -> Json:
         """Switch capturing on, off or neither, and tell how it stands.
@@ -116,24 +121,22 @@ class CaptureRecorder(Feature):
 
     def describe(self) -> dict[str, Any]:
         """Tell whether it is on, what was kept since the start, and what was lost."""
-        writer = self._writer
         return {
             "on": bool(self.seconds_left),
             "seconds": round(self.seconds_left),
             "kept": self.kept,
-            "lost": writer.failed + writer.refused if writer else 0,
-            "folder": str(self._folder),
+            "lost": self._failed + self._refused,
+            "folder": str(self._folder.path),
         }
 
     def wait(self, seconds: float) -> bool:
         """Wait until all is written; tell whether it is. Blocks."""
-        return self._writer is None or self._writer.wait(seconds)
+        return not wait([self._worker.run(lambda: None)], seconds).not_done
 
     @property
     def has_room(self) -> bool:
         """Whether more bytes may be held in memory."""
-        released = self._writer.released if self._writer else 0
-        return self.taken - released < self.limits.memory
+        return self.taken - self._written < self.limits.memory
 
     def request_started(self, record: RequestRecord, /) -> "_RequestTap | None":
         """Return what takes the bytes of the request, None while it is off."""
@@ -145,28 +148,55 @@ class CaptureRecorder(Feature):
         return tap
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Hand the request to the writer; not what came without the token."""
+        """Give the request to the thread; not what came without the token."""
         tap = self._taps.pop(record.request_id, None) if self._taps else None
         if tap is None:
             return
+        if record.is_of_client:
+            self.kept += 1
+            facts = _facts(record, self._wall_clock())
+            self._begin()
+            if self._worker.offer(partial(self._keep, facts, tap.pieces, tap.size)):
+                return
+            self._refused += 1
+        self.taken -= tap.size
 
-        writer = self._open_writer()
-        if not record.is_of_client:
-            writer.released += tap.size
-            return
-        self.kept += 1
-        facts = _facts(record, self._wall_clock())
-        writer.add(RawCapture(facts, tap.pieces, tap.size))
+    def _begin(self) -> None:
+        """Let the thread delete what is too old, now and again."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._worker.offer(partial(self._attempt, self._folder.sweep))
+            self._worker.offer(partial(self._attempt, self._tidy))
 
-    def _open_writer(self) -> "CaptureWriter":
-        if self._writer is None:
-            self._writer = CaptureWriter(
-                CaptureFolder(self._folder),
-                self._redactor,
-                most_bytes=self.limits.files,
-                clock=self._wall_clock,
-            )
-        return self._writer
+    # In the thread. What does not get onto the disk is counted and forgotten; the log
+    # says so once.
+
+    def _keep(self, facts: dict[str, Any], pieces: list[RawPiece], size: int) -> None:
+        self._attempt(partial(self._write, facts, pieces))
+        self._written += size
+
+    def _write(self, facts: dict[str, Any], pieces: list[RawPiece]) -> None:
+        shown = tuple(scrub(pieces, self._redactor))
+        facts = {
+            name: self._redactor(value) if isinstance(value, str) else value
+            for name, value in facts.items()
+        }
+        self._folder.write(Capture({**facts, "byok": __version__}, shown))
+        self._tidy()
+
+    def _tidy(self) -> None:
+        self._folder.tidy(self._wall_clock(), self.limits.files)
+
+    def _attempt(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            if not self._failed:
+                _log.warning("captures cannot be kept: %s", type(error).__name__)
+            self._failed += 1
+        except Exception:  # a bug; the thread has to live for later requests
+            _log.exception("a capture is lost")
+            self._failed += 1
 
 
 class _RequestTap:
@@ -233,89 +263,3 @@ def _facts(record: RequestRecord, now: float) -> dict[str, Any]:
         "error": record.error,
         "error_class": record.error_class,
     }
-
-
-# The one thread that redacts captures, writes them and deletes old ones.
-#
-# What does not fit into its queue, or onto the disk, is counted and forgotten. The log
-# says so once.
-
-
-_log = logging.getLogger(__name__)
-_TIDY_SECONDS = 600.0
-
-
-class RawCapture(NamedTuple):
-    """A request that has ended, not yet redacted; `size` are the bytes it holds."""
-
-    facts: dict[str, Any]
-    pieces: list[RawPiece]
-    size: int
-
-
-class CaptureWriter(Struct, eq=False):
-    """Writes captures until it is closed."""
-
-    folder: CaptureFolder
-    redactor: Redactor
-    most_bytes: int = MOST_BYTES
-    clock: Callable[[], float] = time.time
-    released: int = 0  # bytes that were given and are held no more
-    failed: int = 0
-    refused: int = 0
-    _worker: Worker | None = None
-    __repr__ = object.__repr__  # it shows nothing of what it holds
-
-    def start(self) -> Worker:
-        """Delete what is too old, now and again; returns at once."""
-        if self._worker is None:
-            tidy = partial(self._attempt, self._tidy)
-            self._worker = Worker("capture", chore=tidy, every=_TIDY_SECONDS)
-            self._worker.offer(partial(self._attempt, self.folder.sweep))
-            self._worker.offer(tidy)
-        return self._worker
-
-    def add(self, raw: RawCapture) -> None:
-        """Take a request that has ended; returns at once. For one thread."""
-        if not self.start().offer(partial(self._keep, raw)):
-            self.refused += 1
-            self.released += raw.size
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until all is written that was given; tell whether it is. Blocks."""
-        written = self.start().run(lambda: None)
-        return not wait([written], seconds).not_done
-
-    def close(self) -> None:
-        """Write what is left, and stop. Blocks, but not for long."""
-        if self._worker is not None:
-            self._worker.close()
-
-    # In the thread.
-
-    def _keep(self, raw: RawCapture) -> None:
-        self._attempt(partial(self._write, raw))
-        self.released += raw.size
-
-    def _write(self, raw: RawCapture) -> None:
-        pieces = tuple(scrub(raw.pieces, self.redactor))
-        facts = {
-            name: self.redactor(value) if isinstance(value, str) else value
-            for name, value in raw.facts.items()
-        }
-        self.folder.write(Capture({**facts, "byok": __version__}, pieces))
-        self._tidy()
-
-    def _tidy(self) -> None:
-        self.folder.tidy(self.clock(), self.most_bytes)
-
-    def _attempt(self, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except (OSError, ValueError, RecursionError, MemoryError) as error:
-            if not self.failed:
-                _log.warning("captures cannot be kept: %s", type(error).__name__)
-            self.failed += 1
-        except Exception:  # a bug; the thread has to live for later requests
-            _log.exception("a capture is lost")
-            self.failed += 1

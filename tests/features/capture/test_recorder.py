@@ -9,16 +9,13 @@ import pytest
 
 from byok.core.platform.paths import Paths
 from byok.core.record import Head, Hop, RequestRecord
-from byok.core.redact import MARK, Redactor
+from byok.core.redact import MARK
 from byok.features.capture.capture import KEPT_SECONDS, Capture, CaptureFolder
 from byok.features.capture.recorder import (
     LONGEST_SECONDS,
     CaptureLimits,
     CaptureRecorder,
-    CaptureWriter,
-    RawCapture,
 )
-from byok.features.capture.scrub import RawPiece
 from tests.fakes.clock import Clock
 from tests.fakes.disk import fill, mounted
 from tests.fakes.feature_supplies import GivenSupplies, make_site
@@ -34,8 +31,11 @@ def clock() -> Clock:
 
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock) -> Make:
-    def make(**limits: int) -> CaptureRecorder:
-        site = make_site(paths=Paths(tmp_path, tmp_path, tmp_path))
+    def make(
+        folder: Path = tmp_path, *, secret: str = "", **limits: int
+    ) -> CaptureRecorder:
+        site = make_site(paths=Paths(folder, folder, folder))
+        site.redactor.add(secret)
         return CaptureRecorder(site, CaptureLimits(**limits), clock=clock)
 
     return make
@@ -46,10 +46,10 @@ def play(
 ) -> bool:
     """Let a request pass; tell whether it was tapped."""
     record = RequestRecord(f"{number:016x}", "POST", endpoint="/chat")
-    record.client = str(facts.get("client", ""))
+    record.model = str(facts.get("model", ""))
     tap = recorder.request_started(record)
     if tap is not None:
-        tap.take_head(Hop.FROM_CLIENT, Head("POST /chat"))
+        tap.take_head(Hop.FROM_CLIENT, Head("POST /chat", facts.get("headers", ())))
         for piece in pieces:
             tap(Hop.TO_CLIENT, piece)
     record.trusted = bool(facts.get("trusted", True))
@@ -137,87 +137,80 @@ def test_memory_and_pieces_are_limited(
 
 
 KEY = "canary/key+0123456789"
-PIECES = [RawPiece(0.0, Hop.FROM_CLIENT, 0, f"It is {KEY}.".encode())]
 
 
-def raw(number: int, **facts: str) -> RawCapture:
-    return RawCapture({"id": f"{number:016x}", **facts}, PIECES, 10)
-
-
-def writer_of(folder: Path, most_bytes: int = 10**6) -> CaptureWriter:
-    redactor = Redactor()
-    redactor.add(KEY)
-    return CaptureWriter(CaptureFolder(folder), redactor, most_bytes=most_bytes)
-
-
-def test_writer_stores_what_it_is_given_without_secrets(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path / "capture")
-    writer.add(raw(1, model=f"m {KEY}"))
-    writer.close()
+def test_captures_are_stored_without_secrets(make: Make, tmp_path: Path) -> None:
+    recorder = make(secret=KEY)
+    recorder.switch_on()
+    play(recorder, f"It is {KEY}.".encode(), model=f"m {KEY}")
+    [capture] = contents(recorder, tmp_path)
     [file] = (tmp_path / "capture").iterdir()
     assert KEY not in file.read_text()
-    capture = writer.folder.read("00000000")
-    assert capture.text(Hop.FROM_CLIENT) == f"It is {MARK}."
+    assert capture.text(Hop.TO_CLIENT) == f"It is {MARK}."
     assert capture.facts["model"] == f"m {MARK}"
-    assert (writer.failed, writer.refused, writer.released) == (0, 0, 10)
+    assert recorder.describe()["lost"] == 0
+    recorder.close()
 
 
-def test_writer_deletes_what_is_old_when_it_starts(tmp_path: Path) -> None:
+def test_what_is_old_is_deleted_at_the_start(make: Make, tmp_path: Path) -> None:
     folder = CaptureFolder(tmp_path / "capture")
     folder.write(Capture({"id": "a" * 16}, ()))
     folder.write(Capture({"id": "b" * 16}, ()))
     file = folder.path / f"{'a' * 16}.capture.jsonl"
     long_ago = file.stat().st_mtime - KEPT_SECONDS - 60
     os.utime(file, (long_ago, long_ago))
-    writer = CaptureWriter(folder, Redactor())
-    writer.start()
-    writer.close()
+    recorder = make()
+    recorder.configure(GivenSupplies())
+    recorder.close()
     assert [stored.id for stored in folder.contents()] == ["b" * 16]
 
 
 def test_a_folder_that_cannot_be_used_is_said_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "capture").write_text("a file")
-    writer = writer_of(tmp_path / "capture")
+    recorder = make()
+    recorder.switch_on()
     for number in range(5):
-        writer.add(raw(number))
-    assert writer.wait(PATIENCE)
-    writer.close()
-    assert writer.failed == 5
+        play(recorder, b"x", number=number)
+    recorder.close()
+    assert recorder.describe()["lost"] == 5
+    assert recorder.has_room
     assert len(caplog.records) == 1
     assert (tmp_path / "capture").read_text() == "a file"
 
 
 def test_a_full_disk_loses_captures_and_nothing_else(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with mounted(tmp_path / "small", "1m") as disk:
-        writer = writer_of(disk / "capture")
-        writer.add(raw(1))
-        assert writer.wait(PATIENCE)
+        recorder = make(disk)
+        recorder.switch_on()
+        play(recorder, b"x", number=1)
+        assert recorder.wait(PATIENCE)
         fill(disk / "filler")
         for number in range(2, 5):
-            writer.add(raw(number))
-        assert writer.wait(PATIENCE)
+            play(recorder, b"x", number=number)
+        assert recorder.wait(PATIENCE)
         (disk / "filler").unlink()
-        writer.add(raw(5))
-        assert writer.wait(PATIENCE)
-        writer.close()
-        kept = [stored.id for stored in writer.folder.contents()]
+        play(recorder, b"x", number=5)
+        kept = [capture.id for capture in contents(recorder, disk)]
+        recorder.close()
         assert {kept[0], kept[-1]} == {f"{1:016x}", f"{5:016x}"}
         assert len([r for r in caplog.records if "captures" in r.message]) <= 1
 
 
 def test_a_request_that_cannot_be_scrubbed_stops_no_other(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    writer = writer_of(tmp_path / "capture")
-    odd = RawPiece(0.0, Hop.FROM_CLIENT, 0, object())  # type: ignore[arg-type]
-    writer.add(raw(1)._replace(pieces=[odd]))
-    writer.add(raw(2))
-    assert writer.wait(PATIENCE)
-    writer.close()
-    assert [stored.id for stored in writer.folder.contents()] == [f"{2:016x}"]
-    assert (writer.failed, writer.released) == (1, 20)
+    recorder = make(memory=100)
+    recorder.switch_on()
+    odd: Any = (["x"], "y")
+    play(recorder, b"x", headers=(odd,))
+    play(recorder, b"x" * 50, number=2)
+    [capture] = contents(recorder, tmp_path)
+    assert capture.id == f"{2:016x}"
+    assert recorder.describe()["lost"] == 1
+    assert recorder.has_room
     assert "Traceback" in caplog.text  # it is a bug, and can be found
+    recorder.close()
