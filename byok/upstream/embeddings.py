@@ -17,7 +17,6 @@ from byok.core.errors import (
     UpstreamUnreachable,
 )
 from byok.core.record import no_record
-from byok.core.wire.inflate import Inflate
 from byok.dialects.openai_embeddings import (
     Floats,
     longest_answer,
@@ -25,6 +24,7 @@ from byok.dialects.openai_embeddings import (
     write_embeddings_request,
 )
 from byok.upstream.base import ForwardedResponse, Upstream
+from byok.upstream.http_body import read_plain
 
 _log = logging.getLogger(__name__)
 _PATH = "embeddings"
@@ -114,18 +114,15 @@ class EmbeddingModel(Struct, eq=False):
             ) from error
 
     async def _read(self, response: ForwardedResponse, count: int) -> list[Floats]:
-        inflate = Inflate(response.headers.get("content-encoding", ""))
-        raw, limit = bytearray(), longest_answer(count)
-        async for data in response.reads:
-            for plain in inflate.feed(data):
-                raw += plain
-            if len(raw) > limit:
-                raise UpstreamGarbled(
-                    f"its answer is larger than {count} vectors can be.",
-                    code="embedding_garbled",
-                )
+        coding = response.headers.get("content-encoding", "")
+        raw, is_cut = await read_plain(response.reads, longest_answer(count), coding)
+        if is_cut:
+            raise UpstreamGarbled(
+                f"its answer is larger than {count} vectors can be.",
+                code="embedding_garbled",
+            )
         return await asyncio.to_thread(
-            read_embeddings, bytes(raw), count, dimensions=self.dimensions
+            read_embeddings, raw, count, dimensions=self.dimensions
         )
 
 

@@ -1,7 +1,13 @@
 """Whole bodies of upstreams' responses, within a limit; or passed on, read by read."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+)
 
 import aiohttp
 import httpx
@@ -35,6 +41,25 @@ async def hang_up(response: httpx.Response) -> None:
         return  # the connection broke; that is as good as closed
 
 
+async def read_plain(
+    reads: AsyncIterable[bytes], limit: int, coding: str = ""
+) -> tuple[bytes, bool]:
+    """Return the first `limit` bytes of a body, and whether there are more.
+
+    They are decompressed if the body is encoded by the `coding`.
+
+    Raises:
+        UpstreamGarbled: it cannot be decompressed.
+    """
+    plain, inflate = bytearray(), Inflate(coding)
+    async for data in reads:
+        for piece in inflate.feed(data):
+            plain += piece
+        if len(plain) > limit:
+            return bytes(plain[:limit]), True
+    return bytes(plain), False
+
+
 async def read_limited(
     response: httpx.Response, limit: int, *, cut: bool = False
 ) -> bytes:
@@ -43,16 +68,11 @@ async def read_limited(
     Raises:
         UpstreamGarbled: it is larger, without `cut`.
     """
-    raw = bytearray()
-    inflate = Inflate(response.headers.get("content-encoding", ""))
-    async for data in response.aiter_raw():
-        for plain in inflate.feed(data):
-            raw += plain
-        if len(raw) > limit:
-            if cut:
-                break
-            raise UpstreamGarbled("its answer is too large.")
-    return bytes(raw[:limit])
+    coding = response.headers.get("content-encoding", "")
+    raw, is_cut = await read_plain(response.aiter_raw(), limit, coding)
+    if is_cut and not cut:
+        raise UpstreamGarbled("its answer is too large.")
+    return raw
 
 
 def describing_headers(response: httpx.Response) -> dict[str, str]:
@@ -89,11 +109,7 @@ async def read_to_end(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> by
     Raises:
         UpstreamGarbled: they are larger than `limit` bytes.
     """
-    pieces: list[bytes] = []
-    size = 0
-    async for data in reads:
-        size += len(data)
-        if size > limit:
-            raise UpstreamGarbled("its answer is too large.")
-        pieces.append(data)
-    return b"".join(pieces)
+    raw, is_cut = await read_plain(reads, limit)
+    if is_cut:
+        raise UpstreamGarbled("its answer is too large.")
+    return raw

@@ -17,9 +17,9 @@ from msgspec import Struct
 from yarl import URL
 
 from byok.core.errors import ConfigError, UpstreamGarbled
-from byok.core.wire.inflate import Inflate
 from byok.features.web.calls import WebFailure
 from byok.features.web.providers import AGENT
+from byok.upstream.http_body import read_plain
 from byok.upstream.transport import Route, tls_context
 
 SECONDS = 10.0
@@ -230,23 +230,9 @@ async def _read(url: URL, response: aiohttp.ClientResponse) -> FetchedPage:
     if not _TEXT.fullmatch(kind):
         raise WebFailure(f"not read: it is {kind[:60]}, and byok reads text only")
     try:
-        content, is_cut = await _read_plain(response)
+        reads = response.content.iter_chunked(_READ)
+        coding = response.headers.get("Content-Encoding", "")
+        content, is_cut = await read_plain(reads, MOST_BYTES, coding)
     except UpstreamGarbled as error:
         raise WebFailure("not read: its compression is damaged or a trap") from error
     return FetchedPage(str(url), kind, response.charset or "", content, is_cut)
-
-
-async def _read_plain(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-    """Return the decompressed beginning of a body, and whether there is more.
-
-    Raises:
-        UpstreamGarbled: it cannot be decompressed.
-    """
-    inflate = Inflate(response.headers.get("Content-Encoding", ""))
-    plain = bytearray()
-    async for block in response.content.iter_chunked(_READ):
-        for piece in inflate.feed(block):
-            plain += piece
-        if len(plain) > MOST_BYTES:
-            return bytes(plain[:MOST_BYTES]), True
-    return bytes(plain), False

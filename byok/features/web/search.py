@@ -18,6 +18,7 @@ from byok.features.web.providers import (
 from byok.features.web.settings import WebSettings
 from byok.settings.keys.ladder import WEB_SEARCH, AnyKey
 from byok.settings.sections import NetworkSettings
+from byok.upstream.http_body import read_plain
 from byok.upstream.transport import tls_context
 
 _SECONDS = 10.0
@@ -56,12 +57,9 @@ async def ask_provider(
             ) as http,
             _send(http, settings, words, secret, proxy) as response,
         ):
-            status = response.status
-            body = b""
-            while status == 200 and (block := await response.content.read(2**16)):
-                body += block
-                if len(body) > _MOST_BYTES:
-                    raise WebFailure(f"{settings.search} answered too much")
+            if (status := response.status) == 200:
+                reads = response.content.iter_any()
+                body, is_cut = await read_plain(reads, _MOST_BYTES)
     except TimeoutError as error:
         raise WebFailure(f"{settings.search} gave no answer in time") from error
     except (aiohttp.ClientError, OSError) as error:
@@ -70,6 +68,8 @@ async def ask_provider(
         if status in (401, 403) and key is not None:
             key.forget()
         raise WebFailure(_explain(settings, status))
+    if is_cut:
+        raise WebFailure(f"{settings.search} answered too much")
     return _read(provider, settings, body)
 
 
