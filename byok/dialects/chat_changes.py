@@ -34,7 +34,7 @@ from byok.core.escapes import truncate_middle
 from byok.core.late import compile_late
 from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.refusals import LAST_ROLE, ROLE_ORDER
+from byok.dialects.refusals import LAST_ROLE, ROLE_ORDER, SOME_ORDER
 from byok.dialects.remedies import (
     Found,
     RefusedRequest,
@@ -801,8 +801,11 @@ CHAT_ROWS: RemedyTable = {
     "records": RemedyRow(
         _find_records, rewrite=lambda chat, _: write_calls_as_text(chat)
     ),
-    "roles": RemedyRow(_find_roles, rewrite=lambda chat, _: alternate_roles(chat)),
-    "last role": RemedyRow(when(LAST_ROLE), rewrite=end_with_user),
+    "roles": RemedyRow(
+        when(rf"{ROLE_ORDER}|{SOME_ORDER}"),
+        rewrite=lambda chat, _: alternate_roles(chat),
+    ),
+    "last role": RemedyRow(when(rf"{LAST_ROLE}|{SOME_ORDER}"), rewrite=end_with_user),
     "one call": RemedyRow(when(_ONE_CALL), rewrite=split_parallel_calls),
     "ids": RemedyRow(
         _find_ids, rewrite=lambda chat, r: spell_calls(chat, _keep, _id_rule(r))[0]

@@ -147,6 +147,8 @@ LAST_ROLE = (
     r"pre-?fill|must end with a user message|ends? with a user role"
     r"|last (?:role|message)\b.{0,60}\buser\b"
 )
+# Z.ai, of any of these.
+SOME_ORDER = r"messages (?:parameter is illegal|参数非法)"
 
 ROWS: tuple[RefusalRow, ...] = (
     (
@@ -427,8 +429,7 @@ ROWS: tuple[RefusalRow, ...] = (
          r"reasoning details to be preserved", r"message_order",
          ROLE_ORDER, LAST_ROLE, r"(?:invalid message|valid) role", r"role must be",
          r"tool[_ ]call[_ ]ids?\b", r"encrypted[ _]content",
-         r"must be a response to a prece",
-         r"messages (?:parameter is illegal|参数非法)",
+         r"must be a response to a prece", SOME_ORDER,
          r"content\b.{0,60}non-(?:empty|whitespace)", r"non-empty content",
          r"either content or tool_calls", r"at least one (?:content|part)",
          r"tool_(?:use|result|call)s?\b.{0,80}"

@@ -543,6 +543,7 @@ NINE = "Tool call IDs should be alphanumeric strings with length 9!"
         ("user and assistant roles should be alternating.", "roles"),
         ("Unexpected role 'user' after role 'tool'", "roles"),
         ("System message must be at the beginning.", "roles"),
+        ("messages 参数非法。请检查文档。", "roles"),
         ("This model only supports single tool-calls at once!", "one call"),
         ("System role not supported", "system"),
         ("Developer instruction is not enabled for models/gemma-3-27b-it", "system"),
@@ -600,6 +601,7 @@ def test_roles_alternate_after_results_without_an_answer() -> None:
         "but got assistant",
         "The last message of deepseek-reasoner must be a user message, or an assistant "
         "message with prefix mode on",
+        "The messages parameter is illegal. Please check the documentation.",
     ],
 )
 def test_the_rest_of_a_begun_answer_is_asked_for(message: str) -> None:
@@ -615,6 +617,10 @@ def test_the_rest_of_a_begun_answer_is_asked_for(message: str) -> None:
 def test_roles_that_alternate_and_are_refused_all_the_same_leave_no_calls() -> None:
     """As with Gemma 2, whose template knows neither tools nor a system message."""
     asked = chat(tool("b"), messages=(SYSTEM, user("Go."), said(CALL), RESULT))
+    alternating = rewrite_chat(CHAT_ROWS, asked, [Remedy("roles")])[0]
+    assert (
+        found(alternating, "messages 参数非法。请检查文档。") is None
+    )  # as Z.ai says it
     first = found(asked, "System role not supported")
     second = found(asked, ALTERNATE)
     assert first and second and second.change == "records"
