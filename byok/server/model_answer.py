@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
+from math import inf
 from typing import TypeAlias
 
 from aiohttp.web_response import StreamResponse
@@ -46,7 +47,7 @@ from byok.upstream.toolcalls.repair import Repair
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60
-_COLLECTED = (ThinkingDelta, ToolCallPlace, ToolCall)
+_COLLECTED = (ThinkingDelta, ToolCallPlace)
 _FORGOTTEN = ChatRequest(())
 
 
@@ -80,6 +81,8 @@ class ModelAnswer(Struct, eq=False):
     refusal: ByokError | None = None
     own_answer: str = ""
     _collector: CallDataCollector | None = None
+    _most_calls: float = 1  # that the client takes in a turn
+    _calls: int = 0
     begun: bool = False  # the upstream is being asked
     has_lines: bool = False  # lines were given before the last ones
     ended: bool = False  # by the upstream's own last word
@@ -105,6 +108,8 @@ class ModelAnswer(Struct, eq=False):
             self.reply.feed(notice)
         if own := self.tools.own.begin(chat):
             chat = own.request
+        if chat.client_parallel_tools:
+            self._most_calls = inf
         if chat.tools:
             self._collector = CallDataCollector(chat)
         again = self.tools.settings.ask_again
@@ -130,10 +135,10 @@ class ModelAnswer(Struct, eq=False):
                 self._note(event)
                 if collector and event.is_restart:
                     collector.note(event)
+            elif type(event) is ToolCall and not self._takes_call(event):
+                continue
             elif collector and type(event) in _COLLECTED:
                 collector.note(event)
-                if type(event) is ToolCall:
-                    record.tool_calls.append(event.name)
             ready += self.reply.feed(event)
         if batch and isinstance(batch[-1], Finish):
             self.end(ready)
@@ -147,9 +152,6 @@ class ModelAnswer(Struct, eq=False):
             self.tools.provider_data.keep(self._collector.entries)
         last = [*ready, *self.reply.flush()]
         self.ended, self.last = True, last
-        if omitted := self.reply.omitted_tools:
-            del self.record.tool_calls[-len(omitted) :]
-            _log.info("this client takes one tool call a turn; left out: %s", omitted)
 
     def note_failure(self, error: ByokError) -> ByokError:
         """Log a failure and note it; return the error without secrets."""
@@ -158,6 +160,17 @@ class ModelAnswer(Struct, eq=False):
         request_id = self.record.request_id
         _log.warning("request %s to %s: %s", request_id, name, error.log_text)
         return error_for_user(error, self.tools.redactor)
+
+    def _takes_call(self, call: ToolCall) -> bool:
+        """Note a call, and tell whether the client gets it: some take one a turn."""
+        self._calls += 1
+        if self._calls > self._most_calls:
+            _log.info("this client takes one tool call a turn; left out: %s", call.name)
+            return False
+        if self._collector is not None:
+            self._collector.note(call)
+            self.record.tool_calls.append(call.name)
+        return True
 
     def _note(self, notice: Notice) -> None:
         if not self.logs_notices:

@@ -228,17 +228,24 @@ async def test_names_of_the_tools_that_were_passed_on_are_noted(
     assert [record.tool_calls for record in seen.finished] == [names]
 
 
+@pytest.mark.parametrize(("parallel", "times"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize("stream", [False, True])
 async def test_names_of_tools_are_noted_for_other_clients_too(
-    fake: FakeUpstream,
+    fake: FakeUpstream, parallel: bool, times: int, stream: bool
 ) -> None:
     seen = Watcher()
-    fake.play(tool_answer("read", '{"path": "a.py"}'))
+    fake.play(calls("read", "read"))
     tool = {"type": "function", "name": "read", "parameters": {"type": "object"}}
     async with running(settings_for(fake.url), observers=[seen]) as editor:
-        body = {"model": "m", "input": "Hi", "tools": [tool]}
-        answer = await editor.post("/v1/responses", body)
-    assert answer.status == 200
-    assert [record.tool_calls for record in seen.finished] == [["read"]]
+        body = {"model": "m", "input": "Hi", "tools": [tool], "stream": stream}
+        answer = await editor.post(
+            "/v1/responses", {**body, "parallel_tool_calls": parallel}
+        )
+    *_, last = answer.raw.split(b"\ndata: ")
+    whole = json.loads(last)["response"] if stream else answer.json
+    output = whole["output"]
+    assert [item["name"] for item in output] == ["read"] * times
+    assert [record.tool_calls for record in seen.finished] == [["read"] * times]
 
 
 RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)

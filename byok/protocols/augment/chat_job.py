@@ -113,11 +113,6 @@ class ChatObject:
         self._lines = _make_lines(chat, facts)
         self._found: list[Json] = [self._lines.first]
 
-    @property
-    def omitted_tools(self) -> list[str]:
-        """Tool calls that were left out, because the client takes only one per turn."""
-        return self._lines.omitted_tools
-
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Collect the chunks."""
         self._found += self._lines.feed(event)

@@ -167,7 +167,6 @@ class ChatReply:
         self._silent = chat.silent
         self._verbatim = chat.verbatim
         self._asked = chat.is_question and not own_answer
-        self._parallel_tools = chat.client_parallel_tools
         self._tool_use_start = chat.client_tool_use_start
         self._request_id = request_id
         self._origin = {tool.name: tool for tool in chat.tools}
@@ -181,7 +180,6 @@ class ChatReply:
         self._notices: list[Notice] = []
         self._sources: dict[str, str] = {}  # titles by address
         self._names_sources = not (chat.silent or chat.verbatim)
-        self.omitted_tools: list[str] = []  # calls that this client does not accept
 
     @property
     def _text_so_far(self) -> str:
@@ -220,7 +218,7 @@ class ChatReply:
             case ToolCallPlace(call_id=call_id):
                 return self._reserve(call_id)
             case ToolCall():
-                return self._take_call(event)
+                return self._call(event)
             case ToolCallDelta():
                 pass  # the assembler turns it into a ToolCall
             case Notice(is_restart=True) if self._thinking:
@@ -330,12 +328,6 @@ class ChatReply:
         self._has_said = self._has_said or bool(text.strip())
         draft = NodeDraft(ResponseNode.RAW_RESPONSE, text)
         return [*self._nodes.write(draft)] if text else []
-
-    def _take_call(self, call: ToolCall) -> Iterable[Json]:
-        if self._calls and not self._parallel_tools:
-            self.omitted_tools.append(call.name)
-            return ()
-        return self._call(call)
 
     def _call(self, call: ToolCall) -> list[Json]:
         before = [*self._flush_thinking(), *self._flush_text()]

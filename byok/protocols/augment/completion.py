@@ -410,8 +410,6 @@ class CompletionObject:
     may arrive while the model answers; whoever writes the object last sets them.
     """
 
-    omitted_tools = ()
-
     def __init__(self, cutter: Cutter, cursor: Cursor, facts: ReplyFacts) -> None:
         self._cutter = cutter
         self.facts = facts

@@ -94,9 +94,6 @@ class ReplyFacts(Struct, frozen=True):
 
 
 class _Reply(Protocol):
-    @property
-    def omitted_tools(self) -> Sequence[str]: ...
-
     def feed(self, event: StreamEvent, /) -> Iterable[Json]: ...
 
     def flush(self) -> Iterable[Json]: ...

@@ -38,8 +38,6 @@ def was_cut(reason: FinishReason | None) -> UpstreamGarbled:
 class WholeText:
     """Collects a text that would do harm if it were incomplete."""
 
-    omitted_tools = ()
-
     def __init__(self, clean: Stage[str, str]) -> None:
         self._clean = clean
         self._texts: list[str] = []
@@ -166,7 +164,6 @@ class ReplacementLines:
     keeps_part = False
     heartbeat: ClassVar[Json | None] = {"text": ""}
     first: ClassVar[Json | None] = None
-    omitted_tools = ()
 
     def __init__(
         self, clean: Stage[str, str], region: Region, facts: ReplyFacts

@@ -6,7 +6,7 @@ refuses such a block when it comes back.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, ClassVar, assert_never
 
@@ -59,14 +59,12 @@ class BlockReply(ABC):
     first: ClassVar[Json | None] = None
     heartbeat: ClassVar[Json | None] = COMMENT
 
-    def __init__(self, chat: ChatRequest, head: ReplyHead) -> None:
+    def __init__(self, head: ReplyHead) -> None:
         self.head = head
         self.usage: Usage | None = None
         self.finish = FinishReason.STOP
         self.calls = 0
         self.sources: dict[str, str] = {}
-        self.omitted_tools: list[str] = []
-        self._parallel = chat.client_parallel_tools
         self._failure: Notice | None = None
         self._begun = False
         self._open = _Open.NOTHING
@@ -165,9 +163,6 @@ class BlockReply(ABC):
                 return ()
 
     def _take_call(self, call: ToolCall) -> Iterator[Json]:
-        if self.calls and not self._parallel:
-            self.omitted_tools.append(call.name)
-            return
         yield from self._begin()
         yield from self._close()
         yield from self._write_call(call)
@@ -228,11 +223,6 @@ class WholeReply:
 
     def __init__(self, pieces: BlockReply) -> None:
         self._pieces = pieces
-
-    @property
-    def omitted_tools(self) -> Sequence[str]:
-        """The calls beyond the first one that the client did not want."""
-        return self._pieces.omitted_tools
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Collect an event."""

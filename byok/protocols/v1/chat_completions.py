@@ -7,7 +7,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from byok.core.chat import (
-    ChatRequest,
     ImagePart,
     Json,
     ProviderData,
@@ -126,13 +125,12 @@ class CompletionReply(BlockReply):
 
     def __init__(
         self,
-        chat: ChatRequest,
         head: ReplyHead,
         *,
         freeform: Collection[str] = (),
         counts: bool = False,
     ) -> None:
-        super().__init__(chat, head)
+        super().__init__(head)
         self._freeform = freeform
         self._counts = counts
         self._said: list[str] = []
@@ -287,7 +285,6 @@ def decode_completion(body: Json) -> Question:
     options = mapping(body, "stream_options")
     reply = partial(
         CompletionReply,
-        chat,
         freeform=tools.freeform,
         counts=flag(options, "include_usage") is True,
     )

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from byok.core.chat import (
     NO_ORIGIN,
-    ChatRequest,
     ImagePart,
     Json,
     JsonAnswer,
@@ -180,10 +179,8 @@ _UNSIGNED = ProviderData(NO_ORIGIN, {})  # clients drop reasoning without a sign
 class MessageReply(BlockReply):
     """Writes a message; `shows_thinking`: the client asked for the reasoning."""
 
-    def __init__(
-        self, chat: ChatRequest, head: ReplyHead, *, shows_thinking: bool = False
-    ) -> None:
-        super().__init__(chat, head)
+    def __init__(self, head: ReplyHead, *, shows_thinking: bool = False) -> None:
+        super().__init__(head)
         self._shows_thinking = shows_thinking
         self._content: list[Json] = []
 
@@ -321,7 +318,7 @@ def decode_message(body: Json) -> Question:
         cache_key=text(mapping(body, "metadata"), "user_id"),
     )
     shows = text(thinking, "type") in ("enabled", "adaptive")
-    reply = partial(MessageReply, chat, shows_thinking=shows)
+    reply = partial(MessageReply, shows_thinking=shows)
     return make_question(body, chat, reply, [*tools.left_out, *left_out], _IGNORED)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from byok.core.chat import (
-    ChatRequest,
     ImagePart,
     Json,
     ProviderData,
@@ -179,7 +178,6 @@ class ResponseReply(BlockReply):
 
     def __init__(
         self,
-        chat: ChatRequest,
         head: ReplyHead,
         *,
         freeform: Collection[str] = (),
@@ -187,7 +185,7 @@ class ResponseReply(BlockReply):
         asked: Json | None = None,
         given: Sequence[Any] | None = None,
     ) -> None:
-        super().__init__(chat, head)
+        super().__init__(head)
         self._id = f"resp_{head.id}"
         self._keep = forget if given is None else head.keep
         self._keep(input_name(self._id), given)
@@ -361,7 +359,7 @@ class ResponseReply(BlockReply):
 
 def failure_events(error: ByokError, head: ReplyHead) -> list[Json]:
     """Write the end of a stream that broke and of which nothing else is known."""
-    _created, _in_progress, *last = ResponseReply(ChatRequest(()), head).fail(error)
+    _created, _in_progress, *last = ResponseReply(head).fail(error)
     return last
 
 
@@ -405,7 +403,6 @@ def decode_response(body: Json) -> Question:
     )
     reply = partial(
         ResponseReply,
-        chat,
         freeform=tools.freeform,
         namespaces=tools.namespaces,
         asked=_shown_fields(body),

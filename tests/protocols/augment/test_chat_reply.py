@@ -44,9 +44,7 @@ SIGNED = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ+/=="})
 CALL = ToolCall("c1", "view", '{"path": "a.py"}')
 OTHER = ToolCall("c2", "snap_box", "{}")
 MCP = ToolDefinition("snap_box", "", {"type": "object"}, "box", "snap")
-BOTH = ChatRequest(
-    (), (MCP,), client_parallel_tools=True, client_tool_use_start=True
-)  # fmt: skip
+BOTH = ChatRequest((), (MCP,), client_tool_use_start=True)
 STOP, TOOLS, LENGTH, FILTER = (
     Finish(reason)
     for reason in (
@@ -218,21 +216,14 @@ def test_sources_are_left_out_where_the_text_is_used_as_it_is(
 
 
 @pytest.mark.parametrize(
-    ("parallel", "start", "expected"),
-    [
-        (True, True, [7, 5, 7, 5, 2]),
-        (True, False, [5, 5, 2]),
-        (False, True, [7, 5, 2]),
-        (False, False, [5, 2]),
-    ],
+    ("start", "expected"), [(True, [7, 5, 7, 5, 2]), (False, [5, 5, 2])]
 )
 def test_chat_reply_has_only_nodes_that_the_client_supports(
-    parallel: bool, start: bool, expected: list[int]
+    start: bool, expected: list[int]
 ) -> None:
-    chat = ChatRequest(
-        (), (MCP,), client_parallel_tools=parallel, client_tool_use_start=start
+    chunks = written(
+        CALL, OTHER, TOOLS, chat=replace(BOTH, client_tool_use_start=start)
     )
-    chunks = written(CALL, OTHER, TOOLS, chat=chat)
     assert types(chunks) == expected
     assert nodes(chunks)[0]["tool_use"]["tool_use_id"] == "c1"
     assert chunks[-1]["stop_reason"] == 3
@@ -325,13 +316,6 @@ def test_text_behind_an_open_tool_use_is_shown_at_once() -> None:
     reply = ChatReply(BOTH, "r")
     assert list(reply.feed(ToolCallPlace("c1"))) == []
     assert list(reply.feed(TextDelta("Two."))) == [chunk("Two.")]
-
-
-def test_omitted_tool_use_leaves_its_place_empty() -> None:
-    chat = ChatRequest((), (MCP,))
-    places = (ToolCallPlace("c1"), ToolCallPlace("c2"))
-    chunks = written(*places, TextDelta("a"), CALL, OTHER, TOOLS, chat=chat)
-    assert types(chunks) == [5, 0, 2]
 
 
 STEPS = st.lists(st.sampled_from(["text", "thought", "signed", "call"]), max_size=9)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import ChatRequest, Json, ProviderData, ToolCall
+from byok.core.chat import Json, ProviderData, ToolCall
 from byok.core.errors import ByokError, UpstreamGarbled
 from byok.core.events import (
     Finish,
@@ -61,9 +61,8 @@ class Words(BlockReply):
         return {"calls": self.calls}
 
 
-def reply(*, parallel: bool = True) -> Words:
-    chat = ChatRequest((), client_parallel_tools=parallel)
-    return Words(chat, ReplyHead("1", "m"))
+def reply() -> Words:
+    return Words(ReplyHead("1", "m"))
 
 
 def words(made: Words, *events: StreamEvent) -> str:
@@ -94,11 +93,8 @@ def test_block_reply_a_dropped_call_is_an_error_but_at_the_limit() -> None:
 
 
 def test_whole_reply_is_one_object() -> None:
-    reply = WholeReply(MessageReply(ChatRequest(()), ReplyHead("1", "m")))
-    calls = [ToolCall(name, "view", "{}") for name in "ab"]
-    events: list[StreamEvent] = [TextDelta("Hi"), *calls]
-    for event in events:
+    reply = WholeReply(MessageReply(ReplyHead("1", "m")))
+    for event in (TextDelta("Hi"), CALL):
         assert reply.feed(event) == ()
     (whole,) = reply.flush()
     assert [block["type"] for block in whole["content"]] == ["text", "tool_use"]
-    assert reply.omitted_tools == ["view"]

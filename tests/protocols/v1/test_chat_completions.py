@@ -233,8 +233,6 @@ def test_request_tells_what_is_left_out() -> None:
     assert asked.stream
 
 
-CHAT = ChatRequest((), client_parallel_tools=True)
-
 HEAD = ReplyHead("1", "m", 7)
 
 ANSWER_DATA = ProviderData(Origin("gemini", "box", "m"), {"s": 1})
@@ -264,7 +262,7 @@ CALLS = [
 def written(
     *events: StreamEvent, counts: bool = False
 ) -> tuple[list[Any], CompletionReply]:
-    reply = CompletionReply(CHAT, HEAD, freeform=frozenset({"patch"}), counts=counts)
+    reply = CompletionReply(HEAD, freeform=frozenset({"patch"}), counts=counts)
     return [*(c for e in events for c in reply.feed(e)), *reply.flush()], reply
 
 
@@ -336,6 +334,6 @@ def test_reply_names_its_sources() -> None:
 
 
 def test_reply_of_a_failure_is_an_error_event() -> None:
-    reply = CompletionReply(CHAT, HEAD)
+    reply = CompletionReply(HEAD)
     _, error = reply.fail(BadRequest("No."))
     assert error["error"]["message"] == "No."

@@ -280,8 +280,6 @@ def test_blocks_that_cannot_be_read_are_refused(
         read(message)
 
 
-CHAT = ChatRequest((), client_parallel_tools=True)
-
 HEAD = ReplyHead("1", "m", 7)
 
 ANSWER_DATA = ProviderData(Origin("gemini", "box", "m"), {"s": 1})
@@ -299,7 +297,7 @@ ANSWER: list[StreamEvent] = [
 
 
 def written(*events: StreamEvent, thinks: bool) -> tuple[list[Any], MessageReply]:
-    reply = MessageReply(CHAT, HEAD, shows_thinking=thinks)
+    reply = MessageReply(HEAD, shows_thinking=thinks)
     return [*(c for e in events for c in reply.feed(e)), *reply.flush()], reply
 
 
@@ -382,5 +380,5 @@ def test_reply_stop_reason(reason: FinishReason, told: str) -> None:
 
 
 def test_reply_of_a_failure_is_an_error_event() -> None:
-    (_, error) = MessageReply(CHAT, HEAD).fail(BadRequest("No."))
+    (_, error) = MessageReply(HEAD).fail(BadRequest("No."))
     assert (error["type"], error["request_id"]) == ("error", "1")

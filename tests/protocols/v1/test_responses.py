@@ -235,8 +235,6 @@ def test_items_must_be_a_text_or_items() -> None:
         read({"a": 1})
 
 
-CHAT = ChatRequest((), client_parallel_tools=True)
-
 HEAD = ReplyHead("1", "m", 7)
 
 ANSWER_DATA = ProviderData(Origin("gemini", "box", "m"), {"s": 1})
@@ -268,7 +266,7 @@ BLOCKS = """
 
 
 def written(*events: StreamEvent) -> tuple[list[Any], ResponseReply]:
-    reply = ResponseReply(CHAT, HEAD, freeform=frozenset({"patch"}))
+    reply = ResponseReply(HEAD, freeform=frozenset({"patch"}))
     return [*(c for e in events for c in reply.feed(e)), *reply.flush()], reply
 
 
@@ -341,7 +339,7 @@ def test_reply_names_its_sources() -> None:
 
 
 def test_reply_of_a_failure_is_an_error_and_a_failed_response() -> None:
-    reply = ResponseReply(CHAT, HEAD)
+    reply = ResponseReply(HEAD)
     (*_, error, failed) = reply.fail(ContextLengthExceeded("Too long.", hint="Less."))
     assert error == {
         "type": "error",
