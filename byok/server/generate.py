@@ -211,9 +211,9 @@ class _Request(Struct, frozen=True):
 class Generator(Struct, frozen=True):
     """Understands what the Generate rows ask.
 
-    `defaults` are by endpoint, model and conversation. What a prompt leaves out is
-    logged once a model, a type of node that is unknown once. `say` puts the sentences
-    of byok's in chats into the user's language.
+    `defaults` are by endpoint, model and conversation. What is left out of a question
+    is logged once a model. `say` puts the sentences of byok's in chats into the user's
+    language.
     """
 
     models: ModelChooser
@@ -228,7 +228,6 @@ class Generator(Struct, frozen=True):
     admit: Callable[[Asking], Awaitable[Verdict]]
     say: Callable[[str], str]
     said_notes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
-    said_nodes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
 
     async def understand(
         self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
@@ -264,8 +263,7 @@ class Generator(Struct, frozen=True):
         destination = request.destination
         conversation = first_text(body, "conversation_id")
         defaults = self.defaults(request.row.path, destination, conversation)
-        state = replace(self.decoding, note_unknown=self._log_node)
-        job = await run(partial(decode, body, defaults, state))
+        job = await run(partial(decode, body, defaults, self.decoding))
         if self._is_unasked_secret(request):
             job = replace(job, chat=ChatRequest(()))
         if job.chat.prompt:
@@ -278,9 +276,9 @@ class Generator(Struct, frozen=True):
             ground = self.grounding.ground
             chat, facts = await ground(job, body, exchange.request_id, run)
         else:
-            facts = ReplyFacts(exchange.request_id, own_answer=bool(verdict.answer))
-            chat = job.chat
-        reply = job.reply(replace(facts, say=self.say))
+            facts, chat = ReplyFacts(exchange.request_id), job.chat
+        is_asked = bool(chat.messages) and not verdict.answer
+        reply = job.reply(replace(facts, is_asked=is_asked, say=self.say))
         answer = ModelAnswer(
             destination,
             chat,
@@ -322,8 +320,3 @@ class Generator(Struct, frozen=True):
         for note in notes:
             if self.said_notes.is_new(f"{destination.model_id}: {note}"):
                 _log.info("%s: %s", destination.model_id, note)
-
-    def _log_node(self, kind: int) -> None:
-        """Log once that a type of node is unknown."""
-        if self.said_nodes.is_new(str(kind)):
-            _log.warning("ignoring request nodes of type %d: unknown", kind)

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Json, Role, TextPart
 from byok.core.errors import ByokError
@@ -16,6 +18,7 @@ from byok.protocols.augment.reply_job import (
     ReplyFacts,
 )
 
+R = TypeVar("R", bound=LineReply | ObjectReply)
 FACTS = ReplyFacts("r-1")
 PLAIN = Defaults()
 STATE = DecodeState()
@@ -48,6 +51,12 @@ class Ran:
         return "".join(line["text"] for line in self.lines)
 
 
+def reply_to(decode: Decode[R], body: Json, facts: ReplyFacts = FACTS) -> R:
+    """Return the reply of an endpoint to a body; without messages no model is asked."""
+    job = decode(body, PLAIN, STATE)
+    return job.reply(replace(facts, is_asked=bool(job.chat.messages)))
+
+
 def streamed(
     decode: Decode[LineReply],
     body: Json,
@@ -55,7 +64,7 @@ def streamed(
     facts: ReplyFacts = FACTS,
 ) -> Ran:
     """Feed an answer to the reply of a streamed endpoint."""
-    reply = decode(body, PLAIN, STATE).reply(facts)
+    reply = reply_to(decode, body, facts)
     lines = [line for event in answer for line in reply.feed(event)]
     try:
         return Ran([*lines, *reply.flush()])
@@ -70,7 +79,7 @@ def whole(
     facts: ReplyFacts = FACTS,
 ) -> Any:
     """Feed an answer to the reply of a whole one; raises what it raises."""
-    reply = decode(body, PLAIN, STATE).reply(facts)
+    reply = reply_to(decode, body, facts)
     for event in answer:
         assert not list(reply.feed(event))
     try:
@@ -83,7 +92,7 @@ def whole(
 def never_fails(decode: Callable[..., Any], body: Json) -> None:
     """Read an odd body: an error is one of the body, and not lasting as a 5xx."""
     try:
-        reply = decode(body, PLAIN, STATE).reply(FACTS)
+        reply = reply_to(decode, body)
         for event in events("EDIT: x\n1"):
             list(reply.feed(event))
         list(reply.flush())

@@ -18,6 +18,7 @@ from byok.core.events import (
 )
 from byok.core.wire.json_lines import encode_line
 from byok.protocols.augment.chat_reply import ChatReply
+from byok.protocols.augment.reply_job import ReplyFacts
 from tests.fakes.values import cut
 from tools.fuzz.target import Draw, Target
 
@@ -41,7 +42,7 @@ def _check_answer(draw: Draw) -> None:
     """Check that a stream of events ends in one line that says so."""
     reply = ChatReply(
         ChatRequest((), client_tool_use_start=draw.one_in(2), silent=draw.one_in(4)),
-        "0" * 16,
+        ReplyFacts("0" * 16),
     )
     lines: list[bytes] = []
     failed = draw.one_in(4)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, ContextPart, Json, Role, ToolCall
-from byok.core.code_query import CodeQuestion, FileChunk
+from byok.core.code_query import CodeQuestion
 from byok.core.errors import ByokError
 from byok.core.events import StreamEvent, ToolCallPlace
 from byok.protocols.augment.blobs import attached_names, blob_names
@@ -15,7 +15,6 @@ from byok.protocols.augment.body import flag, integer
 from byok.protocols.augment.chat_reply import ChatReply, StopReason, chunk, collect
 from byok.protocols.augment.chat_request import decode_chat
 from byok.protocols.augment.nodes import RequestNode, request_nodes
-from byok.protocols.augment.positions import Endings
 from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import WholeText
 
@@ -49,26 +48,7 @@ def with_passages(chat: ChatRequest, text: str) -> ChatRequest:
     return replace(chat, messages=(*before, asked))
 
 
-class ChatLines(ChatReply):
-    """LineReply with the chunks of one chat answer."""
-
-    keeps_part: ClassVar[bool] = True
-    heartbeat: ClassVar[Json | None] = chunk()
-
-    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
-        super().__init__(
-            chat, facts.request_id, own_answer=facts.own_answer, say=facts.say
-        )
-        self._facts = facts
-
-    @property
-    def first(self) -> Json:
-        """The chunk with the retrieval facts: code shown, blobs unknown."""
-        shown = [_shown_chunk(part) for part in self._facts.chunks]
-        return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
-
-
-class SilentLines(ChatLines):
+class SilentReply(ChatReply):
     """The chunks of a background job's answer, once it is whole.
 
     Its client takes whatever comes for the result: a summary that replaces the history,
@@ -79,8 +59,7 @@ class SilentLines(ChatLines):
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
         super().__init__(chat, facts)
-        self._is_asked = bool(chat.messages)
-        self._answer = WholeText(Endings("", None))
+        self._answer = WholeText()
         self._held: list[Json] = []
 
     def feed(self, event: StreamEvent, /) -> tuple[()]:
@@ -96,7 +75,7 @@ class SilentLines(ChatLines):
         Raises:
             UpstreamGarbled: the answer is cut or empty.
         """
-        if self._is_asked:
+        if self._facts.is_asked:
             self._answer.whole()
         yield from self._held
         yield from super().flush()
@@ -134,7 +113,7 @@ class ChatObject:
 
 def chat_lines(
     body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[ChatLines]:
+) -> ReplyJob[ChatReply]:
     """Decode the body of /chat-stream."""
     chat = decode_chat(body, defaults, state)
     return ReplyJob(chat, partial(_make_lines, chat), code_question(body, chat))
@@ -148,13 +127,5 @@ def chat_object(
     return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))
 
 
-def _make_lines(chat: ChatRequest, facts: ReplyFacts) -> ChatLines:
-    return (SilentLines if chat.silent else ChatLines)(chat, facts)
-
-
-def _shown_chunk(part: FileChunk) -> Json:
-    return {
-        "char_start": part.start,
-        "char_end": part.end,
-        "blob_name": part.blob_name,
-    }
+def _make_lines(chat: ChatRequest, facts: ReplyFacts) -> ChatReply:
+    return (SilentReply if chat.silent else ChatReply)(chat, facts)

@@ -8,7 +8,7 @@ reason. Sources: recorded replies of the hosted service, and the clients' SDK.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import Any, assert_never
+from typing import Any, ClassVar, assert_never
 
 from msgspec import Struct, field
 
@@ -29,6 +29,7 @@ from byok.core.events import (
 from byok.core.wire.encrypted_content import write_encrypted
 from byok.protocols.augment.history import NOTICE
 from byok.protocols.augment.nodes import ResponseNode
+from byok.protocols.augment.reply_job import ReplyFacts
 
 
 class StopReason(IntEnum):
@@ -153,22 +154,18 @@ _NOTHING = Notice(
 
 
 class ChatReply:
-    """Stage[StreamEvent, Json] that writes the chunks of one chat answer."""
+    """LineReply that writes the chunks of one chat answer."""
 
-    def __init__(
-        self,
-        chat: ChatRequest,
-        request_id: str,
-        *,
-        own_answer: bool = False,
-        say: Callable[[str], str] = str,
-    ) -> None:
-        self._say = say
+    keeps_part: ClassVar[bool] = True
+    heartbeat: ClassVar[Json | None] = chunk()
+
+    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
+        self._facts = facts
+        self._say = facts.say
         self._silent = chat.silent
         self._verbatim = chat.verbatim
-        self._asked = chat.is_question and not own_answer
+        self._asked = chat.is_question and facts.is_asked
         self._tool_use_start = chat.client_tool_use_start
-        self._request_id = request_id
         self._origin = {tool.name: tool for tool in chat.tools}
         self._nodes = NodeWriter()
         self._has_said = False  # a node with text was written
@@ -180,6 +177,15 @@ class ChatReply:
         self._notices: list[Notice] = []
         self._sources: dict[str, str] = {}  # titles by address
         self._names_sources = not (chat.silent or chat.verbatim)
+
+    @property
+    def first(self) -> Json:
+        """The chunk with the retrieval facts: code shown, blobs unknown."""
+        shown = [
+            {"char_start": c.start, "char_end": c.end, "blob_name": c.blob_name}
+            for c in self._facts.chunks
+        ]
+        return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
 
     @property
     def _text_so_far(self) -> str:
@@ -280,12 +286,7 @@ class ChatReply:
         [last] = self._nodes.write(NodeDraft(ResponseNode.MAIN_TEXT_FINISHED))
         last["stop_reason"] = stop
         if error:
-            code, message = error
-            last["error"] = {
-                "code": code,
-                "message": message,
-                "request_id": self._request_id,
-            }
+            last["error"] = self._facts.failure(*error)
         return [*out, last]
 
     def _line_of(self, text: str) -> str:

@@ -14,13 +14,18 @@ from byok.protocols.augment.body import (
 )
 from byok.protocols.augment.editor_context import add_editor_context, memories_note
 from byok.protocols.augment.frames import read_guides
-from byok.protocols.augment.history import HistoryItem, MessageBuilder, render_summary
+from byok.protocols.augment.history import (
+    HistoryItem,
+    MessageBuilder,
+    RecordedReply,
+    render_summary,
+)
 from byok.protocols.augment.nodes import (
     CARRIERS,
     RequestNode,
-    UserTurn,
     read_turn,
     request_nodes,
+    unknown_note,
 )
 from byok.protocols.augment.reply_job import DecodeState, Defaults
 from byok.protocols.augment.system import (
@@ -43,25 +48,24 @@ def decode_chat(
     know are left out.
     """
     state = state or DecodeState()
-    exchanges, current = _read_turns(body, state)
-    idle = _is_idle(exchanges, current)
+    exchanges = _read_exchanges(body, state)
+    turns = [exchange.turn for exchange in exchanges]
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
     tools = () if silent else read_tools(body, state.read_tool)
     prompt = mode_prompt(body, defaults, tools)
-    personality = _personality(exchanges, current)
-    persona = persona_prompt(body, defaults, prompt.text, personality)
+    chosen = (t.personality for t in reversed(turns) if t.personality is not None)
+    persona = persona_prompt(body, defaults, prompt.text, next(chosen, None))
     guides = read_guides(body, defaults.fit.window)
     remembered = memories_note(body, defaults.fit.window)
-    notes = [
-        note for note in (prompt.note, persona.note, guides.note, remembered) if note
-    ]
+    unknown = unknown_note(*turns)
+    notes = [unknown, prompt.note, persona.note, guides.note, remembered]
     if defaults.compact_tools:
         tools, note = shorten_descriptions(tools)
-        notes += [note] if note else []
-    user_texts = _user_texts(exchanges, current)
+        notes.append(note)
+    user_texts = tuple(turn.words for turn in turns if turn.words)
     messages: tuple[Message, ...] = ()
-    if not idle:
+    if not _are_idle(exchanges):
         system = system_text(
             body,
             defaults,
@@ -69,17 +73,15 @@ def decode_chat(
             persona=persona.text,
             guides=guides.frames,
         )
-        messages = _build_messages(
-            body, state, exchanges, current, system, defaults.fit.window
-        )
+        messages = _build_messages(body, state, exchanges, system, defaults.fit.window)
     return ChatRequest(
         messages,
         tools=tools,
         own_words=user_texts[-1] if user_texts else "",
         user_texts=user_texts,
-        question=current.words,
+        question=turns[-1].words,
         prompt=prompt.name if messages else "",
-        notes=(*notes,),
+        notes=tuple(filter(None, notes)),
         silent=silent,
         whole=silent,
         agent=is_agent(body) and not silent,
@@ -95,60 +97,45 @@ def model_id(body: Json) -> str:
     return first_text(body, "model", "model_id", "model_name")
 
 
-def _read_turns(body: Json, state: DecodeState) -> tuple[list[HistoryItem], UserTurn]:
-    """Return the history behind the latest summary, and the current turn."""
+def _read_exchanges(body: Json, state: DecodeState) -> list[HistoryItem]:
+    """Return the exchanges from the latest summary on; the last has no reply yet.
+
+    A summary stands for the exchanges before it, and is rendered as text.
+    """
     exchanges = [*map(state.read_exchange, objects(body, "chat_history"))]
     current = read_turn(body, text(body, "message"))
     if not current.asks and (said := first_text(body, "prompt", "instruction")):
         current = read_turn(body, said)
-    for turn in (*(e.turn for e in exchanges), current):
-        for kind in turn.unknown_types:
-            state.note_unknown(kind)
-    return _after_summary(exchanges, current)
+    exchanges.append(HistoryItem(current, RecordedReply()))
+    for place in range(len(exchanges) - 1, -1, -1):
+        turn, reply = exchanges[place].turn, exchanges[place].reply
+        if turn.summary is not None:
+            first = HistoryItem(render_summary(turn), reply)
+            return [first, *exchanges[place + 1 :]]
+    return exchanges
 
 
 def _build_messages(
     body: Json,
     state: DecodeState,
     exchanges: list[HistoryItem],
-    current: UserTurn,
     system: str,
     window: int,
 ) -> tuple[Message, ...]:
     history = MessageBuilder()
-    turns = [*(exchange.turn for exchange in exchanges), current]
-    *past, newest = add_editor_context(turns, body, state.shown, window)
-    for number, (turn, exchange) in enumerate(zip(past, exchanges, strict=True)):
+    turns = [exchange.turn for exchange in exchanges]
+    turns = add_editor_context(turns, body, state.shown, window)
+    for number, (turn, exchange) in enumerate(zip(turns, exchanges, strict=True)):
         history.add_exchange(HistoryItem(turn, exchange.reply), number)
-    history.add_turn(newest)
     messages = history.messages()
     if messages and system:
         return (Message(Role.SYSTEM, (TextPart(system),)), *messages)
     return messages
 
 
-def _after_summary(
-    exchanges: list[HistoryItem], current: UserTurn
-) -> tuple[list[HistoryItem], UserTurn]:
-    """Drop the exchanges that the latest summary replaces, and render it as text."""
-    if current.summary is not None:
-        return [], render_summary(current)
-    for place in range(len(exchanges) - 1, -1, -1):
-        exchange = exchanges[place]
-        if exchange.turn.summary is not None:
-            first = HistoryItem(render_summary(exchange.turn), exchange.reply)
-            return [first, *exchanges[place + 1 :]], current
-    return exchanges, current
-
-
-def _user_texts(exchanges: list[HistoryItem], current: UserTurn) -> tuple[str, ...]:
-    """Return what the user wrote in each turn, the oldest first."""
-    turns = (*(exchange.turn for exchange in exchanges), current)
-    return tuple(turn.words for turn in turns if turn.words)
-
-
-def _is_idle(exchanges: list[HistoryItem], current: UserTurn) -> bool:
+def _are_idle(exchanges: list[HistoryItem]) -> bool:
     """Tell whether a request asks nothing: no words, no results, no calls to answer."""
+    current = exchanges[-1].turn
     if current.asks or current.results:
         return False
     last = next((e.reply for e in reversed(exchanges) if _matters(e)), None)
@@ -161,11 +148,6 @@ def _matters(exchange: HistoryItem) -> bool:
     return bool(turn.asks or turn.results or reply.text.strip() or reply.calls)
 
 
-def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None:
-    turns = [current, *(e.turn for e in reversed(exchanges))]
-    return next((t.personality for t in turns if t.personality is not None), None)
-
-
 # What the rules that choose a model need of a chat, before there is one.
 
 
@@ -174,17 +156,13 @@ def plain_messages(body: Json, state: DecodeState) -> list[Message]:
 
     A request that only brings results has the role of a tool.
     """
-    exchanges, current = _read_turns(body, state)
     messages: list[Message] = []
-    for exchange in exchanges:
-        answer = Message(Role.ASSISTANT, exchange.reply.blocks)
-        messages += (_plain_message(exchange.turn), answer)
-    return [*messages, _plain_message(current)]
-
-
-def _plain_message(turn: UserTurn) -> Message:
-    role = Role.TOOL if turn.results and not turn.asks else Role.USER
-    return Message(role, (*turn.results, *turn.content))
+    for exchange in _read_exchanges(body, state):
+        turn = exchange.turn
+        role = Role.TOOL if turn.results and not turn.asks else Role.USER
+        messages.append(Message(role, (*turn.results, *turn.content)))
+        messages.append(Message(Role.ASSISTANT, exchange.reply.blocks))
+    return messages[:-1]
 
 
 def has_parent(body: Json) -> bool:

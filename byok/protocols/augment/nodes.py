@@ -253,6 +253,16 @@ class UserTurn(Struct, frozen=True):
     before_summary: int = 0
 
 
+_MOST_TOLD = 10
+
+
+def unknown_note(*turns: UserTurn) -> str:
+    """Say for the log which types of nodes are unknown and so left out, else ""."""
+    kinds = {kind for turn in turns for kind in turn.unknown_types}
+    told = ", ".join(map(str, sorted(kinds)[:_MOST_TOLD]))
+    return f"request nodes of unknown types are left out: {told}" if told else ""
+
+
 UNREADABLE = TextPart("[an image that could not be read]")
 CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
 

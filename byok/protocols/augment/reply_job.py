@@ -65,15 +65,15 @@ class Defaults(Struct, frozen=True):
 class ReplyFacts(Struct, frozen=True):
     """What a reply reports besides the model's words.
 
-    With an `own_answer` byok answers by itself, so no model says nothing. `say` puts
-    byok's sentences into the user's language.
+    Unless a model `is_asked`, that there is no answer is no failure. `say` puts byok's
+    sentences into the user's language.
     """
 
     request_id: str = ""
     unknown: tuple[str, ...] = ()
     checkpoint_found: bool = True
     chunks: tuple[FileChunk, ...] = ()
-    own_answer: bool = False
+    is_asked: bool = True
     say: Callable[[str], str] = str
 
     @property
@@ -85,12 +85,12 @@ class ReplyFacts(Struct, frozen=True):
         }
 
     def error(self, error: ByokError) -> dict[str, Any]:
-        """Return an error as the last line of a stream."""
-        return {
-            "code": error.code,
-            "message": error.sentence,
-            "request_id": self.request_id,
-        }
+        """Return an error as the last line of a stream has it."""
+        return self.failure(error.code, error.sentence)
+
+    def failure(self, code: str, message: str) -> dict[str, Any]:
+        """Return a failure as the last line of a stream has it."""
+        return {"code": code, "message": message, "request_id": self.request_id}
 
 
 class _Reply(Protocol):
@@ -150,19 +150,13 @@ class ReplyJob(Struct, Generic[Reply], frozen=True):
     wanted: CodeQuestion | None = None
 
 
-def ignore_kind(kind: int) -> None:
-    """Ignore an unknown type of node."""
-
-
 class DecodeState(Struct, frozen=True):
     """What decoding needs besides one body.
 
-    `note_unknown` is called with each type of node that byok does not know. `shown` is
-    the editor's context in earlier requests. Items of the history and tools may be read
-    by a KeptReadings.
+    `shown` is the editor's context in earlier requests. Items of the history and tools
+    may be read by a KeptReadings.
     """
 
-    note_unknown: Callable[[int], None] = ignore_kind
     shown: ShownContext = field(default_factory=ShownContext)
     read_exchange: Callable[[Json], HistoryItem] = read_exchange
     read_tool: Callable[[Json], ToolDefinition | None] = read_tool

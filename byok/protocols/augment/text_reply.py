@@ -35,20 +35,33 @@ def was_cut(reason: FinishReason | None) -> UpstreamGarbled:
     return UpstreamGarbled(message, code="upstream_cut", hint=hint)
 
 
+class _Unchanged:
+    """Stage[str, str] that changes nothing."""
+
+    def feed(self, text: str, /) -> tuple[str]:
+        return (text,)
+
+    def flush(self) -> tuple[()]:
+        return ()
+
+
+_UNCHANGED = _Unchanged()
+
+
 class WholeText:
     """Collects a text that would do harm if it were incomplete."""
 
-    def __init__(self, clean: Stage[str, str]) -> None:
+    def __init__(self, clean: Stage[str, str] = _UNCHANGED) -> None:
         self._clean = clean
         self._texts: list[str] = []
         self._finish: FinishReason | None = None
         self._failure: Notice | None = None
 
-    def feed(self, event: StreamEvent, /) -> tuple[()]:
-        """Collect the text; nothing is written yet."""
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+        """Take the text, and how it ends."""
         match event:
             case TextDelta(text=text):
-                self._texts += self._clean.feed(text)
+                return self._take(self._clean.feed(text))
             case Finish(reason=reason):
                 self._finish = reason
             case Notice(code=code) if code:
@@ -57,14 +70,18 @@ class WholeText:
                 pass
         return ()
 
+    def _take(self, texts: Iterable[str]) -> Iterable[Json]:
+        """Collect pieces of the text; nothing is written yet."""
+        self._texts += texts
+        return ()
+
     def whole(self) -> str:
         """Return the text.
 
         Raises:
             UpstreamGarbled: it is cut or empty.
         """
-        if self._finish is not FinishReason.STOP:
-            raise self._explain() or was_cut(self._finish)
+        self._check_end()
         text = self.so_far()
         if not text.strip():
             raise self._explain() or empty_answer_error()
@@ -72,8 +89,12 @@ class WholeText:
 
     def so_far(self) -> str:
         """Return the text, complete or not."""
-        self._texts += self._clean.flush()
+        self._take(self._clean.flush())
         return "".join(self._texts)
+
+    def _check_end(self) -> None:
+        if self._finish is not FinishReason.STOP:
+            raise self._explain() or was_cut(self._finish)
 
     def _explain(self) -> UpstreamGarbled | None:
         """Return the failure of which the answer itself tells, if it does."""
@@ -93,16 +114,10 @@ class TextLines(WholeText):
     heartbeat: ClassVar[Json | None] = chunk()
 
     def __init__(
-        self,
-        clean: Stage[str, str],
-        facts: ReplyFacts,
-        *,
-        asked: bool,
-        instead: str = "",
+        self, clean: Stage[str, str], facts: ReplyFacts, *, instead: str = ""
     ) -> None:
         super().__init__(clean)
         self._facts = facts
-        self._asked = asked
         self._instead = instead
 
     @property
@@ -116,7 +131,7 @@ class TextLines(WholeText):
         Raises:
             UpstreamGarbled: the text is cut or empty.
         """
-        if self._asked:
+        if self._facts.is_asked:
             yield chunk(self.whole())
         yield chunk(stop=StopReason.END_TURN)
 
@@ -153,7 +168,7 @@ class WholeObject(WholeText):
 # The reply lines that replace a region of a file.
 
 
-class ReplacementLines:
+class ReplacementLines(WholeText):
     """LineReply: first the position, then the new text as it arrives.
 
     Clients replace whole lines, so the rest of the first and the last line is repeated.
@@ -168,23 +183,11 @@ class ReplacementLines:
     def __init__(
         self, clean: Stage[str, str], region: Region, facts: ReplyFacts
     ) -> None:
-        self._clean = clean
+        super().__init__(clean)
         self._region = region
         self._facts = facts
         self._blank: list[str] = []  # white space before the first word
         self._begun = False
-        self._finish: FinishReason | None = None
-
-    def feed(self, event: StreamEvent, /) -> list[Json]:
-        """Write the lines of one event."""
-        match event:
-            case TextDelta(text=text):
-                return self._chunks(self._clean.feed(text))
-            case Finish(reason=reason):
-                self._finish = reason
-            case _:
-                pass
-        return []
 
     def flush(self) -> list[Json]:
         """Write the rest.
@@ -192,18 +195,18 @@ class ReplacementLines:
         Raises:
             UpstreamGarbled: the text is cut or empty.
         """
-        if self._finish is not FinishReason.STOP:
-            raise was_cut(self._finish)
-        rest = self._chunks(self._clean.flush())
+        self._check_end()
+        rest = self._take(self._clean.flush())
         if not self._begun:
-            raise empty_answer_error()
+            raise self._explain() or empty_answer_error()
         return [*rest, _line(self._region.tail)] if self._region.tail else rest
 
     def fail(self, error: ByokError, /) -> list[Json]:
         """Write the error, and no text."""
         return [{"text": "", "error": self._facts.error(error)}]
 
-    def _chunks(self, texts: Iterable[str]) -> list[Json]:
+    def _take(self, texts: Iterable[str]) -> list[Json]:
+        """Write pieces of the text; the first word brings the position before it."""
         found: list[Json] = []
         for text in texts:
             if not self._begun:

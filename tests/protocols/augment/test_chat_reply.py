@@ -38,6 +38,7 @@ from byok.core.events import (
 from byok.core.stage import drain
 from byok.protocols.augment.chat_reply import ChatReply, chunk, collect, source_lines
 from byok.protocols.augment.history import read_reply
+from byok.protocols.augment.reply_job import ReplyFacts
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
 
 SIGNED = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ+/=="})
@@ -54,13 +55,14 @@ STOP, TOOLS, LENGTH, FILTER = (
         FinishReason.CONTENT_FILTER,
     )
 )
+FACTS = ReplyFacts("r-1")
 BROKE = UpstreamUnreachable("It broke.", hint="Try again.")
 
 
 def written(
     *events: StreamEvent, chat: ChatRequest = BOTH, error: ByokError | None = None
 ) -> list[Json]:
-    reply = ChatReply(chat, "r-1")
+    reply = ChatReply(chat, FACTS)
     chunks = [c for event in events for c in reply.feed(event)]
     return [*chunks, *(reply.fail(error) if error else reply.flush())]
 
@@ -81,7 +83,7 @@ WAIT = Notice("groq: its rate\n limit is reached, waiting 20 s.", at_once=True)
 
 
 def test_notice_of_a_wait_stands_above_the_answer_and_in_no_node() -> None:
-    reply = ChatReply(ASKED, "r-1")
+    reply = ChatReply(ASKED, FACTS)
     [told] = reply.feed(WAIT)
     said = "[byok] groq: its rate limit is reached, waiting 20 s.\n\n"
     assert (told["text"], told["nodes"]) == (said, [])
@@ -313,7 +315,7 @@ def test_tool_use_stands_where_the_call_began() -> None:
 
 
 def test_text_behind_an_open_tool_use_is_shown_at_once() -> None:
-    reply = ChatReply(BOTH, "r")
+    reply = ChatReply(BOTH, FACTS)
     assert list(reply.feed(ToolCallPlace("c1"))) == []
     assert list(reply.feed(TextDelta("Two."))) == [chunk("Two.")]
 

@@ -28,7 +28,8 @@ STOP = Finish(FinishReason.STOP)
 
 
 def lines(*, asked: bool = True, instead: str = "") -> TextLines:
-    return TextLines(Trimmed(), ReplyFacts("r", ("b",)), asked=asked, instead=instead)
+    facts = ReplyFacts("r", ("b",), is_asked=asked)
+    return TextLines(Trimmed(), facts, instead=instead)
 
 
 def test_text_leaves_when_it_is_whole_and_nothing_else_does() -> None:
@@ -103,7 +104,7 @@ def reply() -> ReplacementLines:
 def test_replacement_region_comes_first_and_once() -> None:
     lines = reply()
     assert lines.first is None
-    assert lines.feed(ThinkingDelta("hm")) == lines.feed(TextDelta("\n")) == []
+    assert not [*lines.feed(ThinkingDelta("hm")), *lines.feed(TextDelta("\n"))]
     first, text = lines.feed(TextDelta(" x"))
     assert first == {
         "text": "",
@@ -115,7 +116,7 @@ def test_replacement_region_comes_first_and_once() -> None:
     }
     assert text == {"text": "\n x", "replacement_text": "\n x"}
     assert lines.feed(TextDelta("y")) == [{"text": "y", "replacement_text": "y"}]
-    assert lines.feed(Notice("hm", "x")) == []
+    assert not list(lines.feed(Notice("hm", "x")))
     lines.feed(Finish(FinishReason.STOP))
     assert lines.flush() == []
 
@@ -139,6 +140,16 @@ def test_replacement_of_a_cut_answer_fails(finish: FinishReason | None) -> None:
         lines.feed(Finish(finish))
     with pytest.raises(UpstreamGarbled):
         lines.flush()
+
+
+@pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.TOOL_CALLS])
+def test_replacement_of_an_answer_that_failed_says_why(finish: FinishReason) -> None:
+    lines = reply()
+    lines.feed(Notice("The call was cut.", "tool_call_incomplete"))
+    lines.feed(Finish(finish))
+    with pytest.raises(UpstreamGarbled) as caught:
+        lines.flush()
+    assert caught.value.code == "tool_call_incomplete"
 
 
 def test_replacement_of_a_failure_has_no_text() -> None:

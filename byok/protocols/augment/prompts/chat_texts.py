@@ -6,14 +6,13 @@ Some clients read a stream, others an object: `text` and `title` are the same.
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from byok.core.chat import Json
 from byok.core.errors import ByokError
 from byok.core.stage import chain
 from byok.protocols.augment.body import first_text
 from byok.protocols.augment.completion import CompletionObject, Cursor, Cutter
-from byok.protocols.augment.nodes import read_turn
+from byok.protocols.augment.nodes import read_turn, unknown_note
 from byok.protocols.augment.positions import Trimmed
 from byok.protocols.augment.prompts.completion import (
     cursor_of,
@@ -38,23 +37,21 @@ def decode_title(
 ) -> ReplyJob["TitleObject"]:
     """Read the conversation; an empty one gets no title."""
     turn = read_turn(body, first_text(body, "message", "prompt"))
-    for kind in turn.unknown_types:
-        state.note_unknown(kind)
     newest = f"User: {turn.words[:4000]}" if turn.words else ""
     blocks = [block for block in (conversation(body), newest) if block]
     if not blocks:
-        return ReplyJob(NOTHING, partial(TitleObject, False))
-    chat = question(body, defaults, "title", blocks, whole=True)
-    return ReplyJob(chat, partial(TitleObject, True))
+        return ReplyJob(NOTHING, TitleObject)
+    note = unknown_note(turn)
+    chat = question(body, defaults, "title", blocks, whole=True, note=note)
+    return ReplyJob(chat, TitleObject)
 
 
 class TitleObject(WholeText):
     """ObjectReply with the title, under both of its names."""
 
-    def __init__(self, asked: bool, facts: ReplyFacts) -> None:
+    def __init__(self, facts: ReplyFacts) -> None:
         super().__init__(Trimmed())
-        self._asked = asked
-        del facts
+        self._facts = facts
 
     def flush(self) -> Iterator[Json]:
         """Return the title.
@@ -63,16 +60,13 @@ class TitleObject(WholeText):
             UpstreamGarbled: the model gave none.
         """
         title = tidy(self.so_far())
-        if self._asked and not title:
-            raise empty_answer_error()
-        yield self._write(title)
+        if self._facts.is_asked and not title:
+            raise self._explain() or empty_answer_error()
+        yield {"text": title, "title": title}
 
     def fail_whole(self, error: ByokError, /) -> Json:
         """Raise the error: the client has a title of its own."""
         raise error
-
-    def _write(self, title: str) -> dict[str, Any]:
-        return {"text": title, "title": title}
 
 
 def tidy(answer: str) -> str:
@@ -131,17 +125,16 @@ def decode_enhancer(
 ) -> ReplyJob[TextLines]:
     """Read the prompt and the conversation so far."""
     turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
-    for kind in turn.unknown_types:
-        state.note_unknown(kind)
-    words = turn.words
-    if not words:
-        return ReplyJob(NOTHING, partial(_reply_to_enhancer, ""))
-    blocks = (conversation(body), f"[prompt to rewrite]\n{words}")
-    chat = question(body, defaults, "enhance", blocks, whole=True)
-    return ReplyJob(chat, partial(_reply_to_enhancer, words))
+    reply = partial(_reply_to_enhancer, turn.words)
+    if not turn.words:
+        return ReplyJob(NOTHING, reply)
+    blocks = (conversation(body), f"[prompt to rewrite]\n{turn.words}")
+    note = unknown_note(turn)
+    chat = question(body, defaults, "enhance", blocks, whole=True, note=note)
+    return ReplyJob(chat, reply)
 
 
 def _reply_to_enhancer(words: str, facts: ReplyFacts) -> TextLines:
     """Clean the answer; after a failure the user's own prompt is returned."""
     clean = chain(Unfenced(MARKDOWN), Trimmed())
-    return TextLines(clean, facts, asked=bool(words), instead=words)
+    return TextLines(clean, facts, instead=words)

@@ -1,7 +1,6 @@
 """/generate-commit-message-stream: a commit message for a diff."""
 
 import re
-from functools import partial
 
 from byok.core.chat import Json
 from byok.core.escapes import fair_share
@@ -24,7 +23,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextL
     """Read the diff and sample messages; without a diff there is nothing to ask."""
     diff = text(body, "diff")
     if not diff.strip():
-        return ReplyJob(NOTHING, partial(_reply, False))
+        return ReplyJob(NOTHING, _reply)
     inner = mapping(body, "generated_commit_message_subrequest")
     blocks = [
         samples(label, [*strings(body, name), *strings(inner, name)])
@@ -35,7 +34,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextL
     ]
     blocks += [_counts(body), code("diff", shorten_diff(diff), "diff")]
     chat = question(body, defaults, "commit", blocks, whole=True)
-    return ReplyJob(chat, partial(_reply, True))
+    return ReplyJob(chat, _reply)
 
 
 def samples(label: str, messages: list[str]) -> str:
@@ -89,7 +88,7 @@ def _counts(body: Json) -> str:
     return f"[files changed: {', '.join(told)}]" if told else ""
 
 
-def _reply(asked: bool, facts: ReplyFacts) -> TextLines:
+def _reply(facts: ReplyFacts) -> TextLines:
     bare = chain(Unannounced(strict=True), Unfenced())
     clean = chain(bare, chain(Unquoted(), Trimmed()))
-    return TextLines(clean, facts, asked=asked)
+    return TextLines(clean, facts)

@@ -1,7 +1,7 @@
 """/next-edit-stream, /next_edit_loc: what the user may change next, and where."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -79,14 +79,14 @@ class NextEditLines(WholeText):
     def __init__(
         self, body: Json, spot: Spot, cursor: CursorSpot, facts: ReplyFacts
     ) -> None:
-        super().__init__(_Plain())
+        super().__init__()
         self._body = {"path": spot.path, "lang": text(body, "lang")}
         self._spot = spot
         self._cursor = cursor
         self._format = ""
         self._facts = facts
 
-    def feed(self, event: StreamEvent, /) -> tuple[()]:
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Collect the text, and learn in which format it is."""
         if isinstance(event, Finish):
             self._format = event.format
@@ -157,16 +157,6 @@ class NextEditLines(WholeText):
             "editing_score_threshold": 1,
         }
         return {**self._facts.fields, "next_edit": suggestion}
-
-
-class _Plain:
-    """Stage[str, str] that changes nothing."""
-
-    def feed(self, text: str, /) -> tuple[str]:
-        return (text,)
-
-    def flush(self) -> tuple[()]:
-        return ()
 
 
 def decode_next_edit(

@@ -29,11 +29,13 @@ def question(
     conditions: Sequence[str] = (),
     *,
     whole: bool = False,
+    note: str = "",
 ) -> ChatRequest:
     """Return a request for one text, from a task (system) and its input (user).
 
     `prompt` is the name of the prompt that says the task; `values` are those of its
     slots, and `conditions` those that hold. `whole`: see ChatRequest.
+    `note` is one of its notes.
     """
     told = defaults.render(prompt, values, conditions=conditions)
     guides = read_guides(body, defaults.fit.window)
@@ -53,7 +55,7 @@ def question(
             Message(Role.USER, (TextPart(asked),)),
         ),
         prompt=told.name,
-        notes=tuple(filter(None, (told.note, guides.note))),
+        notes=tuple(filter(None, (note, told.note, guides.note))),
         silent=True,
         whole=whole,
         verbatim=True,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.core.chat import Role
 from byok.core.errors import UpstreamGarbled
-from byok.core.events import FinishReason
+from byok.core.events import FinishReason, Notice
 from byok.protocols.augment.prompts.chat_texts import (
     MAX_CHARS,
     decode_chat_input,
@@ -51,6 +51,12 @@ def test_a_title_is_always_one_short_line(answer: str) -> None:
 def test_conversation_title_stands_in_both_fields() -> None:
     title = "Ferry delays"
     assert whole(decode_title, BODY, events(title)) == {"text": title, "title": title}
+
+
+def test_conversation_title_that_failed_says_why() -> None:
+    with pytest.raises(UpstreamGarbled) as caught:
+        whole(decode_title, BODY, [Notice("Cut.", "tool_call_incomplete"), *events()])
+    assert caught.value.code == "tool_call_incomplete"
 
 
 def test_conversation_title_of_an_empty_conversation_asks_nobody() -> None:
