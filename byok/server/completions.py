@@ -36,7 +36,7 @@ class _Pending(Struct, frozen=True):
     """A completion to be made; of those for the same `asker` only the newest counts."""
 
     record: RequestRecord
-    model_answer: ModelAnswer
+    model_answer: ModelAnswer[CompletionObject]
     reply: CompletionObject
     upstream: str
     asker: Hashable

@@ -22,7 +22,6 @@ from byok.server.generate import Generator, Grounding, ModelChooser
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
-from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import EVENTS, LINES, LineStream
 from byok.server.mcp.endpoint import DaemonCode, ToolEndpoint
 from byok.server.model_answer import AnswerTools
@@ -96,7 +95,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
             grounding,
             tools,
             admission,
-            _stream_opener(timing, LINES),
+            partial(LineStream, headers=LINES, timing=timing),
             services.decoding,
             services.chat_places,
             admit,
@@ -117,7 +116,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
             Forwarder(services.redactor, gate),
             tools,
             admission,
-            _stream_opener(timing, EVENTS),
+            partial(LineStream, headers=EVENTS, timing=timing),
             admit,
             services.moments,
             frame.recent,
@@ -138,15 +137,3 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         )
 
     return EndpointSet(endpoints, make_page)
-
-
-def _stream_opener(
-    timing: Timing, headers: Mapping[str, str]
-) -> Callable[[HttpExchange], LineStream]:
-    return partial(
-        LineStream,
-        headers=headers,
-        beat=timing.beat,
-        head_after=timing.head_after,
-        late_head_after=timing.late_head_after,
-    )

@@ -222,7 +222,7 @@ class Generator(Struct, frozen=True):
     grounding: Grounding
     tools: AnswerTools
     admission: Admission
-    open_stream: Callable[[HttpExchange], LineStream]
+    open_stream: Callable[..., LineStream]
     decoding: DecodeState
     places: ChatPlaces
     admit: Callable[[Asking], Awaitable[Verdict]]
@@ -247,17 +247,15 @@ class Generator(Struct, frozen=True):
         request = _Request(row, body, exchange, run, destination)
         match row.how:
             case Streamed(decode):
-                answer, lines = await self._begin(request, decode)
+                lines = await self._begin(request, decode)
                 return StreamedAnswer(
-                    exchange, answer, lines, place, self.admission, self.open_stream
+                    exchange, lines, place, self.admission, self.open_stream
                 ).answer
             case Whole(decode):
-                answer, whole = await self._begin(request, decode)
-                return WholeAnswer(answer, whole, place, self.admission).answer
+                whole = await self._begin(request, decode)
+                return WholeAnswer(whole, place, self.admission).answer
 
-    async def _begin(
-        self, request: _Request, decode: Decode[R]
-    ) -> tuple[ModelAnswer, R]:
+    async def _begin(self, request: _Request, decode: Decode[R]) -> ModelAnswer[R]:
         """Turn a body into a question for the model, and what writes the answer."""
         body, exchange, run = request.body, request.exchange, request.run
         destination = request.destination
@@ -279,7 +277,7 @@ class Generator(Struct, frozen=True):
             facts, chat = ReplyFacts(exchange.request_id), job.chat
         is_asked = bool(chat.messages) and not verdict.answer
         reply = job.reply(replace(facts, is_asked=is_asked, say=self.say))
-        answer = ModelAnswer(
+        return ModelAnswer(
             destination,
             chat,
             reply,
@@ -289,7 +287,6 @@ class Generator(Struct, frozen=True):
             refusal=verdict.refusal,
             own_answer=verdict.answer,
         )
-        return answer, reply
 
     def _is_unasked_secret(self, request: _Request) -> bool:
         """Tell whether a pause in typing, and no wish, is about a file of keys."""

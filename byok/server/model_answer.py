@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from math import inf
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from aiohttp.web_response import StreamResponse
 from msgspec import Struct, field
@@ -49,6 +49,7 @@ _log = logging.getLogger(__name__)
 _SHOWN = 60
 _COLLECTED = (ThinkingDelta, ToolCallPlace)
 _FORGOTTEN = ChatRequest(())
+R_co = TypeVar("R_co", bound=LineReply | ObjectReply, covariant=True)
 
 
 class AnswerTools(Struct, frozen=True):
@@ -63,7 +64,7 @@ class AnswerTools(Struct, frozen=True):
     own: OwnTools = field(default_factory=OwnTools)
 
 
-class ModelAnswer(Struct, eq=False):
+class ModelAnswer(Struct, Generic[R_co], eq=False):
     """A model's answer on its way from the upstream to the client; used once.
 
     With `logs_notices` the reply has no place for notices. With a `refusal` no upstream
@@ -73,7 +74,7 @@ class ModelAnswer(Struct, eq=False):
 
     destination: Destination
     chat: ChatRequest
-    reply: LineReply | ObjectReply
+    reply: R_co
     record: RequestRecord
     tools: AnswerTools
     notices: Iterable[Notice] = ()
@@ -248,11 +249,10 @@ class StreamedAnswer(Struct, frozen=True):
     """Answers with lines as they come; `place` is that in the conversation."""
 
     exchange: HttpExchange
-    model_answer: ModelAnswer
-    reply: LineReply
+    model_answer: ModelAnswer[LineReply]
     place: ConversationPlace | None
     admission: Admission
-    open_stream: Callable[[HttpExchange], LineStream]
+    open_stream: Callable[..., LineStream]
     encode: Callable[[Json], bytes] = encode_line
     fails_with_status: bool = False  # as long as the head is not out
 
@@ -262,11 +262,13 @@ class StreamedAnswer(Struct, frozen=True):
         An error is raised, and becomes an HTTP status, until the upstream was asked or
         the head of the stream was sent; from then on the stream's last lines tell it.
         """
-        async with self.open_stream(self.exchange) as stream:
-            stream.begin_with(self._line(self.reply.first))
-            stream.beat_with(self._line(self.reply.heartbeat))
-            if not self.reply.keeps_part:
-                stream.delay_head()
+        reply = self.model_answer.reply
+        async with self.open_stream(
+            self.exchange,
+            first=self._line(reply.first),
+            heartbeat=self._line(reply.heartbeat),
+            is_late=not reply.keeps_part,
+        ) as stream:
             try:
                 await self._send_lines(stream)
             except ConnectionError:
@@ -299,7 +301,7 @@ class StreamedAnswer(Struct, frozen=True):
     async def _end_broken(self, stream: LineStream, error: ByokError) -> None:
         """End a stream whose answer broke."""
         error = self.model_answer.note_failure(error)
-        reply = self.reply
+        reply = self.model_answer.reply
         by_status = self.fails_with_status or not reply.keeps_part
         if by_status and not stream.response.prepared:
             raise error
@@ -323,8 +325,7 @@ class StreamedAnswer(Struct, frozen=True):
 class WholeAnswer(Struct, frozen=True):
     """Answers with one object at the end; `place` is that in the conversation."""
 
-    model_answer: ModelAnswer
-    reply: ObjectReply
+    model_answer: ModelAnswer[ObjectReply]
     place: ConversationPlace | None
     admission: Admission
 
@@ -340,12 +341,13 @@ class WholeAnswer(Struct, frozen=True):
                     model_answer.lines(batch)
             if not model_answer.ended:
                 model_answer.end()
-        except ByokError as error:
+        except Exception as error:
+            failure = explain_failure(error, model_answer.record.request_id)
             if not model_answer.begun:
-                raise
+                raise failure from error
             if not model_answer.ended:  # a whole answer cannot fail any more
-                failure = model_answer.note_failure(error)
-                return json_response(self.reply.fail_whole(failure))
+                failure = model_answer.note_failure(failure)
+                return json_response(model_answer.reply.fail_whole(failure))
         return json_response(model_answer.last[-1])
 
 

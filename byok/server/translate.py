@@ -162,7 +162,7 @@ class Translator(Struct, frozen=True):
     forwarder: Forwarder
     tools: AnswerTools
     admission: Admission
-    open_stream: Callable[[HttpExchange], LineStream]
+    open_stream: Callable[..., LineStream]
     admit: Callable[[Asking], Awaitable[Verdict]]
     moments: Moments
     recent: RecentAnswers
@@ -245,22 +245,21 @@ class Translator(Struct, frozen=True):
         destination: Destination,
         own_answer: str,
     ) -> LateAnswer:
-        reply = pieces if question.stream else WholeReply(pieces)
-        answer = ModelAnswer(
+        answer = partial(
+            ModelAnswer,
             destination,
             question.chat,
-            reply,
-            exchange.record,
-            self.tools,
+            record=exchange.record,
+            tools=self.tools,
             logs_notices=True,
             own_answer=own_answer,
         )
-        if isinstance(reply, WholeReply):
-            return WholeAnswer(answer, reply, None, self.admission).answer
+        if not question.stream:
+            whole = answer(reply=WholeReply(pieces))
+            return WholeAnswer(whole, None, self.admission).answer
         return StreamedAnswer(
             exchange,
-            answer,
-            reply,
+            answer(reply=pieces),
             None,
             self.admission,
             self.open_stream,

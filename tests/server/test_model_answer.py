@@ -91,6 +91,7 @@ LATE_FAULT = Odd(STOP, error=KeyError("late"))
         ("/chat-stream", LATE_FAULT),
         ("/chat", NO_END),
         ("/chat", LATE_FAILURE),
+        ("/chat", LATE_FAULT),
     ],
 )
 async def test_an_answer_that_is_whole_ends_once_and_well(
@@ -101,6 +102,14 @@ async def test_an_answer_that_is_whole_ends_once_and_well(
     assert reply.text == "One two."
     assert [line["stop_reason"] for line in reply.lines if line["stop_reason"]] == [1]
     assert "error" not in reply.last
+
+
+async def test_a_fault_ends_a_whole_answer_as_a_failure_does() -> None:
+    async with daemon_with(Odd(error=KeyError("early"))) as editor:
+        body = {"file_contents": "old\n", "edit_summary": "new"}
+        reply = await editor.post("/agents/edit-file", body)
+    assert (reply.status, reply.json["modified_file_contents"]) == (200, "old\n")
+    assert reply.json["is_error"] is True
 
 
 READ = {

@@ -28,7 +28,7 @@ last chunk of HTTP: a partial file edit that looks complete would delete code.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Self
 
 from aiohttp.web_response import StreamResponse
@@ -36,7 +36,7 @@ from aiohttp.web_response import StreamResponse
 from byok.core.chat import Json
 from byok.core.record import Hop
 from byok.core.wire.json_lines import encode_line
-from byok.protocols.augment.chat_reply import chunk
+from byok.server.http.deadlines import Timing
 from byok.server.http.reply import COMMON, HttpExchange, id_headers
 
 LINES = {
@@ -45,9 +45,7 @@ LINES = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",
 }
-HEARTBEAT = encode_line(chunk())
 EVENTS = {**LINES, "Content-Type": "text/event-stream; charset=utf-8"}
-FACTS = HEARTBEAT  # nothing was retrieved, no blob is unknown
 
 
 class _Response(StreamResponse):
@@ -56,27 +54,15 @@ class _Response(StreamResponse):
     _send_headers_immediately = False
 
 
-def _response(
-    exchange: HttpExchange, headers: Mapping[str, str], status: int = 200
-) -> _Response:
-    named = {**headers, **id_headers(exchange.request_id)}
-    return _Response(status=status, headers=named)
-
-
 async def static_stream(exchange: HttpExchange, *lines: Json) -> StreamResponse:
     """Answer with a stream whose lines are known."""
-    response, data = _response(exchange, LINES), b"".join(map(encode_line, lines))
-    if exchange.record.tap is not None:
-        exchange.record.tap(Hop.TO_CLIENT, data)
-    await response.prepare(exchange.request)
-    await response.write_eof(data)
-    return response
+    stream = OpenStream(exchange, LINES)
+    await stream.finish(b"".join(map(encode_line, lines)))
+    return stream.response
 
 
 class OpenStream:
-    """An open response, whose bytes are sent as they come."""
-
-    _first = b""
+    """An open response, whose bytes are sent as they come, after the `first` ones."""
 
     def __init__(
         self,
@@ -84,21 +70,20 @@ class OpenStream:
         headers: Mapping[str, str],
         *,
         status: int = 200,
+        first: bytes = b"",
     ) -> None:
         self._request = exchange.request
         self._tap = exchange.record.tap
-        self._response = _response(exchange, headers, status)
-        self._clock: Callable[[], float] = asyncio.get_running_loop().time
+        named = {**headers, **id_headers(exchange.request_id)}
+        self._response = _Response(status=status, headers=named)
+        self._first = first
+        self._clock = asyncio.get_running_loop().time
         self._last = self._clock()
 
     @property
     def response(self) -> StreamResponse:
         """What the handler returns."""
         return self._response
-
-    def begin_with(self, data: bytes) -> None:
-        """Send something else first, as long as nothing was sent."""
-        self._first = data
 
     async def write(self, data: bytes) -> None:
         """Send bytes, the first ones with the head; the client sees them at once."""
@@ -135,30 +120,29 @@ class OpenStream:
 
 
 class LineStream(OpenStream):
-    """An open NDJSON response with heartbeats.
+    """An open response with heartbeats, which may be b"" for none.
 
     Once it is kept alive, the head goes out with the first lines or after `head_after`
-    seconds, preceded by the chunk with the retrieval facts; then, whenever `beat`
-    seconds pass in silence, an empty delta, because clients give up after 60 s between
-    bytes. Before, an error can still become an HTTP status.
+    seconds of its timing, behind `first`; then a heartbeat, whenever `beat` seconds
+    pass in silence, because clients give up after 60 s between bytes. Before, an error
+    can still become an HTTP status: if it `is_late`, as long as clients wait for a
+    first byte.
     """
-
-    _first = FACTS
-    _heartbeat = HEARTBEAT
 
     def __init__(
         self,
         exchange: HttpExchange,
-        headers: Mapping[str, str] = LINES,
+        headers: Mapping[str, str],
+        timing: Timing,
         *,
-        beat: float = 20.0,
-        head_after: float = 5.0,
-        late_head_after: float = 45.0,
+        first: bytes,
+        heartbeat: bytes,
+        is_late: bool,
     ) -> None:
-        super().__init__(exchange, headers)
-        self._beat = beat
-        self._head_after = head_after
-        self._late_head_after = late_head_after
+        super().__init__(exchange, headers, first=first)
+        self._heartbeat = heartbeat
+        self._beat = timing.beat
+        self._head_after = timing.late_head_after if is_late else timing.head_after
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None  # of an answer that takes long
 
@@ -172,14 +156,6 @@ class LineStream(OpenStream):
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
                 await self._task
-
-    def beat_with(self, data: bytes) -> None:
-        """Send another heartbeat, or none."""
-        self._heartbeat = data
-
-    def delay_head(self) -> None:
-        """Keep an HTTP status possible as long as clients wait for a first byte."""
-        self._head_after = self._late_head_after
 
     def keep_alive(self) -> None:
         """Start to send the head and heartbeats in time."""
