@@ -8,8 +8,10 @@ lines are shared out among several sets, and one that even alone is too much is 
 out and reported as unreadable.
 
 Git matches bytes: `?` and `[!a]` stand for one byte of a name, and `ü` has two. So do
-these expressions. pathspec reads text, where some bytes from 128 on would be spaces, so
-it is given a character of the private use area for each of them.
+these expressions. pathspec reads text, where some bytes from 128 on and many below 32
+would be spaces, so it is given a character of the private use area for each of them
+(`Icon` and a carriage return is not `Icon`), and for what it does not know in brackets:
+classes such as `[:alpha:]`, and an escaped bracket.
 """
 
 import re
@@ -19,8 +21,15 @@ import re2
 from pathspec.patterns.gitignore.base import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-_PRIVATE_USE = {byte: 0xE000 + byte for byte in range(128, 256)}
-_BYTES = {private: byte for byte, private in _PRIVATE_USE.items()}
+_PRIVATE_USE = {byte: 0xE000 + byte for byte in (*range(32), *range(128, 256))}
+_CLASSES = "alnum alpha blank cntrl digit graph lower print punct space upper xdigit"
+_IN_BRACKETS = {rf"[:{name}:]": 0xE100 + at for at, name in enumerate(_CLASSES.split())}
+_IN_BRACKETS[r"\]"] = 0xE200
+_SPELLED = re.compile(r"\\.|\[:[a-z]+:\]", re.DOTALL)  # each escape is one
+_RE2: dict[int, str | int] = {
+    private: spelled
+    for spelled, private in (*_PRIVATE_USE.items(), *_IN_BRACKETS.items())
+}
 # All in a folder, or all folders in it: for pathspec that is also the folder itself.
 _IN_FOLDER = re.compile(r"/\*\*(/?) *$")
 # Characters of expressions in one set. A literal one takes an instruction, the others
@@ -105,15 +114,20 @@ def _expression(line: str) -> tuple[bytes, bool] | None:
     if expression is None or ignores is None:
         return None
     # pathspec's also match what is in a folder of that name: `$` leaves that out.
-    return f"(?:{expression})$".translate(_BYTES).encode("latin-1"), ignores
+    return f"(?:{expression})$".translate(_RE2).encode("latin-1"), ignores
 
 
 def _spell_bytes(text: str) -> str:
-    """Return a text with a character of the private use area for each byte from 128."""
-    if text.isascii():
-        return text
+    """Return a text with private characters for what pathspec would read otherwise."""
     raw = text.encode("utf-8", "surrogateescape")
-    return raw.decode("latin-1").translate(_PRIVATE_USE)
+    return _SPELLED.sub(_spell_in_brackets, raw.decode("latin-1")).translate(
+        _PRIVATE_USE
+    )
+
+
+def _spell_in_brackets(found: re.Match[str]) -> str:
+    private = _IN_BRACKETS.get(found[0])
+    return found[0] if private is None else chr(private)
 
 
 def _shares(expressions: Sequence[bytes]) -> Iterator[tuple[int, int]]:

@@ -329,10 +329,20 @@ def ignored_by_git(root: Path, paths: set[str]) -> set[str]:
         ("[]a]", ["]", "a"], ["b"]),
         ("[a-]", ["a", "-"], ["b"]),
         ("x/[!a]", ["x/b"], ["x/a"]),
+        ("[[:digit:]]*", ["1a", "x/1"], ["a1", ":", "d"]),
+        ("[![:upper:]_].c", ["a.c"], ["A.c", "_.c"]),
+        ("[[:space:][:lower:]]/*", ["a/b", " /b"], ["A/b", "b"]),
+        ("[:alpha:]", ["a", ":", "p"], ["b", "[:alpha:]"]),
+        (r"[\]a]/b", ["]/b", "a/b"], ["b/b", "\\/b"]),
+        (r"[a\\]", ["a", "\\"], ["b"]),
+        (r"[a\]", [], ["a", "[a]"]),
+        (r"a\]", ["a]"], ["a"]),
         ("[a", [], ["[a", "a"]),
         ("a\\", [], ["a", "a\\"]),
         ("ü?", ["üa"], ["ü"]),
         ("a\nb", ["a\nb"], ["a"]),
+        ("Icon\r", ["Icon\r", "x/Icon\r"], ["Icon"]),  # macOS' icon of a folder
+        ("a\t", ["a\t"], ["a"]),
     ],
 )
 def test_gitignore_line_matches_what_git_matches(
