@@ -14,8 +14,8 @@ be any of them, and more are shown so: the more there are, the more.
 """
 
 import heapq
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from byok.search.index.types import Span
@@ -39,6 +39,8 @@ _DECAY = 0.9
 _WEAKEST = 0.05
 _NOTHING_FITS = 150
 _MERGED_GAP = 3
+_COMPARED = 60  # of the best files, those that may be copies
+_SHORTEST_COPY = 200  # characters
 
 
 class Section(NamedTuple):
@@ -106,6 +108,56 @@ def pack(
     seen = {file.path for file in glimpses}
     rest = [file.path for file in others if file.path not in seen]
     return Packed((*files, *glimpses), tuple(rest[: max(0, _LISTED - len(glimpses))]))
+
+
+def leave_out_copies(
+    ranked: Sequence[RankedFile],
+    spans_of: Callable[[int], Sequence[Span]],
+    lines_of: Callable[[int], Sequence[str] | None],
+) -> tuple[list[RankedFile], Mapping[int, Sequence[str]]]:
+    """Return the files without copies, and the paths of these by the blob that stays.
+
+    Half of a copy, and all that matches of it, is in a better file too, word for word:
+    versions of one file, templates, a second work tree below the first. `lines_of` is
+    asked only for files whose best chunks are of one size.
+    """
+    sizes = [_size_of_best(file, spans_of) for file in ranked[:_COMPARED]]
+    common = {size for size, count in Counter(sizes).items() if size and count > 1}
+    kept: list[RankedFile] = []
+    there: dict[int, frozenset[str]] = {}
+    copies: dict[int, list[str]] = defaultdict(list)
+    for file, size in zip(ranked, sizes, strict=False):
+        lines = lines_of(file.blob_id) if size in common else None
+        if lines is not None:
+            spans = spans_of(file.blob_id)
+            texts = ["\n".join(lines[span.first : span.last + 1]) for span in spans]
+            own = frozenset(texts)
+            matching = {texts[c.ordinal] for c in file.chunks if c.ordinal < len(texts)}
+            shown = next(
+                (
+                    blob_id
+                    for blob_id, known in there.items()
+                    if matching <= known and 2 * len(own & known) >= len(own)
+                ),
+                None,
+            )
+            if shown is not None:
+                copies[shown].append(file.path)
+                continue
+            there[file.blob_id] = own
+        kept.append(file)
+    return [*kept, *ranked[_COMPARED:]], copies
+
+
+def _size_of_best(
+    file: RankedFile, spans_of: Callable[[int], Sequence[Span]]
+) -> tuple[int, int] | None:
+    """Return lines and characters of the best chunk; None if there is none to tell."""
+    spans = spans_of(file.blob_id) if file.chunks else ()
+    if not spans or file.chunks[0].ordinal >= len(spans):
+        return None
+    first, last, chars = spans[file.chunks[0].ordinal]
+    return (last - first, chars) if chars >= _SHORTEST_COPY else None
 
 
 def pack_glimpses(

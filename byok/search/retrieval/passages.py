@@ -25,7 +25,7 @@ from byok.search.index.engine import ContextEngine
 from byok.search.index.files.text import line_starts, lines_in
 from byok.search.index.store.chunk_index import View
 from byok.search.index.store.schema import NAMED
-from byok.search.index.types import SkipReason
+from byok.search.index.types import SkipReason, Span
 from byok.search.retrieval import query as queries
 from byok.search.retrieval.excerpts import (
     CurrentFiles,
@@ -41,12 +41,19 @@ from byok.search.retrieval.pack import (
     PATH_LINE,
     PackedFile,
     Section,
+    leave_out_copies,
     merge_spans,
     pack,
 )
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
-from byok.search.retrieval.render import FileBlock, RenderedAnswer, render, write_block
+from byok.search.retrieval.render import (
+    FileBlock,
+    RenderedAnswer,
+    copy_note,
+    render,
+    write_block,
+)
 from byok.search.retrieval.scope import Scope, select_scope
 
 # Write the files that a user attached to a question, within a length limit.
@@ -306,13 +313,29 @@ def _write_found(
     known = {file.path for file in shown}
     fresh = [file for file in ranking.files if file.path not in known]
     entries = ranking.entries
-    packed = pack(fresh, lambda blob_id: entries[blob_id].spans, room)
 
-    def lines_of(file: PackedFile) -> Sequence[str] | None:
-        lines = files.lines(entries[file.blob_id])
+    def spans_of(blob_id: int) -> Sequence[Span]:
+        return entries[blob_id].spans
+
+    def lines_of(blob_id: int) -> Sequence[str] | None:
+        lines = files.lines(entries[blob_id])
         return lines if isinstance(lines, list) else None
 
-    answer = render(packed, lines_of, room, find=find, heading=_HEADING)
+    fresh, copies = leave_out_copies(fresh, spans_of, lines_of)
+    packed = pack(fresh, spans_of, room)
+    notes = [
+        copy_note(file.path, copies[file.blob_id])
+        for file in packed.files
+        if file.blob_id in copies
+    ]
+    answer = render(
+        packed,
+        lambda file: lines_of(file.blob_id),
+        room,
+        notes,
+        find=find,
+        heading=_HEADING,
+    )
     return answer if answer.shown else _NOTHING
 
 

@@ -34,6 +34,7 @@ _NOTHING = "No code was found for this request (no matches).\n"
 _TOO_SHORT = "Code was found, but none of it fits into an answer of this length.\n"
 # A section that does not fit is cut if at least so many of its lines fit.
 _WORTH_CUTTING = 5
+_NAMED_COPIES = 3  # of one file
 
 
 class RenderedAnswer(NamedTuple):
@@ -183,6 +184,14 @@ def _list_rows(heading: str, rows: Iterable[str], room: int) -> str:
             break
         text += row
     return text if text != heading else ""
+
+
+def copy_note(path: str, others: Sequence[str]) -> str:
+    """Return a sentence on other files that have the lines shown of one."""
+    named = ", ".join(others[:_NAMED_COPIES])
+    if more := len(others[_NAMED_COPIES:]):
+        named += f" and {more} more file{'s' if more > 1 else ''}"
+    return f"The lines of {path} are also in {named}."
 
 
 def _unreadable_note(paths: Sequence[str]) -> str:

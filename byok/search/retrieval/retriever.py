@@ -27,10 +27,22 @@ from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import ModelAids, RemoteAnswer
 from byok.search.retrieval.names import NameQuestion, Wanted, identifier_of
-from byok.search.retrieval.pack import MOST_FILES, Packed, pack, pack_glimpses
+from byok.search.retrieval.pack import (
+    MOST_FILES,
+    Packed,
+    leave_out_copies,
+    pack,
+    pack_glimpses,
+)
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ranker import Ranker, Ranking
-from byok.search.retrieval.render import ALL_FILES, FILES_FOUND, HEADING, render
+from byok.search.retrieval.render import (
+    ALL_FILES,
+    FILES_FOUND,
+    HEADING,
+    copy_note,
+    render,
+)
 from byok.search.retrieval.ripgrep import ASK_IN_ENGLISH, Ripgrep
 from byok.search.retrieval.scope import (
     Scope,
@@ -226,6 +238,7 @@ class Retriever:
         found, entries, names, parts, _ = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         asked = next((one for one in names if one.is_asked and one.paths), None)
+        found, copies = leave_out_copies(found, current.spans_of, current.lines_of)
         found = current.update(found, MOST_SHOWN if asked else MOST_FILES)
         below = remote.write(found, current, length) if remote else ""
         length -= len(below)
@@ -243,7 +256,7 @@ class Retriever:
             packed = pack(found, current.spans_of, length, glimpse)
         if not found:
             packed = Packed((), self._all_paths(scope) if query.terms else ())
-        elsewhere = _duplicate_notes(packed, entries, scope)
+        elsewhere = _copy_notes(packed, entries, scope, copies)
         notes = [*scope.notes, *elsewhere, *current.notes(), *stale_notes(scope)]
         answer = render(
             packed,
@@ -328,14 +341,18 @@ def _is_open(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
     )
 
 
-def _duplicate_notes(
-    packed: Packed, entries: Mapping[int, Entry], scope: Scope
+def _copy_notes(
+    packed: Packed,
+    entries: Mapping[int, Entry],
+    scope: Scope,
+    copies: Mapping[int, Sequence[str]],
 ) -> Iterator[str]:
-    """Give a note for each shown file that other workspaces hold, too."""
+    """Give a note for each shown file that has copies, here or in other workspaces."""
     for file in packed.files:
         first, *others = scope.paths_of(entries[file.blob_id]) or [file.path]
-        for other in others:
-            yield f"{other} is the same as {first}."
+        others += copies.get(file.blob_id, ())
+        if others:
+            yield copy_note(first, others)
 
 
 def _describe_hit(

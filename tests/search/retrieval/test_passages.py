@@ -86,6 +86,16 @@ async def test_passages_of_attached_files_come_first_and_once(tmp_path: Path) ->
     ]  # fmt: skip
 
 
+async def test_passages_show_copies_once_and_name_them(tmp_path: Path) -> None:
+    text = f"{LION}\n" + "".join(f"# Lions eat meat at {n}.\n" for n in range(20))
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"a/lion.py": text, "b/lion.py": text})
+        found = await find(made, "feed_lion", *names.values())
+    assert found.text.count("def feed_lion") == len(found.chunks) == 1
+    assert "a/lion.py" in found.text
+    assert "b/lion.py" in found.text
+
+
 MUCH = "".join(f"def groom_{n}():\n    return {n}\n\n\n" for n in range(400))
 LARGE = f"{MUCH}# this explains the file\n{LION}"
 

@@ -106,6 +106,21 @@ async def test_files_beyond_the_room_are_shown_by_the_line_that_defines_somethin
     assert all("2\tdef feed_parrot_" in line for _, line in glimpses)
 
 
+async def test_copies_of_a_file_are_shown_once_and_named(tmp_path: Path) -> None:
+    licence = "".join(f"# Licence, line {n}: you may do with it\n" for n in range(12))
+    body = "".join(f"    {name} = feed_parrot({name})\n" for name in "abcdefghij" * 20)
+    parrots = f"{licence}def feed_parrot(a):\n{body}"
+    other = f"{licence}class Parrot:\n    def feed(self):\n        eat('seed')\n"
+    files = {f"v{n}___birds__py": parrots for n in range(5)}
+    root = project(tmp_path / "zoo", **files, other___parrot__py=other)
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text("feed a parrot")
+    parts = [part.splitlines() for part in text.split("Path: ")[1:]]
+    assert sorted(path for path, *_ in parts) == ["other/parrot.py", "v0/birds.py"]
+    assert "eat('seed')" in text
+    assert all(f"v{n}/birds.py" in parts[-1][-1] for n in range(1, 4))
+
+
 @pytest.mark.parametrize(
     ("above", "within", "line"),
     [
