@@ -117,6 +117,7 @@ class CatalogEntry(Struct, eq=False):
     fetched: float = float("-inf")
     fresh_for: float = _FRESH_SECONDS
     failure: str = ""
+    failing: float = float("inf")  # since when it has one
     code: str = ""  # of the failure
     fetching: asyncio.Task[None] | None = None
 
@@ -145,13 +146,14 @@ class CatalogEntry(Struct, eq=False):
 class ListState(NamedTuple):
     """How the fetching of a list stands: `age` is how many seconds ago it ended.
 
-    It is None before the first end; `failure` is why the last one failed, or "", and
-    `code` that of the error.
+    It is None before the first end; `failure` is why the last one failed, or "", for so
+    many seconds `failing`, and `code` that of the error.
     """
 
     asking: bool
     age: float | None
     failure: str
+    failing: float
     code: str
 
 
@@ -233,10 +235,11 @@ class Catalog:
     def state_of(self, name: str) -> ListState:
         """Return how the fetching of an upstream's list stands."""
         entry = self._entries[name]
-        age = self._clock() - entry.fetched
+        now = self._clock()
+        age, failing = now - entry.fetched, max(0.0, now - entry.failing)
         asking = entry.fetching is not None and not entry.fetching.done()
         ended = None if age == float("inf") else age
-        return ListState(asking, ended, entry.failure, entry.code)
+        return ListState(asking, ended, entry.failure, failing, entry.code)
 
     def refresh(self, *, anew: bool = False) -> None:
         """Start to fetch lists that are old, or all of them; returns at once."""
@@ -273,6 +276,7 @@ class Catalog:
         except (UpstreamError, ConfigError, NotReady) as error:
             entry.failure, entry.code = error.sentence, error.code
             entry.fetched = self._clock()
+            entry.failing = min(entry.failing, entry.fetched)
             may_begin = isinstance(error, UpstreamUnreachable) and not entry.names
             entry.fresh_for = _EMPTY_SECONDS if may_begin else _FRESH_SECONDS
             raise
@@ -280,6 +284,7 @@ class Catalog:
         listed = found[:_MAX_LISTED]
         entry.learn([known.get(model) or ModelFacts(model) for model in listed])
         entry.failure = entry.code = ""
+        entry.failing = float("inf")
         entry.fetched = self._clock()
         entry.fresh_for = _FRESH_SECONDS if entry.names else _EMPTY_SECONDS
         if not entry.names:

@@ -119,7 +119,7 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
     await expect(page.locator("article")).to_have_count(2)
     await expect(page.locator("article .times")).to_have_text(["1×", "now"])
     unmet = page.locator("article").last
-    await expect(unmet.locator("q")).to_contain_text("gone")
+    await expect(unmet.locator("q")).to_contain_text("127.0.0.1:1")
     await expect(unmet.get_by_text("What to do:")).to_be_hidden()  # it was said
     await unmet.get_by_text("Causes and requests").click()
     await expect(unmet.get_by_text("What to do:")).to_be_visible()

@@ -63,7 +63,7 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     await expect(count).to_have_text("1 to fix")
     errors = page.locator("article")
     both = " ".join((await errors.nth(1).inner_text()).split())
-    for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "24 hours"):
+    for words in ("does not know this code", "5×", "a · 1×", "b · 4×", "7 days"):
         assert words in both
     overloaded = error_rows()["upstream_overloaded"].what
     await expect(errors.nth(2)).to_contain_text(overloaded)

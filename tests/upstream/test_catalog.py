@@ -90,7 +90,11 @@ async def test_catalog_keeps_the_old_model_list_and_the_failure(
     assert catalog.models_of("a") == ["m1"]
     await refreshed(catalog)
     assert lister.asked == 2
-    clock.now, lister.failure = 2000.0, None
+    clock.now = 1700.0
+    await refreshed(catalog)
+    state = catalog.state_of("a")
+    assert (lister.asked, state.failing, state.age) == (3, 700.0, 0.0)
+    clock.now, lister.failure = 2400.0, None
     await refreshed(catalog)
     assert catalog.state_of("a").failure == ""
 

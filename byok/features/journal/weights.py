@@ -19,12 +19,12 @@ from byok.features.journal.reading import StoredEntry, read_rows
 from byok.features.journal.rows import read_number, select_rows
 from byok.features.journal.schema import MENDED
 
-HOURS = 24
+BARS = 24  # of a picture of the time in which something failed
 _MOST = 500  # codes, each with an upstream and a model
 _MOST_MODELS = 10
 _EXAMPLES = 5  # requests of a group
 _MOST_WITH_EXAMPLES = 100  # groups
-_HOUR = "cast((:now - started) / 3600 AS INTEGER)"
+_PLACE = f"cast((started - :since) * {BARS} / (:until - :since) AS INTEGER)"
 # What an answer of any model of the upstream proves to be over; all else is over when
 # the same model answers.
 _OF_UPSTREAM = frozenset({"keys", "limits", "reach"})
@@ -41,8 +41,8 @@ _RETRIED = f"""SELECT {_FIRST_FAILURE}, {_COUNTED}
 _CANCELLED = f"""SELECT '', {_COUNTED} FROM request
     WHERE outcome = 'cancelled' AND started >= :since AND +model <> ''
     GROUP BY +upstream, +model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
-_BY_HOUR = f"""SELECT error, upstream, {_HOUR}, count(*) FROM request
-    WHERE outcome = 'failed' AND started > :now - {HOURS} * 3600 AND started <= :now
+_BY_TIME = f"""SELECT error, upstream, {_PLACE}, count(*) FROM request
+    WHERE outcome = 'failed' AND started >= :since AND started < :until
     GROUP BY 1, 2, 3"""  # noqa: S608 - our own words
 _OK = "SELECT started FROM request WHERE outcome = 'ok' AND model <> ''"
 _EXAMPLES_OF = {
@@ -71,8 +71,9 @@ class ErrorGroup(Struct, frozen=True):
     """Requests that failed with a code at an upstream, or were tried again after it.
 
     Times are in seconds since 1970. `cured` are those after which it answered again;
-    `goes_on` says that it has not since the last one. `hours` counts those of the last
-    day, the oldest hour first. `examples` are the last of them, unless cancelled.
+    `goes_on` says that it has not since the last one. `bars` counts them in equal parts
+    of the time asked for, the oldest first. `examples` are the last of them, unless
+    cancelled.
     """
 
     weight: ErrorWeight
@@ -85,7 +86,7 @@ class ErrorGroup(Struct, frozen=True):
     first: float
     last: float
     goes_on: bool
-    hours: list[int]
+    bars: list[int]
     examples: Sequence[StoredEntry] = ()
 
 
@@ -98,10 +99,10 @@ class _Failure(NamedTuple):
     last: Moment
 
 
-class _Hour(NamedTuple):
+class _Bar(NamedTuple):
     code: str
     upstream: str
-    hours_ago: int
+    place: int
     requests: int
 
 
@@ -115,16 +116,16 @@ def by_weight(group: ErrorGroup) -> tuple[int, bool, float]:
 
 
 def weigh_errors(
-    path: Path, since: float, now: float, upstreams: Collection[str]
+    path: Path, since: float, until: float, upstreams: Collection[str]
 ) -> list[ErrorGroup]:
-    """Return all groups since then, the heaviest first, and of these the latest.
+    """Return all groups of that time, the heaviest first, and of these the latest.
 
     What is wrong with none of the `upstreams` any more needs nobody.
     """
 
     def read(db: sqlite3.Connection) -> list[ErrorGroup]:
-        hours = _count_hours(db, now)
-        groups = [*_find_failures(db, since, upstreams, hours)]
+        bars = _count_bars(db, since, until)
+        groups = [*_find_failures(db, since, upstreams, bars)]
         for ending, query in (
             (Ending.RETRIED, _RETRIED),
             (Ending.CANCELLED, _CANCELLED),
@@ -155,7 +156,7 @@ def _find_failures(
     db: sqlite3.Connection,
     since: float,
     upstreams: Collection[str],
-    hours: Mapping[tuple[str, str], list[int]],
+    bars: Mapping[tuple[str, str], list[int]],
 ) -> Iterator[ErrorGroup]:
     table = error_rows()
     rows = select_rows(db, _Failure, _FAILED, {"since": since})
@@ -171,7 +172,7 @@ def _find_failures(
         if weight is ErrorWeight.NEEDS_YOU and not (goes_on and is_there):
             weight = ErrorWeight.LOOK
         outcome = sum(cured), goes_on
-        known = hours.get((code, upstream))
+        known = bars.get((code, upstream))
         yield _group(Ending.FAILED, weight, same, outcome, known)
 
 
@@ -215,13 +216,13 @@ def _count_cured(
     return 0
 
 
-def _count_hours(
-    db: sqlite3.Connection, now: float
+def _count_bars(
+    db: sqlite3.Connection, since: float, until: float
 ) -> dict[tuple[str, str], list[int]]:
     found: dict[tuple[str, str], list[int]] = {}
-    for row in select_rows(db, _Hour, _BY_HOUR, {"now": now}):
-        counts = found.setdefault((row.code, row.upstream), [0] * HOURS)
-        counts[HOURS - 1 - min(row.hours_ago, HOURS - 1)] += row.requests
+    for row in select_rows(db, _Bar, _BY_TIME, {"since": since, "until": until}):
+        counts = found.setdefault((row.code, row.upstream), [0] * BARS)
+        counts[min(row.place, BARS - 1)] += row.requests
     return found
 
 
@@ -230,7 +231,7 @@ def _group(
     weight: ErrorWeight,
     same: list[_Failure],
     outcome: tuple[int, bool],
-    hours: list[int] | None = None,
+    bars: list[int] | None = None,
 ) -> ErrorGroup:
     cured, goes_on = outcome
     models = [one.model for one in same if one.model]
@@ -245,5 +246,5 @@ def _group(
         min(one.first for one in same),
         max(one.last for one in same),
         goes_on,
-        hours or [0] * HOURS,
+        bars or [0] * BARS,
     )

@@ -67,7 +67,7 @@ from byok.features.journal.usage import (
     top_usage,
 )
 from byok.features.journal.weights import (
-    HOURS,
+    BARS,
     Ending,
     ErrorGroup,
     by_weight,
@@ -204,13 +204,15 @@ class JournalApi:
             ended = self.clock() - listed.age
             if not known or (listed.failure and ended > known["last"]):
                 goes_on = known.get("answers") is False
-                since = known["since"] if goes_on else ended
+                began = self.clock() - listed.failing if listed.failure else ended
+                since = known["since"] if goes_on else began
+                failure = self._services.redactor(listed.failure)
                 known = {
                     "answers": not listed.failure,
                     "since": since,
                     "last": ended,
                     "code": listed.code,
-                    "failure": translate(self._services.redactor(listed.failure)),
+                    "failure": translate(failure.removeprefix(f"{name}: ")),
                     "by_list": True,
                 }
         states = {None: "unknown", True: "answers", False: "fails"}
@@ -453,7 +455,7 @@ class JournalApi:
         since = _begin_of(days, now)
         upstreams = self._services.selection.upstreams
         hour_end = hours_before(now, -1)
-        weigh = partial(weigh_errors, since=since, now=hour_end, upstreams=upstreams)
+        weigh = partial(weigh_errors, since=since, until=hour_end, upstreams=upstreams)
         groups = await self._read(weigh)
         mended = await self._read(partial(find_mended, since=since))
         states = await self.describe_upstreams()
@@ -642,7 +644,7 @@ def _find_unmet(
         if state["state"] == "fails" and (name, code) not in met:
             weight = state.get("weight", ErrorWeight.LOOK)
             times = state["since"], state["last"]
-            outcome = 0, 0, *times, True, [0] * HOURS
+            outcome = 0, 0, *times, True, [0] * BARS
             yield ErrorGroup(weight, Ending.FAILED, code, name, [], *outcome)
 
 

@@ -65,7 +65,7 @@ def test_a_failure_needs_its_user_until_the_upstream_answers_again(
     assert weigh(tmp_path, *rows) == groups
 
 
-def test_groups_come_by_weight_with_times_models_and_hours(tmp_path: Path) -> None:
+def test_groups_come_by_weight_with_times_models_and_bars(tmp_path: Path) -> None:
     hour = 3600
     entries = [
         entry(started=END - 30 * hour, model="older", **BUSY),
@@ -75,7 +75,7 @@ def test_groups_come_by_weight_with_times_models_and_hours(tmp_path: Path) -> No
         entry(started=END - hour, upstream="", model="", **{**BAD, "error": "config"}),
     ]
     path = write_journal(tmp_path / "journal.db", entries)
-    groups = weigh_errors(path, 0, END, {"one"})
+    groups = weigh_errors(path, END - 48 * hour, END, {"one"})
     assert [one.weight for one in groups] == ["needs_you", "look", "cured"]
     first, second, third = groups
     assert (first.upstream, first.models) == ("", [])
@@ -85,7 +85,7 @@ def test_groups_come_by_weight_with_times_models_and_hours(tmp_path: Path) -> No
         END - 30 * hour,
         END - 0.5 * hour,
     )
-    assert second.hours == [0] * 22 + [1, 1]
+    assert second.bars == [0] * 9 + [1] + [0] * 13 + [2]
     assert third.ending is Ending.RETRIED
     assert [[one.number for one in group.examples] for group in groups] == [
         [5],

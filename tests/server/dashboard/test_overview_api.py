@@ -118,6 +118,10 @@ async def test_what_a_test_of_the_key_finds_is_known_from_then_on(
     fails = await settled(page)
     assert (fails["state"], fails["by_list"]) == ("fails", True)
     assert "no such key" in fails["failure"]
+    assert not fails["failure"].startswith("fake")  # whose row says so
+    again = await settled(page, {"anew": True})
+    assert again["since"] == pytest.approx(fails["since"], abs=0.01)
+    assert again["last"] > fails["last"]
     fake.models_error = ""
     assert (await page.call("key-test", {"upstream": "fake"}))["models"]
     answers = await settled(page)

@@ -99,7 +99,7 @@ function together(groups, order) {
     requests: sum(parts.map(({ requests }) => requests)),
     first: Math.min(...parts.map(({ first }) => first)),
     last: Math.max(...parts.map(({ last }) => last)),
-    hours: parts[0].hours.map((_, hour) => sum(parts.map(({ hours }) => hours[hour]))),
+    bars: parts[0].bars.map((_, place) => sum(parts.map(({ bars }) => bars[place]))),
     models: [...new Set(parts.flatMap(({ upstream, models }) =>
       models.map((model) => modelOf({ upstream, model }))))],
     said: parts.map(({ said }) => said).find(Boolean),
@@ -157,7 +157,7 @@ function cardOf(group, isMixed) {
       h("details", { "data-key": `more ${key}` }, h("summary", {}, t("problems.examples")),
         detailsOf(group))),
     h("div", { class: "times-of" },
-      spark(group.hours, WEIGHTS[group.weight], t("problems.hours")),
+      spark(group.bars, WEIGHTS[group.weight], periodOf(days)),
       h("p", { class: "small quiet" },
         group.last > group.first ? [t("problems.since", { time: clock(group.first) }), h("br")] : null,
         t("problems.last"), " ", ago(group.last))));

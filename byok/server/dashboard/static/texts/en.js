@@ -637,7 +637,6 @@ export const TEXTS = {
   "problems.all": "Show {count} more",
   "problems.since": "since {time}",
   "problems.last": "last seen",
-  "problems.hours": "last 24 hours",
   "problems.latest": "Latest requests",
   "problems.said": "Last message:",
   "problems.code": "Code",

@@ -590,7 +590,6 @@ export const TEXTS = {
   "problems.all": "再显示 {count} 个",
   "problems.since": "始于 {time}",
   "problems.last": "最近：",
-  "problems.hours": "最近 24 小时",
   "problems.latest": "最近的请求",
   "problems.said": "最近一次的消息：",
   "problems.code": "错误代码",
