@@ -1,5 +1,6 @@
 """What byok demo shows is said to be samples."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.async_api import Page, expect
 from byok.cli.demo import UPSTREAM
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import axe, control, open_panel
+from tests.fakes.settings_files import lay_vscode
 from tests.fakes.upstream import FakeUpstream, refusal
 
 
@@ -29,6 +31,15 @@ async def test_the_page_of_the_demo_says_what_it_shows(
     assert await axe(page) == ""
     await page.locator("#language").select_option("zh")
     await expect(samples).to_contain_text("byok demo")
+
+
+async def test_a_file_that_the_demo_changes_is_said_to_be_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Page
+) -> None:
+    lay_vscode(tmp_path, monkeypatch)
+    await page.reload()
+    await page.get_by_role("button", name="Connect: VS Code", exact=True).click()
+    await expect(page.get_by_role("dialog")).to_contain_text("gives it back")
 
 
 async def test_any_free_port_is_told_as_the_one_that_it_is(

@@ -18,12 +18,13 @@ const ACTS = { connected: ["undo"], old: ["again", "undo"] };
 const ELSEWHERE = new Set(["off", "missing"]); // who asks all the same has other settings
 const titleOf = (act, one) => t("pair", { name: t(`editors.${act}`), value: nameOf(one) });
 
-// Return the section; it is shown again when requests end, or a client was changed.
-export function editorsSection(signal) {
+// Return the section; it is shown again when requests end, or a client was changed. `isDemo()` tells
+// whether byok gives files back when it ends.
+export function editorsSection(signal, isDemo) {
   const body = h("div");
   let all = false;
   const load = async (background) => {
-    const told = await call("clients", {}, { signal, background });
+    const told = { ...await call("clients", {}, { signal, background }), isDemo };
     const isNew = !told.clients.some(({ last }) => last);
     const shown = told.clients.filter((one) => all || (isNew && FIRST.includes(one.client))
       || one.state in TONES || one.last || one.error);
@@ -64,7 +65,8 @@ async function openClient(act, one, told, again) {
     const plan = isMissing && !body.file ? null : found; // else it is only shown
     body.digest = plan?.digest;
     write.hidden = !plan?.needed;
-    replace(shown, found && planParts(found, plan ? verb : "would"));
+    replace(shown, found && planParts(found, plan ? verb : "would"),
+      plan?.needed && verb === "connect" && told.isDemo() ? h("p", {}, t("editors.demo")) : null);
     const words = [`byok ${verb} ${one.client}`, ...plan && verb === "connect" ? ["--write"] : [],
       ...plan && body.file ? [`--file "${plan.file}"`] : []];
     replace(byHand, plan || verb !== "connect" ? null : h("p", {}, t("editors.prints")),

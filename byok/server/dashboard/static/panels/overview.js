@@ -43,7 +43,7 @@ export async function open(root, rest, signal) {
   const keys = block("overview.keys", keysBlock, signal);
   const latest = block("overview.conversations",
     (...parts) => conversationsBlock(...parts, health), signal);
-  const editors = editorsSection(signal);
+  const editors = editorsSection(signal, () => health.isDemo);
   replace(root, health.element, tiles,
     h("div", { class: "two" },
       h("div", { class: "stack" }, runningSection(signal), latest.element, state.element),
@@ -68,6 +68,10 @@ class Health {
     onState((connection) => this.take({ connection }), signal);
   }
 
+  get isDemo() {
+    return this.known.upstreams?.some(({ name }) => name === DEMO);
+  }
+
   take(known) {
     Object.assign(this.known, known);
     const { connection, state, upstreams, today, isNew } = this.known;
@@ -76,7 +80,7 @@ class Health {
       : connection === "lost" ? AWAY() : judge(state, upstreams, today, isNew);
     this.element.hidden = false;
     renderAgain(this.element, () => replace(this.element,
-      upstreams.some(({ name }) => name === DEMO) ? h("p", { class: "card note" },
+      this.isDemo ? h("p", { class: "card note" },
         h("strong", {}, t("health.samples")), " ", t("health.samples.next")) : null,
       healthCard(t("request.state"), health),
       isNew ? firstSteps(state.model, upstreams[0]) : null));

@@ -226,6 +226,7 @@ export const TEXTS = {
   "editors.how": "Show how",
   "editors.adds": "These lines are written to",
   "editors.would": "These lines would be written to",
+  "editors.demo": "This file is your own. byok demo gives it back when it ends.",
   "editors.restores": "This client points at byok. These lines are restored in",
   "editors.removes": "This client points at byok. The file was made for that and is removed:",
   "editors.lines": "Lines that change",

@@ -216,6 +216,7 @@ export const TEXTS = {
   "editors.how": "查看方法",
   "editors.adds": "将以下内容写入",
   "editors.would": "以下内容将会写入",
+  "editors.demo": "这是你自己的文件；byok demo 结束时会恢复原样。",
   "editors.restores": "该客户端已指向 byok。将恢复以下文件：",
   "editors.removes": "该客户端已指向 byok。为此创建的文件将被删除：",
   "editors.lines": "更改的内容",
