@@ -8,6 +8,18 @@ import { t } from "./texts.js";
 // Also the time that the daemon may take to write a request down.
 const GAP = 2000;
 
+// Return `soon(run)`: it calls `run` after a while, when somebody sees the page, unless `signal` is
+// aborted or `soon` is called again meanwhile; without `run` it calls nothing.
+export function pulse(signal) {
+  let timer = 0;
+  const soon = (run) => {
+    clearTimeout(timer);
+    if (run && !signal.aborted) timer = setTimeout(() => (document.hidden ? soon(run) : run()), GAP);
+  };
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return soon;
+}
+
 // Return a `button` that loads anew, and `run(background)`, which does so too; it also
 // happens when requests end. `load(options)` asks and shows. `attempt(work)` is for what
 // other buttons do; one thing happens after the other. What fails is shown in `trouble`, an

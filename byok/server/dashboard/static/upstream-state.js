@@ -4,10 +4,9 @@
 import { call } from "./api.js";
 import { attempt, dots, h, withCode } from "./dom.js";
 import { clock, duration } from "./format.js";
+import { pulse } from "./refresh.js";
 import { problemOf } from "./requests.js";
 import { pairOf, t } from "./texts.js";
-
-const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 
 // Let all who show how upstreams are look again.
 export const tellUpstreams = () => dispatchEvent(new Event("byok-upstreams"));
@@ -15,19 +14,15 @@ export const tellUpstreams = () => dispatchEvent(new Event("byok-upstreams"));
 // Return `look({body, background})`, which asks byok how upstreams are and gives them to
 // `show(upstreams)`, again until byok asks none of them any more.
 export function upstreamLook(show, place, signal) {
-  let timer = 0;
+  const soon = pulse(signal);
   const look = async (options = {}, wasAsking = false) => {
-    clearTimeout(timer);
+    soon(null);
     const { upstreams } = await call("upstreams", options.body ?? {}, { signal, ...options });
     show(upstreams);
-    if (upstreams.some(({ asking }) => asking)) timer = setTimeout(again, ASK_AGAIN);
-    else if (wasAsking) tellUpstreams();
+    if (upstreams.some(({ asking }) => asking)) {
+      soon(() => attempt(place, signal, () => look({ background: true }, true)));
+    } else if (wasAsking) tellUpstreams();
   };
-  const again = () => {
-    if (document.hidden) timer = setTimeout(again, ASK_AGAIN);
-    else attempt(place, signal, () => look({ background: true }, true));
-  };
-  signal.addEventListener("abort", () => clearTimeout(timer));
   return look;
 }
 

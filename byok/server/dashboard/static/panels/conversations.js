@@ -9,7 +9,7 @@ import {
 } from "../dom.js";
 import { dollars, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
-import { refresher, renderAgain } from "../refresh.js";
+import { pulse, refresher, renderAgain } from "../refresh.js";
 import {
   clientOf, conversationLink, costCell, costText, cut, restOf, tokensOf, untold,
 } from "../requests.js";
@@ -18,7 +18,6 @@ import { openTimeline } from "../timeline.js";
 
 const COUNT = 50; // of a page
 const PAUSE = 250; // ms after a key before words are looked for
-const COUNTING = 1500; // ms before it is asked whether all are counted
 const MOST = 500; // rows that are asked for again
 const AMOUNTS = [0.1, 0.5, 1, 5]; // US dollars
 const SORTS = { last: "conversations.sort.last", start: "request.time", cost: "request.cost",
@@ -69,6 +68,7 @@ class List {
     this.told = null; // the last answer
     this.shownFor = ""; // what was asked for
     this.running = new Set();
+    this.soon = pulse(signal);
     this.timer = 0;
     Object.assign(this, refresher((options) => this.load(options), signal));
     this.button.className = "little";
@@ -144,7 +144,7 @@ class List {
     const others = wanted === this.shownFor && told.more
       ? this.rows.filter(({ conversation }) => !known.has(conversation)) : [];
     this.take(told, wanted, [...told.conversations, ...others]);
-    if (!told.total) setTimeout(() => this.run(true), COUNTING); // it is counted meanwhile
+    this.soon(!told.total && (() => this.run(true))); // it is counted meanwhile
   }
 
   async loadMore() {

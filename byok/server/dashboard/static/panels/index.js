@@ -6,18 +6,17 @@ import {
   nothing, replace, section, toolSection,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
-import { follow } from "../refresh.js";
+import { follow, pulse } from "../refresh.js";
 import { t, textOr } from "../texts.js";
 import { skippedFiles } from "./skipped-files.js";
 import { whySection } from "./why-file.js";
 
-const PULSE = 2000; // ms, while something is being indexed and the page is seen
 const BUSY = ["scanning", "indexing"];
 const TONES = { complete: "good", "workspace-too-large": "bad", "folder-gone": "bad" };
 
 // `#/index/why` asks why a file is not found.
 export async function open(root, rest, signal) {
-  const view = { signal, cards: new Map(), timer: 0, said: "" };
+  const view = { signal, cards: new Map(), soon: pulse(signal), said: "" };
   view.totals = h("div");
   view.message = h("div");
   view.failure = h("div");
@@ -30,11 +29,13 @@ export async function open(root, rest, signal) {
     view.folders,
     whySection(signal),
     view.vectors.element);
-  follow(() => view.refresh({ background: true }).catch((error) => fail(view, error)), signal);
-  signal.addEventListener("abort", () => clearTimeout(view.timer));
+  follow(() => lookAgain(view), signal);
   await view.refresh().catch((error) => fail(view, error));
   if (rest[0] === "why") root.querySelector("#index-path").focus();
 }
+
+const lookAgain = (view) =>
+  view.refresh({ background: true }).catch((error) => fail(view, error));
 
 function fail(view, error) {
   if (view.signal.aborted) return;
@@ -49,7 +50,7 @@ function act(view, action) {
 }
 
 async function refresh(view, { background = false } = {}) {
-  clearTimeout(view.timer);
+  view.soon(null);
   const status = await call("index", {}, { signal: view.signal, background });
   if (status.error !== view.said) { // an alert is read aloud, so once
     view.said = status.error;
@@ -65,14 +66,8 @@ async function refresh(view, { background = false } = {}) {
   }
   for (const space of status.workspaces) showFolder(view, space);
   const filling = await view.vectors.load(background);
-  if (view.signal.aborted) return;
   const indexing = status.workspaces.some(({ phase }) => BUSY.includes(phase));
-  if (!filling && !indexing && !status.waiting) return;
-  clearTimeout(view.timer);
-  view.timer = setTimeout(() => {
-    if (document.hidden) return; // it goes on when the page is seen again
-    view.refresh({ background: true }).catch((error) => fail(view, error));
-  }, PULSE);
+  if (filling || indexing || status.waiting) view.soon(() => lookAgain(view));
 }
 
 function showTotals(element, { state, mode, waiting, workspaces, totals }) {

@@ -12,7 +12,7 @@ import { meterText, statusFacts } from "../feature-status.js";
 import { clock, dollars, duration, number, spent } from "../format.js";
 import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
-import { follow, renderAgain } from "../refresh.js";
+import { follow, pulse, renderAgain } from "../refresh.js";
 import {
   barLegend, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, restOf,
   speedText, unpricedText, withSettings,
@@ -264,8 +264,10 @@ async function keepShown(show, body, signal) {
 
 function stateBlock(body, signal, tools, health) {
   const show = async (options) => {
+  const soon = pulse(signal);
     const state = await call("state", {}, { signal, ...options });
     health.take({ state });
+    soon(state.settings.error && (() => attempt(body, signal, () => show({ background: true }))));
     renderAgain(document.getElementById("tools"), () => showTools(
       h("span", { class: "quiet small" }, t("overview.default"), " ",
         h("code", {}, breakable(state.model)), " ",

@@ -8,7 +8,7 @@ import {
   seeking, showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
-import { renderAgain } from "../refresh.js";
+import { pulse, renderAgain } from "../refresh.js";
 import { sentences, t, textOr } from "../texts.js";
 import { upstreamLook } from "../upstream-state.js";
 import { addressesOf } from "./settings/address.js";
@@ -50,6 +50,7 @@ class View {
     this.wanted = wanted; // a setting that somebody is led to, and its new value
     this.signal = signal;
     this.conflict = [];
+    this.soon = pulse(signal);
     this.keys = new Keys(signal, draft);
     this.bar = new ChangesBar(draft, { save: () => this.save(),
       discard: () => this.discard(), signal });
@@ -92,6 +93,19 @@ class View {
       fileOnly(form, this.unfolded.includes("file"), this.wanted), this.bar.element);
     this.filter();
     this.bar.refresh();
+    this.soon(form.error && (() => this.lookAgain()));
+  }
+
+  // Who is told of an error mends the file in an editor; then the page shows what it has.
+  async lookAgain() {
+    const form = await call("settings", {}, { signal: this.signal, background: true })
+      .catch((error) => this.showFailure(error));
+    if (!form) return;
+    const isSame = ["revision", "error"].every((name) => form[name] === draft.form[name]);
+    if (isSame || draft.size) return this.soon(() => this.lookAgain());
+    draft.adopt(form);
+    this.renderInPlace([]);
+    this.readFacts();
   }
 
   upstreamsSection() {

@@ -914,6 +914,7 @@ export const TEXTS = {
   "settings.restart.changed": "In effect now: {names}",
   "settings.restart.moved": "byok restarts on another port. Open it with: byok dashboard",
   "settings.restart.slow": "byok has not restarted yet. byok status shows why.",
+  "settings.restart.not": "byok cannot restart until the settings file is fixed.",
   "settings.add": "Add upstream",
   "settings.add.do": "Add and try",
   "settings.add.needs-key": "{name} needs one",

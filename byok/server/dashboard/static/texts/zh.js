@@ -849,6 +849,7 @@ export const TEXTS = {
   "settings.restart.changed": "现已生效：{names}",
   "settings.restart.moved": "byok 将在另一端口重启，请用 byok dashboard 打开。",
   "settings.restart.slow": "byok 尚未重启，请用 byok status 查看原因。",
+  "settings.restart.not": "修复设置文件之前，byok 无法重启。",
   "settings.add": "添加上游",
   "settings.add.do": "添加并试用",
   "settings.add.needs-key": "{name} 必须有密钥",

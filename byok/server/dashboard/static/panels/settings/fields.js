@@ -38,10 +38,10 @@ export function offerModels(known) {
 export function fieldRow(draft, field, words = null) {
   const id = idOf(field.path);
   const fault = h("p", { class: "fault", id: `${id}-fault` });
-  const control = field.fixed || field.locked ? fixedValue(field)
+  const isBlocked = draft.form.blocked; // so it is not known what the file has
+  const control = field.fixed || field.locked || isBlocked ? fixedValue(field)
     : makeControl(draft, field, { id, isFlip: words && field.kind === "switch",
       "aria-describedby": `${id}-about ${id}-fault` });
-  if (draft.form.blocked && "disabled" in control) control.disabled = true;
   const isEntered = control.matches("input, select, textarea");
   const own = field.path.at(-1);
   const name = words?.name ?? (field.path[0] === "upstreams" ? textOr(`upstream.${own}`, own) : own);
@@ -64,7 +64,7 @@ export function fieldRow(draft, field, words = null) {
   const mark = () => {
     const message = draft.fault(field.path);
     replace(fault, message ?? (isOfModels(field) ? strangeModel(field, draft.shown(field)) : null));
-    const model = draft.shown(field) ? "" : usualModel(field);
+    const model = isBlocked || draft.shown(field) ? "" : usualModel(field);
     replace(usual, model ? h("p", {}, t("settings.uses"), " ", h("code", {}, model)) : null);
     if (isEntered) control.setAttribute("aria-invalid", String(Boolean(message)));
     row.classList.toggle("changed", draft.isChanged(field.path));
@@ -92,7 +92,7 @@ function usualModel(field) {
 
 // Return the button by which a model is chosen, or one more where a field holds several.
 const chooser = (field, control) => button(t("settings.choose"), "",
-  () => openModels(field, control), { disabled: control.disabled });
+  () => openModels(field, control));
 
 // Let one of an upstream's models be the default of chats.
 export async function chooseDefault(draft, upstream, signal) {
@@ -185,8 +185,9 @@ const inForce = ({ path, value }) =>
 
 // Return a value that the page does not change, with the reason.
 function fixedValue(field) {
-  const why = field.locked ? t("settings.locked") : t("settings.fixed", { by: field.fixed });
-  const value = field.locked ? null : h("code", {}, written(inForce(field) ?? "–"));
+  const why = field.locked ? t("settings.locked")
+    : field.fixed && t("settings.fixed", { by: field.fixed });
+  const value = field.locked ? null : h("code", {}, written(inForce(field) ?? "") || "–");
   return h("p", { class: "fixed" }, value, " ", why);
 }
 
@@ -293,8 +294,7 @@ function line(draft, field, { id, ...attributes }) {
 // A list that has a default can be empty all the same: not to have it is to have the default.
 function emptyBox(draft, field, control) {
   if (!field.default?.length || !control.matches("textarea[data-list]")) return null;
-  const box = h("input", { type: "checkbox", checked: draft.isEmptyList(field),
-    disabled: control.disabled });
+  const box = h("input", { type: "checkbox", checked: draft.isEmptyList(field) });
   const show = () => {
     box.checked = draft.isEmptyList(field);
     control.placeholder = box.checked ? "" : placeholder(field);

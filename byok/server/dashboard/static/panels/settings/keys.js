@@ -174,7 +174,7 @@ export class Keys {
       const said = !("models" in told) ? "taken" : told.with_key ? "lists" : "untried";
       replace(place, h("p", { role: "status" }, said === "untried" ? null
         : [badge("good", t("settings.key.works")), " "], t(`settings.key.${said}`, told), " ",
-      told.models && !fixed && !locked ? button(t("settings.key.use"), "little",
+      told.models && !fixed && !locked && !this.draft.form.blocked ? button(t("settings.key.use"), "little",
         () => attempt(place, this.signal,
           () => chooseDefault(this.draft, upstream, this.signal))) : null));
     }).then(tellUpstreams);

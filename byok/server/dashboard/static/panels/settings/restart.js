@@ -2,7 +2,9 @@
 // for byok, and what came of it. Behind it the user stays where they are.
 
 import { ApiError, call } from "../../api.js";
-import { attempt, badge, button, command, h, healthCard, openDialog, replace } from "../../dom.js";
+import {
+  attempt, badge, button, command, errorBox, h, healthCard, openDialog, replace,
+} from "../../dom.js";
 import { number, time } from "../../format.js";
 import { expectRestart, onRequests } from "../../live.js";
 import { listed, t, textOr } from "../../texts.js";
@@ -37,6 +39,9 @@ export async function openRestart(saved = null) {
   });
   await attempt(say, signal, async () => {
     const form = saved?.form ?? await call("settings", {}, { signal });
+    if (form.blocked || form.faults.length) {
+      return replace(say, errorBox({ message: t("settings.restart.not"), hint: form.error }));
+    }
     if (!saved) await agreement(form, say, go, signal);
     go.remove();
     replace(leave, t("close"));
