@@ -59,6 +59,8 @@ async def test_an_error_is_shown_at_its_setting_and_the_change_is_kept(
     await expect(page.locator("[data-upstream=fake]")).to_be_hidden()
     await search.fill("longest answer")  # words for what the file calls max_tokens
     await expect(control(page, "upstreams.fake.max_tokens")).to_be_visible()
+    which = field(page, "upstreams.fake.model")
+    await expect(which).to_contain_text("Default model for chats")  # comes first
     await search.fill("(nothing [has these words")
     await expect(page.get_by_text("No setting fits")).to_be_visible()
     await search.fill("")
@@ -83,7 +85,7 @@ async def test_an_error_is_shown_at_its_setting_and_the_change_is_kept(
     await control(page, "routing.default").fill("byok:nobody:x")
     fault = field(page, "routing.default").locator(".fault")
     await expect(fault).to_contain_text("names an upstream that is not configured")
-    await expect(page.locator(".changes")).to_contain_text("Completions change, too")
+    await expect(page.locator(".changes")).to_contain_text("Completion, Edit")
     await expect(save_button(page)).to_be_disabled()
     assert await axe(page) == ""
     await open_panel(page, "overview")

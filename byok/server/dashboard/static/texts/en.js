@@ -867,7 +867,7 @@ export const TEXTS = {
   "settings.all": "All other settings",
   "setting.routing.default": "Default model for chats",
   "setting.routing.default.about":
-    "Empty: the model of the first upstream, else a good one from its list.",
+    "Comes before the upstreams' own. Empty: that of the first upstream, else a good one from its list.",
   "setting.routing.models.completion": "Model for completions",
   "setting.routing.models.completion.about":
     "For what appears while you type; a small, fast model fits best.",
@@ -972,7 +972,7 @@ export const TEXTS = {
   "settings.saved.unused": "Saved, but byok cannot use it; see above.",
   "settings.kept": "Your unsaved changes are kept until you close this page.",
   "settings.restart": "restarts byok",
-  "settings.completions-too": "Completions change, too: “{name}” is not set.",
+  "settings.jobs-too": "No model is set for these, so theirs changes, too: {names}.",
   "settings.conflict": "The file has changed in the meantime",
   "settings.conflict.about":
     "An editor or another page saved it. Your changes are still here: discard those that you "
@@ -989,7 +989,10 @@ export const TEXTS = {
   "type.openai_compatible": "OpenAI-compatible",
   "upstream.type": "Vendor",
   "upstream.base_url": "Address",
-  "upstream.model": "Default model",
+  "upstream.model": "Its default model",
+  "upstream.model.about":
+    "For chats if “{name}” is empty and this upstream is the first. Empty: a good one from its list, "
+    + "and a small one for commit messages, titles and completions.",
   "upstream.temperature": "Temperature",
   "upstream.max_tokens": "Longest answer",
   "upstream.system_prompt": "System prompt",

@@ -3,7 +3,7 @@
 
 import { call } from "../../api.js";
 import { button, errorBox, h, replace, table } from "../../dom.js";
-import { t, textOr } from "../../texts.js";
+import { listed, t, textOr } from "../../texts.js";
 import { keyOf } from "./draft.js";
 import { focusFault, hasField, markFields, written } from "./fields.js";
 
@@ -48,11 +48,11 @@ export class ChangesBar {
     this.hide(!draft.size);
     const wrong = draft.invalid.size + draft.faults.size;
     const text = t("settings.change", { count: draft.size });
+    const changed = jobsWith(draft).map((job) => t(`purpose.${job}`));
     if (this.count.textContent !== text) replace(this.count, text);
     replace(this.notes, draft.restarts.length ? [" · ", t(draft.form.in_place
       ? "settings.restart.after" : "settings.restart.after-ends")] : null,
-    changesCompletions(draft) ? [" · ", t("settings.completions-too",
-      { name: t("setting.routing.models.completion") })] : null,
+    changed.length ? [" · ", t("settings.jobs-too", { names: listed(changed) })] : null,
     wrong ? [" · ", t("settings.wrong", { count: wrong }), " ",
       button(t("settings.wrong.show"), "little", focusFault)] : null);
     replace(this.saving, t(draft.restarts.length ? "settings.save-restart" : "settings.save"));
@@ -88,10 +88,19 @@ export class ChangesBar {
   }
 }
 
-// Completions without a model of their own get one of the upstream that chats use.
-function changesCompletions(draft) {
-  const own = draft.field(["routing", "models", "completion"]);
-  return draft.isChanged(["routing", "default"]) && !own.value && draft.shown(own) === undefined;
+// What else has a model of its own, and where: without one it has that of chats.
+const JOBS = { completion: ["completion"], edit: ["edit"], next_edit: ["next_edit", "edit"],
+  commit: ["commit", "small"], title: ["title", "small"], summary: ["summary", "small"],
+  enhance: ["enhance", "small"] };
+
+// Return the jobs that get another model with that of chats.
+function jobsWith(draft) {
+  const isEmpty = (name) => {
+    const own = draft.field(["routing", "models", name]);
+    return !(draft.isChanged(own.path) ? draft.shown(own) : own.value);
+  };
+  return draft.isChanged(["routing", "default"])
+    ? Object.keys(JOBS).filter((job) => JOBS[job].every(isEmpty)) : [];
 }
 
 // Put each fault at its setting.

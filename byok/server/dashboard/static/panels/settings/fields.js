@@ -170,8 +170,10 @@ export function unfold(element) {
 
 // Return what a setting does, in the page's language if that is known.
 function about(field) {
-  const name = field.path[0] === "upstreams" ? field.path[2] : field.path.join(".");
-  return aboutSetting(name, field.description);
+  const [section, , own] = field.path;
+  if (section !== "upstreams") return aboutSetting(field.path.join("."), field.description);
+  return textOr(`upstream.${own}.about`, aboutSetting(own, field.description), { name:
+    t("setting.routing.default") });
 }
 
 export function written(value) {
@@ -241,12 +243,14 @@ export const groupedOptions = (groups, chosen) => groups.map(([label, options]) 
 
 function choice(draft, field, { id, ...attributes }) {
   const groups = groupsOf(draft, field);
-  const values = groups.flatMap(([, options]) => options.map(([value]) => value));
+  const titles = new Map(groups.flatMap(([, options]) => options));
+  const values = [...titles.keys()];
   const shown = draft.shown(field);
-  const known = shown === undefined || shown === "" || values.includes(shown);
+  const known = shown === undefined || shown === "" || titles.has(shown);
   const usual = "given" in field ? field.default : field.value;
   const unset = usual === null || usual === "" ? t("settings.unset")
-    : t("settings.unset.usual", { value: written(usual) });
+    : t("settings.unset.usual", {
+      value: textOr(`type.${usual}`, titles.get(usual) ?? written(usual)) });
   const change = (event) => {
     const at = event.target.selectedIndex;
     draft.set(field, at === 0 ? undefined : values[at - 1]);
