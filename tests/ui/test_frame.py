@@ -146,7 +146,7 @@ async def test_a_panel_asks_only_while_it_is_seen(
             assert await count(_WATCHED) == [], panel
             await page.evaluate(_HIDE, False)
             # It is told everything anew, which the next panel would ask about once.
-            await expect(page.locator("#connection")).to_have_text("byok answers")
+            await expect(page.locator("#connection")).to_have_text("Connected")
             other = next(name for name in _QUIET if name != panel)
             await open_panel(page, other)
             assert await count(_WATCHED) == [], panel

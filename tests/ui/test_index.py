@@ -47,6 +47,11 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     await page.get_by_role("button", name="Next").click()
     await expect(page.locator(".paths li")).to_have_count(21)
     await expect(page.get_by_role("button", name="Next")).to_be_disabled()
+    await page.get_by_role("button", name="List: not a text file").click()
+    short = page.get_by_role("heading", name="not a text file: 1", exact=True)
+    await expect(short).to_be_focused()
+    await page.get_by_role("button", name="List: excluded by a rule").click()
+    await page.get_by_role("button", name="Next").click()
     last = page.locator(".paths li").last
     await last.locator("summary").click()
     await expect(last).to_contain_text("*.log in .gitignore, line 1")

@@ -77,7 +77,7 @@ WORDS = {
         "Cost": ("cache", "saved", "cached"),
         "Errors": ("fix", "failed", "cure"),
         "Restart byok": ("restart", "reboot", "start again"),
-        "Colours: Dark": ("dark", "theme", "night"),
+        "Theme: Dark": ("dark", "theme", "night"),
     },
     "zh": {
         "连接编辑器": ("编辑器", "插件", "editor"),
@@ -235,8 +235,11 @@ async def test_the_menu_of_a_narrow_screen_closes_by_escape_and_by_a_click_elsew
     sign_out = page.get_by_role("button", name="Sign out")
     await expect(sign_out).to_be_hidden()
     more = page.get_by_role("button", name="More")
+    top = "(element) => element.getBoundingClientRect().top"
+    before = await more.evaluate(top)
     await more.click()
     await expect(sign_out).to_be_visible()
+    assert await more.evaluate(top) == before  # the menu opens above the bar
     await page.keyboard.press("Escape")
     await expect(sign_out).to_be_hidden()
     await more.click()

@@ -45,7 +45,7 @@ async def ask(page: Page, question: str) -> None:
     field = page.get_by_label("Question")
     await field.fill(question)
     await field.press("Enter")
-    await expect(page.locator(".search .summary")).to_be_visible()
+    await expect(page.locator(".search .summary")).to_contain_text("found in")
 
 
 async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
@@ -100,6 +100,9 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await expect(page.locator(".hits h2").first).to_have_text("登录.py")
     await ask(page, "endless line " * 154)
     await expect(page.locator(".hits h2").first).to_have_text("long.py")
+    await page.set_viewport_size({"width": 360, "height": 900})
+    wider = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert await page.locator(".lines").evaluate_all(wider) == 0
     await ask(page, "the \u202e of")
     await expect(page.get_by_text("No file matches.")).to_be_visible()
 

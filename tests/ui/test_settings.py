@@ -286,7 +286,7 @@ async def test_an_upstream_is_added_and_removed(
     await expect(kind).to_have_value("gemini")
     await kind.select_option("groq")
     vault = page.get_by_label("Keep the key in the vault")
-    key, name = page.locator("#add-key"), page.get_by_label("Name", exact=True)
+    key, name = page.locator("#add-key"), page.get_by_label("Name in the settings file")
     await expect(vault).not_to_be_checked()
     await name.press("Enter")
     await expect(key).to_be_focused()  # groq needs one
@@ -333,7 +333,7 @@ async def test_a_new_upstream_that_does_not_answer_leads_to_its_address(
 ) -> None:
     watch.allow("key-test")
     await open_panel(page, "settings/add")
-    await page.get_by_label("Name", exact=True).fill("work")
+    await page.get_by_label("Name in the settings file").fill("work")
     address = page.get_by_role("dialog").get_by_label("Address")
     await address.fill("http://127.0.0.1:1/v1")
     await address.press("Enter")

@@ -122,7 +122,7 @@ async def test_a_key_that_the_vendors_variable_gives_is_not_asked_for(
         await open_panel(page, "settings/add/openai")
         await expect(dialog).to_contain_text(f"{source} is an environment variable")
         await expect(key).to_be_hidden()
-        await dialog.get_by_label("Name", exact=True).fill("work")
+        await dialog.get_by_label("Name in the settings file").fill("work")
         await expect(key).to_be_visible(visible=not is_for_any_name)
         await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)

@@ -25,7 +25,7 @@ const MAIN = 4;
 const at = (id) => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const THEME = "byok-theme";
-const TONES = { on: "good", lost: "bad", restarting: "warn", replaced: "warn" };
+const TONES = { lost: "bad", restarting: "warn", replaced: "warn" };
 const loaded = new Set(); // panels
 let leaving = new AbortController();
 let running = 0; // requests that are being answered
@@ -174,7 +174,7 @@ function unfoldNav(isOpen) {
 function looks() {
   const theme = chosenTheme();
   const select = (id, label, run, options) => h("label", {},
-    h("span", { class: "hidden" }, label),
+    h("span", { class: "small quiet" }, label),
     h("select", { id, on: { change: (event) => run(event.target.value) } }, options));
   return [
     select("theme", t("theme"), setTheme, ["auto", "light", "dark"].map((name) =>

@@ -32,11 +32,10 @@ const STYLE = "/ui/vendor/uPlot.min.css";
 
 // Return {element, update(content)}; it is drawn anew when its size or the colours change,
 // until `signal` is aborted. `kind` is "bars", which are stacked, or "lines". A content is
-// {sentence, period, times, ticks, series, notes, write, axis, most, least}: `period` names all,
-// `times` each bucket, `ticks` too, shortly, or "" for no name at the axis. `series` are
-// {label, values, total}, where null is unknown; `notes` are such that only the table
-// has. `write(value)` is for people, `axis(value)` for the axis, `most` is its end, and `least`
-// the difference that its names can tell.
+// {sentence, times, ticks, series, notes, write, axis, most, least}: `times` name each bucket,
+// `ticks` too, shortly, or "" for no name at the axis. `series` are {label, values, total}, where null
+// is unknown; `notes` are such that only the table has. `write(value)` is for people, `axis(value)`
+// for the axis, `most` is its end, and `least` the difference that its names can tell.
 export function createChart(title, kind, signal) {
   loadStyle();
   const parts = {
@@ -176,7 +175,7 @@ function showLegend({ content, kind, parts }, palette) {
   replace(parts.legend, when, content.series.map((series, index) =>
     h("li", {}, swatch(kind, palette, index), `${series.label} `, values[index])));
   const show = (place) => {
-    replace(when, content.times[place] ?? content.period);
+    replace(when, content.times[place] ?? t("usage.figures"));
     content.series.forEach((series, index) => {
       const value = place === null ? series.total : series.values[place];
       replace(values[index], value === undefined ? "" : content.write(value));

@@ -68,8 +68,8 @@ class List {
     this.told = null; // the last answer
     this.shownFor = ""; // what was asked for
     this.running = new Set();
-    this.soon = pulse(signal);
     this.timer = 0;
+    this.soon = pulse(signal);
     Object.assign(this, refresher((options) => this.load(options), signal));
     this.button.className = "little";
     this.count = h("span", { class: "quiet small", role: "status" });
@@ -232,8 +232,8 @@ const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
 function cacheCell(one) {
   if (!one.expired) return one.cached === null ? untold(one) : percent(one.cached);
   const { times, extra_cost: extra } = one.expired;
-  return h("span", { class: "row tight" }, percent(one.cached), badge("warn",
-    pairOf(t("conversations.lost", { count: number(times) }), extra > 0 && `+${dollars(extra)}`)));
+  return [percent(one.cached), h("span", { class: "sub" }, badge("warn",
+    pairOf(t("conversations.lost", { count: number(times) }), extra > 0 && `+${dollars(extra)}`)))];
 }
 
 function troubles(one) {

@@ -179,7 +179,8 @@ function tilesOf(today) {
       money ? t("tile.cap", { cap: dollars(money.most) }) : "", unpricedText(today),
       [money ? bar([["", 0, Math.min(1, partOf(money))]]) : null,
         sparkOf(hours.cost)]),
-    tile("#/problems", t("tile.errors"), number(today.errors), "",
+    tile("#/problems", t("tile.errors"), number(today.errors),
+      today.errors ? t("tile.errors.unit", { count: number(today.errors) }) : "",
       today.needs_you.length ? t("tile.errors.needing", { count: number(today.needs_you.length) })
         : t(today.errors ? "tile.errors.none" : "tile.errors.zero"),
       sparkOf(hours.errors, "bad")),
@@ -263,11 +264,11 @@ async function keepShown(show, body, signal) {
 }
 
 function stateBlock(body, signal, tools, health) {
-  const show = async (options) => {
   const soon = pulse(signal);
+  const show = async (options) => {
     const state = await call("state", {}, { signal, ...options });
-    health.take({ state });
     soon(state.settings.error && (() => attempt(body, signal, () => show({ background: true }))));
+    health.take({ state });
     renderAgain(document.getElementById("tools"), () => showTools(
       h("span", { class: "quiet small" }, t("overview.default"), " ",
         h("code", {}, breakable(state.model)), " ",

@@ -4,7 +4,7 @@
 
 import { call, onEnd } from "../api.js";
 import {
-  announce, attempt, bar, entryForm, errorBox, flushSection, h, menu, nothing, replace, section,
+  attempt, bar, entryForm, errorBox, flushSection, h, menu, nothing, replace, section,
   seekField, seeking,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
@@ -23,6 +23,7 @@ export async function open(root, rest, signal) {
   const { workspaces } = await call("index", {}, { signal });
   const roots = workspaces.map((space) => space.root);
   const view = { signal, roots, names: shortNames(roots), results: h("div", { class: "stack" }),
+    summary: h("p", { class: "summary quiet small", role: "status" }),
     skipped: h("div", { "aria-live": "polite" }) };
   if (!roots.length) {
     return replace(root, h("section", { class: "card" }, nothing("index", t("search.none"),
@@ -33,7 +34,7 @@ export async function open(root, rest, signal) {
   if (!last) invite(view);
   else if (last.found) show(view, last);
   else search(view, last); // it was left before there was an answer
-  replace(root, filled, h("div", { class: "two" }, view.results,
+  replace(root, filled, h("div", { class: "two" }, h("div", {}, view.summary, view.results),
     h("div", { class: "stack" }, folders(workspaces, view.names), whySection(signal))));
 }
 
@@ -84,30 +85,32 @@ function folders(workspaces, names) {
 // An empty question has no answer.
 function invite(view) {
   last = null;
+  replace(view.summary);
   replace(view.results, h("section", { class: "card" },
     nothing("search", t("search.ask"), t("search.ask.about"))));
 }
 
 // Ask; only the last question is shown.
 async function search(view, mine) {
-  replace(view.results, h("p", { class: "quiet" }, t("search.searching")));
+  replace(view.summary, t("search.searching"));
+  replace(view.results);
   try {
     mine.found = await call("search", mine.body, { signal: view.signal });
-    if (mine === last) announce(show(view, mine));
+    if (mine === last) show(view, mine);
   } catch (error) {
-    if (mine === last && !view.signal.aborted) replace(view.results, errorBox(error));
+    if (mine !== last || view.signal.aborted) return;
+    replace(view.summary);
+    replace(view.results, errorBox(error));
   }
 }
 
-// Show what was found, and return its summary.
 function show(view, { body, found: { hits, notes, seconds, terms } }) {
-  const summary = t("search.found", { count: number(hits.length), time: duration(seconds) });
+  replace(view.summary, t("search.found", { count: number(hits.length), time: duration(seconds) }));
   replace(view.results,
-    h("div", { class: "quiet small" }, h("p", { class: "summary" }, summary), termList(terms)),
+    h("div", { class: "quiet small" }, termList(terms)),
     notes.map((note) => h("p", { class: "note" }, note)),
     view.skipped, hitList(hits, view.names), answerSection(view, body));
   addSkipped(view, last);
-  return summary;
 }
 
 // Say which files are no answer only because they are left out.

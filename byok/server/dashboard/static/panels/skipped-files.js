@@ -53,9 +53,10 @@ async function list(view, reason, offset, focus) {
   if (!found) return;
   const row = found.reasons.find((one) => one.reason === reason);
   const total = row?.count ?? 0;
-  const title = h("h3", { tabindex: "-1" }, t("index.list-title", { reason: row ? wordsOf(row) : reason,
-    from: number(found.files.length ? offset + 1 : 0),
-    to: number(offset + found.files.length), count: number(total) }));
+  const title = h("h3", { tabindex: "-1" }, total > PAGE
+    ? t("index.list-title", { reason: wordsOf(row), from: number(offset + 1),
+      to: number(offset + found.files.length), count: number(total) })
+    : t("pair", { name: row ? wordsOf(row) : reason, value: number(total) }));
   const go = (text, to, possible) =>
     button(t(text), "", () => list(view, reason, to, true), { disabled: !possible });
   replace(view.files, title,

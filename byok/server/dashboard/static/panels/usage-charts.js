@@ -66,7 +66,7 @@ const fresh = (row) =>
 const used = (row) => row.input_tokens + row.output_tokens;
 
 function content(answer, more) {
-  return { period: period(answer), ...nameTimes(answer), ...more };
+  return { ...nameTimes(answer), ...more };
 }
 
 // Return a series of what `read` finds in each bucket, and in the total.

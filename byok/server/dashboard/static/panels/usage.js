@@ -126,7 +126,7 @@ function choices(chosen, known, more, changed) {
   };
   const offered = Object.keys(RANGES).filter((name) =>
     known >= RANGES[name] || name === chosen.range);
-  const ranges = segments(t("problems.period"),
+  const ranges = offered.length < 2 ? null : segments(t("problems.period"),
     offered.map((name) => [name, charts.rangeName(name)]), chosen.range,
     (name) => choose("range", name));
   return h("div", { class: "row" }, ranges, h("label", { class: "row" },

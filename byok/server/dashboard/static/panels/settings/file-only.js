@@ -11,7 +11,8 @@ export function fileOnly({ file, file_only: settings }, isOpen, wanted) {
     h("summary", {}, t("settings.file-only"), " ",
       count ? h("span", { class: "quiet" }, t("settings.count", { count })) : null),
     h("p", { class: "quiet" }, t("settings.file-only.about")), command(file, t("settings.file")),
-    h("div", { class: "fields" }, settings.map((one) => fileRow(one, one.name === wanted.name ? wanted.value : ""))));
+    h("div", { class: "fields" }, settings.map((one) =>
+      fileRow(one, one.name === wanted.name ? wanted.value : ""))));
 }
 
 // A section may stand in the file once, so below one that is there goes the line alone.
