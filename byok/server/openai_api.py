@@ -1,7 +1,7 @@
 """The routes under /v1, for clients of OpenAI's and Anthropic's APIs.
 
 Where the upstream has an API of the same protocol, requests and answers are passed on
-as they are, but for the model's name. Otherwise they are translated by `clients/`.
+as they are, but for the model's name. Otherwise they are translated.
 """
 
 from collections.abc import Callable, Iterable

@@ -83,6 +83,8 @@ class BlockReply(ABC):
                 return [*self._think(event)]
             case ToolCall():
                 return [*self._take_call(event)]
+            case Notice(is_restart=True) if self._open is _Open.THINKING:
+                return self._close()
             case _:
                 self._note(event)
         return ()
@@ -101,6 +103,11 @@ class BlockReply(ABC):
             self.finish = FinishReason.STOP
         return [*self._begin(), *self._close(), *self._write_end()]
 
+    def forget_thoughts(self) -> None:
+        """Forget the open block of reasoning, of which the client has nothing yet."""
+        if self._open is _Open.THINKING:
+            self._open, self._pieces = _Open.NOTHING, []
+
     def fail(self, error: ByokError) -> Iterable[Json]:
         """Write the end of an answer that failed; its open block stays open."""
         return [*self._begin(), *self._write_failure(error)]
@@ -117,7 +124,8 @@ class BlockReply(ABC):
                 if code and self._failure is None:
                     self._failure = event
             case Citation(url=url, title=title):
-                self.sources.setdefault(url, title)
+                if title or url not in self.sources:
+                    self.sources[url] = title
             case ToolCallDelta() | ToolCallPlace():
                 pass  # calls come whole, and last
             case _:
@@ -225,7 +233,9 @@ class WholeReply:
         self._pieces = pieces
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Collect an event."""
+        """Collect an event; thoughts that are void by now are no part of the answer."""
+        if isinstance(event, Notice) and event.is_restart:
+            self._pieces.forget_thoughts()
         self._pieces.feed(event)
         return ()
 

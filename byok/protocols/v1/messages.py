@@ -48,8 +48,8 @@ from byok.protocols.v1.turns import ToolList, Turns
 # Messages: read the blocks of a body into a conversation.
 
 
-def add_message(turns: Turns, message: Json) -> list[str]:
-    """Add one message; return what was left out.
+def add_message(turns: Turns, message: Json) -> None:
+    """Add one message.
 
     Raises:
         BadRequest: it cannot be read.
@@ -58,12 +58,10 @@ def add_message(turns: Turns, message: Json) -> list[str]:
     match text(message, "role"):
         case "user":
             _add_user(turns, blocks)
-            return []
         case "assistant":
-            return _add_answer(turns, blocks)
+            _add_answer(turns, blocks)
         case "system":
             turns.add_system(_join_texts(blocks))
-            return []
         case role:
             raise wrong_field("role", f"user or assistant, not {role[:60]!r}")
 
@@ -133,10 +131,9 @@ def _read_result(block: Json) -> ToolResult:
     return make_result(text(block, "tool_use_id"), parts, is_error=failed)
 
 
-def _add_answer(turns: Turns, blocks: list[Json]) -> list[str]:
+def _add_answer(turns: Turns, blocks: list[Json]) -> None:
     """Add blocks of the model; those of tools that ran at Anthropic are left out."""
     said: list[TextPart | ThinkingPart | ToolCall] = []
-    left_out: list[str] = []
     for block in blocks:
         match text(block, "type"):
             case "text":
@@ -149,9 +146,8 @@ def _add_answer(turns: Turns, blocks: list[Json]) -> list[str]:
             case "tool_use":
                 said.append(_read_call(block))
             case kind:
-                left_out.append(f"the block {kind[:60]!r}")
+                turns.left_out.append(f"the block {kind[:60]!r}")
     turns.add_answer(said)
-    return left_out
 
 
 def _read_call(block: Json) -> ToolCall:
@@ -299,9 +295,8 @@ def decode_message(body: Json) -> Question:
     choice = mapping(body, "tool_choice")
     turns = Turns()
     turns.add_system(_join_texts(_blocks(body, "system")))
-    left_out: list[str] = []
     for message in objects(body, "messages"):
-        left_out += add_message(turns, message)
+        add_message(turns, message)
     thinking = mapping(body, "thinking")
     chat = replace(
         turns.request(tools),
@@ -319,7 +314,8 @@ def decode_message(body: Json) -> Question:
     )
     shows = text(thinking, "type") in ("enabled", "adaptive")
     reply = partial(MessageReply, shows_thinking=shows)
-    return make_question(body, chat, reply, [*tools.left_out, *left_out], _IGNORED)
+    left_out = (*tools.left_out, *turns.left_out)
+    return make_question(body, chat, reply, left_out, _IGNORED)
 
 
 def read_tools(body: Json) -> ToolList:

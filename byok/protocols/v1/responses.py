@@ -69,16 +69,15 @@ _RESULTS = (
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 
 
-def add_items(turns: Turns, given: Any) -> list[str]:
-    """Add `input`: a string, or items; return what was left out.
+def add_items(turns: Turns, given: Any) -> None:
+    """Add `input`: a string, or items.
 
     Raises:
         BadRequest: an item cannot be read.
     """
     if isinstance(given, str):
         turns.add_user([TextPart(given)])
-        return []
-    left_out: list[str] = []
+        return
     for item in objects({"input": given}, "input"):
         kind = text(item, "type") or "message"
         if kind == "message":
@@ -98,8 +97,7 @@ def add_items(turns: Turns, given: Any) -> list[str]:
                 "Send the items themselves, with store set to false.",
             )
         else:
-            left_out.append(f"the item {kind[:60]!r}")
-    return left_out
+            turns.left_out.append(f"the item {kind[:60]!r}")
 
 
 def _read_part(part: Json) -> TextPart | ImagePart:
@@ -387,7 +385,7 @@ def decode_response(body: Json) -> Question:
     choice = read_choice(body.get("tool_choice"), tools, _name_of)
     turns = Turns()
     turns.add_system(text(body, "instructions"))
-    left_out = add_items(turns, body.get("input"))
+    add_items(turns, body.get("input"))
     chat = replace(
         turns.request(tools),
         client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
@@ -408,7 +406,8 @@ def decode_response(body: Json) -> Question:
         asked=_shown_fields(body),
         given=None if flag(body, "store") is False else list_items(body.get("input")),
     )
-    return make_question(body, chat, reply, [*tools.left_out, *left_out], _IGNORED)
+    left_out = (*tools.left_out, *turns.left_out)
+    return make_question(body, chat, reply, left_out, _IGNORED)
 
 
 def read_tools(body: Json) -> ToolList:

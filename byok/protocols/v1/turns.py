@@ -51,6 +51,7 @@ class Turns:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}  # of the last one of each id that repeats
         self.user_texts: list[str] = []
+        self.left_out: list[str] = []  # what of it byok does not pass on
 
     @property
     def own_words(self) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import Json, ProviderData, ToolCall
+from byok.core.chat import Json, Origin, ProviderData, ToolCall
 from byok.core.errors import ByokError, UpstreamGarbled
 from byok.core.events import (
     Finish,
@@ -87,6 +87,26 @@ def test_block_reply_a_dropped_call_is_an_error_but_at_the_limit() -> None:
     assert caught.value.code == "tool_call_invalid"
     at_limit = words(reply(), dropped, Finish(FinishReason.LENGTH))
     assert at_limit == "begin end length"
+
+
+RESTART = Notice("Asked again.", is_restart=True)
+SIGNED = ProviderData(Origin("d", "u", "m"), {"signature": "x"})
+
+
+def test_block_reply_thoughts_that_are_void_are_a_block_of_their_own() -> None:
+    again = (ThinkingDelta("old"), RESTART, ThinkingDelta("new", SIGNED))
+    assert words(reply(), *again, TextDelta("a")) == (
+        "begin think( 'old' )'old' think( 'new' )'new'+ text( 'a' )'a' end stop"
+    )
+
+
+def test_whole_reply_has_no_thoughts_that_are_void() -> None:
+    pieces = MessageReply(ReplyHead("1", "m"), shows_thinking=True)
+    whole = WholeReply(pieces)
+    for event in (ThinkingDelta("old"), RESTART, ThinkingDelta("new", SIGNED)):
+        whole.feed(event)
+    [message] = whole.flush()
+    assert [block["thinking"] for block in message["content"]] == ["new"]
 
 
 # An answer as one object: made by the stage for pieces, or an error

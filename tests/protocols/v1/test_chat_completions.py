@@ -327,10 +327,11 @@ def test_reply_of_encrypted_reasoning_alone() -> None:
 
 
 def test_reply_names_its_sources() -> None:
-    chunks, reply = written(TextDelta("Hi."), Citation("https://a"))
+    told = (Citation("https://a"), Citation("https://b"), Citation("https://b", "B"))
+    chunks, reply = written(TextDelta("Hi."), *told, Citation("https://b"))
     found = reply.whole()["choices"][0]["message"]["annotations"]
     assert chunks[-2]["choices"][0]["delta"] == {"annotations": found}
-    assert found[0]["url_citation"]["title"] == "https://a"
+    assert [one["url_citation"]["title"] for one in found] == ["https://a", "B"]
 
 
 def test_reply_of_a_failure_is_an_error_event() -> None:

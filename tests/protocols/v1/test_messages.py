@@ -144,8 +144,9 @@ PICTURE = {"type": "image", "source": SOURCE}
 
 def read(*messages: dict[str, Any]) -> tuple[tuple[Message, ...], list[str]]:
     turns = Turns()
-    left_out = [what for message in messages for what in add_message(turns, message)]
-    return turns.messages(), left_out
+    for message in messages:
+        add_message(turns, message)
+    return turns.messages(), turns.left_out
 
 
 def say(text: str) -> dict[str, str]:

@@ -147,8 +147,8 @@ PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
 
 def read(given: Any) -> tuple[tuple[Message, ...], list[str]]:
     turns = Turns()
-    left_out = add_items(turns, given)
-    return turns.messages(), left_out
+    add_items(turns, given)
+    return turns.messages(), turns.left_out
 
 
 def said(kind: str, text: str) -> list[dict[str, str]]:
