@@ -99,10 +99,10 @@ def _answer(row: Endpoint) -> str:
             return str(service)
         case Refused(status=status, reason=reason):
             return f"{status}: {reason}"
-        case ConstantReply(stream=True, body=None):
+        case ConstantReply(lines=()):
             return "empty stream"
-        case ConstantReply(stream=stream, body=body):
-            return _code(body or {}) + (" as one line of a stream" if stream else "")
+        case ConstantReply(stream=stream, lines=(body, *_)):
+            return _code(body) + (" as one line of a stream" if stream else "")
 
 
 def _openai(row: OpenAIRoute) -> str:

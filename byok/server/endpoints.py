@@ -177,8 +177,10 @@ class Endpoints(Struct, frozen=True):
         match elsewhere:
             case None:
                 return await self.handlers.understand(row, exchange, raw, body, run)
-            case Elsewhere(where=ServedBy.OFF):
-                return await _answer_disabled(elsewhere, exchange, body, run)
+            case Elsewhere(Generate() | Local() as endpoint, group, ServedBy.OFF):
+                request_id = exchange.request_id
+                off = partial(off_answer, endpoint, group, body, request_id)
+                return _answer_constantly(await run(off), exchange)
             case Elsewhere(group=EndpointGroup.MODELS):
                 return partial(answer_by, partial(self._merge_models, raw, exchange))
             case Elsewhere(row=endpoint, group=group):
@@ -209,9 +211,8 @@ class Endpoints(Struct, frozen=True):
 
 def _answer_constantly(row: ConstantReply, exchange: HttpExchange) -> LateAnswer:
     if row.stream:
-        lines = () if row.body is None else (row.body,)
-        return partial(static_stream, exchange, *lines)
-    return partial(answer_with, row.body or {})
+        return partial(static_stream, exchange, *row.lines)
+    return partial(answer_with, row.lines[0])
 
 
 def _check_rights(row: Row, requester: Requester) -> None:
@@ -239,13 +240,3 @@ def _note(exchange: HttpExchange, raw: bytes, body: dict[str, Any]) -> None:
     record.conversation = conversation[:_LONGEST_ID]
     if record.tap is not None:
         record.tap(Hop.FROM_CLIENT, raw)
-
-
-async def _answer_disabled(
-    elsewhere: Elsewhere, exchange: HttpExchange, body: Json, run: Runner
-) -> LateAnswer:
-    row, group = elsewhere.row, elsewhere.group
-    off = await run(partial(off_answer, row, group, body, exchange.request_id))
-    if off.stream:
-        return partial(static_stream, exchange, *off.lines)
-    return partial(answer_with, off.lines[0])

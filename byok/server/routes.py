@@ -131,13 +131,13 @@ def _unknown(path: str) -> ConstantReply | Refused:
         return Refused(path, None, NO_SETTINGS, status=403)
     for prefix, body in CONTAINING:
         if prefix in path:
-            return ConstantReply(path, body)
+            return ConstantReply(path, (body,))
     for suffix, body in ENDING:
         if path.endswith(suffix):
-            return ConstantReply(path, body)
+            return ConstantReply(path, (body,))
     if path.endswith("-stream"):
-        return ConstantReply(path, None, stream=True)
-    return ConstantReply(path, {})
+        return ConstantReply(path, (), stream=True)
+    return ConstantReply(path, ({},))
 
 
 # Who serves a request: byok, the official service or nobody.
@@ -147,7 +147,10 @@ _UNREAD, _PASSED_ON = 2**20, 32 * 2**20  # bytes
 
 
 class Elsewhere(Struct, frozen=True):
-    """A request that byok does not answer itself: ServedBy.OFFICIAL or ServedBy.OFF."""
+    """A request that byok does not answer itself: ServedBy.OFFICIAL or ServedBy.OFF.
+
+    Fixed replies are never off.
+    """
 
     row: Endpoint
     group: EndpointGroup
@@ -177,7 +180,8 @@ def choose_where(settings: OfficialSettings, row: Row, body: Json) -> Elsewhere 
     where = settings.where(group)
     if where is ServedBy.LOCAL:
         return None
-    is_ours = isinstance(row, Generate) and model_id(body).startswith(PREFIX)
-    if where is ServedBy.OFFICIAL and is_ours:
-        return None
-    return Elsewhere(row, group, where)
+    if where is ServedBy.OFF:
+        is_ours = isinstance(row, (ConstantReply, Refused))
+    else:
+        is_ours = isinstance(row, Generate) and model_id(body).startswith(PREFIX)
+    return None if is_ours else Elsewhere(row, group, where)

@@ -10,10 +10,10 @@ from byok.core.routing import EndpointGroup
 
 
 class ConstantReply(Struct, frozen=True):
-    """An endpoint with a fixed reply; in a stream `body` is its only line, or None."""
+    """An endpoint with a fixed reply: the lines of a stream, or one object."""
 
     path: str
-    body: Json | None
+    lines: tuple[Json, ...]
     group: EndpointGroup | None = None
     stream: bool = False
 
@@ -132,32 +132,34 @@ _FIXED: Mapping[EndpointGroup, Mapping[str, Json]] = {
 
 QUIET: tuple[ConstantReply, ...] = (
     *(
-        ConstantReply(path, _EMPTY, group)
+        ConstantReply(path, (_EMPTY,), group)
         for group, paths in _SWALLOWED.items()
         for path in paths
     ),
     *(
-        ConstantReply(path, body, group)
+        ConstantReply(path, (body,), group)
         for group, replies in _FIXED.items()
         for path, body in replies.items()
     ),
     ConstantReply(
         "/token",
-        {
-            "access_token": "",
-            "token_type": "Bearer",
-            "expires_in": 31_536_000,
-            "scope": "email profile offline_access",
-        },
+        (
+            {
+                "access_token": "",
+                "token_type": "Bearer",
+                "expires_in": 31_536_000,
+                "scope": "email profile offline_access",
+            },
+        ),
     ),
     ConstantReply(
         "/remote-agents/list-stream",
-        _NO_REMOTE_AGENTS,
+        (_NO_REMOTE_AGENTS,),
         EndpointGroup.AGENTS,
         stream=True,
     ),
     ConstantReply(
-        "/remote-agents/agent-history-stream", None, EndpointGroup.AGENTS, stream=True
+        "/remote-agents/agent-history-stream", (), EndpointGroup.AGENTS, stream=True
     ),
 )
 

@@ -5,8 +5,7 @@ answered by byok whatever the user chose: byok's own rows, and /token, whose ans
 would hand the token of the service to the client.
 """
 
-from collections.abc import Sequence
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -250,17 +249,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 # Replies of endpoints whose group the user disabled.
 #
 # They do as little harm as possible: a model's answer fails, an upload is accepted and
-# dropped, a fixed reply stays the same.
+# dropped. A fixed reply stays the same.
 
 
 CHECKPOINT = "off"  # unknown later, so that clients send all names again
-
-
-class Off(Struct, frozen=True):
-    """The reply: lines of a stream, or one object."""
-
-    lines: Sequence[Json]
-    stream: bool = False
 
 
 def disabled_error(group: EndpointGroup) -> BadRequest:
@@ -273,39 +265,27 @@ def disabled_error(group: EndpointGroup) -> BadRequest:
     )
 
 
-def off_answer(row: Endpoint, group: EndpointGroup, body: Json, request_id: str) -> Off:
+def off_answer(
+    row: Generate | Local, group: EndpointGroup, body: Json, request_id: str
+) -> ConstantReply:
     """Return the reply of a disabled endpoint.
 
     Raises:
         BadRequest: 422, every possible reply would do harm.
     """
-    match row:
-        case Generate():
-            return _streamed_failure(row, disabled_error(group), body, request_id)
-        case Local():
-            return Off([_nothing(row.answer, group, body)])
-        case ConstantReply(stream=stream, body=line):
-            return Off([] if line is None else [line], stream)
-        case Refused():
-            raise BadRequest(row.reason, code="not_served", status=row.status)
-        case _:
-            assert_never(row)
-
-
-def _streamed_failure(
-    row: Generate, error: BadRequest, body: Json, request_id: str
-) -> Off:
-    facts = ReplyFacts(request_id)
+    if isinstance(row, Local):
+        return ConstantReply(row.path, (_nothing(row.answer, group, body),))
+    error, facts = disabled_error(group), ReplyFacts(request_id)
     match row.how:
         case Streamed(decode):
             lines = decode(body, Defaults(), DecodeState()).reply(facts)
             if not lines.keeps_part:
                 raise error
             first = () if lines.first is None else (lines.first,)
-            return Off([*first, *lines.fail(error)], stream=True)
+            return ConstantReply(row.path, (*first, *lines.fail(error)), stream=True)
         case Whole(decode):
             whole = decode(body, Defaults(), DecodeState()).reply(facts)
-            return Off([whole.fail_whole(error)])
+            return ConstantReply(row.path, (whole.fail_whole(error),))
 
 
 def _nothing(service: str, group: EndpointGroup, body: Json) -> Json:
