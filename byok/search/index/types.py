@@ -22,6 +22,7 @@ class SkipReason(StrEnum):
     MINIFIED = "minified"
     ENCODING = "encoding"
     LINK = "link"
+    WORK_TREE = "work-tree"
     NOT_A_FILE = "not-a-file"
     NOT_ACCESSIBLE = "not-accessible"
     UNSTABLE = "unstable"
@@ -43,6 +44,8 @@ _EXPLANATIONS = {
     SkipReason.MINIFIED: "its lines are too long for people",
     SkipReason.ENCODING: "its bytes are no text in a known encoding",
     SkipReason.LINK: "it is a symbolic link",
+    SkipReason.WORK_TREE: "it is another work tree of this repository, "
+    "to be added by itself",
     SkipReason.NOT_A_FILE: "it is not a regular file",
     SkipReason.NOT_ACCESSIBLE: "it cannot be read",
     SkipReason.UNSTABLE: "it kept changing while it was read",

@@ -19,7 +19,11 @@ from byok.core.code_query import ExcludingRule
 from byok.core.platform.programs import clean_environment, find_program, run_program
 from byok.search.index.files.gitignore import Patterns, pattern_lines
 from byok.search.index.files.reading import Folder, Unreadable
-from byok.search.index.files.repository import load, repository_of
+from byok.search.index.files.repository import (
+    is_other_work_tree,
+    load,
+    repository_of,
+)
 from byok.search.index.files.roots import OwnFolders
 from byok.search.index.files.secret_names import is_private, is_secret
 from byok.search.index.types import IndexOptions, SkipReason
@@ -177,7 +181,9 @@ class FolderRules:
                 if verdict:
                     return SkipReason.IGNORED
                 break
-        if is_dir or not rules.extensions:
+        if is_dir:
+            return SkipReason.WORK_TREE if rules.is_work_tree(path) else None
+        if not rules.extensions:
             return None
         wanted = name.casefold().endswith(rules.extensions)
         return None if wanted else SkipReason.EXTENSION
@@ -185,6 +191,8 @@ class FolderRules:
     def explain(self, name: str, reason: SkipReason, *, is_dir: bool) -> ExcludingRule:
         """Return the rule by which a name in this folder is skipped, and its cure."""
         path, end = self._prefix + name, "/" if is_dir else ""
+        if reason is SkipReason.WORK_TREE:
+            return ExcludingRule()
         if reason is SkipReason.EXTENSION:
             return ExcludingRule(cure=Path(name).suffix, place="context.extensions")
         if reason is SkipReason.SECRET:
@@ -214,8 +222,8 @@ class Rules:
     `load` returns the content of a file of the workspace, or None; `outside` the ignore
     files that lie elsewhere, those that win last. `allow_secret` are the user's
     patterns (as in .gitignore) that lift secret names, `is_own` knows byok's folders
-    below the root, `extensions` are the only ones wanted (none: all). Any thread may
-    ask.
+    below the root, `is_work_tree` other work trees of the same repository. `extensions`
+    are the only ones wanted (none: all). Any thread may ask.
     """
 
     def __init__(
@@ -226,10 +234,12 @@ class Rules:
         allow_secret: Iterable[str] = (),
         extensions: Iterable[str] = (),
         is_own: Callable[[str], bool] = lambda path: False,
+        is_work_tree: Callable[[str], bool] = lambda path: False,
         noise: Iterable[str] = NOISE,
     ) -> None:
         self.allow_secret = tuple(allow_secret)
         self.is_own = is_own
+        self.is_work_tree = is_work_tree
         self.extensions = tuple(
             "." + extension.lstrip("*.").casefold() for extension in extensions
         )
@@ -417,6 +427,7 @@ def rules_of(root: Path, options: IndexOptions) -> Rules:
         allow_secret=options.allow_secret,
         extensions=options.extensions,
         is_own=lambda path: own.include(root / path),
+        is_work_tree=lambda path: is_other_work_tree(root / path, root),
     )
 
 

@@ -39,6 +39,22 @@ def repository_of(root: Path) -> Repository | None:
     return None
 
 
+def is_other_work_tree(folder: Path, root: Path) -> bool:
+    """Tell whether a folder is one more work tree of the repository around `root`.
+
+    Not where that repository is a bare one, which has nothing but such work trees.
+    """
+    if not (folder / ".git").is_file():
+        return False
+    found, around = repository_of(folder), repository_of(root)
+    return (
+        found is not None
+        and around is not None
+        and found.common == around.common.resolve()
+        and (around.own / "index").is_file()
+    )
+
+
 def marks_of(repository: Repository | None) -> Marks:
     """Return file times that change with each commit; a few calls of `stat`."""
     return tuple(map(_mark, repository.moves)) if repository else ()

@@ -65,6 +65,7 @@ _COUNTED = {
     SkipReason.ENCODING: "encoding_errors",
     SkipReason.IGNORED: "ignored",
     SkipReason.EXTENSION: "ignored",
+    SkipReason.WORK_TREE: "ignored",
     SkipReason.SECRET: "secret",
 }
 

@@ -472,6 +472,30 @@ def test_git_exclude_file_counts_in_every_worktree(tmp_path: Path, home: Path) -
         assert judged(root, "excluded.py", "a.py") == [IGNORED, None]
 
 
+def test_other_work_trees_are_left_out_below_one_that_has_files(
+    tmp_path: Path, home: Path
+) -> None:
+    """Agents make them there; another repository below is part of the workspace."""
+    repo = repository(tmp_path / "repo", {"a.py": ""})
+    git(repo, "add", "-A")
+    git(repo, "commit", "--quiet", "-m", "one")
+    git(repo, "worktree", "add", "--quiet", ".agent/tree")
+    repository(repo / "vendor", {"b.py": ""})
+    below = ".agent/tree/a.py"
+    rules = rules_of(repo.resolve(), IndexOptions())
+    assert rules.reason(below) is rules.reason(".agent/tree", is_dir=True)
+    assert rules.reason(below) is SkipReason.WORK_TREE
+    assert rules.find_rule(below).words == ""
+    assert judged(repo, "a.py", "vendor/b.py") == [None, None]
+    assert judged(repo / ".agent/tree", "a.py") == [None]
+
+    bare = tmp_path / "bare"
+    git(tmp_path, "clone", "--quiet", "--bare", str(repo), "bare/.bare")
+    (bare / ".git").write_text("gitdir: ./.bare\n")
+    git(bare / ".bare", "worktree", "add", "--quiet", "../main")
+    assert judged(bare, "main/a.py") == [None]
+
+
 def test_git_ignore_file_that_is_a_pipe_does_not_block(
     tmp_path: Path, home: Path
 ) -> None:

@@ -771,6 +771,7 @@ export const TEXTS = {
   "skip.minified": "minified: its lines are very long",
   "skip.encoding": "its content or name is in an unknown encoding",
   "skip.link": "a symbolic link",
+  "skip.work-tree": "another work tree of this repository",
   "skip.not-a-file": "not a regular file",
   "skip.not-accessible": "cannot be read",
   "skip.unstable": "kept changing while it was read",

@@ -713,6 +713,7 @@ export const TEXTS = {
   "skip.minified": "已压缩（minified）：行非常长",
   "skip.encoding": "内容或名称的编码未知",
   "skip.link": "符号链接",
+  "skip.work-tree": "同一仓库的另一个工作树",
   "skip.not-a-file": "不是普通文件",
   "skip.not-accessible": "无法读取",
   "skip.unstable": "读取时不断变化",
