@@ -47,6 +47,9 @@ _FEWER_TOOLS = (
     "Set compact_tools = true under [chat], which describes tools more briefly, or "
     "switch off MCP servers that you do not need."
 )
+_UNSAID = (
+    "If this was too long for it, set context_window for this upstream, or lower it."
+)
 GUESSED = Notice(
     "The upstream rejected this conversation as too long without naming its limit, so "
     "byok shortened its oldest part by an estimate. Set context_window for this "
@@ -54,73 +57,26 @@ GUESSED = Notice(
 )
 
 
-class WindowNotices:
-    """The notices for one upstream; `cure` says what helps against a small window.
+def _describe_cut(tokens: int, estimate: int, cure: str) -> str:
+    return (
+        f"The model has read only {tokens:,} of about {estimate:,} tokens: its server "
+        "cut off the beginning of this conversation without a word, and perhaps the "
+        f"task or the tools. {cure}"
+    )
 
-    A conversation is named by its id; None means that no user would see the notice.
-    """
 
-    def __init__(self, cure: str) -> None:
-        self._cure = cure
-        self._told = BoundedMap[tuple[str, str], bool](_MOST_TOLD)
+def _describe_instructions(window: int, cure: str) -> str:
+    return (
+        f"The instructions are too long for this model's window of {window:,} tokens, "
+        f"so byok left out their middle: shorten guidelines and rules. {cure}"
+    )
 
-    def note_cut(
-        self, conversation: str | None, model: str, tokens: int, estimate: int
-    ) -> Notice | None:
-        """Return the notice that a server read only `tokens` of a longer prompt."""
-        return self._tell_once(
-            conversation,
-            model,
-            f"The model has read only {tokens:,} of about {estimate:,} tokens: its "
-            "server cut off the beginning of this conversation without a word, and "
-            f"perhaps the task or the tools. {self._cure}",
-        )
 
-    def note_instructions(
-        self, conversation: str | None, model: str, window: int
-    ) -> Notice | None:
-        """Return the notice that the middle of the instructions was left out."""
-        return self._tell_once(
-            conversation,
-            model,
-            f"The instructions are too long for this model's window of {window:,} "
-            "tokens, so byok left out their middle: shorten guidelines and rules. "
-            f"{self._cure}",
-        )
-
-    def note_no_room(
-        self, conversation: str | None, model: str, window: int, estimate: int
-    ) -> Notice | None:
-        """Return the notice that instructions and tools alone exceed a window."""
-        return self._tell_once(
-            conversation,
-            model,
-            f"The instructions and tools alone have about {estimate:,} tokens, which "
-            f"leaves no room in this model's window of {window:,}. {self._cure} "
-            f"{_FEWER_TOOLS}",
-        )
-
-    def explain_tools(
-        self, error: ContextLengthExceeded, window: int, tools: int, count: int
-    ) -> ContextLengthExceeded:
-        """Return the refusal of a prompt whose tools alone fill most of the window.
-
-        `window` and `tools` are in tokens, `count` is the number of tools. Others stay.
-        """
-        if not window or tools < window * _MOST_OF_TOOLS:
-            return error
-        return error.with_hint(
-            f"The {count} tools alone have about {tools:,} tokens, and this model's "
-            f"window has {window:,}. {_FEWER_TOOLS} {self._cure}"
-        )
-
-    def _tell_once(
-        self, conversation: str | None, model: str, text: str
-    ) -> Notice | None:
-        if conversation is None or self._told.get((conversation, model)):
-            return None
-        self._told[conversation, model] = True
-        return Notice(text)
+def _describe_no_room(window: int, estimate: int, cure: str) -> str:
+    return (
+        f"The instructions and tools alone have about {estimate:,} tokens, which "
+        f"leaves no room in this model's window of {window:,}. {cure} {_FEWER_TOOLS}"
+    )
 
 
 _log = logging.getLogger(__name__)
@@ -129,9 +85,6 @@ _FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
 _LEAST_CUT = 8_000  # bytes; no server is known to cut less
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _LEAST_ANSWER = 64  # tokens
-_UNSAID = (
-    "If this was too long for it, set context_window for this upstream, or lower it."
-)
 
 
 class WindowSource(Struct, frozen=True):
@@ -169,8 +122,9 @@ class ShorterConversation(Recovery):
         self._upstream = upstream
         self._summarise = summarise
         self._window = window or WindowSource()
+        self._cure = self._window.cure
         self._models = BoundedMap[str, WindowLimits](_MAX_MODELS)
-        self._notices = WindowNotices(self._window.cure)
+        self._told = BoundedMap[tuple[str, str], bool](_MOST_TOLD)
         weighing = weigh if self._window.reasoning else weigh_said
         self._fitter = ConversationFitter(upstream.name, weighing, self._write_summary)
 
@@ -231,9 +185,9 @@ class ShorterConversation(Recovery):
         told = await self._ask(model) if tokens and weight > _LEAST_CUT else 0
         if limits.learn_from_count(weight, tokens, told) or not self._window.may_cut:
             return ()
-        estimate, conversation = int(weight / limits.ratio), _conversation_of(plan)
-        notice = self._notices.note_cut(conversation, model, tokens, estimate)
-        if notice is None:
+        estimate = int(weight / limits.ratio)
+        told_now = self._tell_once(plan, _describe_cut(tokens, estimate, self._cure))
+        if told_now is None:
             return ()
         _log.warning(
             "%s counted %d tokens of a prompt of about %d: it cuts what is too long",
@@ -241,21 +195,29 @@ class ShorterConversation(Recovery):
             tokens,
             estimate,
         )
-        return (notice,)
+        return (told_now,)
+
+    def _tell_once(self, plan: Plan, text: str) -> Notice | None:
+        """Return the notice of a text, unless the user knows, or would not see it."""
+        about = plan.request.conversation, plan.model
+        if plan.request.silent or self._told.get(about):
+            return None
+        self._told[about] = True
+        return Notice(text)
 
     async def _fit(self, plan: Plan) -> Fitted:
         """Return what fits, with the notice where nothing can."""
         chat, model = plan.restored or plan.request, plan.model
-        limits, conversation = self._limits(model), _conversation_of(plan)
+        limits, cure = self._limits(model), self._cure
         told = 0 if limits.window() else await self._ask(model)
         room = limits.room(told, chat.sampling.max_tokens)
         fitted = await self._fitter.fit(chat, model, room)
         window, notice = limits.window(told), None
         if fitted.cuts_system:
-            notice = self._notices.note_instructions(conversation, model, window)
+            notice = self._tell_once(plan, _describe_instructions(window, cure))
         elif room and fitted.fixed >= room:
             estimate = int(fitted.fixed / limits.ratio)
-            notice = self._notices.note_no_room(conversation, model, window, estimate)
+            notice = self._tell_once(plan, _describe_no_room(window, estimate, cure))
         has_own_prompt = (chat.fim or chat.next_edit) is not None
         is_counted = not has_own_prompt and not has_images(fitted.chat.messages)
         return replace(fitted, is_counted=is_counted, notice=notice)
@@ -275,9 +237,13 @@ class ShorterConversation(Recovery):
         self, refusal: ContextLengthExceeded, chat: ChatRequest, limits: WindowLimits
     ) -> ContextLengthExceeded:
         """Return the refusal with what the user can do, where tools are the cause."""
-        tools = int(weigh_tools(chat.tools) / limits.ratio)
-        count = len(chat.tools)
-        return self._notices.explain_tools(refusal, limits.window(), tools, count)
+        tools, window = int(weigh_tools(chat.tools) / limits.ratio), limits.window()
+        if not window or tools < window * _MOST_OF_TOOLS:
+            return refusal
+        return refusal.with_hint(
+            f"The {len(chat.tools)} tools alone have about {tools:,} tokens, and this "
+            f"model's window has {window:,}. {_FEWER_TOOLS} {self._cure}"
+        )
 
     def _limits(self, model: str) -> WindowLimits:
         if (limits := self._models.get(model)) is None:
@@ -291,11 +257,6 @@ class ShorterConversation(Recovery):
             return False
         weight = weigh_tools(chat.tools) + self._fitter.sum(chat.messages)
         return weight <= _SMALL
-
-
-def _conversation_of(plan: Plan) -> str | None:
-    """Return the id of a conversation; None where no user would see a notice."""
-    return None if plan.request.silent else plan.request.conversation
 
 
 def _with_shorter_answer(
