@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from byok.core.bounded import BoundedMap
 from byok.core.errors import BadRequest, CannotStart
 from byok.core.record import RequestRecord
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
@@ -40,6 +41,7 @@ from byok.features.status import Meter, StatusLine, StatusRow
 # end. So caps hold although the journal is written later, or not at all.
 
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MOST_DAYS = 32
@@ -81,9 +83,8 @@ class Ledger:
     def __init__(self, journal: Path, most: int = _MOST_CONVERSATIONS) -> None:
         self._journal = journal
         self._most = most
-        self._days: dict[date, _Account] = {}
-        self._conversations: dict[str, _Account] = {}
-        self._forgot = False
+        self._days = BoundedMap[date, _Account](_MOST_DAYS)
+        self._conversations = BoundedMap[str, _Account](most)
         self._looking = asyncio.Lock()
         self._told = False
         # The highest number of earlier runs.
@@ -95,14 +96,14 @@ class Ledger:
             return
         async with self._looking:
             # What this run wrote of a conversation counts where it was forgotten here.
-            known = conversation in self._conversations or not self._forgot
-            account = self._day(day)
+            known = self._knows(conversation)
+            account = _find_account(self._days, day)
             if account.before is None:
                 sums = partial(sum_period, self._journal, *day_span(day), self._last)
                 account.before = await self._read(sums) or _NOTHING
             if not conversation:
                 return
-            account = self._conversation(conversation)
+            account = _find_account(self._conversations, conversation)
             if account.before is None:
                 last = self._last if known else None
                 sums = partial(sum_conversation, self._journal, conversation, last)
@@ -110,41 +111,31 @@ class Ledger:
 
     def add(self, day: date, conversation: str, spent: JournalSums) -> None:
         """Add a request that has ended."""
-        account = self._day(day)
+        account = _find_account(self._days, day)
         account.own = account.own.plus(spent)
-        if conversation and (conversation in self._conversations or not self._forgot):
-            account = self._conversation(conversation)
+        if conversation and self._knows(conversation):
+            account = _find_account(self._conversations, conversation)
             account.own = account.own.plus(spent)
 
     def of_day(self, day: date) -> JournalSums:
         """Return what a day has spent, as far as it was looked up."""
-        return self._day(day).total
+        return _find_account(self._days, day).total
 
     def of_conversation(self, conversation: str) -> JournalSums:
         """Return what a conversation has spent, likewise; nothing without an id."""
-        return self._conversation(conversation).total if conversation else _NOTHING
+        if not conversation:
+            return _NOTHING
+        return _find_account(self._conversations, conversation).total
 
     def _lacks(self, day: date, conversation: str) -> bool:
-        if self._day(day).before is None:
-            return True
-        return bool(conversation) and (
-            conversation not in self._conversations
-            or self._conversation(conversation).before is None
-        )
+        asked = self._days.get(day), self._conversations.get(conversation)
+        accounts = asked if conversation else asked[:1]
+        return any(account is None or account.before is None for account in accounts)
 
-    def _day(self, day: date) -> _Account:
-        account = self._days.setdefault(day, _Account())
-        if len(self._days) > _MOST_DAYS:
-            del self._days[next(iter(self._days))]
-        return account
-
-    def _conversation(self, conversation: str) -> _Account:
-        account = self._conversations.pop(conversation, None) or _Account()
-        self._conversations[conversation] = account
-        if len(self._conversations) > self._most:
-            del self._conversations[next(iter(self._conversations))]
-            self._forgot = True
-        return account
+    def _knows(self, conversation: str) -> bool:
+        """Tell whether all that this run spent on a conversation is known here."""
+        is_full = len(self._conversations) >= self._most
+        return conversation in self._conversations or not is_full
 
     async def _read(self, read: Callable[[], T]) -> T | None:
         return await asyncio.to_thread(self._try, read)
@@ -157,6 +148,13 @@ class Ledger:
             _log.log(level, "caps count from now on, without earlier runs: %s", error)
             self._told = True
             return None
+
+
+def _find_account(accounts: BoundedMap[K, _Account], key: K) -> _Account:
+    """Return an account, which begins at the first time that it is asked for."""
+    if (account := accounts.get(key)) is None:
+        account = accounts[key] = _Account()
+    return account
 
 
 def day_of(seconds: float) -> date:
@@ -277,8 +275,8 @@ class CapKeeper(Feature):
         # Day and conversation by request, and how many of these have begun in each.
         self._begun: dict[str, tuple[date, str]] = {}
         self._begun_in: Counter[Hashable] = Counter()
-        self._told: set[tuple[Cap, Hashable]] = set()
-        self._logged: set[tuple[Cap, Hashable]] = set()
+        self._told = BoundedMap[tuple[Cap, Hashable], bool](_MOST_TOLD)
+        self._logged = BoundedMap[tuple[Cap, Hashable], bool](_MOST_TOLD)
 
     def configure(self, supplies: Supplies, /) -> None:
         """Use these caps and prices from now on."""
@@ -373,11 +371,10 @@ class CapKeeper(Feature):
         return tuple(warnings)
 
 
-def _is_new(known: set[tuple[Cap, Hashable]], what: tuple[Cap, Hashable]) -> bool:
+def _is_new(
+    known: BoundedMap[tuple[Cap, Hashable], bool], what: tuple[Cap, Hashable]
+) -> bool:
     """Remember something; tell whether it was unknown."""
-    if what in known:
-        return False
-    if len(known) >= _MOST_TOLD:
-        known.clear()
-    known.add(what)
-    return True
+    is_new = known.get(what) is None
+    known[what] = True
+    return is_new
