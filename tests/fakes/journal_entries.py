@@ -1,15 +1,21 @@
 """Journals with entries, and what is written in one."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from msgspec.structs import replace
+
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.schema import JOURNAL
-from byok.features.journal.writer import JournalWriter, WriterLimits, salvage_rows
+from byok.features.journal.writer import JournalKeeper, WriterLimits, salvage_rows
 from byok.storage.database import open_or_begin_anew
+from tests.fakes.feature_supplies import make_site
 
 NOW = 1_767_268_800.0  # noon of a day in January, UTC
 # What version 1 of byok's journal wrote, word by word.
@@ -100,9 +106,23 @@ def entry(**fields: Any) -> JournalEntry:
     return usual._replace(**fields)
 
 
+def make_keeper(
+    path: Path,
+    limits: WriterLimits = QUICK,
+    *,
+    redact: Callable[[str], str] = str,
+    clock: Callable[[], float] = time.time,
+) -> JournalKeeper:
+    """Return what writes a journal in the daemon."""
+    paths = Paths(path.parent, path.parent, path.parent)
+    paths.journal = path
+    site = replace(make_site(clock, paths), redactor=cast("Redactor", redact))
+    return JournalKeeper(site, limits)
+
+
 def write_journal(path: Path, entries: Iterable[JournalEntry]) -> Path:
     """Write entries as the daemon does, whatever their age."""
-    writer = JournalWriter(path, str, QUICK)
+    writer = make_keeper(path)
     for one in entries:
         writer.add(one)
     writer.close()

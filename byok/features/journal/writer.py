@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def _copy(db: sqlite3.Connection, order: str, damaged: sqlite3.Connection) -> No
         db.execute("COMMIT")
 
 
-# The thread.
+# The thread, and what it is given.
 
 
 _INSERT = (
@@ -147,41 +147,73 @@ class WriterLimits(Struct, frozen=True):
     most_bytes: int = 200_000_000
 
 
-class JournalWriter:
-    """Writes entries until it is closed; the thread begins with the first one."""
+def _insert(db: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> bool:
+    """Write rows, all or none; True as a sign that it was done."""
+    with transaction(db):
+        db.executemany(_INSERT, rows)
+    return True
 
-    def __init__(
-        self,
-        path: Path,
-        redactor: Callable[[str], str],
-        limits: WriterLimits | None,
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.keep_days = 0
-        self.keeps_folders = True
-        self._refused = 0  # entries that found the queue full, or the writer closed
+
+class JournalKeeper(Feature):
+    """Keeps finished requests of clients as entries; its thread writes them.
+
+    Requests without the token, and those of byok's own commands, are not recorded.
+    """
+
+    def __init__(self, site: Site, limits: WriterLimits | None = None) -> None:
+        """Take the file; nothing is opened before the first request has ended."""
+        self._log_file = site.paths.log
+        self._clock = site.clock
+        self._price_of: PriceOf = no_price
+        self._keep_days = 0
+        self._keeps_folders = True
+        self._refused = 0  # entries that found the queue full, or the journal closed
         self._failed = 0  # entries that could not be written
-        self._redactor = redactor
+        self._redactor = site.redactor
         self._limits = limits or WriterLimits()
-        self._clock = clock
         self._waiting: deque[JournalEntry] = deque()
         self._is_due = False  # somebody will look into the queue
         self._writing = 0  # entries that left the queue, and are not in the file yet
         self._worker = Worker("journal", chore=self._tidy, every=self._limits.tidy)
-        self._file = journal_file(path)
+        self._file = journal_file(site.paths.journal)
         self._is_checked = False
         self._tidy_at = 0.0
 
     @property
     def lost(self) -> int:
-        """The number of entries that were not written."""
+        """The number of requests that could not be written."""
         return self._refused + self._failed
 
     @property
-    def waiting(self) -> int:
-        """The number of entries that are still to be written."""
+    def unwritten(self) -> int:
+        """The number of requests that are still to be written."""
         return len(self._waiting) + self._writing
+
+    @property
+    def numbers(self) -> Sequence[Number]:
+        """The number of requests that could not be written."""
+        meaning = "Requests that could not be written to the journal."
+        return (Number("byok_journal_lost_total", "counter", meaning, self.lost),)
+
+    async def status(self) -> Sequence[StatusLine] | None:
+        """Tell if requests could not be written."""
+        if not self.lost:
+            return None
+        requests = "1 request" if self.lost == 1 else f"{self.lost:,} requests"
+        text = f"{requests} could not be written; why: {self._log_file}"
+        return [StatusLine(text, "journal.lost", {"count": self.lost}, warns=True)]
+
+    def configure(self, supplies: Supplies, /) -> None:
+        """Keep requests for so many days (0 for none), at these prices, from now on."""
+        settings = supplies.settings.section(JournalSettings)
+        self._keep_days = settings.keep_days
+        self._keeps_folders = settings.folder_names
+        self._price_of = supplies.price_of
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Keep the facts of a request."""
+        if self._keep_days and record.is_of_client:
+            self.add(make_entry(record, self._clock(), self._price_of))
 
     def add(self, entry: JournalEntry) -> None:
         """Take an entry; returns at once. For one thread."""
@@ -196,9 +228,9 @@ class JournalWriter:
             self._worker.offer(self._write)
 
     def close(self) -> None:
-        """Write what is left, and stop. Blocks, but not for long."""
+        """Write what is left; later requests are not kept. Blocks for seconds."""
         self._worker.close(self._file.close, self._limits.last_words)
-        if missing := self.lost + self.waiting:
+        if missing := self.lost + self.unwritten:
             _log.warning("%d requests are missing in the journal", missing)
 
     # In the thread.
@@ -227,7 +259,7 @@ class JournalWriter:
                 model_asked=clean(entry.model_asked),
                 model=clean(entry.model),
                 tool_calls=clean(entry.tool_calls),
-                folder=clean(entry.folder) if self.keeps_folders else "",
+                folder=clean(entry.folder) if self._keeps_folders else "",
             )
             for entry in batch
         ]
@@ -238,82 +270,16 @@ class JournalWriter:
     def _tidy(self) -> None:
         """Remove what is too old or too much, while nothing else is to do."""
         now, limits = time.monotonic(), self._limits
-        if now < self._tidy_at or not self.keep_days:
+        if now < self._tidy_at or not self._keep_days:
             return
         self._tidy_at = now + limits.tidy
         step = partial(
             tidy,
             now=self._clock(),
-            keep_days=self.keep_days,
+            keep_days=self._keep_days,
             most_bytes=limits.most_bytes,
         )
         if self._file.use(step):  # it goes on behind the next batch
             self._tidy_at = 0.0
             self._worker.pause(limits.pause)
             self._worker.offer(self._tidy)
-
-
-def _insert(db: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> bool:
-    """Write rows, all or none; True as a sign that it was done."""
-    with transaction(db):
-        db.executemany(_INSERT, rows)
-    return True
-
-
-# Keeps the journal of requests: a finished request becomes an entry.
-
-
-class JournalKeeper(Feature):
-    """Records the outcome of clients' requests.
-
-    Requests without the token, and those of byok's own commands, are not recorded.
-    """
-
-    def __init__(self, site: Site, limits: WriterLimits | None = None) -> None:
-        """Take the file; nothing is opened before the first request has ended."""
-        self._log_file = site.paths.log
-        self._clock = site.clock
-        self._writer = JournalWriter(
-            site.paths.journal, site.redactor, limits, clock=site.clock
-        )
-        self._price_of: PriceOf = no_price
-
-    @property
-    def lost(self) -> int:
-        """The number of requests that could not be written."""
-        return self._writer.lost
-
-    @property
-    def unwritten(self) -> int:
-        """The number of requests that are still to be written."""
-        return self._writer.waiting
-
-    @property
-    def numbers(self) -> Sequence[Number]:
-        """The number of requests that could not be written."""
-        meaning = "Requests that could not be written to the journal."
-        return (Number("byok_journal_lost_total", "counter", meaning, self.lost),)
-
-    async def status(self) -> Sequence[StatusLine] | None:
-        """Tell if requests could not be written."""
-        if not self.lost:
-            return None
-        requests = "1 request" if self.lost == 1 else f"{self.lost:,} requests"
-        text = f"{requests} could not be written; why: {self._log_file}"
-        return [StatusLine(text, "journal.lost", {"count": self.lost}, warns=True)]
-
-    def configure(self, supplies: Supplies, /) -> None:
-        """Keep requests for so many days (0 for none), at these prices, from now on."""
-        settings = supplies.settings.section(JournalSettings)
-        self._writer.keep_days = settings.keep_days
-        self._writer.keeps_folders = settings.folder_names
-        self._price_of = supplies.price_of
-
-    def request_finished(self, record: RequestRecord, /) -> None:
-        """Keep the facts of a request."""
-        if self._writer.keep_days and record.is_of_client:
-            self._writer.add(make_entry(record, self._clock(), self._price_of))
-
-    def close(self) -> None:
-        """Write what is left; later requests are not kept. Blocks for seconds."""
-        self._writer.close()

@@ -17,7 +17,7 @@ from byok.core.platform.paths import find_paths
 from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
 from byok.features.cost import PriceOf, no_price
-from byok.features.journal.writer import STEP, JournalKeeper, JournalWriter, tidy
+from byok.features.journal.writer import STEP, JournalKeeper, tidy
 from byok.settings import Settings
 from tests.fakes.clock import Clock
 from tests.fakes.feature_supplies import GivenSupplies, make_site
@@ -25,6 +25,7 @@ from tests.fakes.journal_entries import (
     NOW,
     QUICK,
     entry,
+    make_keeper,
     opened_journal,
     rows_of,
     write_journal,
@@ -42,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 def test_entries_are_written_in_their_order(path: Path) -> None:
     ids = [f"r{number}" for number in range(500)]
     limits = replace(QUICK, waiting=500)
-    with closing(JournalWriter(path, str, limits)) as writer:
+    with closing(make_keeper(path, limits)) as writer:
         for name in ids:
             writer.add(entry(request_id=name))
     assert rows_of(path, "request_id") == [(name,) for name in ids]
@@ -59,7 +60,7 @@ def count(path: Path) -> int:
 def test_the_first_entry_is_written_before_others_are_gathered(path: Path) -> None:
     end = time.monotonic() + PATIENCE
     limits = replace(QUICK, gather=10 * PATIENCE)
-    with closing(JournalWriter(path, str, limits)) as writer:
+    with closing(make_keeper(path, limits)) as writer:
         writer.add(entry())
         while not count(path) and time.monotonic() < end:
             time.sleep(0.01)
@@ -73,7 +74,7 @@ def test_a_full_queue_drops_what_comes_and_says_so_once(
     limits = replace(QUICK, waiting=10)
     with (
         opened_journal(path) as other,
-        closing(JournalWriter(path, str, limits)) as writer,
+        closing(make_keeper(path, limits)) as writer,
     ):
         other.execute("BEGIN IMMEDIATE")  # the writer waits for this
         for _ in range(100):
@@ -112,7 +113,7 @@ def test_secrets_are_not_written(path: Path) -> None:
     def redact(text: str) -> str:
         return text.replace("sk-secret", "[redacted]")
 
-    writer = JournalWriter(path, redact, QUICK)
+    writer = make_keeper(path, redact=redact)
     leak = "byok:one:sk-secret"
     writer.add(entry(conversation=leak, model_asked=leak, model=leak, tool_calls=leak))
     writer.close()
@@ -122,8 +123,8 @@ def test_secrets_are_not_written(path: Path) -> None:
 
 def test_old_entries_go_after_the_days_for_which_they_are_kept(path: Path) -> None:
     write_journal(path, [entry(started=NOW - day * DAY) for day in (91, 89, 1, 0)])
-    writer = JournalWriter(path, str, QUICK, clock=lambda: NOW)
-    writer.keep_days = 90
+    writer = make_keeper(path, clock=lambda: NOW)
+    use(writer, 90, no_price)
     wanted = [-89 * DAY, -DAY, 0, 1]
     with closing(writer):
         writer.add(entry(started=NOW + 1))
@@ -146,8 +147,8 @@ def test_tidying_lets_a_new_entry_go_first_and_goes_on_behind_it(path: Path) -> 
             again.set()
         return NOW
 
-    writer = JournalWriter(path, str, QUICK, clock=look)
-    writer.keep_days = 90
+    writer = make_keeper(path, clock=look)
+    use(writer, 90, no_price)
     with closing(writer):
         writer.add(entry(request_id="first"))
         assert again.wait(PATIENCE)
@@ -159,9 +160,9 @@ def test_tidying_lets_a_new_entry_go_first_and_goes_on_behind_it(path: Path) -> 
 def test_an_entry_that_cannot_be_written_stops_no_other(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(JournalWriter(path, str, QUICK)) as writer:
+    with closing(make_keeper(path)) as writer:
         writer.add(entry(status=2**64))
-        while writer.waiting:
+        while writer.unwritten:
             threading.Event().wait(0.01)
         writer.add(entry(conversation="later"))
     assert rows_of(path, "conversation") == [("later",)]
