@@ -5,12 +5,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, cast
-
-from msgspec.structs import replace
+from typing import Any
 
 from byok.core.platform.paths import Paths
-from byok.core.redact import Redactor
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.schema import JOURNAL
 from byok.features.journal.writer import JournalKeeper, WriterLimits, salvage_rows
@@ -110,13 +107,14 @@ def make_keeper(
     path: Path,
     limits: WriterLimits = QUICK,
     *,
-    redact: Callable[[str], str] = str,
+    secret: str = "",
     clock: Callable[[], float] = time.time,
 ) -> JournalKeeper:
     """Return what writes a journal in the daemon."""
     paths = Paths(path.parent, path.parent, path.parent)
     paths.journal = path
-    site = replace(make_site(clock, paths), redactor=cast("Redactor", redact))
+    site = make_site(clock, paths)
+    site.redactor.add(secret)
     return JournalKeeper(site, limits)
 
 

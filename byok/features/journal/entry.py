@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 from byok.core.events import Usage
 from byok.core.record import RequestRecord
+from byok.core.redact import MARK, Redactor
 from byok.features.cost import PriceOf, cost_of
 
 _LONGEST = 200  # characters of a text
@@ -118,6 +119,14 @@ def name_calls(names: Iterable[str]) -> str:
             return f"{text}, +{left}"
         text, left = longer, left - times
     return text
+
+
+def hide_secrets(text: str, redactor: Redactor) -> str:
+    """Return a text of an entry without secrets, also where its limit has cut one."""
+    text = text.encode("utf-8", "replace").decode()
+    spans = redactor.find_spans(text) if len(text) == _LONGEST else []
+    cut = min((begin for begin, end in spans if end == len(text)), default=None)
+    return redactor(text) if cut is None else f"{redactor(text[:cut])}{MARK}"
 
 
 def _cut(text: str) -> str:

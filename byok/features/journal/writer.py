@@ -18,7 +18,7 @@ from msgspec import Struct
 from byok.core.record import RequestRecord
 from byok.features.base import Feature, Number, Site, Supplies
 from byok.features.cost import PriceOf, no_price
-from byok.features.journal.entry import JournalEntry, make_entry
+from byok.features.journal.entry import JournalEntry, hide_secrets, make_entry
 from byok.features.journal.reader import read_whole
 from byok.features.journal.rows import whole_row
 from byok.features.journal.schema import JOURNAL
@@ -252,7 +252,8 @@ class JournalKeeper(Feature):
 
     def _clean(self, batch: Sequence[JournalEntry]) -> list[tuple[object, ...]]:
         """Remove secrets, and what cannot be stored, from texts that are a client's."""
-        clean = cache(self._clean_text)  # the texts of a batch are mostly the same
+        # The texts of a batch are mostly the same.
+        clean = cache(partial(hide_secrets, redactor=self._redactor))
         return [
             entry._replace(
                 conversation=clean(entry.conversation),
@@ -263,9 +264,6 @@ class JournalKeeper(Feature):
             )
             for entry in batch
         ]
-
-    def _clean_text(self, text: str) -> str:
-        return self._redactor(text.encode("utf-8", "replace").decode()) if text else ""
 
     def _tidy(self) -> None:
         """Remove what is too old or too much, while nothing else is to do."""

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 from byok.core.chat import Json
 from byok.core.language import translate
 from byok.core.record import Hop, RequestRecord
+from byok.core.redact import Redactor
 from byok.features.base import Feature, Feed, FeedEnd, FeedReader, Site, Supplies
 from byok.features.cost import PriceOf, no_price
-from byok.features.journal.entry import JournalEntry, make_entry
+from byok.features.journal.entry import JournalEntry, hide_secrets, make_entry
 
 # A timer that runs only after something happened.
 
@@ -113,9 +114,7 @@ class OpenRow:
         if passed != self._passed:
             self._passed, self._counted = passed, version
 
-    def tell(
-        self, since: int, now: float, redactor: Callable[[str], str]
-    ) -> Json | None:
+    def tell(self, since: int, now: float, redactor: Redactor) -> Json | None:
         """Return what differs since a version: all facts, the counts alone, or None."""
         if self._changed > since:
             entry = make_entry(self._record, now, no_price)
@@ -141,25 +140,22 @@ class EndedRow(NamedTuple):
     version: int
     message: str = ""
 
-    def tell(self, redactor: Callable[[str], str]) -> Json:
+    def tell(self, redactor: Redactor) -> Json:
         """Return all facts."""
         told = _facts(self.entry(), self.message, redactor)
         return {**told, **_counts(self.counter)}
 
 
-def _facts(
-    entry: JournalEntry, message: str, redactor: Callable[[str], str]
-) -> dict[str, Any]:
+def _facts(entry: JournalEntry, message: str, redactor: Redactor) -> dict[str, Any]:
     """Return an entry with the names of its fields; texts without secrets.
 
     The message is in the language of whoever reads it.
     """
-    message = translate(message[:_LONGEST])
-    told: dict[str, Any] = {**entry._asdict(), "message": message}
-    for name, value in told.items():
-        if value and isinstance(value, str):
-            told[name] = redactor(value.encode("utf-8", "replace").decode())
-    return told
+    told: dict[str, Any] = {
+        name: hide_secrets(value, redactor) if isinstance(value, str) else value
+        for name, value in entry._asdict().items()
+    }
+    return {**told, "message": translate(hide_secrets(message, redactor)[:_LONGEST])}
 
 
 def _counts(counter: Counter | None) -> dict[str, int | None]:

@@ -110,15 +110,17 @@ def test_hostile_values_are_only_values(path: Path, value: str) -> None:
 
 
 def test_secrets_are_not_written(path: Path) -> None:
-    def redact(text: str) -> str:
-        return text.replace("sk-secret", "[redacted]")
-
-    writer = make_keeper(path, redact=redact)
-    leak = "byok:one:sk-secret"
-    writer.add(entry(conversation=leak, model_asked=leak, model=leak, tool_calls=leak))
-    writer.close()
-    assert b"sk-secret" not in path.read_bytes()
-    assert rows_of(path, "model_asked") == [("byok:one:[redacted]",)]
+    secret = "canary/0123456789"
+    leak, cut = f"byok:one:{secret}", f"{'x' * 185}{secret}"
+    with closing(make_keeper(path, secret=secret)) as writer:
+        fields = ("conversation", "model_asked", "model", "tool_calls")
+        writer.add(entry(**dict.fromkeys(fields, leak)))
+        use(writer, 90, no_price)
+        record = RequestRecord("r2", endpoint="/chat", trusted=True, model_asked=cut)
+        writer.request_finished(record)
+    assert b"canary" not in path.read_bytes()
+    models = [("byok:one:[redacted]",), (f"{'x' * 185}[redacted]",)]
+    assert rows_of(path, "model_asked") == models
 
 
 def test_old_entries_go_after_the_days_for_which_they_are_kept(path: Path) -> None:

@@ -245,6 +245,7 @@ def test_each_fact_that_changes_is_told(name: str, value: object) -> None:
         "\ud800 alone",
         "two\nlines\u2028\u0085",
         KEY,
+        f"{'x' * 984} {KEY}",
     ],
 )
 def test_hostile_names_are_short_lines_of_json_without_secrets(hostile: str) -> None:
@@ -254,7 +255,7 @@ def test_hostile_names_are_short_lines_of_json_without_secrets(hostile: str) -> 
         line = encode_line(told)
         assert line.count(b"\n") == 1
         assert len(line) < 10_000
-        assert KEY.encode() not in line
+        assert KEY[:12].encode() not in line
         assert json.loads(line)["request_id"] == "r"
 
 
