@@ -44,8 +44,8 @@ _EXPLANATIONS = {
     SkipReason.MINIFIED: "its lines are too long for people",
     SkipReason.ENCODING: "its bytes are no text in a known encoding",
     SkipReason.LINK: "it is a symbolic link",
-    SkipReason.WORK_TREE: "it is another work tree of this repository, "
-    "to be added by itself",
+    SkipReason.WORK_TREE: "it is another work tree of this repository; "
+    "`byok index add` indexes it by itself",
     SkipReason.NOT_A_FILE: "it is not a regular file",
     SkipReason.NOT_ACCESSIBLE: "it cannot be read",
     SkipReason.UNSTABLE: "it kept changing while it was read",
