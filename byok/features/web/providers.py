@@ -118,6 +118,19 @@ def read_hits(provider: Provider, answer: Any) -> list[SearchHit]:
     return [hit for hit, _ in zip(hits, range(MOST_RESULTS), strict=False)]
 
 
+def name_failures(answer: Any) -> str:
+    """Return which engines of a SearXNG gave no answer, and why; "" for none."""
+    told = answer.get("unresponsive_engines") if isinstance(answer, dict) else None
+    named: list[str] = []
+    for pair in told if isinstance(told, list) else []:
+        match pair:
+            case [str(engine), str(why)]:
+                named.append(f"{_line(engine, 40)} ({_line(why, 80)})")
+            case _:
+                pass
+    return ", ".join(named[:5])
+
+
 def _read_hit(provider: Provider, item: Any) -> SearchHit | None:
     url = item.get("url") if isinstance(item, dict) else None
     if not isinstance(url, str) or not _ADDRESS.fullmatch(url):

@@ -13,6 +13,7 @@ from byok.features.web.providers import (
     AGENT,
     Provider,
     SearchHit,
+    name_failures,
     read_hits,
 )
 from byok.features.web.settings import WebSettings
@@ -113,11 +114,15 @@ def _explain(settings: WebSettings, status: int) -> str:
 
 def _read(provider: Provider, settings: WebSettings, body: bytes) -> list[SearchHit]:
     try:
-        return read_hits(provider, parse_json(body))
+        answer = parse_json(body)
+        hits = read_hits(provider, answer)
     except (ValueError, RecursionError) as error:
         raise WebFailure(
             f"{settings.search} answered no results but something else"
         ) from error
+    if not hits and (failures := name_failures(answer)):
+        raise WebFailure(f"{settings.search} found nothing, engines failed: {failures}")
+    return hits
 
 
 def write_hits(words: str, hits: Sequence[SearchHit]) -> str:

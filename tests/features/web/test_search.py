@@ -106,6 +106,22 @@ async def test_what_is_no_answer_fails_in_a_sentence(answer: Served) -> None:
         assert len(fake.asked) == 1
 
 
+async def test_nothing_found_by_engines_that_failed_is_a_failure() -> None:
+    async with FakeWeb() as fake:
+
+        async def told(failed: Any, *found: Any) -> Any:
+            answer = {"results": found, "unresponsive_engines": failed}
+            fake.answer = Served(json.dumps(answer).encode(), JSON)
+            return await search(fake)
+
+        failing = [["duckduckgo", "Suspended: CAPTCHA"]]
+        assert len(await told(failing, hit(*FOUND[0]))) == 1
+        with pytest.raises(WebFailure, match=r"duckduckgo.*CAPTCHA"):
+            await told(failing)
+        for strange in ([], [["duckduckgo"], 5, {}, [7, None]], {"a": 1}, 3):
+            assert await told(strange) == []
+
+
 async def test_a_provider_that_is_down_or_silent_fails_in_a_sentence() -> None:
     near = NetworkSettings()
     settings = WebSettings.model_validate({"search": "searxng", "url": dead_url()})
