@@ -19,7 +19,7 @@ from byok.cli.control import (
 )
 from byok.cli.daemon_client import ask_daemon, find_daemon
 from byok.cli.terminal import say, say_json, say_text, tell
-from byok.clients.service.base import Launch, ServiceFile, ServiceState
+from byok.clients.service.base import Launch, ServiceFile
 from byok.clients.service.control import UserService, make_launch
 from byok.core.daemon.instance import Instance
 from byok.core.daemon.sockets import listen
@@ -218,7 +218,7 @@ def _check_place(service: UserService, launch: Launch) -> Instance | None:
 def _is_kept(service: UserService, daemon: Instance) -> bool:
     if not service.is_installed():
         return False
-    return is_of(service.state(), daemon)
+    return service.state().is_of(daemon)
 
 
 def _show(files: "list[ServiceFile]") -> None:
@@ -245,11 +245,6 @@ def _advise(service: UserService) -> None:
         tell("  a login: loginctl enable-linger")
 
 
-def is_of(state: ServiceState, daemon: Instance) -> bool:
-    """Tell whether a daemon is the one of the service in this state."""
-    return state.pid == daemon.pid if state.pid else state.running
-
-
 def _facts(service: UserService) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "system": service.system.title,
@@ -271,7 +266,7 @@ def _facts(service: UserService) -> dict[str, Any]:
         else:
             facts |= {"enabled": state.enabled, "running": state.running}
             facts |= {"state": state.detail, "waits": state.waits}
-            by_hand = daemon is not None and not is_of(state, daemon)
+            by_hand = daemon is not None and not state.is_of(daemon)
     facts |= {"answers": daemon is not None, "by_hand": by_hand}
     if daemon is not None:
         facts |= {"pid": daemon.pid, "port": daemon.port, "since": daemon.started}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byok.cli.daemon_client import find_daemon
-from byok.cli.service import follow_log, is_of
+from byok.cli.service import follow_log
 from byok.clients.service.base import ServiceState
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import find_paths
@@ -198,4 +198,4 @@ DAEMON = Instance(pid=7, port=1, instance="x", started=0.0)
     ],
 )
 def test_daemon_is_the_one_of_the_service(state: ServiceState, is_so: bool) -> None:
-    assert is_of(state, DAEMON) is is_so
+    assert state.is_of(DAEMON) is is_so

@@ -6,11 +6,19 @@ import os
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from msgspec import Struct, to_builtins
 
@@ -106,6 +114,7 @@ def write_report(rows: Sequence[CheckRow]) -> Json:
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _PATIENCE = 3.0  # seconds for a daemon that is just starting
 
 
@@ -145,10 +154,26 @@ class NoProof(CannotCheck):
     """A process holds the daemon's lock; it hangs, still starts, or is a stranger."""
 
 
+def once(
+    make: Callable[Concatenate["Surroundings", P], Awaitable[T]],
+) -> Callable[Concatenate["Surroundings", P], Coroutine[Any, Any, T]]:
+    """Let `make` be called for the first who asks; others wait for the same answer."""
+
+    @wraps(make)
+    async def find(around: "Surroundings", /, *args: P.args, **more: P.kwargs) -> T:
+        name, tasks = (make, *args), around.tasks
+        if name not in tasks:
+            tasks[name] = asyncio.ensure_future(make(around, *args, **more))
+        # One check that is out of time does not end what others wait for.
+        return cast("T", await asyncio.shield(tasks[name]))
+
+    return find
+
+
 class Surroundings:
     """Everything that checks look at. Close it when done.
 
-    What several checks need is asked for once; the others wait for the same answer.
+    What several checks need is asked for `once`.
     """
 
     def __init__(
@@ -167,21 +192,14 @@ class Surroundings:
         self.machine = machine or Machine(home=Path("~").expanduser())
         self.asks_models = asks_models
         self.redactor = Redactor()
-        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self.tasks: dict[Hashable, asyncio.Future[Any]] = {}
         self.on_close: list[Callable[[], Awaitable[None]]] = []
-
-    async def once(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
-        """Return what `make` gives; it is called for the first one who asks."""
-        if name not in self._tasks:
-            self._tasks[name] = asyncio.ensure_future(make())
-        # One check that is out of time does not end what others wait for.
-        return cast("T", await asyncio.shield(self._tasks[name]))
 
     async def close(self) -> None:
         """End what nobody waits for any more."""
-        for task in self._tasks.values():
+        for task in self.tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
         for close in self.on_close:
             await close()
 
@@ -195,6 +213,7 @@ class Surroundings:
         check_settings(settings)
         return settings
 
+    @once
     async def settings(self) -> Settings:
         """Return the settings.
 
@@ -202,12 +221,11 @@ class Surroundings:
             CannotCheck: they cannot be used.
         """
         try:
-            return await self.once(
-                "settings", lambda: in_background(self.read_settings)
-            )
+            return await in_background(self.read_settings)
         except ConfigError as error:
             raise CannotCheck("the settings cannot be used") from error
 
+    @once
     async def daemon(self) -> Instance | None:
         """Return the daemon that proved to be this user's; None if none runs.
 
@@ -215,7 +233,7 @@ class Surroundings:
             NoProof: one runs and gives no proof.
             CannotCheck: there is no secret to ask with.
         """
-        return await self.once("daemon", lambda: in_background(self._find_daemon))
+        return await in_background(self._find_daemon)
 
     def _find_daemon(self) -> Instance | None:
         """Return the daemon, if any process holds its lock; writes nothing."""
@@ -238,6 +256,7 @@ class Surroundings:
         except CannotCheck:
             return None
 
+    @once
     async def ask(self, service: Service) -> Json:
         """Return an answer of the running daemon.
 
@@ -248,9 +267,7 @@ class Surroundings:
         daemon = await self.daemon()
         if daemon is None:
             raise CannotCheck("no daemon runs")
-        return await self.once(
-            service.name, lambda: ask_instance(daemon, self.paths, service, {})
-        )
+        return await ask_instance(daemon, self.paths, service, {})
 
     async def ask_if_running(self, service: Service) -> Json | None:
         """Return an answer of the daemon; None if there is none for any reason."""

@@ -136,16 +136,11 @@ def judge_service(
         )
     if not state.enabled:
         return doubtful("it does not start at login", "byok service install")
-    if daemon and state.pid not in (0, daemon.pid):
-        return doubtful(
-            "it runs, and so does a daemon that was started by hand",
-            "byok stop, then byok service start",
-        )
-    if daemon and not state.running:
-        return doubtful(
-            "the daemon that runs was started by hand",
-            "byok stop, then byok service start",
-        )
+    if daemon and not state.is_of(daemon):
+        said = "the daemon that runs was started by hand"
+        if state.pid:
+            said = "it runs, and so does a daemon that was started by hand"
+        return doubtful(said, "byok stop, then byok service start")
     if state.running or state.waits:
         return good("it runs" if state.running else "the first request starts it")
     return doubtful(

@@ -19,6 +19,7 @@ from byok.cli.checks.base import (
     doubtful,
     good,
     in_background,
+    once,
     skip,
     wrong,
 )
@@ -274,16 +275,13 @@ def read_file(file: ClientFile, daemon: DaemonAddress) -> list[Pointer]:
     return read_pointers(file.client, decode_text(raw).text, daemon)
 
 
+@once
 async def clients(around: Surroundings) -> Mapping[str, ClientFile | None]:
     """Return the settings files by what they are called; None for the variable."""
-
-    async def find() -> Mapping[str, ClientFile | None]:
-        home, environ = around.machine.home, around.environ
-        found = await in_background(lambda: client_files(home, environ))
-        named = {VARIABLE: None} if environ.get(VARIABLE) else {}
-        return {f"{file.client} {file.path}": file for file in found} | named
-
-    return await around.once("clients", find)
+    home, environ = around.machine.home, around.environ
+    found = await in_background(lambda: client_files(home, environ))
+    named = {VARIABLE: None} if environ.get(VARIABLE) else {}
+    return {f"{file.client} {file.path}": file for file in found} | named
 
 
 async def check_client(around: Surroundings, about: str) -> CheckResult:

@@ -9,6 +9,7 @@ from byok.cli.checks.base import (
     Surroundings,
     doubtful,
     good,
+    once,
     skip,
     wrong,
 )
@@ -59,6 +60,7 @@ QUESTION_SECONDS = 90.0  # a local server may have to load its model first
 _NOT_ASKED = skip("no model is asked unless you want it", "byok doctor --ask-models")
 
 
+@once
 async def upstreams_of(around: Surroundings) -> Mapping[str, UpstreamSettings]:
     """Return the upstreams to be looked at, the default first.
 
@@ -70,12 +72,7 @@ async def upstreams_of(around: Surroundings) -> Mapping[str, UpstreamSettings]:
         CannotCheck: the settings cannot be used.
     """
     settings = await around.settings()
-
-    async def choose() -> Mapping[str, UpstreamSettings]:
-        status = await around.ask_if_running(Service.DAEMON)
-        return await choose_upstreams(settings, status)
-
-    return await around.once("upstreams", choose)
+    return await choose_upstreams(settings, await around.ask_if_running(Service.DAEMON))
 
 
 async def choose_upstreams(
@@ -124,49 +121,44 @@ async def section_of(around: Surroundings, name: str) -> UpstreamSettings:
     return (await upstreams_of(around))[name]
 
 
+@once
 async def open_upstream(around: Surroundings, name: str) -> HttpUpstream:
     """Return an upstream with its own API and key, and what is known of its models."""
-
-    async def make() -> HttpUpstream:
-        settings, section = await around.settings(), await section_of(around, name)
-        for value in values_to_hide(settings, [section]):
-            around.redactor.add(value)
-        keys = [await _key(around, one) for one in keys_wanted(name, section)]
-        return HttpUpstream(
-            make_spec(name, section, settings),
-            await around.once("transports", lambda: _open_transports(around)),
-            keys[0] if len(keys) == 1 else KeyPool(keys),
-            profiles=Profiles(around.paths.profiles),
-        )
-
-    return await around.once(f"upstream {name}", make)
+    settings, section = await around.settings(), await section_of(around, name)
+    for value in values_to_hide(settings, [section]):
+        around.redactor.add(value)
+    keys = [await _key(around, one) for one in keys_wanted(name, section)]
+    return HttpUpstream(
+        make_spec(name, section, settings),
+        await _open_transports(around),
+        keys[0] if len(keys) == 1 else KeyPool(keys),
+        profiles=Profiles(around.paths.profiles),
+    )
 
 
+@once
 async def _open_transports(around: Surroundings) -> Transports:
     transports = Transports()
     around.on_close.append(transports.close)
     return transports
 
 
+@once
 async def _key(around: Surroundings, wanted: KeyWanted) -> UpstreamKey:
     """Return the key that its check and the upstream share: a store may prompt."""
-
-    async def make() -> UpstreamKey:
-        ladder = make_ladder(around.paths, around.environ)
-        local = is_loopback(wanted.base_url)
-        return UpstreamKey(ladder, wanted, around.redactor, local=local)
-
-    return await around.once(f"key {wanted.title}", make)
+    ladder = make_ladder(around.paths, around.environ)
+    local = is_loopback(wanted.base_url)
+    return UpstreamKey(ladder, wanted, around.redactor, local=local)
 
 
+@once
 async def list_models(around: Surroundings, name: str) -> Sequence[str]:
     """Return the models that an upstream lists; it is asked once.
 
     Raises:
         ByokError: it did not list them.
     """
-    upstream = await open_upstream(around, name)
-    return await around.once(f"models {name}", upstream.models)
+    return await (await open_upstream(around, name)).models()
 
 
 async def default_id(around: Surroundings) -> str:
@@ -238,6 +230,7 @@ async def check_models(around: Surroundings, name: str) -> CheckResult:
     return good(f"{len(listed)} listed, such as {listed[0]}")
 
 
+@once
 async def wanted_keys(around: Surroundings) -> Mapping[str, KeyWanted]:
     """Return the keys by title: the upstream, and the key's name if several."""
     upstreams = await upstreams_of(around)
@@ -310,6 +303,7 @@ async def check_web_tools(around: Surroundings) -> CheckResult:
     return good(rows[0]["text"] if rows else "no model was offered them yet")
 
 
+@once
 async def models_by_use(around: Surroundings) -> Mapping[str, tuple[str, str]]:
     """Return upstream and model for each use, the default first.
 
@@ -404,21 +398,16 @@ async def asked_upstreams(around: Surroundings) -> Iterable[str] | CheckResult:
     return await upstreams_of(around) if around.asks_models else _NOT_ASKED
 
 
+@once
 async def _prober(around: Surroundings, name: str) -> Prober:
-    async def make() -> Prober:
-        upstream = await open_upstream(around, name)
-        model = await model_of(around, name)
-        return Prober(upstream, model, seconds=QUESTION_SECONDS)
-
-    return await around.once(f"prober {name}", make)
+    upstream = await open_upstream(around, name)
+    return Prober(upstream, await model_of(around, name), seconds=QUESTION_SECONDS)
 
 
+@once
 async def _answer(around: Surroundings, name: str) -> ProbeAnswer:
     """Return the answer to one question of a few words."""
-    prober = await _prober(around, name)
-    return await around.once(
-        f"answer {name}", lambda: prober.ask_first(count_to_thirty())
-    )
+    return await (await _prober(around, name)).ask_first(count_to_thirty())
 
 
 async def check_chat(around: Surroundings, name: str) -> CheckResult:

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from byok.core.daemon.instance import Instance
 from byok.core.errors import CannotStart, ConfigError
 from byok.core.platform.programs import clean_environment, find_program, run_program
 
@@ -103,6 +104,10 @@ class ServiceState(NamedTuple):
     pid: int = 0
     detail: str = ""
     waits: bool = False
+
+    def is_of(self, daemon: Instance) -> bool:
+        """Tell whether a daemon is the one of the service in this state."""
+        return self.pid == daemon.pid if self.pid else self.running
 
 
 class ServiceSystem(ABC):

@@ -20,6 +20,7 @@ from byok.cli.checks.base import (
     doubtful,
     good,
     in_background,
+    once,
     skip,
     worst_state,
     write_report,
@@ -164,13 +165,14 @@ def test_the_shape_of_the_report() -> None:
 async def test_one_who_gives_up_does_not_end_what_others_wait_for() -> None:
     go_on = asyncio.Event()
 
-    async def make() -> int:
+    @once
+    async def find(around: Surroundings) -> int:
         await go_on.wait()
         return 7
 
     async with surroundings() as around:
-        first = asyncio.ensure_future(around.once("x", make))
-        second = asyncio.ensure_future(around.once("x", make))
+        first = asyncio.ensure_future(find(around))
+        second = asyncio.ensure_future(find(around))
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
