@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -25,7 +25,13 @@ import typer
 
 from byok.cli.demo_vendor import GONE, LARGE, PRICES, SMALL, Vendor, selling
 from byok.cli.installation import list_client_settings, undo
-from byok.cli.terminal import discard_output, say, show_progress, tell
+from byok.cli.terminal import (
+    ShownProgress,
+    discard_output,
+    say,
+    show_progress,
+    tell,
+)
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
 from byok.core.platform.installation import quote
@@ -178,12 +184,13 @@ def demo(
     ):
         _prepare(Path(place), vendor)
         try:
-            with show_progress("filling the demo"):
-                asyncio.run(_fill(vendor, behind))
+            tell("An hour of sample conversations passes through byok now.")
+            with show_progress("filling the demo", after=0) as progress:
+                asyncio.run(_fill(vendor, behind, progress))
             with _serving(place) as (daemon, address):
-                with show_progress("starting the demo"):
-                    token = read_token(find_paths().token)
-                    asyncio.run(_ask(address, token, _NOW, vendor, behind))
+                tell("It is asked the first questions of its own.")
+                with show_progress("starting the demo", after=0) as progress:
+                    asyncio.run(_ask(address, _NOW, vendor, behind, progress))
                 shown = ["dashboard", *(["--link"] if link else [])]
                 with _run(place, *shown):
                     pass
@@ -242,7 +249,7 @@ def _prepare(place: Path, vendor: Vendor) -> None:
     config.chmod(0o600)
 
 
-async def _fill(vendor: Vendor, behind: list[int]) -> None:
+async def _fill(vendor: Vendor, behind: list[int], progress: ShownProgress) -> None:
     """Let an hour pass through a daemon whose clock is `behind` by some minutes."""
     from byok.core.redact import Redactor
     from byok.server.run import DaemonParts, listening
@@ -258,7 +265,7 @@ async def _fill(vendor: Vendor, behind: list[int]) -> None:
         lambda: open_services(settings, paths, redactor=redactor),
     )
     async with listening(parts, clock=vendor.clock) as daemon:
-        await _ask(daemon.url, read_token(paths.token), _HOUR, vendor, behind)
+        await _ask(daemon.url, _HOUR, vendor, behind, progress)
 
 
 @contextmanager
@@ -271,6 +278,7 @@ def _serving(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     options = ("--port", "0", "--workspace", f"{place}/project")
     with _run(place, "serve", *options, is_read=True) as daemon:
         try:
+            tell("A daemon starts for the sample project, with a page of its own.")
             with show_progress("starting the demo"):
                 line = daemon.stdout.readline() if daemon.stdout else ""
             if not line.startswith(_READY):
@@ -300,20 +308,21 @@ def _run(place: str, *words: str, is_read: bool = False) -> subprocess.Popen[str
 
 async def _ask(
     address: str,
-    token: str,
-    turns: Iterable[_Turn | _Job],
+    turns: Sequence[_Turn | _Job],
     vendor: Vendor,
     behind: list[int],
+    progress: ShownProgress,
 ) -> None:
     """Ask all of it as an editor does, which runs the tools that an answer calls."""
     import aiohttp
 
     talks: dict[str, list[dict[str, Any]]] = {}
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"Bearer {read_token(find_paths().token)}"}
     async with aiohttp.ClientSession(
         address, headers=headers, trust_env=False, raise_for_status=True
     ) as session:
-        for turn in turns:
+        for done, turn in enumerate(turns):
+            progress.update(done=done, total=len(turns))
             behind[0] = turn.minutes
             if isinstance(turn, _Job):
                 await _post(session, turn.client, turn.path, turn.body)

@@ -38,12 +38,15 @@ def test_the_demo_shows_its_requests_and_removes_itself(
     editor = Path(environ["HOME"], "settings.json")
     editor.write_text('{"editor.fontSize": 14}\n', "utf-8")
     begun = time.time()
-    with subprocess.Popen(
-        [*byok, "demo", "--link"],
-        env=environ, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    remarks = Path(environ["HOME"], "remarks")
+    with remarks.open("w") as err, subprocess.Popen(
+        [*byok, "demo", "--link"], env=environ,
+        stdout=subprocess.PIPE, stderr=err, text=True, start_new_session=True,
     ) as demo:  # fmt: skip
         assert demo.stdout is not None
-        told = [demo.stdout.readline() for _ in range(4)]  # the last: all is shown
+        told = [demo.stdout.readline()]
+        assert len(remarks.read_text().splitlines()) >= 3  # of what was done until then
+        told += [demo.stdout.readline() for _ in range(3)]  # the last: all is shown
         address = re.search(r"http://127\.0\.0\.1:\d+/", told[0])
         assert address is not None
         with urllib.request.urlopen(address[0] + "health", timeout=PATIENCE) as answer:
