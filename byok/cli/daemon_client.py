@@ -109,13 +109,7 @@ async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> J
     """
     import aiohttp
 
-    try:
-        data = orjson.dumps(body)
-    except TypeError as error:
-        raise ConfigError(
-            "A name in this command is not valid UTF-8.",
-            hint="Rename the file or the folder.",
-        ) from error
+    data = _encode(body)
     path = OWN_PATHS.get(service, f"/byok/{service}")
     try:
         async with session.post(path, data=data, allow_redirects=False) as response:
@@ -130,6 +124,21 @@ async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> J
             hint="Was byok updated meanwhile? Then restart it: byok restart",
         )
     return _decode_answer(status, raw)
+
+
+def _encode(body: Json) -> bytes:
+    """Write a request.
+
+    Raises:
+        ConfigError: the name of a file or folder is no text.
+    """
+    try:
+        return orjson.dumps(body)
+    except TypeError as error:
+        raise ConfigError(
+            "A name in this command is not valid UTF-8.",
+            hint="Rename the file or the folder.",
+        ) from error
 
 
 def _decode_answer(status: int, raw: bytes) -> Json:
@@ -268,6 +277,7 @@ class LocalClient(Struct, eq=False):
     async def remembers(self) -> bool:
         """Tell whether the daemon remembers conversations; False without one.
 
+        _encode(body)  # this process could take what the daemon cannot
         Raises:
             ByokError: neither a daemon nor the index can be asked.
         """

@@ -1,6 +1,8 @@
 """byok index: commands, waiting for the index, and the estimate of a build."""
 
 import json
+import os
+import sys
 import time
 from pathlib import Path
 from typing import cast
@@ -231,3 +233,15 @@ def test_estimate_reports_a_folder_that_is_too_large(tmp_path: Path) -> None:
     found = estimate_index(tmp_path, IndexOptions(max_files=2))
     assert found.too_large
     assert "ripgrep would answer" in found.lines()[-1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others have no such names")
+@pytest.mark.parametrize("verb", ["add", "remove", "why"])
+def test_a_folder_whose_name_is_no_text_is_refused(
+    cli: Cli, tmp_path: Path, verb: str
+) -> None:
+    folder = tmp_path / os.fsdecode(b"odd\xff")
+    folder.mkdir()
+    done = cli("index", verb, folder)
+    assert (done.code, done.out) == (78, "")
+    assert "Rename" in done.err
