@@ -3,6 +3,10 @@
 from byok.core.platform.search_path import leave_out_working_folder
 
 leave_out_working_folder()  # before anything else is imported
+import signal
+
+# Ctrl-C ends the process at once, without a traceback, until there is a command.
+_interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)
 # isort: split
 
 import gc
@@ -18,7 +22,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 import typer
 
 from byok.cli import completion
-from byok.cli.commands import Program
+from byok.cli.commands import INTERRUPTED, Program
 from byok.cli.terminal import fail, write_out
 from byok.core.errors import ByokError, ConfigError, of_system
 from byok.core.language import known_languages, match_language, use_language
@@ -26,6 +30,7 @@ from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_sh
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import distrust
 
+signal.signal(signal.SIGINT, _interrupted)
 EXIT_CONFIG = 78
 _EXITS = {
     "already_running": 75,
@@ -74,6 +79,8 @@ def main() -> NoReturn:
         finally:
             write_out()  # Python would do it after the exit code is decided
     except Exception as error:
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
         if completes or isinstance(error, BrokenPipeError):
             sys.exit(1)  # a shell has no place for an error, and a reader has left
         failure = _explain(error)

@@ -50,7 +50,7 @@ class CommandRow(NamedTuple):
     help: str
 
 
-_INTERRUPTED = 130  # as shells have it
+INTERRUPTED = 130  # as shells have it
 _REQUESTS = "Look at requests"
 # In the order in which a user meets them.
 _PAGE = {
@@ -240,7 +240,7 @@ class Program(CommandGroup):
         except (typer.Abort, KeyboardInterrupt) as error:
             tell("")
             tell(f"Stopped. To run it again: byok {shlex.join(sys.argv[1:])}")
-            code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+            code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
             raise typer.Exit(code) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
