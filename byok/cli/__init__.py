@@ -36,6 +36,7 @@ _EXITS = {
     "already_running": 75,
     "config": EXIT_CONFIG,  # also when the daemon says so
     "corrupt_data": 74,
+    "daemon_gone": 3,  # as `systemctl status` has it
     "files": 71,
     "index_in_use": 75,
     "newer_data": 76,
@@ -78,9 +79,9 @@ def main() -> NoReturn:
             app(prog_name="byok")
         finally:
             write_out()  # Python would do it after the exit code is decided
-    except Exception as error:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception as error:
         if completes or isinstance(error, BrokenPipeError):
             sys.exit(1)  # a shell has no place for an error, and a reader has left
         failure = _explain(error)

@@ -11,23 +11,25 @@ from typing import Annotated, Any
 import typer
 
 from byok.cli.command_context import ConfigOption, JsonOption
-from byok.cli.control import EXIT_NOT_RUNNING
-from byok.cli.daemon_client import ask_daemon
+from byok.cli.daemon_client import require_answer
 from byok.cli.terminal import (
     YesOption,
     confirm,
     count_noun,
     say,
+    say_answer,
     say_json,
     say_table,
     say_text,
     show_progress,
     tell,
 )
+from byok.core.chat import Json
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
 from byok.features.capture.capture import CaptureFolder, Piece, write_piece
 
+_CAPTURE = "capture"  # the feature that answers
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DAY = 86_400
 _MOST_SHOWN = 2000  # characters of a piece
@@ -48,7 +50,7 @@ def switch_on(
     Keys, tokens, cookies, values of queries and long base64 are removed before anything
     is written. Your code and messages are kept.
     """
-    answer = _ask({"switch": "on", "seconds": parse_time(lasts)})
+    answer = require_answer(_CAPTURE, {"switch": "on", "seconds": parse_time(lasts)})
     say(f"byok captures requests for {lasts}, into {answer['folder']}.")
     tell(
         "Keys and tokens are removed. Your code, your words and the model's answers "
@@ -60,17 +62,13 @@ def switch_on(
 @commands.command("off")
 def switch_off() -> None:
     """Stop recording; files stay until they are a day old, or cleared."""
-    _say_status(_ask({"switch": "off"}))
+    _say_status(require_answer(_CAPTURE, {"switch": "off"}))
 
 
 @commands.command("status")
 def show_status(json: JsonOption = False) -> None:
     """Show whether requests are captured, for how long, and how many were."""
-    answer = _ask({})
-    if json:
-        say_json(answer)
-    else:
-        _say_status(answer)
+    say_answer(require_answer(_CAPTURE), _say_status, json=json)
 
 
 @commands.command("list")
@@ -113,8 +111,8 @@ def clear(yes: YesOption = False) -> None:
     folder = open_folder()
     found = len(folder.contents())
     question = f"Delete {count_noun(found, 'capture')} in {folder.path}?"
-    if found and not confirm(question, "byok capture clear", yes=yes):
-        return
+    if found:
+        confirm(question, "byok capture clear", yes=yes)
     say(f"Deleted {count_noun(folder.clear(), 'capture')}.")
 
 
@@ -141,15 +139,7 @@ def parse_time(text: str) -> float:
     return seconds
 
 
-def _ask(body: dict[str, Any]) -> dict[str, Any]:
-    answer = ask_daemon("capture", body)
-    if answer is None:
-        tell("byok is not running, so nothing is captured. Start it: byok serve")
-        raise typer.Exit(EXIT_NOT_RUNNING)
-    return dict(answer)
-
-
-def _say_status(answer: dict[str, Any]) -> None:
+def _say_status(answer: Json) -> None:
     kept = f"{count_noun(answer['kept'], 'request')} captured since the start of byok."
     if answer["on"]:
         say(f"Capturing is on, for {answer['seconds']} more seconds. {kept}")

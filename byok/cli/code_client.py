@@ -13,6 +13,7 @@ from msgspec import Struct
 from byok.cli.command_context import load
 from byok.cli.completion import complete_workspace
 from byok.cli.daemon_client import Ask, LocalClient
+from byok.cli.terminal import show_progress
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
@@ -43,6 +44,23 @@ def with_client(
             return await work(client)
 
     return asyncio.run(run())
+
+
+def ask_index(
+    service: Service,
+    config: Path | None,
+    body: Json | None = None,
+    *,
+    words: str = "opening the index",
+    hidden: bool = False,
+) -> Json:
+    """Return one answer about the index; `words` are shown meanwhile."""
+
+    async def work(client: LocalClient) -> Json:
+        with show_progress(words, hidden=hidden):
+            return await client.ask(service, body or {})
+
+    return with_client(work, config=config)
 
 
 def opener(

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from byok.cli.completion import complete_upstream
-from byok.cli.terminal import tell
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import show_progress, tell
+from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError
 from byok.core.platform.paths import Paths, find_paths
 from byok.core.redact import Redactor
+from byok.core.routing import Service
 
 if TYPE_CHECKING:
     from byok.settings import Settings
@@ -56,9 +59,26 @@ def tell_foreign_variables() -> None:
         tell(f"byok: {warning}")
 
 
-def tell_not_running() -> None:
-    """Say that the output comes from the settings, not from a running daemon."""
-    tell("byok is not running; this comes from the settings file.")
+def ask_or_do(
+    service: Service,
+    do: Callable[[], Json],
+    *,
+    is_elsewhere: bool,
+    words: str = "",
+    hidden: bool = False,
+) -> Json:
+    """Return the daemon's answer; that of `do` if none runs, or it `is_elsewhere`.
+
+    `words` are shown meanwhile.
+    """
+    with show_progress(words, hidden=hidden or not words):
+        answer = None if is_elsewhere else ask_daemon(service)
+        if answer is not None:
+            return answer
+        answer = do()
+    if not is_elsewhere:
+        tell("byok is not running; this comes from the settings file.")
+    return answer
 
 
 def with_services(

@@ -6,12 +6,11 @@ import typer
 
 from byok.cli.command_context import (
     ConfigOption,
+    ask_or_do,
     load,
     tell_foreign_variables,
-    tell_not_running,
 )
 from byok.cli.completion import complete_setting
-from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import say, say_json, say_text, tell
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import create_private, find_paths
@@ -81,13 +80,13 @@ def show(
     These are the settings of the running daemon. With --config, or if no daemon is
     running, they are the ones that a daemon would start with.
     """
-    answer = None if config else ask_daemon(Service.SETTINGS)
-    if answer is None:
-        from byok.settings import mask_settings
+    from byok.settings import mask_settings
 
-        answer = mask_settings(load(config)[0])
-        if config is None:
-            tell_not_running()
+    answer = ask_or_do(
+        Service.SETTINGS,
+        lambda: mask_settings(load(config)[0]),
+        is_elsewhere=config is not None,
+    )
     say_json(_find_setting(answer, name) if name else answer)
 
 

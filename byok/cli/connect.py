@@ -171,8 +171,7 @@ def _find_address(
     daemon = require_daemon(paths, start=start)
     if client.facts.names_model and not (model or mcp):
         model = _find_model()
-    url = f"http://127.0.0.1:{daemon.port}"
-    return DaemonAddress(url, read_token(paths.token), paths.token, model)
+    return DaemonAddress(daemon.url, read_token(paths.token), paths.token, model)
 
 
 def _find_model() -> str:

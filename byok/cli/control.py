@@ -20,10 +20,11 @@ from byok.cli.daemon_client import (
     ask_instance,
     find_daemon,
     find_or_refuse,
+    not_running,
 )
 from byok.cli.terminal import say, show_progress, tell
 from byok.core.daemon.instance import Instance, find_instance, is_held
-from byok.core.errors import ByokError, CannotStart, DaemonGone, NotReady
+from byok.core.errors import ByokError, CannotStart, NotReady
 from byok.core.platform.paths import Paths, find_paths, make_private
 from byok.core.platform.programs import safe_path_entries
 from byok.core.routing import Service
@@ -82,8 +83,7 @@ def restart() -> None:
     paths = find_paths()
     daemon = _request_stop(paths, again=True)
     if daemon is None:
-        say("byok is not running. Start it: byok serve")
-        raise typer.Exit(EXIT_NOT_RUNNING)
+        raise not_running()
     error = NotReady(f"byok has not restarted; see its log: {paths.log}.")
     now = _wait_for(
         "byok starts again",
@@ -91,7 +91,7 @@ def restart() -> None:
         _RESTART_SECONDS,
         error,
     )
-    say(f"byok is listening on http://127.0.0.1:{now.port}")
+    say(f"byok is listening on {now.url}")
 
 
 def reload() -> None:
@@ -172,7 +172,7 @@ def require_daemon(paths: Paths, *, start: bool = False) -> Instance:
         daemon = start_in_background(paths, port)
         tell(f"byok runs in the background now. {END_IT}")
         return daemon
-    raise DaemonGone("byok is not running.", hint="Start it: byok serve")
+    raise not_running()
 
 
 def refuse_stranger(paths: Paths) -> None:

@@ -87,7 +87,7 @@ async def talking(daemon: Instance, paths: Paths) -> AsyncIterator[Ask]:
     secret = read_token(paths.owner_secret)
     token = derive_owner_token(secret, daemon.port, daemon.instance)
     async with aiohttp.ClientSession(
-        f"http://127.0.0.1:{daemon.port}",
+        daemon.url,
         headers={
             "Authorization": f"Bearer {token}",
             "Content-Type": "application/json",
@@ -180,6 +180,23 @@ def ask_daemon(service: str, body: Json | None = None) -> Json | None:
     return asyncio.run(ask_instance(daemon, paths, service, body or {}))
 
 
+def require_answer(service: str, body: Json | None = None) -> Json:
+    """Return what a Service or a feature answers.
+
+    Raises:
+        DaemonGone: no daemon is running.
+        ByokError: as in `ask_daemon`.
+    """
+    if (answer := ask_daemon(service, body)) is None:
+        raise not_running()
+    return answer
+
+
+def not_running() -> DaemonGone:
+    """Return the error that there is no daemon."""
+    return DaemonGone("byok is not running.", hint="Start it: byok serve")
+
+
 async def ask_instance(
     daemon: Instance, paths: Paths, service: str, body: Json
 ) -> Json:
@@ -260,6 +277,7 @@ class LocalClient(Struct, eq=False):
             ByokError: the same error in both cases.
         """
         deadline = time.monotonic() + self.patience
+        _encode(body)  # this process could take what the daemon cannot
         while True:
             found = None
             self._asked += 1
@@ -277,7 +295,6 @@ class LocalClient(Struct, eq=False):
     async def remembers(self) -> bool:
         """Tell whether the daemon remembers conversations; False without one.
 
-        _encode(body)  # this process could take what the daemon cannot
         Raises:
             ByokError: neither a daemon nor the index can be asked.
         """

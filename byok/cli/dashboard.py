@@ -59,7 +59,7 @@ def dashboard(
     if sign_out:
         say("All sessions of the dashboard have ended.")
         return
-    url = f"http://127.0.0.1:{daemon.port}/ui/"
+    url = f"{daemon.url}/ui/"
     opens = not link and open_browser(url, place)
     say(f"The dashboard: {url}")
     say(f"Code: {answer['code']}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import typer
 
-from byok.cli.code_client import with_client
+from byok.cli.code_client import ask_index, with_client
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.daemon_client import LocalClient
 from byok.cli.terminal import (
@@ -12,7 +12,7 @@ from byok.cli.terminal import (
     confirm,
     count_noun,
     say,
-    say_json,
+    say_answer,
     show_progress,
     tell,
 )
@@ -38,11 +38,8 @@ commands = typer.Typer(no_args_is_help=True)
 @commands.command("status")
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show the embedding model and the number of vectors."""
-    answer = _ask(Service.EMBED_STATUS, config, hidden=json)
-    if json:
-        say_json(answer)
-    else:
-        show_vectors(answer)
+    answer = ask_index(Service.EMBED_STATUS, config, hidden=json)
+    say_answer(answer, show_vectors, json=json)
 
 
 def show_vectors(answer: Json) -> None:
@@ -86,11 +83,8 @@ def describe_team(team: Json) -> str:
 @commands.command("estimate")
 def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Estimate what creating all vectors would send and cost; sends nothing."""
-    answer = _ask(Service.EMBED_ESTIMATE, config, _COUNTING, hidden=json)
-    if json:
-        say_json(answer)
-    else:
-        say(describe_cost(answer))
+    answer = ask_index(Service.EMBED_ESTIMATE, config, words=_COUNTING, hidden=json)
+    say_answer(answer, lambda cost: say(describe_cost(cost)), json=json)
 
 
 def describe_cost(answer: Json) -> str:
@@ -125,52 +119,45 @@ def _price(answer: Json) -> str:
 def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Confirm that your code may be sent to the embedding model, and start."""
 
-    async def work(client: LocalClient) -> Json | None:
+    async def work(client: LocalClient) -> Json:
         with show_progress(_COUNTING):
             cost = await client.ask(Service.EMBED_ESTIMATE, {})
         say(describe_cost(cost))
         if not cost["is_local"]:
             say(f"The code leaves this machine for {cost['host']}; keys are masked.")
-            if not confirm("Send it?", "byok embed enable", yes=yes):
-                return None
+            confirm("Send it?", "byok embed enable", yes=yes)
         body = {"host": cost["host"], "model": cost["model"]}
         answer = await client.ask(Service.EMBED_ENABLE, body)
         if await client.daemon() is None:
             tell("byok is not running: filling begins once it runs (byok serve).")
         return answer
 
-    answer = with_client(work, config=config)
-    if answer is None:
-        tell("Nothing was enabled.")
-        raise typer.Exit(1)
-    show_vectors(answer)
+    show_vectors(with_client(work, config=config))
 
 
 @commands.command("disable")
 def disable(config: ConfigOption = None) -> None:
     """Send nothing and use no vectors from now on; existing ones are kept."""
-    show_vectors(_ask(Service.EMBED_DISABLE, config))
+    show_vectors(ask_index(Service.EMBED_DISABLE, config))
 
 
 @commands.command("pause")
 def pause(config: ConfigOption = None) -> None:
     """Stop creating vectors; searches still use the existing ones."""
-    show_vectors(_ask(Service.EMBED_PAUSE, config))
+    show_vectors(ask_index(Service.EMBED_PAUSE, config))
 
 
 @commands.command("resume")
 def resume(config: ConfigOption = None) -> None:
     """Continue creating vectors."""
-    show_vectors(_ask(Service.EMBED_RESUME, config))
+    show_vectors(ask_index(Service.EMBED_RESUME, config))
 
 
 @commands.command("clear")
 def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Remove all vectors, and send nothing until the next `enable`."""
-    if not confirm("Remove all vectors?", "byok embed clear", yes=yes):
-        tell("Nothing was removed.")
-        raise typer.Exit(1)
-    answer = _ask(Service.EMBED_CLEAR, config)
+    confirm("Remove all vectors?", "byok embed clear", yes=yes)
+    answer = ask_index(Service.EMBED_CLEAR, config)
     say(f"Removed {count_noun(answer['removed'], 'vector')}.")
     show_vectors(answer)
 
@@ -178,27 +165,15 @@ def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
 @commands.command("push")
 def push(config: ConfigOption = None) -> None:
     """Upload this machine's vectors to your team's index."""
-    answer = _ask(Service.EMBED_PUSH, config, "sending vectors to the team")
+    answer = ask_index(Service.EMBED_PUSH, config, words="sending vectors to the team")
     say(f"The team has {count_noun(answer['pushed'], 'vector')} of yours.")
 
 
 @commands.command("pull")
 def pull(config: ConfigOption = None) -> None:
     """Download the missing vectors from your team's index."""
-    answer = _ask(Service.EMBED_PULL, config, "fetching vectors from the team")
+    answer = ask_index(
+        Service.EMBED_PULL, config, words="fetching vectors from the team"
+    )
     say(f"Took {count_noun(answer['pulled'], 'vector')} from the team.")
     show_vectors(answer)
-
-
-def _ask(
-    service: Service,
-    config: ConfigOption,
-    words: str = "opening the index",
-    *,
-    hidden: bool = False,
-) -> Json:
-    async def work(client: LocalClient) -> Json:
-        with show_progress(words, hidden=hidden):
-            return await client.ask(service, {})
-
-    return with_client(work, config=config)

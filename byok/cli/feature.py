@@ -2,12 +2,9 @@
 
 from collections.abc import Callable
 
-import typer
-
 from byok.cli.command_context import JsonOption
-from byok.cli.control import EXIT_NOT_RUNNING
-from byok.cli.daemon_client import ask_daemon
-from byok.cli.terminal import say, say_json, tell
+from byok.cli.daemon_client import require_answer
+from byok.cli.terminal import say, say_json
 from byok.features import ROWS, FeatureRow
 
 
@@ -20,10 +17,7 @@ def __getattr__(name: str) -> Callable[[JsonOption], None]:
 
 def _make_command(row: FeatureRow) -> Callable[[JsonOption], None]:
     def command(json: JsonOption = False) -> None:
-        answer = ask_daemon(row.name)
-        if answer is None:
-            tell("byok is not running. Start it: byok serve")
-            raise typer.Exit(EXIT_NOT_RUNNING)
+        answer = require_answer(row.name)
         if json:
             say_json(answer)
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import Struct, to_builtins
 
-from byok.cli.code_client import folders, whole, with_client
+from byok.cli.code_client import ask_index, folders, whole, with_client
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.commands import CommandGroup
 from byok.cli.completion import complete_workspace
@@ -19,6 +19,7 @@ from byok.cli.terminal import (
     ShownProgress,
     count_noun,
     say,
+    say_answer,
     say_json,
     say_table,
     show_progress,
@@ -73,10 +74,10 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
         told = {} if vectors["state"] == OFF else {"embeddings": vectors}
         return {"daemon": daemon is not None, **answer, **told}
 
-    answer = with_client(work, config=config)
-    if json:
-        say_json(answer)
-        return
+    say_answer(with_client(work, config=config), _show_status, json=json)
+
+
+def _show_status(answer: Json) -> None:
     if not answer["workspaces"] and not answer["totals"].get("blobs"):
         say("Nothing is indexed yet. Start with: byok index add DIR")
     else:
@@ -87,7 +88,7 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
         tell("byok is not running: file changes are noticed once it runs (byok serve).")
 
 
-def show_index(answer: dict[str, Any]) -> None:
+def show_index(answer: Json) -> None:
     """Print the status of the index."""
     totals = answer["totals"]
     say(
@@ -141,13 +142,9 @@ def add(
 @commands.command("remove")
 def remove(folder: FollowedArgument, config: ConfigOption = None) -> None:
     """Stop following a folder and remove it from the index; files stay untouched."""
-
-    async def work(client: LocalClient) -> None:
-        [root] = folders([folder])
-        answer = await client.ask(Service.INDEX_REMOVE, {"root": str(root)})
-        say(f"Removed {answer['removed']} from the index; its files are untouched.")
-
-    with_client(work, config=config)
+    [root] = folders([folder])
+    answer = ask_index(Service.INDEX_REMOVE, config, {"root": str(root)})
+    say(f"Removed {answer['removed']} from the index; its files are untouched.")
 
 
 @commands.command("rebuild")
@@ -197,14 +194,12 @@ def why(
     config: ConfigOption = None,
 ) -> None:
     """Show whether a path is indexed, and if not, which rule excludes it."""
+    body = {"path": str(whole(path))}
+    answer = ask_index(Service.INDEX_WHY, config, body, hidden=json)
+    say_answer(answer, _explain, json=json)
 
-    async def work(client: LocalClient) -> Json:
-        return await client.ask(Service.INDEX_WHY, {"path": str(whole(path))})
 
-    answer = with_client(work, config=config)
-    if json:
-        say_json(answer)
-        return
+def _explain(answer: Json) -> None:
     absent = "not there"
     exists = answer.get("exists", True) or answer["what"] == absent
     text = translate(answer["what"])

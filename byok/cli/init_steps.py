@@ -28,7 +28,7 @@ from byok.cli.init_survey import (
     one_key,
     survey,
 )
-from byok.cli.keys import choose_store, open_vault
+from byok.cli.keys import ask_for_key, choose_store, open_vault
 from byok.cli.log import follow_entries
 from byok.cli.service import install
 from byok.cli.terminal import (
@@ -149,7 +149,7 @@ def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
     )
     if daemon is None:
         return
-    is_connected = offer_editors(paths, f"http://127.0.0.1:{daemon.port}", asker)
+    is_connected = offer_editors(paths, daemon.url, asker)
     tell("Watch it at work in your browser: byok dashboard")
     if no_wait or not sys.stdin.isatty():
         return
@@ -206,7 +206,7 @@ def _ask_for_candidate(
         try:
             return _find_by_name(answer, candidates, setup)
         except ConfigError as error:
-            tell(f"{error} {error.hint}")
+            tell(error.sentence)
 
 
 def _find_by_name(
@@ -267,7 +267,7 @@ def _with_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
     # It is chosen before anything secret is typed.
     store = choose_store(wanted, setup.keyring, setup.vault, asker)
     for _ in range(_TRIES):
-        given = asker.secret(f"Key for {name} ({wanted.origin}), not shown")
+        given = ask_for_key(wanted, asker)
         try:
             key = clean_key(given)
             models = _list(candidate, setup.settings, one_key(name, key))
@@ -277,7 +277,7 @@ def _with_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
             tell(error.sentence)
             continue
         except ConfigError as error:
-            tell(f"{error} {error.hint}".rstrip())
+            tell(error.sentence)
             continue
         store.set(wanted.entry, key)
         say(f"Stored the key (fingerprint {fingerprint(key)}) in the {store.label}.")
@@ -370,7 +370,7 @@ def run_daemon(
         return find_daemon(paths)
     if (asker.is_person or asker.takes_best) and asker.confirm(_START):
         daemon = start_in_background(paths, port)
-        say(f"byok is listening on http://127.0.0.1:{daemon.port}. {END_IT}")
+        say(f"byok is listening on {daemon.url}. {END_IT}")
         return daemon
     say("Start it when you like: byok serve, or byok service install")
     return None

@@ -60,9 +60,7 @@ def upgrade(
     if dry_run:
         return
     command = f"byok upgrade --extra {extra}" if extra else "byok upgrade"
-    if not confirm("Run it?", command, yes=yes):
-        tell("Nothing was changed.")
-        return
+    confirm("Run it?", command, yes=yes)
     for words in commands:
         _run(words)
     if find_daemon(find_paths(), 0) is not None:
@@ -128,9 +126,7 @@ def uninstall(
         say(f"    {what}")
     if dry_run:
         return
-    if not confirm("Remove all of this?", "byok uninstall", yes=yes):
-        tell("Nothing was removed.")
-        return
+    confirm("Remove all of this?", "byok uninstall", yes=yes)
     if undo(outside):
         raise ConfigError(
             "Not everything could be removed, so byok's own files stay for now.",

@@ -11,8 +11,8 @@ import typer
 from byok.cli.command_context import (
     ConfigOption,
     JsonOption,
+    ask_or_do,
     load,
-    tell_not_running,
     with_services,
 )
 from byok.cli.completion import complete_key_name
@@ -48,20 +48,15 @@ class KeyStore(StrEnum):
 
 def open_vault(paths: Paths) -> Vault:
     """Return the vault, which asks for its passphrase where a terminal is."""
+    asker = find_asker("", yes=False)
 
     def ask() -> str:
-        new = not paths.vault.exists()
-        return str(
-            typer.prompt(
-                "Passphrase of the encrypted file",
-                hide_input=True,
-                confirmation_prompt=new,
-                err=True,
-            )
-        )
+        question = "Passphrase of the encrypted file"
+        return asker.secret(question, is_new=not paths.vault.exists())
 
-    ask_person = ask if sys.stdin.isatty() else None
-    return Vault(paths.vault, ask=ask_person, key_file=paths.vault_key)
+    return Vault(
+        paths.vault, ask=ask if asker.is_person else None, key_file=paths.vault_key
+    )
 
 
 def choose_store(
@@ -117,6 +112,11 @@ def choose_store(
     return vault
 
 
+def ask_for_key(wanted: KeyWanted, asker: Asker) -> str:
+    """Return what a person types as a key, which nobody sees."""
+    return asker.secret(f"Key for {wanted.title} ({wanted.origin}), not shown")
+
+
 NameArgument = Annotated[
     str,
     typer.Argument(
@@ -158,14 +158,13 @@ def set_key(
 
     settings, paths = load(config)
     wanted = key_named(name, settings)
-    place = _choose(store, wanted, paths)
-    if sys.stdin.isatty():
-        raw: str = typer.prompt(
-            f"Key for {wanted.title} ({wanted.origin})", hide_input=True
-        )
-    else:
-        raw = sys.stdin.readline()
-    key = clean_key(raw)
+    asker = find_asker(
+        f"byok keys set {wanted.command_name} --store key-file", yes=False
+    )
+    place = _choose(store, wanted, paths, asker)
+    key = clean_key(
+        ask_for_key(wanted, asker) if asker.is_person else sys.stdin.readline()
+    )
     place.set(wanted.entry, key)
     _let_daemon_read()
     say(
@@ -182,14 +181,12 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
     """
     from byok.wiring.key_sources import list_keys
 
-    answer = None if config else ask_daemon(Service.KEYS)
-    if answer is None:
+    def look_up() -> Json:
         settings, paths = load(config)
-        answer = list_keys(
-            settings, settings.upstreams, KeyLadder(vault=open_vault(paths))
-        )
-        if config is None:
-            tell_not_running()
+        ladder = KeyLadder(vault=open_vault(paths))
+        return list_keys(settings, settings.upstreams, ladder)
+
+    answer = ask_or_do(Service.KEYS, look_up, is_elsewhere=config is not None)
     rows = answer["keys"]
     if json:
         say_json(rows)
@@ -314,18 +311,15 @@ def _let_daemon_read() -> None:
     try:
         ask_daemon(Service.RELOAD)
     except ByokError as error:
-        tell(f"{error} {error.hint}".rstrip())
+        tell(error.sentence)
 
 
 def _choose(
-    store: KeyStore | None, wanted: KeyWanted, paths: "Paths"
-) -> "KeyringStore | Vault":
+    store: KeyStore | None, wanted: KeyWanted, paths: Paths, asker: Asker
+) -> KeyringStore | Vault:
     """Return the store for a new key, which can be written before the key is typed."""
     vault = open_vault(paths)
     if store is None:
-        asker = find_asker(
-            f"byok keys set {wanted.command_name} --store key-file", yes=False
-        )
         return choose_store(wanted, KeyringStore(), vault, asker)
     if store is KeyStore.KEYRING:
         return KeyringStore()

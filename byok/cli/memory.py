@@ -11,6 +11,7 @@ from byok.cli.terminal import (
     confirm,
     count_noun,
     say,
+    say_answer,
     say_json,
     say_table,
     tell,
@@ -28,10 +29,10 @@ commands = typer.Typer(no_args_is_help=True)
 @commands.command("status")
 def show_status(json: JsonOption = False) -> None:
     """Show whether conversations are remembered, how many, and since when."""
-    answer = _ask({"list": 0})
-    if json:
-        say_json(answer)
-        return
+    say_answer(_ask({"list": 0}), _show_status, json=json)
+
+
+def _show_status(answer: Json) -> None:
     say(
         "Conversations are remembered."
         if answer["on"]
@@ -84,8 +85,7 @@ def forget(
         raise ConfigError(
             "Say what to forget.", hint="One of --conversation ID, --days N and --all."
         )
-    if not confirm(f"Forget {what}?", f"byok memory forget {option}", yes=yes):
-        return
+    confirm(f"Forget {what}?", f"byok memory forget {option}", yes=yes)
     answer = _ask({"forget": wanted, "list": 0})
     say(f"Forgot {count_noun(answer['forgotten'], 'turn')}.")
     _say_size(answer)

@@ -12,21 +12,22 @@ from byok.cli.command_context import (
     ConfigOption,
     JsonOption,
     UpstreamOption,
+    ask_or_do,
     load,
-    tell_not_running,
     with_services,
 )
-from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import (
     YesOption,
     confirm,
     count_noun,
     say,
+    say_answer,
     say_json,
     say_table,
     show_progress,
     tell,
 )
+from byok.core.chat import Json
 from byok.core.errors import ConfigError, of_system
 from byok.core.routing import Service
 from byok.dialects.model_facts import FactSource
@@ -69,20 +70,19 @@ def models(
 
     if context.invoked_subcommand is not None:
         return
-    asked_for_others = bool(upstream or config)
-    with show_progress("asking the upstreams for their models", hidden=json):
-        answer = None if asked_for_others else ask_daemon(Service.CATALOG)
-        is_alone = answer is None
-        if answer is None:
-            answer = with_services(catalog, config=config, upstream=upstream)
-    if is_alone and not asked_for_others:
-        tell_not_running()
-    if json:
-        rows = answer["models"]  # for scripts: ids as a list, what is known by id
-        facts = {m["id"]: {**m["facts"], "sources": m["sources"]} for m in rows}
-        say_json({**answer, "models": [m["id"] for m in rows], "facts": facts})
+    answer = ask_or_do(
+        Service.CATALOG,
+        lambda: with_services(catalog, config=config, upstream=upstream),
+        is_elsewhere=bool(upstream or config),
+        words="asking the upstreams for their models",
+        hidden=json,
+    )
+    if not json:
+        show(answer)
         return
-    show(answer)
+    rows = answer["models"]  # for scripts: ids as a list, what is known by id
+    facts = {m["id"]: {**m["facts"], "sources": m["sources"]} for m in rows}
+    say_json({**answer, "models": [m["id"] for m in rows], "facts": facts})
 
 
 def show(answer: Mapping[str, Any]) -> None:
@@ -112,18 +112,15 @@ def why(json: JsonOption = False, config: ConfigOption = None) -> None:
     """
     from byok.server.daemon_endpoints import choices
 
-    async def read(services: "Services") -> Mapping[str, Any]:
+    async def read(services: "Services") -> Json:
         return choices(services)
 
-    answer = None if config else ask_daemon(Service.CHOICES)
-    if answer is None:
-        answer = with_services(read, config=config)
-        if not config:
-            tell_not_running()
-    if json:
-        say_json(answer)
-        return
-    show_choices(answer)
+    answer = ask_or_do(
+        Service.CHOICES,
+        lambda: with_services(read, config=config),
+        is_elsewhere=config is not None,
+    )
+    say_answer(answer, show_choices, json=json)
 
 
 def show_choices(answer: Mapping[str, Any]) -> None:
@@ -159,6 +156,7 @@ def update(
     the table at once, also while it runs. If a list cannot be used, the table before
     stays.
     """
+    from byok.dialects.known_models import LISTS
     from byok.upstream.model_table import fetch_lists, keep_lists
 
     settings, paths = load(config)
@@ -167,7 +165,9 @@ def update(
     else:
         from byok.upstream.transport import Route
 
-        _ask_to_fetch(yes=yes)
+        urls = " and ".join(public.url for public in LISTS)
+        question = f"Fetch {urls}? Nothing of yours is sent."
+        confirm(question, "byok models update", yes=yes)
         network = settings.network
         with show_progress("fetching"):
             had = asyncio.run(fetch_lists(Route(network.proxy, network.ca_file)))
@@ -198,15 +198,6 @@ def _say_some(what: str, names: Sequence[str]) -> None:
         more = ", ..." if len(names) > _MOST_SHOWN else ""
         shown = ", ".join(names[:_MOST_SHOWN])
         say(f"{count_noun(len(names), 'model')} {what}: {shown}{more}")
-
-
-def _ask_to_fetch(*, yes: bool) -> None:
-    from byok.dialects.known_models import LISTS
-
-    urls = " and ".join(public.url for public in LISTS)
-    question = f"Fetch {urls}? Nothing of yours is sent."
-    if not confirm(question, "byok models update", yes=yes):
-        raise typer.Exit(1)
 
 
 def _read_list(path: Path) -> bytes:

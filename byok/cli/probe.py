@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -15,6 +14,7 @@ from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.completion import complete_target
 from byok.cli.terminal import (
     YesOption,
+    confirm,
     count_noun,
     say,
     say_json,
@@ -23,6 +23,7 @@ from byok.cli.terminal import (
     tell,
 )
 from byok.core.errors import ByokError, ConfigError, UpstreamError
+from byok.core.platform.installation import quote
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.routing import split_id
@@ -194,13 +195,8 @@ def _ask_permission(
         f"{count_noun(cost.requests, 'request')}, about {cost.input_tokens:,} "
         f"tokens in and {cost.output_tokens:,} out; {price}."
     )
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ConfigError(
-            "A probe sends the model many requests.", hint="Add --yes to start it."
-        )
-    typer.confirm("Start?", abort=True, err=True)
+    whole = quote(f"{name}/{prober.model}")
+    confirm("Start?", f"byok probe {whole}", yes=yes)
 
 
 def say_results(results: "list[ProbeResult]") -> None:

@@ -3,7 +3,7 @@
 import typer
 
 from byok.cli.command_context import ConfigOption, load
-from byok.cli.terminal import YesOption, confirm, say, tell
+from byok.cli.terminal import YesOption, confirm, say
 from byok.core.errors import ConfigError
 from byok.search.outside.consent import Consent
 
@@ -28,9 +28,7 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
     )
     if not place.is_local:
         say("They leave this machine; keys are masked, and code is never sent.")
-        if not confirm("Send them?", "byok remote enable", yes=yes):
-            tell("Nothing was enabled.")
-            raise typer.Exit(1)
+        confirm("Send them?", "byok remote enable", yes=yes)
     Consent(paths.search_consent).give(place.host, "")
     say(f"search server: enabled; {place.host}")
 

@@ -177,7 +177,7 @@ def _runs(paths: Paths, options: RequestedOptions, settings: Settings) -> bool:
     if others := unfulfilled_options(daemon, options, settings):
         tell(f"byok is already running, without these options: {' '.join(others)}")
         tell("  To use them: byok stop, then start it again with them.")
-    say(f"byok is listening on http://127.0.0.1:{daemon.port}")
+    say(f"byok is listening on {daemon.url}")
     return True
 
 

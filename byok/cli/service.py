@@ -18,7 +18,7 @@ from byok.cli.control import (
     wait_for_daemon,
 )
 from byok.cli.daemon_client import ask_daemon, find_daemon
-from byok.cli.terminal import say, say_json, say_text, tell
+from byok.cli.terminal import say, say_answer, say_text, tell
 from byok.clients.service.base import Launch, ServiceFile
 from byok.clients.service.control import UserService, make_launch
 from byok.core.daemon.instance import Instance
@@ -64,7 +64,7 @@ def install(
     _end_before_kill(service)
     service.install(files, launch)
     daemon = wait_for_daemon(paths, other_than=before.instance if before else "")
-    say(f"byok runs as a service on http://127.0.0.1:{daemon.port}, from login on.")
+    say(f"byok runs as a service on {daemon.url}, from login on.")
     _advise(service)
 
 
@@ -92,7 +92,7 @@ def start() -> None:
     service = find_service(find_paths())
     service.control("start")
     daemon = wait_for_daemon(service.paths)
-    say(f"byok is listening on http://127.0.0.1:{daemon.port}")
+    say(f"byok is listening on {daemon.url}")
 
 
 @commands.command("stop")
@@ -118,7 +118,7 @@ def restart() -> None:
     service.control("restart")
     other = before.instance if before else ""
     daemon = wait_for_daemon(service.paths, other_than=other)
-    say(f"byok is listening on http://127.0.0.1:{daemon.port}")
+    say(f"byok is listening on {daemon.url}")
 
 
 @commands.command("status")
@@ -128,10 +128,7 @@ def status(json: JsonOption = False) -> None:
     The exit code is 0 if byok answers as the service, else 3.
     """
     facts = _facts(find_service(find_paths()))
-    if json:
-        say_json(facts)
-    else:
-        _show_facts(facts)
+    say_answer(facts, _show_facts, json=json)
     if not facts["answers"] or facts["by_hand"]:
         raise typer.Exit(EXIT_NOT_RUNNING)
 

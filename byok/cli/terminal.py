@@ -8,12 +8,12 @@ for people is translated here.
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from threading import Lock, Timer
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO, TypeVar
 
 import orjson
 import typer
@@ -24,6 +24,7 @@ from byok.core.escapes import escape, escape_json
 from byok.core.language import translate
 from byok.core.platform.installation import COMMANDS, make_pasteable
 
+T = TypeVar("T")
 _PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
 # What is typed as it stands: up to the end of its sentence, a bracket or a wide sign.
 _COMMAND = re.compile(
@@ -99,6 +100,11 @@ def say_json(value: Any) -> None:
     """Print a value for a script."""
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
     sys.stdout.write(escape_json(text) + "\n")
+
+
+def say_answer(answer: T, show: Callable[[T], None], *, json: bool) -> None:
+    """Print an answer for a script, or `show` it to a person."""
+    (say_json if json else show)(answer)
 
 
 def say_json_line(value: Any) -> None:
@@ -283,7 +289,7 @@ class Asker:
             ConfigError: nobody can be asked, here and in the other methods.
         """
         if self.is_person:
-            return bool(typer.confirm(translate(question), default=default))
+            return bool(typer.confirm(translate(question), default=default, err=True))
         if self.takes_best:
             return default
         raise ConfigError(
@@ -299,20 +305,27 @@ class Asker:
         """
         if self.is_person:
             asked = translate(question)
-            return str(typer.prompt(asked, default=default or None)).strip()
+            return str(typer.prompt(asked, default=default or None, err=True)).strip()
         if self.takes_best and not default:
             raise ConfigError(f"--yes cannot answer this: {question}")
         self.confirm(question)
         return default
 
-    def secret(self, question: str) -> str:
-        """Return a line that is not shown while it is typed.
+    def secret(self, question: str, *, is_new: bool = False) -> str:
+        """Return a line that is not shown while it is typed; a new one twice.
 
         Raises:
             ConfigError: there is no person; no key can be proposed.
         """
         if self.is_person:
-            return str(typer.prompt(translate(question), hide_input=True))
+            return str(
+                typer.prompt(
+                    translate(question),
+                    hide_input=True,
+                    confirmation_prompt=is_new and translate("Type it again"),
+                    err=True,
+                )
+            )
         return self.text(question, "")
 
 
@@ -321,10 +334,13 @@ def find_asker(command: str, *, yes: bool) -> Asker:
     return Asker(command, is_person=not yes and sys.stdin.isatty(), takes_best=yes)
 
 
-def confirm(question: str, command: str, *, yes: bool) -> bool:
+def confirm(question: str, command: str, *, yes: bool) -> None:
     """Ask before something is done, unless --yes says so; Enter is no.
 
     Raises:
         ConfigError: there is no terminal to ask at; a script runs `command` with --yes.
+        typer.Exit: it is not to be done.
     """
-    return find_asker(f"{command} --yes", yes=yes).confirm(question, default=yes)
+    if not find_asker(f"{command} --yes", yes=yes).confirm(question, default=yes):
+        tell("Nothing was changed.")
+        raise typer.Exit(1)

@@ -29,7 +29,7 @@ def test_connect_gives_the_token_to_nobody_if_no_daemon_runs(cli: Cli) -> None:
     for client in CLIENTS:
         for options in ((), ("--write", "--yes"), ("--dry-run",)):
             done = cli("connect", client, *options)
-            assert (done.code, done.out) == (1, ""), (client, options)
+            assert (done.code, done.out) == (3, ""), (client, options)
             assert "--start" in done.err
             assert token not in done.err
 

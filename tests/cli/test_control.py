@@ -32,7 +32,7 @@ def test_stop_without_a_daemon_says_so(cli: Cli) -> None:
     stopped, restarted, reloaded = cli("stop"), cli("restart"), cli("reload")
     assert (stopped.code, stopped.out) == (0, "byok is not running.\n")
     assert (restarted.code, reloaded.code) == (3, 3)
-    assert "byok serve" in restarted.out
+    assert "byok serve" in restarted.err
     assert "when it starts" in reloaded.out
 
 

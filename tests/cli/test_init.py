@@ -1,6 +1,5 @@
 """byok init as a person runs it, and as a script does."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +9,8 @@ from byok.core.daemon.instance import is_held
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import write_settings
-from tests.fakes.program import run_byok
+from tests.fakes.program import needs_terminal, run_byok
 
-needs_terminal = pytest.mark.skipif(os.name != "posix", reason="no pseudo-terminal")
 OLD = b"# mine, with care\n\n[upstreams.demo] # no model\n"
 
 

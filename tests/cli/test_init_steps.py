@@ -67,7 +67,7 @@ class ScriptedPerson(Asker):
     def text(self, question: str, default: str) -> str:
         return str(self._next(question)) or default
 
-    def secret(self, question: str) -> str:
+    def secret(self, question: str, *, is_new: bool = False) -> str:
         return str(self._next(question))
 
 

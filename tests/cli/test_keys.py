@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from byok.wiring.key_sources import make_ladder
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import ask_chat, daemon_thread, write_settings
 from tests.fakes.official import TOKEN, FakeOfficial, whole
+from tests.fakes.program import needs_terminal
 from tests.fakes.upstream import FakeUpstream
 
 KEY = "sk-canary0123456789"
@@ -228,3 +230,20 @@ async def test_keys_official_token_is_tested(
     assert done.code == code
     assert told in done.out + done.err
     assert TOKEN not in done.out + done.err
+
+
+@needs_terminal
+def test_a_person_is_asked_in_their_language(tmp_path: Path) -> None:
+    from tests.fakes.terminal import typing_to
+
+    env = {"BYOK_HOME": str(tmp_path / "home"), "LC_ALL": "zh_CN.UTF-8"}
+    env["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+    words = ("keys", "set", "groq", "--store", "vault")
+    with typing_to(*words, env=env) as typist:
+        typist.wait_for("groq（https://api.groq.com）的密钥")
+        typist.type(KEY)
+        for question in ("口令", "再输入一次"):
+            typist.wait_for(question)
+            typist.type("correct horse")
+        assert typist.wait_for_end() == 0
+    assert KEY not in typist.shown

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+import typer
 
 from byok.cli.terminal import (
     Asker,
@@ -199,11 +200,11 @@ def test_nobody_answers_nothing(ask: str) -> None:
     assert caught.value.hint == "In a script: byok init --yes"
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"), [("y\n", True), ("n\n", False), ("\n", False)]
-)
-def test_confirm_asks_at_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, typed: str, said: bool
-) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    assert confirm("Sure?", "byok embed clear", yes=False) is said
+def test_only_yes_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("y\nn\n\n"))
+    confirm("Sure?", "byok embed clear", yes=False)
+    for _ in range(2):
+        with pytest.raises(typer.Exit) as left:
+            confirm("Sure?", "byok embed clear", yes=False)
+        assert left.value.exit_code == 1
+    assert capsys.readouterr().out.strip() == ""  # questions are no part of the result

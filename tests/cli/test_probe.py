@@ -58,7 +58,7 @@ async def test_a_probe_asks_before_it_costs_anything(
     done = await asyncio.to_thread(cli, "probe", "box/m", stdin="y\n")
     assert done.code == 78
     assert "at most" in done.err
-    assert "Add --yes" in done.err
+    assert "byok probe box/m --yes" in done.err
     assert fake.requests == []
 
 

@@ -1,9 +1,13 @@
 """What all commands share: help, exit codes, messages; and byok version."""
 
 import itertools
+import os
 import platform
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from byok.cli.examples import examples_of
 from byok.core.error_table import error_rows
 from byok.core.errors import ByokError, ConfigError, KeyMissing, UpstreamError
 from tests.fakes.commands import Cli
+from tests.fakes.program import needs_terminal
 
 
 def commands_below(name: str) -> list[str]:
@@ -88,7 +93,7 @@ def test_help_has_a_short_option_and_is_a_word_too(
         ("config set server.port 9000", 78, "byok config check"),
         ("probe gpt-5", 78, "byok probe UPSTREAM/gpt-5"),
         ("index add {}/projet", 78, "Did you mean project?"),
-        ("connect vscode --write", 1, "byok connect vscode --write --start"),
+        ("connect vscode --write", 3, "byok connect vscode --write --start"),
         ("log", 0, "byok connect vscode"),
     ],
 )
@@ -215,3 +220,39 @@ def parse(given: list[str]) -> str:
 
 def test_help_ends_with_examples(cli: Cli) -> None:
     assert cli("keys", "test", "--help").out.rstrip().endswith("keys test openrouter")
+
+
+@needs_terminal
+@pytest.mark.parametrize("words", [("memory", "forget", "--all"), ("upgrade",)])
+def test_a_person_who_declines_ends_the_command_with_1(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    from tests.fakes.terminal import typing_to
+
+    with typing_to(*words, env={"BYOK_HOME": str(tmp_path / "home")}) as typist:
+        typist.wait_for("[y/N]")
+        typist.type("n")
+        assert typist.wait_for_end() == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    ("module", "code"), [("typer", -signal.SIGINT), ("byok.cli.search", 130)]
+)
+def test_ctrl_c_in_the_first_moment_shows_no_traceback(module: str, code: int) -> None:
+    program = f"""
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["byok", "search", "x"]
+from byok.cli import main
+main()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, text=True
+    )
+    assert ended.returncode == code
+    assert "Traceback" not in ended.stderr

@@ -15,12 +15,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from byok.core.daemon import challenge
 from tests.fakes.patience import PATIENCE, START
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request
 from tests.fakes.template import CAN_FORK, Forked, fork
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
+needs_terminal = pytest.mark.skipif(os.name != "posix", reason="no pseudo-terminal")
 ROOT = Path(__file__).parents[2]
 SERVE = (sys.executable, "-m", "byok", "serve")
 

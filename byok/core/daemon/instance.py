@@ -38,6 +38,11 @@ class Instance(Struct, frozen=True):
     instance: str
     started: float
 
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
 
 def is_held(paths: Paths) -> bool:
     """Tell whether a daemon holds the lock: it runs, or is just starting."""
