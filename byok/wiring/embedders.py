@@ -14,14 +14,13 @@ from byok.search.vectors.recipe import RECIPE, dollars_per_million, prefixes_of
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import Embedder, EmbeddingTarget
 from byok.settings import Settings, UpstreamSettings, upstream_named
-from byok.settings.keys import KeyLadder
 from byok.settings.keys.ladder import UpstreamKey
 from byok.settings.values import POSTGRES
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
-from byok.upstream.transport import Route, Transports, tls_context
-from byok.wiring.key_sources import make_key, team_keys_wanted
-from byok.wiring.upstreams import PooledUpstream, make_spec
+from byok.upstream.transport import Route, tls_context
+from byok.wiring.key_sources import team_keys_wanted
+from byok.wiring.upstreams import PooledUpstream, Shared, make_spec
 
 if TYPE_CHECKING:
     from byok.search.vectors.embedder import ModelEmbedder
@@ -112,9 +111,7 @@ def make_embedder(
 # Build what a member of a team needs, as the settings say.
 
 
-def make_team_index(
-    settings: Settings, transports: Transports, ladder: KeyLadder, redactor: Redactor
-) -> "TeamIndex | None":
+def make_team_index(settings: Settings, shared: Shared) -> "TeamIndex | None":
     """Return the vectors of the user's team; None if no server is named.
 
     Asks nobody, and may be called in any thread. Close it when done; the transports
@@ -133,7 +130,7 @@ def make_team_index(
     local = is_loopback(own.url)
     ca_file = own.ca_file or settings.network.ca_file
     wanted, salt = team_keys_wanted(settings)
-    key = make_key(ladder, redactor, wanted)
+    key = shared.make_key(wanted)
     store: TeamStore
     if own.url.startswith(POSTGRES):
         from byok.search.vectors.team.postgres import PostgresStore
@@ -143,11 +140,11 @@ def make_team_index(
         store = PostgresStore(own.url, key, tls, writes=own.write)
     else:
         route = Route("" if local else own.proxy, ca_file)
-        store = QdrantStore(own.url, partial(transports.by, route), key)
+        store = QdrantStore(own.url, partial(shared.transports.by, route), key)
     return TeamIndex(
         TeamPlace(own.url, own.team, own.write, own.search),
         store,
-        UpstreamKey(ladder, salt, redactor),
+        UpstreamKey(shared.ladder, salt, shared.redactor),
     )
 
 
@@ -178,17 +175,14 @@ def with_embedder(
 def make_plan(
     settings: Settings,
     pooled: Mapping[str, PooledUpstream],
-    *,
+    shared: Shared,
     consent: Consent,
-    transports: Transports,
-    ladder: KeyLadder,
-    redactor: Redactor,
 ) -> EmbeddingPlan | None:
     """Return what the settings want of embeddings; None if they are off."""
     target = embedding_target(settings)
     if target is None:
         return None
-    one = pooled[target.upstream]
+    one, redactor = pooled[target.upstream], shared.redactor
     return EmbeddingPlan(
         target,
         partial(
@@ -199,7 +193,7 @@ def make_plan(
             consent=consent,
             redactor=redactor,
         ),
-        partial(make_team_index, settings, transports, ladder, redactor),
+        partial(make_team_index, settings, shared),
         redact=redactor.remove_known,
         built_from=(settings.embeddings, settings.network, target, one.built_from),
     )

@@ -1,9 +1,9 @@
 """Build what asks the search server that the settings name."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from byok.core.platform.paths import Paths
-from byok.core.redact import Redactor
 from byok.core.urls import host_of, is_loopback
 from byok.search.outside.consent import Consent
 from byok.search.outside.server import Pause
@@ -11,9 +11,11 @@ from byok.search.remote.remote_search import RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import search_zoekt
 from byok.settings import Settings
-from byok.settings.keys import KeyLadder
-from byok.upstream.transport import Route, Transports
-from byok.wiring.key_sources import make_key, search_key_wanted
+from byok.upstream.transport import Route
+from byok.wiring.key_sources import search_key_wanted
+
+if TYPE_CHECKING:
+    from byok.wiring.upstreams import Shared
 
 
 def remote_place(settings: Settings) -> RemotePlace:
@@ -23,20 +25,16 @@ def remote_place(settings: Settings) -> RemotePlace:
 
 
 def make_remote_search(
-    settings: Settings,
-    paths: Paths,
-    transports: Transports,
-    ladder: KeyLadder,
-    redactor: Redactor,
+    settings: Settings, paths: Paths, shared: "Shared"
 ) -> RemoteSearch:
     """Return what asks the server; the transports stay open. Asks nobody."""
     own, place = settings.search.remote, remote_place(settings)
     proxy = "" if place.is_local else own.proxy
     route = Route(proxy, own.ca_file or settings.network.ca_file)
-    token = make_key(ladder, redactor, search_key_wanted(settings))
+    token = shared.make_key(search_key_wanted(settings))
     server = JsonServer(
         own.url,
-        partial(transports.by, route),
+        partial(shared.transports.by, route),
         token,
         scheme=own.token_scheme,
         headers=own.headers,
@@ -44,4 +42,4 @@ def make_remote_search(
     search = partial(search_zoekt, server)
     consent = partial(Consent, paths.search_consent)
     pause = Pause(f"the search server {place.host}")
-    return RemoteSearch(place, search, consent, redactor, pause)
+    return RemoteSearch(place, search, consent, shared.redactor, pause)

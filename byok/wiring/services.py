@@ -267,28 +267,20 @@ class _ServicesFactory:
     def __init__(
         self,
         paths: Paths,
-        redactor: Redactor,
-        ladder: KeyLadder,
+        shared: Shared,
         upstream: str,
         model: str,
         *,
         embeds: bool,
-        transports: Transports | None,
     ) -> None:
         self._paths = paths
         self._embeds = embeds
         self._consent = Consent(paths.embedding_consent)
         self.embeddings = EmbeddingService(paths.vectors, paths.database, self._consent)
-        self._redactor = redactor
-        self._ladder = ladder
         self._upstream = upstream
         self._model = model
-        self.shared = Shared(
-            transports or Transports(),
-            ProviderDataStore(paths.provider_data),
-            Profiles(paths.profiles),
-        )
-        self._pool = UpstreamPool(self.shared, ladder, redactor)
+        self.shared = shared
+        self._pool = UpstreamPool(shared)
         self._decoding = keep_readings(partial(has_room, _SPARE_MIB))
         self._chat_places = ChatPlaces()
         self._fits = FitMemory()
@@ -308,14 +300,14 @@ class _ServicesFactory:
         selection = await self._select(settings)
         prompts = await asyncio.to_thread(load_prompts, self._paths.prompts)
         for value in values_to_hide(settings, selection.upstreams.values()):
-            self._redactor.add(value)
+            self.shared.redactor.add(value)
         pooled = self._pool.build(
             settings, self._sections(settings, selection), prompts
         )
         keys = {name: one.key for name, one in pooled.items()}
-        keys[OFFICIAL] = self._pool.make_key(official_wanted(settings))
+        keys[OFFICIAL] = self.shared.make_key(official_wanted(settings))
         if (wanted := web_key_wanted(settings)).base_url:
-            keys[WEB_SEARCH] = self._pool.make_key(wanted)
+            keys[WEB_SEARCH] = self.shared.make_key(wanted)
         upstreams = {name: pooled[name].upstream for name in selection.upstreams}
         catalog = self._make_catalog(selection, pooled)
         default = default_id(selection, settings, self._model)
@@ -334,16 +326,15 @@ class _ServicesFactory:
             local,
             self._moment_memory,
         )
-        official = make_official(
-            settings, self.shared.transports, keys[OFFICIAL], self._redactor
-        )
+        official = make_official(settings, self.shared, keys[OFFICIAL])
         await self._embed(settings, pooled, context)
         aids = make_aids(settings, fallbacks, prompts, context.aids)
         context.aids = replace(aids, remote=self._find_remote(settings))
+        shared = self.shared
         return Services(
-            settings, self._paths, selection, self._redactor, self._ladder,
+            settings, self._paths, selection, shared.redactor, shared.ladder,
             upstreams, catalog, router, fallbacks, moments, keys, official, context,
-            self.embeddings, self.shared.provider_data, self._decoding,
+            self.embeddings, shared.provider_data, self._decoding,
             self._chat_places, RequestDefaults(
                 settings, selection.upstreams, catalog, prompts, self._fits
             ),
@@ -370,14 +361,7 @@ class _ServicesFactory:
         if self._embeds and settings.embeddings.on:
             from byok.wiring.embedders import make_plan
 
-            plan = make_plan(
-                settings,
-                pooled,
-                consent=self._consent,
-                transports=self.shared.transports,
-                ladder=self._ladder,
-                redactor=self._redactor,
-            )
+            plan = make_plan(settings, pooled, self.shared, self._consent)
         await self.embeddings.configure(plan, context.open)
         vectors = self.embeddings if plan else None
         context.aids = replace(context.aids, vectors=vectors)
@@ -391,9 +375,7 @@ class _ServicesFactory:
             return self._remote[1]
         from byok.wiring.remote_search import make_remote_search
 
-        made = make_remote_search(
-            settings, self._paths, self.shared.transports, self._ladder, self._redactor
-        )
+        made = make_remote_search(settings, self._paths, self.shared)
         self._remote = (wanted, made)
         return made
 
@@ -403,7 +385,7 @@ class _ServicesFactory:
             settings,
             self._upstream,
             self.shared.transports,
-            self._ladder,
+            self.shared.ladder,
             self._selection,
         )
         check_models(settings, selection.upstreams, self._model)
@@ -459,10 +441,14 @@ async def open_services(
         CannotStart: the database cannot be used.
     """
     check_settings(settings, upstream, model)
-    redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)
-    factory = _ServicesFactory(
-        paths, redactor, ladder, upstream, model, embeds=embeds, transports=transports
+    shared = Shared(
+        transports or Transports(),
+        ProviderDataStore(paths.provider_data),
+        Profiles(paths.profiles),
+        ladder or make_ladder(paths),
+        redactor or Redactor(),
     )
+    factory = _ServicesFactory(paths, shared, upstream, model, embeds=embeds)
     vectors = factory.embeddings if embeds else None
     try:
         async with open_context(settings, paths, roots, vectors) as context:

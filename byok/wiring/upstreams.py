@@ -121,12 +121,18 @@ def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
 
 
 class Shared(Struct, frozen=True):
-    """What all upstreams share, also those of other settings."""
+    """What all upstreams and servers share, also those of other settings."""
 
     transports: Transports
     provider_data: ProviderDataStore
     profiles: Profiles
+    ladder: KeyLadder
+    redactor: Redactor
     prompt_changes: PromptChanges = field(default_factory=PromptChanges)
+
+    def make_key(self, *wanted: KeyWanted) -> AnyKey:
+        """Return a key, or several, each looked up when it is needed first."""
+        return make_key(self.ladder, self.redactor, *wanted)
 
 
 class Helpers(NamedTuple):
@@ -145,19 +151,26 @@ def _next_edit_codecs(kind: str, api: Api) -> Mapping[FimMode, Codec]:
     return next_edit_codecs(vendor) if serves else {}
 
 
+class PooledUpstream(Struct, frozen=True):
+    """An upstream with its key; `built_from` is all that both depend on.
+
+    `known` is what it knows about its models; None for the demo.
+    """
+
+    upstream: Upstream
+    key: AnyKey
+    known: KnownModels | None
+    built_from: tuple[object, ...]
+
+
 def make_upstream(
-    name: str,
-    settings: UpstreamSettings,
-    *,
-    common: Settings,
-    shared: Shared,
-    key: AnyKey,
-    helpers: Helpers,
-) -> tuple[Upstream, KnownModels | None]:
-    """Build the upstream of one section, and what it knows about its models."""
+    spec: UpstreamSpec, settings: UpstreamSettings, shared: Shared, helpers: Helpers
+) -> PooledUpstream:
+    """Build the upstream of one section, which `spec` was made of."""
+    name, built_from = spec.name, (settings, spec, helpers)
+    key = shared.make_key(*keys_wanted(name, settings))
     if settings.type == DEMO:
-        return DemoUpstream(name), None
-    spec = make_spec(name, settings, common)
+        return PooledUpstream(DemoUpstream(name), key, None, built_from)
     http = HttpUpstream(spec, shared.transports, key, profiles=shared.profiles)
     if settings.num_ctx and not spec.api.dialect.loads_window:
         _log.warning("%s: num_ctx has no effect, its server cannot be told", name)
@@ -174,17 +187,15 @@ def make_upstream(
     if helpers.describer is not None:
         http.recoveries += (DescribedPictures(helpers.describer, http.sees_pictures),)
     http.recoveries += (RestoredData(shared.provider_data), shared.prompt_changes)
-    return http, http.known
+    return PooledUpstream(http, key, http.known, built_from)
 
 
-def make_official(
-    settings: Settings, transports: Transports, key: AnyKey, redactor: Redactor
-) -> OfficialService:
+def make_official(settings: Settings, shared: Shared, key: AnyKey) -> OfficialService:
     """Build the official service; without an address nothing is sent to it."""
     url, network = settings.routing.official.base_url, settings.network
     proxy = "" if is_loopback(url) else network.proxy
     route = Route(proxy, network.ca_file)
-    return OfficialService(url, transports, key, redactor, route=route)
+    return OfficialService(url, shared.transports, key, shared.redactor, route=route)
 
 
 # Build the upstreams of the settings, and keep those whose own settings stay equal.
@@ -198,28 +209,14 @@ def make_official(
 # router is put into `router` afterwards; nothing is summarised before.
 
 
-class PooledUpstream(Struct, frozen=True):
-    """An upstream with its key; `built_from` is all that both depend on.
-
-    `known` is what it knows about its models; None for the demo.
-    """
-
-    upstream: Upstream
-    key: AnyKey
-    known: KnownModels | None
-    built_from: tuple[object, ...]
-
-
 class UpstreamPool:
     """Builds upstreams, again and again while the settings change."""
 
     router: Router  # that of the settings in force
     fallbacks: Fallbacks  # as well
 
-    def __init__(self, shared: Shared, ladder: KeyLadder, redactor: Redactor) -> None:
+    def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._ladder = ladder
-        self._redactor = redactor
         self._pooled: Mapping[str, PooledUpstream] = {}
         self._helpers_of = ("", "", "")  # the models, and the version of the prompts
         self._helpers = Helpers(Summariser("", self._find))
@@ -251,27 +248,13 @@ class UpstreamPool:
         find = partial(self._find_alone, vision)
         return Helpers(summarise, PictureDescriber(find, store, prompts))
 
-    def make_key(self, *wanted: KeyWanted) -> AnyKey:
-        """Return a key, or several, each looked up when it is needed first."""
-        return make_key(self._ladder, self._redactor, *wanted)
-
     def _reuse_or_build(
         self, name: str, section: UpstreamSettings, settings: Settings
     ) -> PooledUpstream:
-        built_from = (section, make_spec(name, section, settings), self._helpers)
-        known = self._pooled.get(name)
-        if known is not None and known.built_from == built_from:
+        spec, known = make_spec(name, section, settings), self._pooled.get(name)
+        if known is not None and known.built_from == (section, spec, self._helpers):
             return known
-        key = self.make_key(*keys_wanted(name, section))
-        upstream, known_models = make_upstream(
-            name,
-            section,
-            common=settings,
-            shared=self._shared,
-            key=key,
-            helpers=self._helpers,
-        )
-        return PooledUpstream(upstream, key, known_models, built_from)
+        return make_upstream(spec, section, self._shared, self._helpers)
 
     async def _find(self, model: str) -> Destination:
         """Return who writes a summary, by the settings that are in force by then."""

@@ -15,10 +15,7 @@ from byok.search.outside.consent import Consent
 from byok.search.vectors.recipe import RECIPE
 from byok.search.vectors.service import EmbeddingPlan
 from byok.settings import Settings, UpstreamSettings, load_settings
-from byok.settings.keys import KeyLadder
 from byok.upstream.client import HttpUpstream
-from byok.upstream.model_facts import Profiles
-from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Transports
 from byok.wiring.embedders import (
     embedding_section,
@@ -28,13 +25,13 @@ from byok.wiring.embedders import (
     make_team_index,
     with_embedder,
 )
-from byok.wiring.upstreams import Shared, UpstreamPool, make_spec
+from byok.wiring.upstreams import UpstreamPool, make_spec
 from tests.fakes.asker import Key
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.prompts import NONE
 from tests.fakes.qdrant_members import SPACE, embed, key
 from tests.fakes.qdrant_server import QdrantServer
-from tests.fakes.ring import FakeRing, store_of
+from tests.fakes.shared import make_shared
 
 
 def settings(upstream: str, model: str = "m", **more: Any) -> Settings:
@@ -197,9 +194,7 @@ def test_consent_to_one_upstream_is_not_used_for_another_of_its_name() -> None:
 
 @pytest.fixture
 def pool(tmp_path: Path) -> UpstreamPool:
-    provider_data = ProviderDataStore(tmp_path / "kept.db")
-    shared = Shared(Transports(), provider_data, Profiles(tmp_path / "profiles.json"))
-    return UpstreamPool(shared, KeyLadder(environ={}), Redactor())
+    return UpstreamPool(make_shared(tmp_path))
 
 
 def plan(pool: UpstreamPool, consent: Consent, **sections: Any) -> EmbeddingPlan | None:
@@ -207,16 +202,9 @@ def plan(pool: UpstreamPool, consent: Consent, **sections: Any) -> EmbeddingPlan
     built = settings.upstreams
     if settings.embeddings.on:
         built = dict(with_embedder(built, settings))
-    redactor = Redactor()
-    redactor.add(KEY)
-    return make_plan(
-        settings,
-        pool.build(settings, built, NONE),
-        consent=consent,
-        transports=Transports(),
-        ladder=KeyLadder(environ={}),
-        redactor=redactor,
-    )
+    shared = make_shared()
+    shared.redactor.add(KEY)
+    return make_plan(settings, pool.build(settings, built, NONE), shared, consent)
 
 
 async def test_a_plan_is_equal_while_nothing_it_depends_on_changes(
@@ -245,10 +233,8 @@ def settings_of(url: str, **more: Any) -> Settings:
 async def test_without_a_salt_nobody_is_asked() -> None:
     transports = Transports()
     async with QdrantServer() as server:
-        ladder = KeyLadder(environ={}, keyring=store_of(FakeRing()))
-        member = make_team_index(
-            settings_of(server.url), transports, ladder, Redactor()
-        )
+        shared = make_shared(transports=transports)
+        member = make_team_index(settings_of(server.url), shared)
         assert member is not None
         member.use(SPACE, embed("probe"))
         assert await member.fetch([key("a")]) == {}
@@ -269,10 +255,8 @@ async def test_without_the_package_the_settings_are_refused(
     monkeypatch: pytest.MonkeyPatch, module: str, url: str, told: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    transports, ladder = Transports(), KeyLadder(environ={})
     with pytest.raises(ConfigError, match=told):
-        make_team_index(settings_of(url), transports, ladder, Redactor())
-    await transports.close()
+        make_team_index(settings_of(url), make_shared())
 
 
 @pytest.mark.case("B127")
@@ -299,8 +283,8 @@ async def test_a_database_on_another_machine_is_spoken_to_with_tls(
     port = server.sockets[0].getsockname()[1]
     settings = settings_of(f"postgresql://byok@{host}:{port}/byok", **own)
     environ = {"BYOK_KEY_TEAM_INDEX": KEY, "BYOK_KEY_TEAM_INDEX__SALT": "s" * 20}
-    transports, ladder = Transports(), KeyLadder(environ=environ)
-    member = make_team_index(settings, transports, ladder, Redactor())
+    shared = make_shared(environ=environ)
+    member = make_team_index(settings, shared)
     assert member is not None
     member.use(SPACE, embed("probe"))
     assert await member.fetch([key("a")]) == {}
@@ -308,6 +292,5 @@ async def test_a_database_on_another_machine_is_spoken_to_with_tls(
     request = int.from_bytes(began[0][4:], "big")
     assert request == (80877103 if asks_for_tls else 196608)
     await member.close()
-    await transports.close()
     server.close()
     await server.wait_closed()

@@ -7,27 +7,22 @@ import pytest
 
 from byok.core.chat import ChatRequest, Message, Role, TextPart
 from byok.core.errors import ConnectFailed
-from byok.core.redact import Redactor
 from byok.settings import Settings
-from byok.settings.keys import KeyLadder
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
-from byok.upstream.model_facts import Profiles
-from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
-from byok.upstream.transport import Transports
-from byok.wiring.upstreams import Shared, UpstreamPool
+from byok.wiring.upstreams import UpstreamPool
 from tests.fakes.prompts import NONE
 from tests.fakes.scripted import Answer, Scripted
+from tests.fakes.shared import make_shared
 
 BOX = {"base_url": "http://127.0.0.1:9/v1"}
 
 
 @pytest.fixture
 def pool() -> UpstreamPool:
-    kept = ProviderDataStore(Path("no")), Profiles(Path("no"))
-    return UpstreamPool(Shared(Transports(), *kept), KeyLadder(environ={}), Redactor())
+    return UpstreamPool(make_shared())
 
 
 def build(pool: UpstreamPool, **settings: Any) -> dict[str, Any]:

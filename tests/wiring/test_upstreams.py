@@ -13,26 +13,22 @@ from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.settings import Settings, UpstreamSettings
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.ladder import UpstreamKey
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
-from byok.upstream.model_facts import Profiles
 from byok.upstream.own_questions import Summariser
-from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.timeouts import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
-from byok.wiring.key_sources import key_wanted, official_wanted
+from byok.wiring.key_sources import official_wanted
 from byok.wiring.upstreams import (
     Helpers,
-    Shared,
     choose_model,
     make_official,
     make_spec,
     make_upstream,
     open_probed,
 )
-from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.scripted import FakeTransports, listing
+from tests.fakes.shared import make_shared
 from tests.fakes.upstream import FakeUpstream
 
 LONGER = {"first_byte": 900.0, "idle": 900.0, "comments_only": 900.0, "total": 1800.0}
@@ -134,24 +130,15 @@ async def test_an_upstream_is_asked_by_its_route(
     section = {"base_url": "https://h/v1", "num_ctx": 9000}
     box = Settings(upstreams={"box": section}).upstreams["box"]
     transports = FakeTransports({box.base_url: listing()})
-    environ = {"BYOK_KEY_BOX": "some-key"}
-    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    key = UpstreamKey(ladder, key_wanted("box", box), Redactor())
-    upstream, known_models = make_upstream(
-        "box",
+    made = make_upstream(
+        make_spec("box", box, Settings()),
         box,
-        common=Settings(),
-        shared=Shared(
-            transports,
-            ProviderDataStore(tmp_path / "provider_data.db"),
-            Profiles(tmp_path / "profiles.json"),
-        ),
-        key=key,
-        helpers=Helpers(Summariser("", _nowhere)),
+        make_shared(tmp_path, transports, {"BYOK_KEY_BOX": "some-key"}),
+        Helpers(Summariser("", _nowhere)),
     )
-    assert await upstream.models() == ["m"]
-    assert known_models
-    assert known_models.facts("m") == ModelFacts("m")
+    assert await made.upstream.models() == ["m"]
+    assert made.known
+    assert made.known.facts("m") == ModelFacts("m")
     assert transports.routes == [Route()]
     assert transports.requests[0].headers["Authorization"] == "Bearer some-key"
     assert "num_ctx has no effect" in caplog.text
@@ -171,9 +158,9 @@ async def test_upstream_official_service_is_requested_by_its_route(
     settings = Settings(network=network, routing={"official": {"base_url": base_url}})
     transports = FakeTransports()
     environ = {"BYOK_KEY_OFFICIAL": "some-token", "BYOK_KEY_BOX": "some-key"}
-    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    key = UpstreamKey(ladder, official_wanted(settings), Redactor())
-    official = make_official(settings, transports, key, Redactor())
+    shared = make_shared(transports=transports, environ=environ)
+    key = shared.make_key(official_wanted(settings))
+    official = make_official(settings, shared, key)
     with pytest.raises(UpstreamUnreachable):
         async with official.ask("/chat", b"{}", {}, 5):
             pass
