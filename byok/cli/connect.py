@@ -6,10 +6,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from byok.cli.command_context import JsonOption, load
+from byok.cli.command_context import JsonOption
 from byok.cli.completion import complete_model
 from byok.cli.control import require_daemon
-from byok.cli.daemon_client import ask_daemon
+from byok.cli.daemon_client import require_answer
 from byok.cli.terminal import (
     Asker,
     YesOption,
@@ -17,6 +17,7 @@ from byok.cli.terminal import (
     say,
     say_json,
     say_text,
+    show_progress,
     tell,
 )
 from byok.clients.connection import (
@@ -169,21 +170,18 @@ def _find_address(
     """
     paths = find_paths()
     daemon = require_daemon(paths, start=start)
-    if client.facts.names_model and not (model or mcp):
-        model = _find_model()
-    return DaemonAddress(daemon.url, read_token(paths.token), paths.token, model)
-
-
-def _find_model() -> str:
-    answer = ask_daemon(Service.CATALOG)
-    model = answer["default"] if answer else load()[0].routing.default
-    if not model:
+    address = DaemonAddress(daemon.url, read_token(paths.token), paths.token, model)
+    if mcp or not client.facts.names_model:
+        return address
+    with show_progress("asking the upstreams for their models"):
+        address = address.with_model(require_answer(Service.CATALOG), model)
+    if not address.model:
         raise ConfigError(
             "This client names its model in its settings, and there is no default yet.",
             hint="Start byok first (byok serve), or name a model: --model M. "
             "byok models lists them.",
         )
-    return str(model)
+    return address
 
 
 def _write(
@@ -234,13 +232,14 @@ def _advise(client: ClientKind, address: DaemonAddress, is_remote: bool | None) 
 def _print(
     client: ClientKind, address: DaemonAddress, *, json: bool, mcp: bool = False
 ) -> None:
-    where, is_object = _WHERE.get(client, _EDITOR), client.is_editor and not mcp
+    is_object = client.is_editor and not mcp
+    where = "Add to {}:" if mcp else _WHERE.get(client, "Add to {}:")
     if mcp or client in WRITABLE:
         windows = open_connector(find_paths()).windows
         settings = settings_for(client, address, windows=windows, mcp=mcp)
         text = put_all("", settings, client.text_format)
-        if mcp:
-            where = f"Add to {find_mcp_location(client, find_machine()).path}:"
+        find = find_mcp_location if mcp else find_location
+        where = where.format(find(client, find_machine()).path)
         if is_object:
             values: dict[str, Any] = {path[0]: value for path, value in settings}
         else:
@@ -254,7 +253,7 @@ def _print(
     if json:
         say_json(values)
         return
-    tell(where)
+    tell(_EDITOR if is_object else where)
     if text and not is_object:
         say_text(text.rstrip("\n"))
     else:
@@ -396,8 +395,6 @@ _WHERE = {
     ClientKind.CLI: "Set in the shell that runs the CLI:",
     ClientKind.CLAUDE_CODE: "Set in the shell that runs Claude Code:",
     ClientKind.SDK: "Set for the program, or pass as api_url and api_key:",
-    ClientKind.CODEX: "Add to ~/.codex/config.toml, the first two above all tables:",
-    ClientKind.OPENCODE: "Add to ~/.config/opencode/opencode.json:",
-    ClientKind.AIDER: "Add to ~/.aider.conf.yml:",
-    ClientKind.CONTINUE: "Add the model to ~/.continue/config.yaml:",
+    ClientKind.CODEX: "Add to {}, the first lines above all tables:",
+    ClientKind.CONTINUE: "Add the model to {}:",
 }

@@ -28,6 +28,7 @@ from byok.clients.settings_file import (
     remove_settings_file,
     replace_settings_file,
 )
+from byok.core.chat import Json
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 from byok.core.platform.paths import Paths
@@ -37,15 +38,31 @@ from byok.core.urls import host_of
 
 
 _OBJECT = "augment.advanced"
+_CODEX_WINDOW = ("model_context_window",)  # whatever model is used
 
 
 class DaemonAddress(NamedTuple):
-    """Where byok answers, the client token and its file, and the model to ask for."""
+    """Where byok answers, the client token and its file, and the model to ask for.
+
+    `window` and `most_output` are those of the model in tokens, 0 if unknown.
+    """
 
     url: str
     token: str
     token_file: PurePath
     model: str = ""
+    window: int = 0
+    most_output: int = 0
+
+    def with_model(self, catalog: Json, wanted: str = "") -> "DaemonAddress":
+        """Return it with a model, else the default one, and what is known of that."""
+        model = wanted or str(catalog["default"])
+        rows = (r for r in catalog["models"] if model in (r["id"], r["model"]))
+        facts: Json = next((row["facts"] for row in rows), {})
+        window = facts.get("loaded_window") or facts.get("window", 0)
+        return self._replace(
+            model=model, window=window, most_output=facts.get("max_output", 0)
+        )
 
     @property
     def openai_url(self) -> str:
@@ -105,13 +122,15 @@ def _vscode(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
 def _codex(daemon: DaemonAddress, text: str, *, windows: bool) -> tuple[Setting, ...]:
     """Return a provider that gets the token from byok's file, so no copy goes stale.
 
-    "Custom model providers" of developers.openai.com/codex/config-advanced. It may not
-    be combined with a variable for the token: one that the user named stays.
+    "Custom model providers" of developers.openai.com/codex/config-advanced, and
+    `model_context_window` of .../codex/config-reference. It may not be combined with a
+    variable for the token: one that the user named stays.
     """
     here = ("model_providers", "byok")
     program, *arguments = ["cmd", "/d", "/c", "type"] if windows else ["cat"]
     settings = (
         Setting(("model",), daemon.model),
+        *([Setting(_CODEX_WINDOW, daemon.window)] if daemon.window else ()),
         Setting(("model_provider",), "byok"),
         Setting((*here, "name"), "byok"),
         Setting((*here, "base_url"), daemon.openai_url),
@@ -130,10 +149,12 @@ def _opencode(daemon: DaemonAddress) -> tuple[Setting, ...]:
     """Return a provider; opencode reads the token from byok's file.
 
     "Custom provider" of opencode.ai/docs/providers, "Variables" of .../docs/config. It
-    sends no pictures to a model that is not said to take them.
+    sends no pictures to a model that is not said to take them, and takes a limit of the
+    context only with one of the output.
     """
     here = ("provider", "byok")
     model = (*here, "models", daemon.model)
+    limits = {"context": daemon.window, "output": daemon.most_output}
     return (
         Setting((*here, "npm"), "@ai-sdk/openai-compatible"),
         Setting((*here, "name"), "byok"),
@@ -144,6 +165,11 @@ def _opencode(daemon: DaemonAddress) -> tuple[Setting, ...]:
         Setting((*model, "name"), daemon.model),
         Setting((*model, "modalities", "input"), ["text", "image"]),
         Setting((*model, "modalities", "output"), ["text"]),
+        *(
+            Setting((*model, "limit", name), tokens)
+            for name, tokens in limits.items()
+            if all(limits.values())
+        ),
         Setting(("model",), f"byok/{daemon.model}"),
     )
 
@@ -166,7 +192,7 @@ def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
     "config.yaml reference" of docs.continue.dev/reference. It offers tools and pictures
     only to models whose names it knows, or that are said to take them.
     """
-    model: dict[str, str | list[str]] = {
+    model: dict[str, str | list[str] | dict[str, int]] = {
         "name": "byok",
         "provider": "openai",
         "model": daemon.model,
@@ -174,6 +200,8 @@ def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
         "apiKey": daemon.token,
         "capabilities": ["tool_use", "image_input"],
     }
+    if daemon.window:
+        model["defaultCompletionOptions"] = {"contextLength": daemon.window}
     head = {"name": "byok", "version": "1.0.0", "schema": "v1"}
     return (
         *(Setting((name,), value) for name, value in head.items() if not text.strip()),
@@ -340,7 +368,10 @@ class FileConnector(Struct, frozen=True):
             settings = settings_for(
                 client, daemon, old.text, windows=self.windows, mcp=mcp
             )
-            new = old._replace(text=put_all(old.text, settings, client.text_format))
+            text = old.text
+            if not (mcp or daemon.window) and backup:  # that of another model
+                text = self._forget_window(client, text, backup)
+            new = old._replace(text=put_all(text, settings, client.text_format))
         except ValueError as error:
             raise _unfit(file, error) from None
         after = encode_text(new)
@@ -349,6 +380,13 @@ class FileConnector(Struct, frozen=True):
             backup = Backup(client, file.path, before, values=backup.values)
         digests = {path: value_digest(value) for path, value in settings}
         return FileChange(client, file, after, backup.with_written(after, digests))
+
+    @staticmethod
+    def _forget_window(client: ClientKind, text: str, backup: Backup) -> str:
+        """Return a text without a window that byok wrote for all models."""
+        written = [row for row in backup.values.items() if row[0] == _CODEX_WINDOW]
+        base = decode_text(backup.before or b"").text
+        return take_out(text, base, written, client.text_format).text
 
     def plan_disconnect(self, client: ClientKind, path: Path) -> FileChange:
         """Plan to remove byok's settings from a file.

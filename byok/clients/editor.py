@@ -19,9 +19,8 @@ from byok.core.late import compile_late
 
 
 SettingPath: TypeAlias = tuple[str, ...]
-SettingValue: TypeAlias = (
-    bool | int | float | str | list[str] | Mapping[str, str | list[str]]
-)
+_Entry: TypeAlias = Mapping[str, str | list[str] | dict[str, int]]
+SettingValue: TypeAlias = bool | int | float | str | list[str] | _Entry
 MAX_DEPTH = 100
 
 

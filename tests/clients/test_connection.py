@@ -339,6 +339,75 @@ def test_wanted_settings_say_that_the_model_takes_tools_and_pictures() -> None:
     assert entry["capabilities"] == ["tool_use", "image_input"]
 
 
+CATALOG = {
+    "default": "byok:box:m",
+    "models": [
+        {"id": "byok:box:m", "model": "m", "facts": {"window": 9000, "max_output": 70}},
+        {"id": "byok:box:n", "model": "n", "facts": {"window": 9, "loaded_window": 5}},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known"),
+    [
+        ("", ("byok:box:m", 9000, 70)),
+        ("byok:box:n", ("byok:box:n", 5, 0)),
+        ("n", ("n", 5, 0)),
+        ("other", ("other", 0, 0)),
+    ],
+)
+def test_what_is_known_of_the_model_comes_with_the_address(
+    wanted: str, known: tuple[str, int, int]
+) -> None:
+    assert DAEMON.with_model(CATALOG, wanted)[3:] == known
+
+
+def test_wanted_settings_have_the_window_where_it_is_known() -> None:
+    daemon = DAEMON._replace(window=9000, most_output=70)
+    limit = ("provider", "byok", "models", DAEMON.model, "limit")
+    wanted: dict[ClientKind, dict[tuple[str, ...], int]] = {
+        ClientKind.CODEX: {("model_context_window",): 9000},
+        ClientKind.OPENCODE: {(*limit, "context"): 9000, (*limit, "output"): 70},
+    }
+    for client, more in wanted.items():
+        known = dict(settings_for(client, daemon))
+        assert known == {**dict(settings_for(client, DAEMON)), **more}
+    alone = daemon._replace(most_output=0)  # opencode takes no limit without the other
+    assert settings_for(ClientKind.OPENCODE, alone) == settings_for(
+        ClientKind.OPENCODE, DAEMON
+    )
+    entry = dict(settings_for(ClientKind.CONTINUE, daemon))["models", "name=byok"]
+    assert isinstance(entry, dict)
+    assert entry["defaultCompletionOptions"] == {"contextLength": 9000}
+
+
+@pytest.mark.parametrize("own", [b"", b"model_context_window = 7\n"])
+def test_a_window_of_another_model_does_not_stay(desk: Desk, own: bytes) -> None:
+    known = desk._replace(address=desk.address._replace(window=9000))
+    known.lay(own)
+    known.connect(ClientKind.CODEX)
+    assert b"model_context_window = 9000" in (desk.raw or b"")
+    desk.connect(ClientKind.CODEX)
+    assert b"9000" not in (desk.raw or b"")
+    assert own in (desk.raw or b"")
+    desk.disconnect(ClientKind.CODEX)
+    assert desk.raw == own
+
+
+@pytest.mark.parametrize(
+    "client", [ClientKind.CODEX, ClientKind.OPENCODE, ClientKind.CONTINUE]
+)
+def test_a_known_window_goes_with_the_rest(desk: Desk, client: ClientKind) -> None:
+    desk = desk._replace(address=desk.address._replace(window=9000, most_output=70))
+    desk.lay(b"{}" if client is ClientKind.OPENCODE else b"")
+    desk.connect(client)
+    assert b"9000" in (desk.raw or b"")
+    desk.edit(client)
+    desk.disconnect(client)
+    assert b"9000" not in (desk.raw or b"")
+
+
 ENTRY = {"url": "http://127.0.0.1:8317/mcp"}
 HEADERS = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
 SERVERS = '{\n  // mine\n  "%s": { "docs": { "command": "x" } },\n  "z": [1]\n}\n'

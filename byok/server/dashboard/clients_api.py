@@ -156,8 +156,8 @@ class ClientsApi:
         token_file = self._services.paths.token
         token = read_token(token_file)
         self._services.redactor.add(token)
-        model = str(known_catalog(self._services)["default"])
-        return DaemonAddress(f"http://127.0.0.1:{port}", token, token_file, model)
+        address = DaemonAddress(f"http://127.0.0.1:{port}", token, token_file)
+        return address.with_model(known_catalog(self._services))
 
 
 def _read_path(kind: ClientKind, typed: str, name: str) -> Path:
