@@ -24,6 +24,7 @@ from byok.core.errors import ConfigError, of_system
 from byok.core.escapes import shell_word
 from byok.core.platform.paths import (
     READ_PLAIN,
+    check_file,
     check_private,
     make_private,
     replace_foreign,
@@ -154,13 +155,7 @@ def _read(path: Path, largest: int) -> bytes:
 
 def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
     """Refuse what is no plain file of this user that may be replaced."""
-    if not stat.S_ISREG(facts.st_mode):
-        raise ConfigError(f"{path} is no plain file.")
-    if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
-        raise ConfigError(
-            f"{path} belongs to another user.",
-            hint="Run byok as that user, without sudo.",
-        )
+    check_file(path, facts, forbidden=0)
     if not facts.st_mode & stat.S_IWUSR:
         raise ConfigError(
             f"{path} is read-only.",

@@ -18,6 +18,7 @@ from pydantic_settings import SettingsError
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
+from byok.core.platform.paths import check_file
 from byok.core.redact import looks_like_key
 from byok.core.routing import CUSTOM, split_id
 from byok.core.suggest import did_you_mean
@@ -50,6 +51,7 @@ def environment_values() -> dict[str, Any]:
     return EnvSettingsSource(Settings)()
 
 
+WRITABLE_BY_OTHERS = 0o022
 LARGEST = 2**16  # bytes of a file: tomllib needs quadratic time for deep tables
 _BOM = "\ufeff"  # editors of Windows put it first
 _RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
@@ -133,21 +135,9 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
 
 def _check_file(path: Path) -> None:
     facts = path.stat()
-    if not path.is_file():
-        raise ConfigError(f"{path} is not a file.")
+    check_file(path, facts, WRITABLE_BY_OTHERS)
     if facts.st_size > LARGEST:
         raise _too_large(path)
-    if hasattr(os, "geteuid"):
-        if facts.st_uid != os.geteuid():
-            raise ConfigError(
-                f"{path} belongs to another user.",
-                hint=f'Make it yours: sudo chown "$USER" {shell_word(path)}',
-            )
-        if facts.st_mode & 0o022:
-            raise ConfigError(
-                f"{path} can be changed by other users.",
-                hint=f"Run: chmod go-w {shell_word(path)}",
-            )
 
 
 def _too_large(path: Path) -> ConfigError:

@@ -5,6 +5,7 @@ import re
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from byok.clients.settings_file import (
@@ -13,9 +14,8 @@ from byok.clients.settings_file import (
     replace_settings_file,
 )
 from byok.core.errors import ConfigError
-from byok.core.escapes import shell_word
-from byok.core.platform.paths import Paths, make_private, write_private
-from byok.settings.loading import LARGEST
+from byok.core.platform.paths import Paths, check_file, make_private, write_private
+from byok.settings.loading import LARGEST, WRITABLE_BY_OTHERS
 
 _BACKUPS = "settings_backups"
 _BACKUP = re.compile(r"config-\d{8}T\d{6}Z\.toml")
@@ -40,25 +40,10 @@ def read_own_settings(
             hint="Change the file that it leads to; byok uses it within seconds.",
         )
     file = read_settings_file(path, home, largest=LARGEST)
-    if os.name == "posix" and file.raw is not None:
-        _check_mode(file.path)
+    if file.raw is not None:  # what others wrote would become the user's own
+        with suppress(FileNotFoundError):  # since it was read; a change is refused
+            check_file(file.path, file.path.stat(), WRITABLE_BY_OTHERS)
     return file
-
-
-def _check_mode(path: Path) -> None:
-    """Refuse what others may have written: a change would make it the user's own.
-
-    byok reads no such file either.
-    """
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:  # since it was read; a change of it is refused
-        return
-    if mode & 0o022:
-        raise ConfigError(
-            f"{path} can be changed by other users.",
-            hint=f"Look through it, then run: chmod go-w {shell_word(path)}",
-        )
 
 
 def write_own_settings(

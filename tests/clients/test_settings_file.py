@@ -117,7 +117,7 @@ def test_settings_file_behind_a_link_out_of_the_home_is_refused(
 def test_settings_file_that_is_no_plain_file_is_refused(home: Path, kind: str) -> None:
     path = home / "app" / "x"
     os.mkfifo(path)
-    refuse(Path("/dev/null") if kind == "device" else path, home, "no plain file")
+    refuse(Path("/dev/null") if kind == "device" else path, home, "plain file")
 
 
 @pytest.mark.case("B140")

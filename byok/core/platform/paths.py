@@ -359,8 +359,18 @@ def check_private(path: Path, cure: str = "Remove it.") -> None:
         ConfigError: it is not a plain file, belongs to another user, or is readable by
             others.
     """
-    facts = path.lstat()
-    if not path.is_file() or path.is_symlink():
+    check_file(path, path.lstat(), 0o077, cure)
+
+
+def check_file(
+    path: Path, facts: os.stat_result, forbidden: int, cure: str = ""
+) -> None:
+    """Refuse what is no plain file of this user, or `forbidden` to be open to others.
+
+    Raises:
+        ConfigError: it is so.
+    """
+    if not stat.S_ISREG(facts.st_mode):
         raise ConfigError(f"{path} must be a plain file.", hint=cure)
     if not hasattr(os, "geteuid"):
         return  # Windows: the user's profile folder is private by its access list
@@ -371,11 +381,17 @@ def check_private(path: Path, cure: str = "Remove it.") -> None:
             if os.geteuid() == 0
             else f"If it should be yours: sudo chown $(id -un) {shell_word(path)}",
         )
-    if facts.st_mode & 0o077:
+    if not facts.st_mode & forbidden:
+        return
+    if forbidden & stat.S_IROTH:
         raise ConfigError(
             f"{path} can be read or changed by other users.",
             hint=f"Run: chmod 600 {shell_word(path)}",
         )
+    raise ConfigError(
+        f"{path} can be changed by other users.",
+        hint=f"Look through it, then run: chmod go-w {shell_word(path)}",
+    )
 
 
 _SETTINGS = frozenset({"config.toml", "prompts", "settings_backups"})
