@@ -249,7 +249,7 @@ def find_location(
             )
         case ClientKind.OPENCODE:  # opencode.ai/docs/config
             return FileLocation(_find_opencode(machine))
-        case ClientKind.AIDER:  # aider.chat/docs/config/aider_conf.html
+        case ClientKind.AIDER:  # ~/.aider.conf.yml of aider.chat/docs/config
             return FileLocation(home / ".aider.conf.yml")
         case ClientKind.CONTINUE:  # docs.continue.dev/reference
             return FileLocation(home / ".continue" / "config.yaml")

@@ -239,11 +239,11 @@ def test_a_person_is_asked_in_their_language(tmp_path: Path) -> None:
     env = {"BYOK_HOME": str(tmp_path / "home"), "LC_ALL": "zh_CN.UTF-8"}
     env["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
     words = ("keys", "set", "groq", "--store", "vault")
-    with typing_to(*words, env=env) as typist:
+    with typing_to(*words, env=env, echoes=True) as typist:
         typist.wait_for("groq（https://api.groq.com）的密钥")
-        typist.type(KEY)
+        typist.type_unseen(KEY)
         for question in ("口令", "再输入一次"):
             typist.wait_for(question)
-            typist.type("correct horse")
+            typist.type_unseen("correct horse")
         assert typist.wait_for_end() == 0
     assert KEY not in typist.shown

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -34,6 +35,12 @@ class Typist:
     def type(self, line: str) -> None:
         os.write(self._handle, line.encode() + b"\n")
 
+    def type_unseen(self, line: str) -> None:
+        """Type once the terminal shows nothing of it: what came before is dropped."""
+        while termios.tcgetattr(self._handle)[3] & termios.ECHO:
+            time.sleep(0.02)
+        self.type(line)
+
     def interrupt(self) -> None:
         """Press Ctrl-C at a question that is shown whole: readline misses it before."""
         while select.select([self._handle], [], [], _QUIET)[0]:
@@ -58,12 +65,18 @@ class Typist:
 
 
 @contextmanager
-def typing_to(*arguments: str, env: Mapping[str, str]) -> Iterator[Typist]:
-    """Run byok at a terminal, in the environment of the test plus `env`."""
+def typing_to(
+    *arguments: str, env: Mapping[str, str], echoes: bool = False
+) -> Iterator[Typist]:
+    """Run byok at a terminal, in the environment of the test plus `env`.
+
+    What is typed is not shown among the answers, unless it `echoes`.
+    """
     ours, theirs = pty.openpty()
-    attributes = termios.tcgetattr(theirs)
-    attributes[3] &= ~termios.ECHO  # what is typed is not shown among the answers
-    termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    if not echoes:
+        attributes = termios.tcgetattr(theirs)
+        attributes[3] &= ~termios.ECHO
+        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
     process = subprocess.Popen(
         [sys.executable, "-m", "byok", *arguments],
         stdin=theirs,
