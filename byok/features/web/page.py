@@ -5,6 +5,7 @@ have been written against its reader.
 """
 
 import asyncio
+import codecs
 import re
 import secrets
 import sys
@@ -28,12 +29,32 @@ MOST_SHOWN = 40_000  # bytes, with what is said around it
 _FRAME = 1000  # bytes of these for the frame, and the address in it
 _SECONDS = 10.0
 _HTML = ("text/html", "application/xhtml+xml")
-_META = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-_CHARSET = re.compile(
-    r"utf-?(8|16|16le|16be)|us-?ascii|latin-?1|(iso-?8859|windows|cp|koi8|euc)[-_]?\w+"
-    r"|shift[-_]?jis|sjis|gbk|gb2312|gb18030|big5(-?hkscs)?|tis-?620",
-    re.IGNORECASE,
+# What names a charset in bytes of ASCII is no UTF-16.
+_META = re.compile(
+    rb"<meta[^>]{0,200}?charset=[\"']?(?!utf-?16)([\w.:-]{1,40})", re.IGNORECASE
 )
+# By the names of codecs; others do more than turn bytes into text, or take long.
+_CHARSET = re.compile(
+    r"utf-(8|16(-[lb]e)?)|ascii|(iso8859-|cp)\d+|koi8-\w|euc_\w+|gb\w+|big5\w*"
+    r"|shift_jis|iso2022_jp|tis-620|mac-\w+"
+)
+# As in browsers, a name means the larger charset that pages are really in.
+_LARGER = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "tis-620": "cp874",
+}
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _START = f"""
 import sys
 folder, url, most = sys.argv[1:]
@@ -83,11 +104,20 @@ async def write_page(page: "FetchedPage", seconds: float = _SECONDS) -> str:
 def _decode(page: "FetchedPage") -> str:
     found = _META.search(page.content[:4096]) if page.media_type in _HTML else None
     named = page.charset or (found[1].decode() if found else "")
-    charset = named if _CHARSET.fullmatch(named) else "utf-8"
+    marked = [_MARKS[mark] for mark in _MARKS if page.content.startswith(mark)]
+    charset = marked[0] if marked else _charset_of(named)
+    return page.content.decode(charset, "replace")
+
+
+def _charset_of(named: str) -> str:
+    """Return the codec of a charset that a page names, "utf-8" if it is unknown."""
+    name = named[:40].lower().removeprefix("x-").replace("windows-31j", "cp932")
     try:
-        return page.content.decode(charset, "replace")
-    except LookupError:
-        return page.content.decode("utf-8", "replace")
+        known = codecs.lookup(name.replace("windows-", "cp")).name
+    except (LookupError, ValueError):
+        return "utf-8"
+    known = _LARGER.get(known, known)
+    return known if _CHARSET.fullmatch(known) else "utf-8"
 
 
 def _extract(html: str, url: str, seconds: float) -> str:
