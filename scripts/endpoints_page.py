@@ -99,10 +99,9 @@ def _answer(row: Endpoint) -> str:
             return str(service)
         case Refused(status=status, reason=reason):
             return f"{status}: {reason}"
-        case ConstantReply(lines=()):
-            return "empty stream"
-        case ConstantReply(stream=stream, lines=(body, *_)):
-            return _code(body) + (" as one line of a stream" if stream else "")
+        case ConstantReply(stream=stream, lines=lines):
+            shown = " ".join(map(_code, lines)) or "empty stream"
+            return shown + (" as one line of a stream" if stream and lines else "")
 
 
 def _openai(row: OpenAIRoute) -> str:
