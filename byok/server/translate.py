@@ -113,6 +113,8 @@ class Forwarder(Struct, frozen=True):
                     await stream.write(data)
             exchange.record.usage = _count_tokens(path, end)
         except ByokError as error:
+            if not stream.response.prepared:
+                raise
             await stream.write(self._last_words(path, error, exchange))
         await stream.finish()
         return stream.response

@@ -105,6 +105,15 @@ async def test_openai_forward_retries_a_failure_before_the_answer(
 
 
 @pytest.mark.case("F02")
+async def test_openai_forward_stream_that_breaks_before_its_first_event_is_a_status(
+    fake: FakeUpstream, client: Editor
+) -> None:
+    fake.play(Script([], end="reset"))
+    got = await client.post(CHAT)
+    assert (got.status, error_of(got)["code"]) == (502, "upstream_cut")
+
+
+@pytest.mark.case("F02")
 async def test_openai_forward_broken_stream_ends_with_an_error_event(
     fake: FakeUpstream, client: Editor
 ) -> None:
