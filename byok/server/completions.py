@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from byok.core.chat import Json
 from byok.core.code_query import BlobNames
-from byok.core.errors import ByokError
-from byok.core.record import RequestRecord
 from byok.core.threads import Runner
 from byok.features.base import Asking, Verdict
 from byok.protocols.augment.blobs import blob_names
@@ -21,6 +19,7 @@ from byok.protocols.augment.completion import CompletionObject, Shown
 from byok.protocols.augment.endpoints import Generate
 from byok.protocols.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
 from byok.search.retrieval.code_context import CodeContext
+from byok.server.code_endpoints import window_of
 from byok.server.generate import Grounding, ModelChooser
 from byok.server.http.gate import Gate
 from byok.server.http.reply import HttpExchange, explain_failure, json_response
@@ -29,16 +28,12 @@ from byok.settings.sections import CompletionSettings
 from byok.upstream.base import Destination
 
 _log = logging.getLogger(__name__)
-_SESSION = "X-Request-Session-Id"
 
 
 class _Pending(Struct, frozen=True):
     """A completion to be made; of those for the same `asker` only the newest counts."""
 
-    record: RequestRecord
     model_answer: ModelAnswer[CompletionObject]
-    reply: CompletionObject
-    upstream: str
     asker: Hashable
     key: Hashable  # of the prediction
     blobs: BlobNames
@@ -93,7 +88,7 @@ class Completer(Struct, frozen=True):
         if rest := self.shown.rest(key, cursor):
             return partial(ready, rest)
         exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
-        session = exchange.request.headers.get(_SESSION, "")
+        session = window_of(exchange.request.headers)
         asker = (session, row.path, cursor.path) if session else request_id
         record, model = exchange.record, destination.model
         verdict = await self.admit(Asking(record, upstream, model, job.chat))
@@ -105,8 +100,7 @@ class Completer(Struct, frozen=True):
             self.tools,
             refusal=verdict.refusal,
         )
-        pending = _Pending(record, answer, reply, upstream, asker, key, blobs)
-        return partial(self._answer, pending)
+        return partial(self._answer, _Pending(answer, asker, key, blobs))
 
     async def _answer_with(
         self, reply: CompletionObject, blobs: BlobNames, request_id: str, text: str
@@ -117,9 +111,9 @@ class Completer(Struct, frozen=True):
 
     async def _answer(self, pending: _Pending) -> StreamResponse:
         """Ask the model, and find out meanwhile what of the blobs is unknown."""
-        reply = pending.reply
+        reply, record = pending.model_answer.reply, pending.model_answer.record
         async with asyncio.TaskGroup() as group:
-            facts = self.grounding.facts(pending.blobs, pending.record.request_id)
+            facts = self.grounding.facts(pending.blobs, record.request_id)
             known = group.create_task(facts)
             await self._complete(pending)
         self.shown.keep(pending.key, reply.cursor, reply.text)
@@ -128,24 +122,23 @@ class Completer(Struct, frozen=True):
 
     async def _complete(self, pending: _Pending) -> None:
         """Ask; a failure gives a completion without text."""
-        name = pending.upstream
+        answer = pending.model_answer
+        name = answer.destination.upstream.name
         try:
             await self._in_time(pending)
             self.failures.pop(name, None)
-        except ByokError as error:
-            # Once: the next key stroke would meet it again.
-            if self.failures.get(name) != error.code:
-                self.failures[name] = error.code
-                _log.warning("no completions from %s: %s", name, error.log_text)
-            pending.record.note_error(error)
-            pending.reply.fail_whole(error)
         except Exception as error:
-            failure = explain_failure(error, pending.record.request_id)
-            pending.reply.fail_whole(failure)
+            failure = explain_failure(error, answer.record.request_id)
+            # Once: the next key stroke would meet it again.
+            if self.failures.get(name) != failure.code:
+                self.failures[name] = failure.code
+                _log.warning("no completions from %s: %s", name, failure.log_text)
+            answer.record.note_error(failure)
+            answer.reply.fail_whole(failure)
 
     async def _in_time(self, pending: _Pending) -> None:
         """Ask; stop at enough text, at the time limit or for a newer request."""
-        answer, reply, gate = pending.model_answer, pending.reply, self.gate
+        answer, gate = pending.model_answer, self.gate
         async with (
             gate.enter(wait=False),
             gate.raise_on_stop(),
@@ -155,13 +148,13 @@ class Completer(Struct, frozen=True):
                 async with mine.scope, answer.events() as batches:
                     async for batch in batches:
                         answer.lines(batch)
-                        if answer.ended or reply.enough:
+                        if answer.ended or answer.reply.enough:
                             break
             except TimeoutError:
                 if not mine.scope.expired():
                     raise
                 if not mine.outdated:
-                    reply.in_time()
+                    answer.reply.in_time()
                 return
         if not answer.ended:
             answer.end()

@@ -88,32 +88,33 @@ ROUTES: tuple[OpenAIRoute, ...] = (
 )
 
 
-# The commonest mistake is a base URL without /v1, or with it where the client adds it:
-# such a client is served all the same.
-_BARE = {row.path.removeprefix("/v1"): row for row in ROUTES}
-_TWICE = {f"/v1{row.path}": row for row in ROUTES}  # Anthropic's clients add /v1
-_PATHS = frozenset(row.path for row in ROUTES)
+# The commonest mistake is a base URL without /v1, or with it where the client adds it,
+# as Anthropic's do: such a client is served all the same.
+_PATHS = {
+    path: row
+    for row in ROUTES
+    for path in (row.path, row.path.removeprefix("/v1"), f"/v1{row.path}")
+}
 _ONE = "/models/"
 CODEX_VERSION = "client_version"
 """The parameter with which Codex alone asks for models."""
 
 
 def find_route(path: str) -> OpenAIRoute | None:
-    """Return the route of a path without /v1, or with the id of a model; else None.
+    """Return the route of a path, also without /v1 or with it twice; else None.
 
-    `path` has no query; the id may be percent-encoded.
+    `path` has no query; the id of a model in it may be percent-encoded.
     """
     bare = path.removeprefix("/v1")
     if bare.startswith(_ONE) and bare != _ONE:
         wanted = unquote(bare.removeprefix(_ONE))
         return ListModels("/v1/models/{id}", wanted=wanted)
-    return _BARE.get(path) or _TWICE.get(path)
+    return _PATHS.get(path)
 
 
 def takes_api_key(raw_path: str) -> bool:
     """Tell whether the token may come as `X-Api-Key`, as of Anthropic's clients."""
-    path = raw_path.partition("?")[0]
-    return path in _PATHS or find_route(path) is not None
+    return find_route(raw_path.partition("?")[0]) is not None
 
 
 class ClientApi(Enum):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -160,10 +161,12 @@ class Faulty(DemoUpstream):
 async def test_completion_internal_error_is_no_error_for_the_editor(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO)
     async with daemon_with(Faulty()) as editor:
         reply = await complete(editor)
     assert (reply.status, reply.json["completion_items"]) == (200, [])
     assert "Traceback" in caplog.text
+    assert "error=internal" in caplog.text
 
 
 async def test_completion_probe_reports_facts_without_a_request(

@@ -246,7 +246,7 @@ def test_openai_api_finds_a_model_by_its_id_or_its_name() -> None:
         ("/v1/models/byok:x:a%2Fb", "/v1/models/{id} byok:x:a/b"),
         ("/models/byok:x:a/b", "/v1/models/{id} byok:x:a/b"),
         ("/v1/models/", ""),
-        ("/v1/chat/completions", ""),
+        ("/v1/chat/completions", "/v1/chat/completions"),
         ("/v1/v1/messages", "/v1/messages"),
         ("/chat", ""),
         ("/x/models", ""),

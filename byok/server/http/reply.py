@@ -68,9 +68,8 @@ def error_for_user(error: ByokError, redactor: Redactor) -> ByokError:
     return error.rewrite(lambda text: make_pasteable(redactor(make_plain(text))))
 
 
-def error_body(error: ByokError, request_id: str, redactor: Redactor) -> dict[str, Any]:
+def error_body(error: ByokError, request_id: str) -> dict[str, Any]:
     """Write an error in the one shape that every client reads."""
-    error = error_for_user(error, redactor)
     return {
         "error": {
             "code": error.code,
@@ -90,19 +89,16 @@ def error_response(
     kind: ClientApi = ClientApi.EDITOR,
 ) -> Response:
     """Answer with an error, in the client's shape; a lasting one is never 5xx."""
-    status = status_of(error)
+    told, status = error_for_user(error, redactor), error.status
     match kind:
         case ClientApi.OPENAI:
-            body = openai_error(error_for_user(error, redactor))
+            body, status = openai_error(told), status_of(error)
         case ClientApi.ANTHROPIC:
-            body = anthropic_error(error_for_user(error, redactor), request_id)
+            body, status = anthropic_error(told, request_id), status_of(error)
         case ClientApi.MCP:
-            body, status = (
-                _json_rpc_error(error_for_user(error, redactor)),
-                error.status,
-            )
+            body = _json_rpc_error(told)
         case ClientApi.EDITOR:
-            body, status = error_body(error, request_id, redactor), error.status
+            body = error_body(told, request_id)
     response = json_response(body, status)
     if isinstance(error, UpstreamRefused) and error.retry_after is not None:
         response.headers["Retry-After"] = str(round(error.retry_after))
