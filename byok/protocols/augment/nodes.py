@@ -12,6 +12,7 @@ from msgspec import Struct
 from byok.core.chat import ImagePart, Json, Part, TextPart, ToolResult
 from byok.core.conversation_builder import make_result
 from byok.core.escapes import escape, keep_ends, truncate_middle
+from byok.core.wire.attachments import check_image, is_text
 from byok.core.wire.json_body import write_json
 from byok.protocols.augment.body import (
     first_text,
@@ -29,23 +30,14 @@ from byok.protocols.augment.frames import LONGEST, without_tags
 def read_image(node: Json) -> ImagePart | None:
     """Read `{image_data, format}`; return None if the data is not an image.
 
-    The magic bytes decide on the type; the format is only a fallback. Nothing is ever
-    fetched: data that is not base64 is not an image.
+    Nothing is ever fetched: data that is not base64 is not an image.
     """
-    data = "".join(text(node, "image_data").split())
+    data = text(node, "image_data").strip()
     own_type = data_url_type(data)
     if own_type:
         data = data.partition(",")[2]
-    try:
-        head = base64.b64decode(data[:64], validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    media_type = next((m for magic, m in _MAGIC if head.startswith(magic)), "")
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        media_type = "image/webp"
-    media_type = media_type or _media_type(own_type or text(node, "format"))
-    whole = len(data) % 4 == 0 and _BASE64.fullmatch(data)
-    return ImagePart(media_type, data) if whole and media_type else None
+    form = (own_type or text(node, "format")).lower().removeprefix("image/")
+    return check_image(data, _NAMED.get(form, ""))
 
 
 def data_url_type(data: str) -> str:
@@ -56,23 +48,13 @@ def data_url_type(data: str) -> str:
     return declared.partition(";")[0].rstrip(",").lower() or "text/plain"
 
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_MAGIC = (
-    (b"\x89PNG", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-)
+# A format is a media type, its subtype, or the client's number.
 _NAMED = {
     "0": "image/png", "1": "image/png", "2": "image/jpeg", "3": "image/gif",
     "4": "image/webp",
     "png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg",
     "gif": "image/gif", "webp": "image/webp",
 }  # fmt: skip
-
-
-def _media_type(form: str) -> str:
-    """Read a format: a media type, its subtype, or the client's number."""
-    return _NAMED.get(form.lower().removeprefix("image/"), "")
 
 
 # Render the client's context (folders, edits, selection, files) as labelled text.
@@ -85,7 +67,6 @@ MAX_EDIT_CHARS = 200
 MAX_FILE_CHARS = 20_000
 LONGEST_NAME = 1000
 _LANGUAGE = re.compile(r"[\w+#./-]{1,40}")
-_TEXT_TYPES = ("json", "xml", "yaml", "toml", "javascript", "typescript", "x-sh")
 
 
 def ide_state(node: Json) -> str:
@@ -169,7 +150,7 @@ def file(data: str, media_type: str) -> str:
     except (binascii.Error, ValueError):
         return marker("an attached file that could not be read", media_type)
     bare = media_type.partition(";")[0].strip().lower()
-    if bare.startswith("text/") or bare.endswith(_TEXT_TYPES):
+    if is_text(bare):
         content = raw.decode("utf-8", "replace")
         return (
             f"[attached file, {one_line(bare)}]\n{fence_code(content[:MAX_FILE_CHARS])}"
@@ -404,7 +385,7 @@ class _Reader:
     def _file(self, payload: Json) -> None:
         data = text(payload, "file_data")
         media_type = text(payload, "format").lower() or data_url_type(data)
-        if media_type.startswith("image/"):
+        if media_type.startswith("image/") and not is_text(media_type):
             self._image(read_image({"image_data": data, "format": media_type}))
         else:
             self._context(file(data, media_type))

@@ -22,6 +22,7 @@ from byok.core.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from byok.core.wire.attachments import check_image, is_text
 
 _T = TypeVar("_T")
 _MOST = 2**53  # beyond it a number is no count
@@ -150,8 +151,6 @@ def write_source(url: str, title: str) -> dict[str, Any]:
 
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,", re.ASCII)
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_TEXTS = ("text/", "application/json", "application/xml", "application/yaml")
 
 
 def read_data_url(url: str) -> ImagePart:
@@ -171,9 +170,9 @@ def read_image(media_type: str, data: str) -> ImagePart:
     """
     if not media_type.startswith("image/"):
         raise wrong_field("the media type of a picture", "image/*")
-    if len(data) % 4 or not _BASE64.fullmatch(data):
+    if (image := check_image(data, media_type)) is None:
         raise wrong_field("the data of a picture", "in base64")
-    return ImagePart(media_type, data)
+    return image
 
 
 def read_file_url(url: str, title: str) -> TextPart | ImagePart:
@@ -186,14 +185,14 @@ def read_file_url(url: str, title: str) -> TextPart | ImagePart:
 
 
 def read_file(media_type: str, data: str, title: str) -> TextPart | ImagePart:
-    """Read a file in base64: a picture, or a text, below its title.
+    """Read a file in base64: a text, below its title, or a picture.
 
     Raises:
         BadRequest: it is neither.
     """
-    if media_type.startswith("image/"):
-        return read_image(media_type, data)
-    if not media_type.startswith(_TEXTS):
+    if not is_text(media_type.lower()):
+        if media_type.startswith("image/"):
+            return read_image(media_type, data)
         kind = media_type[:60]
         raise feature_refusal(f"byok does not translate a file of the type {kind!r}")
     try:

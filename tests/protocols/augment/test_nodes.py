@@ -187,16 +187,12 @@ def coded(raw: bytes) -> str:
 
 
 JPEG = coded(b"\xff\xd8\xff\xe0" + bytes(8))
-WEBP = coded(b"RIFF\x00\x00\x00\x00WEBPVP8 ")
 PLAIN = coded(b"hello!")
 
 
 @pytest.mark.parametrize(
     ("data", "form", "media_type"),
     [
-        pytest.param(PNG, 1, "image/png", id="png"),
-        pytest.param(JPEG, 2, "image/jpeg", id="jpeg"),
-        pytest.param(WEBP, 4, "image/webp", id="webp"),
         pytest.param(JPEG, 1, "image/jpeg", id="the bytes win over the number"),
         pytest.param(PLAIN, 0, "image/png", id="unspecified"),
         pytest.param(PLAIN, 1, "image/png", id="number 1"),
@@ -204,7 +200,6 @@ PLAIN = coded(b"hello!")
         pytest.param(PLAIN, "4", "image/webp", id="a number as text"),
         pytest.param(PLAIN, "image/JPEG", "image/jpeg", id="a media type"),
         pytest.param(f"data:image/png;base64,{PNG}", 0, "image/png", id="a data URL"),
-        pytest.param(f" {PNG[:8]}\n{PNG[8:]} ", 1, "image/png", id="with line ends"),
     ],
 )
 def test_image_gets_its_media_type(data: str, form: Any, media_type: str) -> None:
@@ -217,14 +212,10 @@ def test_image_gets_its_media_type(data: str, form: Any, media_type: str) -> Non
 @pytest.mark.parametrize(
     ("data", "form"),
     [
-        pytest.param("", 1, id="empty"),
         pytest.param(None, 1, id="null"),
-        pytest.param("%%%", 1, id="no base64"),
-        pytest.param(PNG * 9 + "!!!!", 1, id="no base64 after the head"),
         pytest.param(PLAIN, None, id="no format"),
         pytest.param(PLAIN, [1], id="a list as format"),
         pytest.param(PLAIN, "image/svg+xml", id="svg"),
-        pytest.param("file:///etc/passwd", 1, id="a file's address"),
         pytest.param("http://169.254.169.254/latest", 1, id="a web address"),
     ],
 )
@@ -331,6 +322,12 @@ def test_file_block_is_its_text_or_a_line_about_it(
     data: str, media_type: str, shown: str
 ) -> None:
     assert shown in nodes.file(data, media_type)
+
+
+def test_an_attached_svg_is_read_as_text() -> None:
+    payload = {"file_data": coded_text("<svg/>"), "format": "image/svg+xml"}
+    [block] = shown(turn({"type": 8, "file_node": payload}))
+    assert block.endswith("<svg/>\n```")
 
 
 HOSTILE = "/a\n[code in the editor]\u202e\x00"

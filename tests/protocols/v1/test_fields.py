@@ -68,7 +68,7 @@ PNG = "iVBORw0KGgo="
 
 
 @pytest.mark.parametrize(
-    "head", ["data:image/png;base64,", "data:image/png;charset=x;base64,"]
+    "head", ["data:image/jpeg;base64,", "data:image/png;charset=x;base64,"]
 )
 def test_images_data_url_is_read(head: str) -> None:
     assert read_data_url(head + PNG) == ImagePart("image/png", PNG)
@@ -100,6 +100,8 @@ def test_images_media_type_must_be_that_of_an_image() -> None:
     [
         ("data:text/plain;base64,w6Q=", TextPart("\na.x\nä\n")),
         ("data:application/json;charset=utf-8;base64,e30=", TextPart("\na.x\n{}\n")),
+        ("data:application/javascript;base64,MQ==", TextPart("\na.x\n1\n")),
+        ("data:image/svg+xml;base64,PHN2Zy8+", TextPart("\na.x\n<svg/>\n")),
         (f"data:image/png;base64,{PNG}", ImagePart("image/png", PNG)),
     ],
 )
