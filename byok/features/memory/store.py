@@ -8,7 +8,7 @@ large as the turns, and took seconds to forget a month.
 """
 
 import sqlite3
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from byok.features.memory.turns import LONGEST_ANSWER, KeptTurn
@@ -18,7 +18,7 @@ from byok.storage.database import expired_before
 from byok.storage.kind import DatabaseKind, Policy
 
 DAY = 86_400
-_LAST_SECOND = 253_402_300_799  # of the year 9999
+_LAST_DAY = 253_402_128_000  # of the year 9999, whatever the time zone
 _MOST_TURNS = 10_000
 _LONGEST_NAMES = 8000
 
@@ -69,9 +69,12 @@ class ConversationRow(NamedTuple):
 
 
 def day_of(moment: float) -> str:
-    """Write the day of a moment, which a wrong clock may have put anywhere."""
-    seconds = min(max(0.0, moment), _LAST_SECOND)
-    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    """Write the day of a moment, which a wrong clock may have put anywhere.
+
+    As everywhere that a user sees days, it is this machine's.
+    """
+    seconds = min(max(DAY, moment), _LAST_DAY)
+    return datetime.fromtimestamp(seconds).date().isoformat()
 
 
 def keep_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:

@@ -23,7 +23,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.feature_supplies import GivenSupplies, make_site
 
 DAY = 86_400
-NOW = 20_000 * DAY  # 2024-10-04
+NOW = 20_000 * DAY  # 2024-10-04 in UTC
 FACT = "Children under six travel free: parse_fare() in fares.py returns 0 for them."
 
 
@@ -86,9 +86,13 @@ async def place(tmp_path: Path) -> AsyncIterator[Remembering]:
     made.memory.close()
 
 
+@pytest.mark.parametrize(
+    ("zone", "day"), [("Asia/Shanghai", "2024-10-04"), ("TST+6", "2024-10-03")]
+)
 async def test_a_fact_of_last_week_is_found_with_its_day_and_place(
-    place: Remembering,
+    place: Remembering, set_zone: Callable[[str], None], zone: str, day: str
 ) -> None:
+    set_zone(zone)
     call = ToolCall("1", "view", '{"path": "shop/fares.py", "content": "x"}')
     await place.chat("Why do children pay?", FACT, call, folders=["/home/u/shop"])
     await place.chat("Which colour has the logo?", "It is blue.", id="other")
@@ -96,7 +100,7 @@ async def test_a_fact_of_last_week_is_found_with_its_day_and_place(
     for query in ("what do children pay", "how is the fare parsed", "parseFare fares"):
         told = await place.ask(query)
         assert FACT in told, query
-        assert "2024-10-04, in shop\n" in told
+        assert f"{day}, in shop\n" in told
         assert "asked: Why do children pay?" in told
         assert "files: shop/fares.py\n" in told
         assert "blue" not in told
