@@ -25,7 +25,7 @@ class CircuitBreaker:
 
     def __init__(
         self,
-        pause: float,
+        pause: float = 30.0,
         *,
         upstream: str = "",
         clock: Callable[[], float] = time.monotonic,

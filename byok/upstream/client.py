@@ -97,7 +97,7 @@ class HttpUpstream:
     @property
     def rest_seconds(self) -> float:
         """See Upstream.rest_seconds."""
-        return self._sender.rest_seconds
+        return max(0.0, self._sender.breaker.seconds_left())
 
     async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.send."""

@@ -20,9 +20,9 @@ from byok.dialects.base import ErrorResponse
 from byok.upstream.breaker import CircuitBreaker
 from byok.upstream.failures import is_refused, translate_errors
 from byok.upstream.http_body import hang_up, read_limited
-from byok.upstream.spec import Api, Callee, UpstreamSpec
-from byok.upstream.timeouts import NOT_BEGUN, Timeouts, too_slow
-from byok.upstream.transport import Transports
+from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.timeouts import NOT_BEGUN, REMOTE, Timeouts, too_slow
+from byok.upstream.transport import Route, Transports
 
 _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_SECONDS = 10.0  # for the text of a refusal; its status says enough
@@ -67,23 +67,18 @@ class Caller:
 
     def __init__(
         self,
-        callee: Callee,
         transports: Transports,
         key: KeySource,
+        breaker: CircuitBreaker,
         *,
-        breaker: CircuitBreaker | None = None,
+        route: Route,
+        timeouts: Timeouts = REMOTE,
     ) -> None:
-        self._callee = callee
         self._transports = transports
         self._key = key
-        self._breaker = breaker or CircuitBreaker(
-            callee.breaker_pause, upstream=callee.name
-        )
-
-    @property
-    def rest_seconds(self) -> float:
-        """For how long the server is not asked, because it could not be reached."""
-        return max(0.0, self._breaker.seconds_left())
+        self._breaker = breaker
+        self._route = route
+        self._timeouts = timeouts
 
     async def call(
         self,
@@ -104,7 +99,7 @@ class Caller:
             NotReady: the circuit breaker is open.
         """
         source = source or self._key
-        timeouts = timeouts or self._callee.timeouts
+        timeouts = timeouts or self._timeouts
         key = await source.get()
         response = await self._send(url, content, head(key), timeouts)
         if response.status_code != 401:
@@ -127,7 +122,6 @@ class Caller:
         headers: httpx.Headers,
         timeouts: Timeouts,
     ) -> httpx.Response:
-        callee = self._callee
         # It is closed nearly always, and every request passes then.
         gate = nullcontext() if self._breaker.is_closed else self._breaker.attempt()
         async with gate:
@@ -145,14 +139,14 @@ class Caller:
                     if tap := current_record().head_tap:
                         line = f"{request.method} {url}"
                         tap.take_head(Hop.TO_UPSTREAM, _head(line, headers))
-                    transport = self._transports.by(callee.route)
+                    transport = self._transports.by(self._route)
                     async with asyncio.timeout(timeouts.first_byte):
                         response = await transport.handle_async_request(request)
             except TimeoutError as error:
                 raise too_slow(NOT_BEGUN) from error
             except ConnectFailed as error:
                 # A local server that is not running may be started any moment.
-                if not (is_refused(error) and is_loopback(callee.base_url)):
+                if not (is_refused(error) and is_loopback(str(url))):
                     self._breaker.record_failure(error)
                 raise
             self._breaker.record_success()
@@ -183,14 +177,12 @@ class Sender:
         self, spec: UpstreamSpec, transports: Transports, key: KeySource
     ) -> None:
         self._spec = spec
-        self._caller = Caller(spec.callee, transports, key)
+        self.breaker = CircuitBreaker(spec.breaker_pause, upstream=spec.name)
+        self._caller = Caller(
+            transports, key, self.breaker, route=spec.route, timeouts=spec.timeouts
+        )
         self._urls = BoundedMap[str, httpx.URL](_MAX_KEPT)
         self._heads = BoundedMap[Hashable, httpx.Headers](_MAX_KEPT)
-
-    @property
-    def rest_seconds(self) -> float:
-        """For how long nothing is sent, because the server could not be reached."""
-        return self._caller.rest_seconds
 
     @asynccontextmanager
     async def open(

@@ -34,9 +34,9 @@ from byok.dialects.known_models import (
     read_table,
     write_table,
 )
+from byok.upstream.breaker import CircuitBreaker
 from byok.upstream.http_body import hang_up, read_limited
 from byok.upstream.http_sender import Caller, redirect_error
-from byok.upstream.spec import Callee
 from byok.upstream.transport import Route, Transports
 
 _log = logging.getLogger(__name__)
@@ -81,7 +81,8 @@ async def fetch_list(public: PublicList, transports: Transports, route: Route) -
     Raises:
         ByokError: it cannot be had, or is larger than 32 MiB.
     """
-    caller = Caller(Callee(public.name, public.url, route=route), transports, _NoKey())
+    breaker = CircuitBreaker(upstream=public.name)
+    caller = Caller(transports, _NoKey(), breaker, route=route)
     headers = httpx.Headers({"User-Agent": f"byok/{__version__}"})
     response = await caller.call(httpx.URL(public.url), None, lambda key: headers)
     try:

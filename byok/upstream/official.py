@@ -22,9 +22,9 @@ from byok.core.record import current_record
 from byok.core.redact import Redactor
 from byok.core.routing import OFFICIAL
 from byok.upstream.base import ForwardedResponse
+from byok.upstream.breaker import CircuitBreaker
 from byok.upstream.http_body import describing_headers, hang_up, pass_on
 from byok.upstream.http_sender import Caller, KeySource, redirect_error
-from byok.upstream.spec import Callee
 from byok.upstream.timeouts import REMOTE
 from byok.upstream.transport import Route, Transports
 
@@ -56,8 +56,8 @@ class OfficialService:
         *,
         route: Route | None,
     ) -> None:
-        callee = Callee(OFFICIAL, base_url, REMOTE, route=route or Route())
-        self._caller = Caller(callee, transports, key)
+        breaker = CircuitBreaker(upstream=OFFICIAL)
+        self._caller = Caller(transports, key, breaker, route=route or Route())
         self._redactor = redactor
         self.base_url = base_url
 

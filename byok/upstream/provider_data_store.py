@@ -43,8 +43,12 @@ CREATE INDEX call_data_used ON call_data (used)""",
 )
 
 
-class ProviderDataStore:
-    """Keeps entries by key. One thread of its own reads and writes the file."""
+class ProviderDataStore(Recovery):
+    """Keeps entries by key. One thread of its own reads and writes the file.
+
+    No failure asks for them: what the client dropped is put into each request, before
+    the conversation is kept within its window, as it takes room there.
+    """
 
     def __init__(
         self,
@@ -93,6 +97,16 @@ class ProviderDataStore:
                     self._absent[key] = True
             found |= stored
         return found
+
+    async def prepare(self, plan: Plan) -> Plan:
+        """Restore what came with the tool calls of the conversation."""
+        request = plan.request
+        if plan.restored or request.fim is not None or not has_calls(request):
+            return plan
+        origin = Origin("", plan.name, plan.model)
+        raw = await self.find(keys_of(request, origin))
+        found = {key: data for key in raw if (data := read_call_data(raw[key]))}
+        return plan.having(restored=restore_call_data(request, origin, found))
 
     def close(self) -> None:
         """Write what is left; later entries stay in memory. Blocks."""
@@ -149,25 +163,3 @@ class ProviderDataStore:
                 excess.append((key,))
         db.executemany("DELETE FROM call_data WHERE key = ?", excess)
         return True
-
-
-# Give an upstream back the provider data of its own tool calls.
-#
-# That comes before a conversation is kept within its window: it takes room there.
-
-
-class RestoredData(Recovery):
-    """Puts the data that the client dropped into requests; no failure asks for it."""
-
-    def __init__(self, store: ProviderDataStore) -> None:
-        self._store = store
-
-    async def prepare(self, plan: Plan) -> Plan:
-        """Restore what came with the tool calls of the conversation."""
-        request = plan.request
-        if plan.restored or request.fim is not None or not has_calls(request):
-            return plan
-        origin = Origin("", plan.name, plan.model)
-        raw = await self._store.find(keys_of(request, origin))
-        found = {key: data for key in raw if (data := read_call_data(raw[key]))}
-        return plan.having(restored=restore_call_data(request, origin, found))

@@ -14,16 +14,6 @@ from byok.upstream.timeouts import REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
 
 
-class Callee(Struct, frozen=True):
-    """One HTTP server: its name for users, where it is and how it is reached."""
-
-    name: str
-    base_url: str
-    timeouts: Timeouts = REMOTE
-    breaker_pause: float = 30.0
-    route: Route = field(default_factory=Route)
-
-
 class Api(Struct, frozen=True):
     """One API of an upstream: its dialect and its base URL."""
 
@@ -110,14 +100,3 @@ class UpstreamSpec(Struct, frozen=True):
             if best and path in api.dialect.serves:
                 return api
         return None
-
-    @property
-    def callee(self) -> Callee:
-        """The HTTP server to call."""
-        return Callee(
-            self.name,
-            self.api.base_url,
-            self.timeouts,
-            self.breaker_pause,
-            self.route,
-        )

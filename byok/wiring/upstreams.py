@@ -49,7 +49,7 @@ from byok.upstream.official import OfficialService
 from byok.upstream.own_questions import Summarise, Summariser
 from byok.upstream.pictures import DescribedPictures, PictureDescriber
 from byok.upstream.prompt_changes import PromptChanges
-from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import LOCAL, REASONING, REMOTE
@@ -186,7 +186,7 @@ def make_upstream(
     http.recoveries += (ShorterConversation(http, helpers.summarise, window),)
     if helpers.describer is not None:
         http.recoveries += (DescribedPictures(helpers.describer, http.sees_pictures),)
-    http.recoveries += (RestoredData(shared.provider_data), shared.prompt_changes)
+    http.recoveries += (shared.provider_data, shared.prompt_changes)
     return PooledUpstream(http, key, http.known, built_from)
 
 

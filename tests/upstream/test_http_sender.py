@@ -15,7 +15,7 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.breaker import FAILURES, CircuitBreaker
 from byok.upstream.http_body import hang_up
 from byok.upstream.http_sender import Caller, Sender
-from byok.upstream.spec import Api, Callee, UpstreamSpec
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import REMOTE, Timeouts, Watch
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import PATIENT, Key
@@ -39,13 +39,13 @@ class Line:
         route: Route | None = None,
         timeouts: Timeouts = REMOTE,
     ) -> None:
-        callee = Callee("fake", url, timeouts=timeouts, route=route or Route())
         self.clock = Clock()
         self.caller = Caller(
-            callee,
             transports,
             key or Key("sk-1"),
-            breaker=CircuitBreaker(60, upstream="fake", clock=self.clock),
+            CircuitBreaker(60, upstream="fake", clock=self.clock),
+            route=route or Route(),
+            timeouts=timeouts,
         )
         self.url = url
 

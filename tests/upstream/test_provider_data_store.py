@@ -21,7 +21,7 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.core.events import ThinkingDelta
-from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.toolcalls.provider_data import CallDataCollector
 from tests.fakes.scripted import Scripted, events_of
 
@@ -144,7 +144,7 @@ async def test_what_the_client_dropped_is_sent(tmp_path: Path) -> None:
     for event in (ThinkingDelta("Hm."), ThinkingDelta("", DATA), CALL):
         collector.note(event)
     store.keep(collector.entries)
-    box.recoveries = (RestoredData(store),)
+    box.recoveries = (store,)
     for chat, model in [
         (conversation(CALL), "m"),
         (conversation(CALL), "another"),
