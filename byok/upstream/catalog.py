@@ -102,7 +102,8 @@ class CatalogEntry(Struct, eq=False):
 
     `address` distinguishes upstreams of the same name in the cache file, `vendor` is
     the preset whose models these are, `known` gets the facts of the list in the file.
-    The rest is the catalog's: what it `found`, and how the fetching stands.
+    The rest is the catalog's: what it `found`, the `names` of the default, configured
+    and listed models, and how the fetching stands.
     """
 
     upstream: Upstream
@@ -112,7 +113,7 @@ class CatalogEntry(Struct, eq=False):
     vendor: str = ""
     known: KnownModels | None = None
     found: list[ModelFacts] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)  # default, from the settings, found
+    names: list[str] = field(default_factory=list)
     default: str = ""
     fetched: float = float("-inf")
     fresh_for: float = _FRESH_SECONDS
@@ -126,6 +127,17 @@ class CatalogEntry(Struct, eq=False):
         """The name of this upstream in the cache file."""
         name = self.upstream.name
         return f"{name}@{self.address}" if self.address else name
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the upstream answered that it has no models, and none is set."""
+        return self.fetched > float("-inf") and not (self.failure or self.names)
+
+    @property
+    def presumed_default(self) -> str:
+        """A good model of the vendor, whose list cannot be had, or ""."""
+        presumed = map(ModelFacts, known_table().models_of(self.vendor))
+        return choose_chat_model(self.vendor, [*presumed])
 
     def learn(self, found: list[ModelFacts]) -> None:
         """Store a fetched list and what follows from it."""
@@ -177,33 +189,9 @@ class Catalog:
             if entry.known is not None and not entry.known.listed_facts():
                 entry.known.set_listed(entry.found)
 
-    def models_of(self, name: str) -> list[str]:
-        """Return the models of an upstream: default, configured, listed."""
-        return self._entries[name].names
-
-    def default_of(self, name: str) -> str:
-        """Return the default model of an upstream, or ""."""
-        return self._entries[name].default
-
-    def vendor_of(self, name: str) -> str:
-        """Return the preset whose models an upstream has."""
-        return self._entries[name].vendor
-
-    def is_empty(self, name: str) -> bool:
-        """Tell whether an upstream answered that it has no models, and none is set."""
-        entry = self._entries[name]
-        has_answered = entry.fetched > float("-inf") and not entry.failure
-        return has_answered and not entry.names
-
-    def model_for(self, name: str, purpose: Purpose) -> str:
-        """Return the model of an upstream for a purpose, by default that of chats."""
-        return self._entries[name].model_for(purpose)
-
-    def presumed_default(self, name: str) -> str:
-        """Return a good model of a vendor whose list cannot be had, or ""."""
-        vendor = self._entries[name].vendor
-        presumed = map(ModelFacts, known_table().models_of(vendor))
-        return choose_chat_model(vendor, [*presumed])
+    def __getitem__(self, name: str) -> CatalogEntry:
+        """Return the entry of an upstream."""
+        return self._entries[name]
 
     def facts_of(self, name: str, model: str) -> SourcedFacts:
         """Return what is known of a model of an upstream, and from where.
@@ -228,8 +216,8 @@ class Catalog:
         """Return all models, in the order of the settings."""
         return [
             ListedModel(name, model)
-            for name in self._entries
-            for model in self.models_of(name)
+            for name, entry in self._entries.items()
+            for model in entry.names
         ]
 
     def state_of(self, name: str) -> ListState:

@@ -62,7 +62,7 @@ class Router:
         if self._default:
             return self._named or self._upstream_listing(self._default)
         name = next(iter(self._upstreams))
-        return ListedModel(name, self._catalog.default_of(name) or PLACEHOLDER)
+        return ListedModel(name, self._catalog[name].default or PLACEHOLDER)
 
     async def choose(self, model_id: str) -> Destination:
         """Return the destination of a model id; an unconfigured upstream refuses."""
@@ -78,8 +78,8 @@ class Router:
         if self._is_placeholder(found):
             name = found.upstream
             found = ListedModel(name, await self._some_model(name))
-            if found.model == PLACEHOLDER and self._catalog.is_empty(name):
-                vendor = self._catalog.vendor_of(name)
+            if found.model == PLACEHOLDER and self._catalog[name].is_empty:
+                vendor = self._catalog[name].vendor
                 return Destination(upstream_without_models(name, vendor), found.model)
         if instead_of:
             self._note_substitute(instead_of, found)
@@ -103,7 +103,7 @@ class Router:
         found = self.default()
         if self._default:
             return found
-        model = self._catalog.model_for(found.upstream, purpose)
+        model = self._catalog[found.upstream].model_for(purpose)
         return ListedModel(found.upstream, model or found.model)
 
     def edits_here(self) -> bool:
@@ -116,9 +116,9 @@ class Router:
         name = found.upstream.name
         if self._default or name not in self._upstreams:
             return found
-        if found.model != self._catalog.default_of(name):
+        if found.model != self._catalog[name].default:
             return found
-        return replace(found, model=self._catalog.model_for(name, purpose))
+        return replace(found, model=self._catalog[name].model_for(purpose))
 
     def resolve(self, model_id: str) -> str:
         """Return the id that an alias stands for; any other id as it is.
@@ -143,12 +143,12 @@ class Router:
 
     async def _some_model(self, name: str) -> str:
         """Return a model of an upstream without a default, from its list."""
-        if known := self._catalog.default_of(name):
+        if known := self._catalog[name].default:
             return known
         self._catalog.refresh()
         await self._catalog.settle(5.0)
-        listed = self._catalog.default_of(name)
-        return listed or self._catalog.presumed_default(name) or PLACEHOLDER
+        listed = self._catalog[name].default
+        return listed or self._catalog[name].presumed_default or PLACEHOLDER
 
     def _find(self, model_id: str) -> ListedModel | None:
         """Parse `byok:<upstream>:<model>`; the model need not be listed."""
@@ -169,7 +169,7 @@ class Router:
         return next(listed, ListedModel(next(iter(self._upstreams)), model))
 
     def _is_placeholder(self, found: ListedModel) -> bool:
-        known = self._catalog.models_of(found.upstream)
+        known = self._catalog[found.upstream].names
         return found.model == PLACEHOLDER and PLACEHOLDER not in known
 
     def _closest(self, name: str, default: ListedModel) -> ListedModel:

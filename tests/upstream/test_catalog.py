@@ -50,11 +50,11 @@ async def test_catalog_refreshes_in_the_background_and_reading_never_waits(
     lister.open.clear()
     catalog = Catalog([CatalogEntry(lister)], file)
     catalog.refresh()
-    assert catalog.models_of("a") == []
+    assert catalog["a"].names == []
     await catalog.settle(0)
     lister.open.set()
     await catalog.settle(PATIENCE)
-    assert catalog.models_of("a") == ["m1", "m2"]
+    assert catalog["a"].names == ["m1", "m2"]
     assert catalog.state_of("a").failure == ""
 
 
@@ -69,7 +69,7 @@ async def test_catalog_refreshes_only_an_old_model_list(file: Path) -> None:
     lister.listed = ["m2"]
     await refreshed(catalog)
     assert lister.asked == 2
-    assert catalog.models_of("a") == ["m2"]
+    assert catalog["a"].names == ["m2"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ async def test_catalog_keeps_the_old_model_list_and_the_failure(
     await refreshed(catalog)
     assert catalog.state_of("a").failure == failure.sentence
     assert failure.sentence in caplog.text
-    assert catalog.models_of("a") == ["m1"]
+    assert catalog["a"].names == ["m1"]
     await refreshed(catalog)
     assert lister.asked == 2
     clock.now = 1700.0
@@ -116,10 +116,10 @@ async def test_catalog_soon_sees_that_a_server_was_started_or_has_a_model(
     clock.now, lister.failure, lister.listed = 3.0, None, ["m1"]
     await refreshed(catalog)
     assert lister.asked == asked
-    assert catalog.models_of("a") == ["m1"][: asked - 1]
+    assert catalog["a"].names == ["m1"][: asked - 1]
     clock.now = 303.0
     await refreshed(catalog)
-    assert catalog.models_of("a") == ["m1"]
+    assert catalog["a"].names == ["m1"]
 
 
 async def test_catalog_of_an_ollama_without_models_says_how_to_get_one(
@@ -135,8 +135,8 @@ async def test_catalog_is_restored_from_its_file_after_a_restart(file: Path) -> 
     assert file.stat().st_mode & 0o077 == 0
     lister.open.clear()
     again = Catalog([CatalogEntry(lister), CatalogEntry(Lister("b"))], file)
-    assert again.models_of("a") == ["m1"]
-    assert again.models_of("b") == []
+    assert again["a"].names == ["m1"]
+    assert again["b"].names == []
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_catalog_ignores_a_damaged_file(
     file.parent.mkdir()
     file.write_bytes(content)
     catalog = Catalog([CatalogEntry(Lister("a"))], file)
-    assert catalog.models_of("a") == models
+    assert catalog["a"].names == models
 
 
 async def test_catalog_reports_a_file_that_cannot_be_written(
@@ -164,7 +164,7 @@ async def test_catalog_reports_a_file_that_cannot_be_written(
     catalog = Catalog([CatalogEntry(Lister("a", "m1"))], blocked / "models.json")
     with caplog.at_level(logging.WARNING):
         await refreshed(catalog)
-    assert catalog.models_of("a") == ["m1"]
+    assert catalog["a"].names == ["m1"]
     assert "cannot be kept" in caplog.text
 
 
@@ -187,8 +187,8 @@ async def test_catalog_gives_the_models_and_the_default_of_an_upstream(
 ) -> None:
     catalog = Catalog([CatalogEntry(Lister("a", *found), by_hand, chosen)], file)
     await refreshed(catalog)
-    assert catalog.models_of("a") == models
-    assert catalog.default_of("a") == default
+    assert catalog["a"].names == models
+    assert catalog["a"].default == default
     assert catalog.list_models() == [ListedModel("a", model) for model in models]
 
 
@@ -204,11 +204,11 @@ async def test_the_default_is_a_good_model_and_not_the_first_of_the_list(
 ) -> None:
     catalog = Catalog([gpt(Lister("a", *GPTS))], file)
     await refreshed(catalog)
-    assert catalog.default_of("a") == "gpt-5.5"
-    assert catalog.models_of("a")[:2] == ["gpt-5.5", "whisper-1"]
-    models = [catalog.model_for("a", p) for p in (Purpose.CHAT, Purpose.TITLE)]
+    assert catalog["a"].default == "gpt-5.5"
+    assert catalog["a"].names[:2] == ["gpt-5.5", "whisper-1"]
+    models = [catalog["a"].model_for(p) for p in (Purpose.CHAT, Purpose.TITLE)]
     assert models == ["gpt-5.5", "gpt-5.4-mini"]
-    assert catalog.model_for("a", Purpose.SUMMARY) == "gpt-5.5"
+    assert catalog["a"].model_for(Purpose.SUMMARY) == "gpt-5.5"
 
 
 async def test_a_vendor_without_a_list_has_a_good_model_of_the_table(
@@ -218,9 +218,9 @@ async def test_a_vendor_without_a_list_has_a_good_model_of_the_table(
     bad.failure = UpstreamUnreachable("No.")
     catalog = Catalog([gpt(bad), CatalogEntry(Lister("b"))], file)
     await refreshed(catalog)
-    assert catalog.default_of("a") == ""
-    assert catalog.presumed_default("a").startswith("gpt-")
-    assert catalog.presumed_default("b") == ""
+    assert catalog["a"].default == ""
+    assert catalog["a"].presumed_default.startswith("gpt-")
+    assert catalog["b"].presumed_default == ""
 
 
 @pytest.mark.parametrize("given", [{"model": "mine"}, {"models": ("mine",)}], ids=str)
@@ -229,7 +229,7 @@ async def test_a_model_that_the_user_names_does_the_small_jobs_too(
 ) -> None:
     catalog = Catalog([gpt(Lister("a", *GPTS), **given)], file)
     await refreshed(catalog)
-    assert catalog.model_for("a", Purpose.TITLE) == "mine"
+    assert catalog["a"].model_for(Purpose.TITLE) == "mine"
 
 
 async def test_facts_of_a_list_are_restored_with_it(file: Path) -> None:
@@ -258,7 +258,7 @@ async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:
     assert Catalog([entry("http://b/v1")], file).list_models() == []
     await refreshed(Catalog([entry("http://b/v1", "m2")], file))
     again = Catalog([entry("http://a/v1")], file)
-    assert again.models_of("custom") == ["m1"]
+    assert again["custom"].names == ["m1"]
 
 
 # The file of model lists: what one process wrote, another one reads

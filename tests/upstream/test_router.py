@@ -168,7 +168,7 @@ async def test_router_waits_for_model_lists_to_place_a_bare_default(
     tmp_path: Path,
 ) -> None:
     house = House(tmp_path, "m3")
-    assert house.catalog.models_of("two") == ["m2"], "nothing was fetched yet"
+    assert house.catalog["two"].names == ["m2"], "nothing was fetched yet"
     assert await house.choose("") == ("two", "m3")
 
 
