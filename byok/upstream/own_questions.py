@@ -232,7 +232,7 @@ class Summariser:
         room = int(room * _INPUT)
         key = await asyncio.to_thread(_digest, dropped, room)
         if (kept := self._kept.get(key)) is not None:
-            return kept
+            return truncate_middle(kept, longest)
         name = self._wanted or f"byok:{asker.upstream.name}:{asker.model}"
         if self._clock() < (self._asked_again.get(name) or 0.0):
             return await asyncio.to_thread(outline, dropped, longest)

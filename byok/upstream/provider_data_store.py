@@ -101,7 +101,7 @@ class ProviderDataStore(Recovery):
     async def prepare(self, plan: Plan) -> Plan:
         """Restore what came with the tool calls of the conversation."""
         request = plan.request
-        if plan.restored or request.fim is not None or not has_calls(request):
+        if plan.restored or not has_calls(request):
             return plan
         origin = Origin("", plan.name, plan.model)
         raw = await self.find(keys_of(request, origin))

@@ -268,6 +268,9 @@ async def test_summary_request_fits_the_window_and_its_answer_fits_the_plan() ->
     summary = await bench.ask(room=10_000, longest=500, steps=300)
     assert len(words(bench.own.chats[0])) <= 7_500
     assert 400 < len(summary) <= 500
+    again = await bench.ask(room=10_000, longest=200, steps=300)  # as a smaller model
+    assert 100 < len(again) <= 200
+    assert len(bench.own.asked) == 1
 
 
 def refused(chat: ChatRequest) -> Answer:
