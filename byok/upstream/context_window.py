@@ -15,9 +15,9 @@ that the prompt was cut.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
@@ -91,23 +91,16 @@ class WindowSource(Struct, frozen=True):
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
     Attributes:
-        configured: the user's setting for all models; `by_model` are those for one.
-        lookup: asks the server for the window of one model.
+        lookup: tells the window of one model, by the user's setting or the server.
         reasoning: the model's earlier thoughts are sent back and need room.
         may_cut: the server may cut a prompt without a word.
         cure: what the user can do about a window that is too small.
     """
 
-    configured: int = 0
     lookup: Callable[[str], Awaitable[int]] | None = None
     reasoning: bool = False
     may_cut: bool = True
     cure: str = "Set context_window for this upstream."
-    by_model: Mapping[str, int] = field(default_factory=dict)
-
-    def setting_of(self, model: str) -> int:
-        """Return the user's setting for a model, 0 if there is none."""
-        return self.by_model.get(model) or self.configured
 
 
 class ShorterConversation(Recovery):
@@ -182,8 +175,9 @@ class ShorterConversation(Recovery):
         limits, model, weight = self._limits(plan.model), plan.model, plan.weight
         counts = (event.input_tokens for event in events if isinstance(event, Usage))
         tokens = next(counts, 0)
-        told = await self._ask(model) if tokens and weight > _LEAST_CUT else 0
-        if limits.learn_from_count(weight, tokens, told) or not self._window.may_cut:
+        if tokens and weight > _LEAST_CUT:
+            limits.told = await self._ask(model)
+        if limits.learn_from_count(weight, tokens) or not self._window.may_cut:
             return ()
         estimate = int(weight / limits.ratio)
         told_now = self._tell_once(plan, _describe_cut(tokens, estimate, self._cure))
@@ -209,10 +203,11 @@ class ShorterConversation(Recovery):
         """Return what fits, with the notice where nothing can."""
         chat, model = plan.restored or plan.request, plan.model
         limits, cure = self._limits(model), self._cure
-        told = 0 if limits.window() else await self._ask(model)
-        room = limits.room(told, chat.sampling.max_tokens)
+        if not limits.learned:
+            limits.told = await self._ask(model)
+        room = limits.room(chat.sampling.max_tokens)
         fitted = await self._fitter.fit(chat, model, room)
-        window, notice = limits.window(told), None
+        window, notice = limits.window(), None
         if fitted.cuts_system:
             notice = self._tell_once(plan, _describe_instructions(window, cure))
         elif room and fitted.fixed >= room:
@@ -223,7 +218,7 @@ class ShorterConversation(Recovery):
         return replace(fitted, is_counted=is_counted, notice=notice)
 
     async def _ask(self, model: str) -> int:
-        """Return the window that the server tells, 0 for none."""
+        """Return the window that the user or the server tells, 0 for none."""
         lookup = self._window.lookup
         return await lookup(model) if lookup else 0
 
@@ -247,8 +242,7 @@ class ShorterConversation(Recovery):
 
     def _limits(self, model: str) -> WindowLimits:
         if (limits := self._models.get(model)) is None:
-            limits = WindowLimits(self._window.setting_of(model))
-            self._models[model] = limits
+            limits = self._models[model] = WindowLimits()
         return limits
 
     def _is_small(self, chat: ChatRequest) -> bool:

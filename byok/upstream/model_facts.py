@@ -385,8 +385,12 @@ class KnownModels:
         return combine_facts(model, layers)
 
     async def window(self, model: str) -> int:
-        """Return the context window of a model in tokens, 0 if it is unknown."""
-        await self.ask(model)
+        """Return the context window of a model in tokens, 0 if it is unknown.
+
+        Where the user says it, the server is not asked.
+        """
+        if self.sourced_facts(model).sources.get("window") is not FactSource.USER:
+            await self.ask(model)
         return self.facts(model).window
 
     async def ask(self, model: str) -> None:

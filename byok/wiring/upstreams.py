@@ -176,12 +176,10 @@ def make_upstream(
         _log.warning("%s: num_ctx has no effect, its server cannot be told", name)
     dialect, vendor = spec.api.dialect, vendor_of(settings.type, spec.api.base_url)
     window = WindowSource(
-        settings.context_window,
         http.window,
         dialect.sends_thoughts,
         may_cut=not dialect.loads_window,
         cure=window_cure(vendor, dialect.name),
-        by_model={model: own.window for model, own in settings.facts.items()},
     )
     http.recoveries += (ShorterConversation(http, helpers.summarise, window),)
     if helpers.describer is not None:

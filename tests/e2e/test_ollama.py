@@ -68,6 +68,18 @@ async def test_ten_turns_of_an_agent_with_20_kb_of_tools_lose_nothing(
     assert len(server.requests[-1]["messages"]) >= 20
 
 
+async def test_a_larger_window_of_the_settings_is_no_reason_for_a_refusal(
+    server: OllamaServer,
+) -> None:
+    server.scripts = [[call_line("tool_3", {"path": f"{n}.py"})] for n in range(14)]
+    sizes = {"context_window": 131_072, "num_ctx": 12_288}
+    async with running(box(server, **sizes)) as editor:
+        answers = await work(editor, 14)
+    assert len([answer for answer in answers if answer.tool_uses]) == 14
+    turns = [request for request in server.requests if request.get("tools")]
+    assert len(turns) == 14, "none is refused and asked again"
+
+
 async def test_a_cut_of_the_compatible_api_is_told_in_the_first_turn(
     server: OllamaServer,
 ) -> None:

@@ -76,6 +76,15 @@ async def of_m(model: str) -> int:
     return 8 * K if model == "m" else 0
 
 
+def says(window: int, **source: Any) -> WindowSource:
+    """Return what tells one window for all models."""
+
+    async def look_up(model: str) -> int:
+        return window
+
+    return WindowSource(look_up, **source)
+
+
 class Bench:
     """A fitted model, with summaries that are counted."""
 
@@ -108,7 +117,6 @@ async def test_nobody_is_asked_for_a_window_that_is_not_needed() -> None:
         pytest.fail("was asked")
 
     await Bench(Scripted(), WindowSource(lookup=asked)).ask(chat(0))
-    await Bench(Scripted(), WindowSource(configured=32 * K, lookup=asked)).ask(chat(20))
 
 
 async def test_context_window_planning_does_not_block_other_requests(
@@ -122,7 +130,7 @@ async def test_context_window_planning_does_not_block_other_requests(
 
     monkeypatch.setattr("byok.upstream.fitting.plan", noting)
     for steps, here in ((20, True), (600, False)):
-        await Bench(Scripted(), WindowSource(4000)).ask(chat(steps))
+        await Bench(Scripted(), says(4000)).ask(chat(steps))
         assert (threads.pop() == threading.get_ident()) is here
 
 
@@ -132,11 +140,10 @@ async def test_context_window_planning_does_not_block_other_requests(
 @pytest.mark.parametrize(
     "window",
     [
-        WindowSource(8 * K),
-        WindowSource(32 * K, by_model={"m": 8 * K}),
+        says(8 * K),
         WindowSource(lookup=of_m),
     ],
-    ids=["by the user", "by the user for a model", "by the list of models"],
+    ids=["for all models", "for one"],
 )
 async def test_a_window_that_is_known_is_never_exceeded(window: WindowSource) -> None:
     model = Model(8 * K)
@@ -169,7 +176,7 @@ def saving(number: int) -> tuple[Message, ...]:
 @pytest.mark.parametrize("reading", [True, False], ids=["results", "calls"])
 async def test_context_window_never_restores_what_was_shortened(reading: bool) -> None:
     model = Model(32 * K)
-    bench = Bench(model, WindowSource(32 * K))
+    bench = Bench(model, says(32 * K))
     messages = [SYSTEM, *agent(200, 2000)]
     before: dict[str, str] = {}
     for number in range(200, 270):
@@ -200,7 +207,7 @@ def code_in(request: ChatRequest) -> int:
 
 
 async def test_context_window_gives_added_code_the_room_that_is_left() -> None:
-    bench = Bench(Model(10 * K), WindowSource(10 * K))
+    bench = Bench(Model(10 * K), says(10 * K))
     await bench.ask(asking(5, 60 * K))
     [sent] = bench.model.chats
     assert sent.messages[:-1] == asking(5, 0).messages[:-1]  # nothing else gave way
@@ -209,7 +216,7 @@ async def test_context_window_gives_added_code_the_room_that_is_left() -> None:
 
 async def test_context_window_sends_a_changed_system_message() -> None:
     model = Model(8 * K)
-    bench = Bench(model, WindowSource(8 * K))
+    bench = Bench(model, says(8 * K))
     request = chat(100)
     await bench.ask(request)
     system = Message(Role.SYSTEM, (TextPart("Be brief."),))
@@ -222,7 +229,7 @@ async def test_context_window_sends_a_changed_system_message() -> None:
 async def test_context_window_learning_does_not_move_a_compaction() -> None:
     """A ratio that grows would let the whole history through for a turn or two."""
     model = Model(8 * K)
-    bench = Bench(model, WindowSource(8 * K))
+    bench = Bench(model, says(8 * K))
     request = chat(13)
     await bench.ask(request)
     sent = model.taken[-1].messages
@@ -282,7 +289,7 @@ def _raise(error: UpstreamError) -> Answer:
 async def test_context_window_leaves_the_refusal_of_an_uncuttable_request(
     messages: tuple[Message, ...], configured: int
 ) -> None:
-    bench = Bench(Model(8 * K), WindowSource(configured))
+    bench = Bench(Model(8 * K), says(configured))
     request = ChatRequest(messages)
     with pytest.raises(UpstreamRefused, match="too long"):
         await bench.ask(request)
@@ -294,7 +301,7 @@ async def test_context_window_leaves_the_refusal_of_an_uncuttable_request(
 async def test_context_window_cuts_instructions_that_leave_no_room(
     configured: int,
 ) -> None:
-    bench = Bench(Model(8 * K), WindowSource(configured))
+    bench = Bench(Model(8 * K), says(configured))
     long = Message(Role.SYSTEM, (TextPart("Be exact." + "x" * 90 * K + "Be kind."),))
     events = await bench.ask(ChatRequest((long, *agent(9, 900)), conversation="c"))
     system, *rest = bench.model.chats[-1].messages
@@ -377,7 +384,7 @@ async def test_context_window_learns_nothing_from_fim(
 ) -> None:
     """Another prompt is counted for them than that of the messages."""
     model = Scripted(lambda request: said(tokens=60 * K if request.fim else 0))
-    bench = Bench(model, WindowSource(64 * K))
+    bench = Bench(model, says(64 * K))
     for tokens_of in (FimRequest("f(", ")"), None):
         await bench.ask(replace(chat(3), fim=tokens_of))
     request = chat(40)
@@ -425,7 +432,7 @@ async def test_a_server_that_tells_its_window_late_is_asked_after_the_answer() -
 
 async def test_tools_that_fill_the_window_are_told_with_a_cure() -> None:
     big = ToolDefinition("big", "x" * 30 * K, {"type": "object"})
-    bench = Bench(Scripted(), WindowSource(4 * K, cure="Set num_ctx."))
+    bench = Bench(Scripted(), says(4 * K, cure="Set num_ctx."))
     request = ChatRequest((SYSTEM, user("Port it.")), (big,), conversation="a")
     [told] = notices(await bench.ask(request))
     assert "window of 4,000" in told and "Set num_ctx." in told
@@ -437,7 +444,7 @@ async def test_a_refusal_for_too_many_tools_names_the_setting_that_helps() -> No
     tools = tuple(
         ToolDefinition(f"tool{n}", "x" * 500, {"type": "object"}) for n in range(60)
     )
-    bench = Bench(Model(8 * K), WindowSource(8 * K))
+    bench = Bench(Model(8 * K), says(8 * K))
     with pytest.raises(UpstreamRefused) as caught:
         await bench.ask(ChatRequest((SYSTEM, user("Port it.")), tools))
     assert "compact_tools" in caught.value.hint and "60" in caught.value.hint
@@ -454,7 +461,7 @@ async def test_context_window_summariser_does_not_recurse() -> None:
         raise AssertionError(model)
 
     model = Model(2 * K)
-    summarise, window = Summariser("", nobody), WindowSource(2 * K)
+    summarise, window = Summariser("", nobody), says(2 * K)
     model.recoveries = (ShorterConversation(model, summarise, window),)
     async with asyncio.timeout(PATIENCE):
         await events_of(model, chat(100))

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -28,11 +29,14 @@ from tests.fakes.scripted import Canned
 class Loaded:
     """A local server that tells its loaded models, and how often it was asked."""
 
-    def __init__(self, *answers: tuple[int, str]) -> None:
+    def __init__(self, *answers: tuple[int, str], **fields: Any) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.upstream = Asker(
-            Canned(self._answered), "http://fake.test/v1", quirks=quirks_of("ollama")
+            Canned(self._answered),
+            "http://fake.test/v1",
+            quirks=quirks_of("ollama"),
+            **fields,
         ).upstream
 
     def _answered(self, request: httpx.Request) -> httpx.Response:
@@ -48,6 +52,12 @@ async def test_a_local_server_is_asked_for_the_window_of_a_loaded_model_once() -
     server = Loaded((200, PS))
     assert [await server.upstream.known.window("a") for _ in range(3)] == [4096] * 3
     assert server.asked == ["http://fake.test/api/ps"]
+
+
+async def test_nobody_is_asked_for_a_window_that_the_user_told() -> None:
+    server = Loaded((200, PS), facts={"a": ModelFacts("a", window=8192)})
+    assert await server.upstream.window("a") == 8192
+    assert server.asked == []
 
 
 async def test_a_list_is_read_once_where_nothing_else_knows_a_window() -> None:

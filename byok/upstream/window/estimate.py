@@ -93,9 +93,9 @@ def _bytes(text: str) -> int:
 
 # The size of one model's context window, as far as it is known or learned.
 #
-# There are three sources: the user's setting, the server, and refusals. Refusals are
-# always right, but not every upstream names a number in them. The ratio of bytes to
-# tokens is learned from the token counts of answers.
+# There are two sources: what is told by the user's setting or the server, and refusals.
+# Refusals are always right, but not every upstream names a number in them. The ratio of
+# bytes to tokens is learned from the token counts of answers.
 
 
 BYTES_A_TOKEN = 3.5  # until an answer's token count is known
@@ -116,33 +116,31 @@ class WindowLimits(Struct):
     """The context window of one model in tokens, and its ratio of bytes to tokens.
 
     Attributes:
-        configured: the user's setting, 0 if there is none.
+        told: what the user or the server says, 0 if nobody does.
         learned: what a refusal taught, 0 if nothing.
         ratio: bytes per token.
         answer: tokens that refusals showed to be reserved for answers.
         guessed: the refusal named no number; the window grows again as answers succeed.
     """
 
-    configured: int = 0
+    told: int = 0
     learned: int = 0
     ratio: float = BYTES_A_TOKEN
     answer: int = 0
     guessed: bool = False
 
-    def window(self, told: int = 0) -> int:
-        """Return the window in tokens, 0 if unknown; `told` is the server's figure."""
-        if self.configured and self.learned:
-            return min(self.configured, self.learned)
-        return self.configured or self.learned or told
+    def window(self) -> int:
+        """Return the window in tokens, 0 if unknown."""
+        return min(filter(None, (self.learned, self.told)), default=0)
 
-    def room(self, told: int = 0, max_tokens: int | None = None) -> int:
+    def room(self, max_tokens: int | None = None) -> int:
         """Return the maximum weight of a prompt in bytes, 0 if unknown."""
-        window = self.window(told)
+        window = self.window()
         answer = max(max_tokens or min(_ANSWER, window // 8), self.answer)
         tokens = window - min(answer, window // 2)
         return int(tokens * _MARGIN * self.ratio)
 
-    def learn_from_count(self, weight: int, tokens: int, told: int = 0) -> bool:
+    def learn_from_count(self, weight: int, tokens: int) -> bool:
         """Learn from a token count; return False if it cannot belong to this prompt.
 
         Some servers count what is left of a prompt after they cut it. Such a count must
@@ -160,8 +158,7 @@ class WindowLimits(Struct):
         seen = weight / tokens
         if seen > _MOST:
             return False
-        window = min(filter(None, (self.window(), told)), default=0)
-        if tokens <= window < weight / self.ratio:
+        if tokens <= self.window() < weight / self.ratio:
             return seen <= self.ratio * _DOUBT
         if self.learned and tokens > self.learned:
             self.learned = tokens

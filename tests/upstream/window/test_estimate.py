@@ -66,19 +66,19 @@ K = 1000
 
 
 @pytest.mark.parametrize(
-    ("configured", "learned", "told", "window"),
+    ("told", "learned", "window"),
     [
-        (0, 0, 0, 0),
-        (0, 0, 32 * K, 32 * K),
-        (0, 8 * K, 32 * K, 8 * K),  # a refusal knows better than a list
-        (16 * K, 0, 32 * K, 16 * K),  # the user too
-        (16 * K, 8 * K, 32 * K, 8 * K),
+        (0, 0, 0),
+        (32 * K, 0, 32 * K),
+        (0, 8 * K, 8 * K),
+        (32 * K, 8 * K, 8 * K),  # a refusal knows better than a list
+        (16 * K, 64 * K, 16 * K),  # the user has said less
     ],
 )
 def test_limit_sources_and_their_precedence(
-    configured: int, learned: int, told: int, window: int
+    told: int, learned: int, window: int
 ) -> None:
-    assert WindowLimits(configured, learned).window(told) == window
+    assert WindowLimits(told, learned).window() == window
 
 
 def test_limits_learn_the_token_ratio_from_usage() -> None:
@@ -104,8 +104,8 @@ def test_limits_learn_the_token_ratio_from_usage() -> None:
 def test_limits_are_never_calibrated_by_what_may_be_cut(
     weight: int, tokens: int, told: int, believed: bool
 ) -> None:
-    limits = WindowLimits()
-    assert limits.learn_from_count(weight, tokens, told) is believed
+    limits = WindowLimits(told)
+    assert limits.learn_from_count(weight, tokens) is believed
     assert limits.ratio == BYTES_A_TOKEN
 
 
