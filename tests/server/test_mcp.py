@@ -207,6 +207,9 @@ async def test_a_strange_message_is_refused_in_the_protocols_own_form(
     for method in ("GET", "DELETE", "PUT"):  # no sessions, no stream without a question
         async with editor.http.request(method, address, headers=sent) as response:
             assert (response.status, response.headers["Allow"]) == (405, "POST")
+            assert "Connection" not in response.headers  # the next message is under way
+    async with editor.http.put(address, data=b"{}", headers=sent) as response:
+        assert response.headers["Connection"] == "close"
 
 
 async def test_headers_must_say_what_the_message_says(editor: Editor) -> None:

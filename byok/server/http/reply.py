@@ -163,11 +163,16 @@ class HttpExchange(Struct):
         return error_response(error, self.request_id, self.redactor, kind)
 
     def refuse_method(self, allowed: str) -> Response:
-        """Answer a request of another method; its body stays unread."""
+        """Answer a request of another method; a body that it has stays unread.
+
+        Without one the connection stays open: agents ask for a stream of MCP, and send
+        their next message on the same connection before they have the answer.
+        """
         error = BadRequest(
             f"Use {allowed} here.", code="method_not_allowed", status=405
         )
         response = self.write_error(error)
         response.headers["Allow"] = allowed
-        response.force_close()
+        if self.request.body_exists:
+            response.force_close()
         return response
