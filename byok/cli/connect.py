@@ -40,7 +40,7 @@ from byok.clients.locations import (
     find_mcp_location,
     find_windows_files,
 )
-from byok.clients.settings_file import is_open_to_others
+from byok.clients.settings_file import SettingsFile, is_open_to_others
 from byok.core.daemon.token import read_token
 from byok.core.errors import ConfigError, DaemonGone
 from byok.core.escapes import shell_word
@@ -348,19 +348,28 @@ def make_change(
     Raises:
         ConfigError: there is no terminal to ask at, or it cannot be made.
     """
-    path = change.file.path
-    for line in preview_change(str(path), change.file.raw, change.after, redactor):
+    if approve_change(change.file, change.after, redactor, approval):
+        connector.carry_out(change)
+        return True
+    return False
+
+
+def approve_change(
+    file: SettingsFile, after: bytes | None, redactor: Redactor, approval: Approval
+) -> bool:
+    """Show the change of a file, ask, and return whether it is to be made.
+
+    Raises:
+        ConfigError: there is no terminal to ask at.
+    """
+    for line in preview_change(str(file.path), file.raw, after, redactor):
         say_text(line)
-    if approval.dry_run:
-        tell("Nothing was written.")
-        return False
-    is_removed = change.after is None
-    question = f"Remove {path}?" if is_removed else f"Write {path}?"
-    if not approval.asker.confirm(question, default=approval.default):
-        tell("Nothing was written.")
-        return False
-    connector.carry_out(change)
-    return True
+    question = f"Remove {file.path}?" if after is None else f"Write {file.path}?"
+    asker, default = approval.asker, approval.default
+    if not approval.dry_run and asker.confirm(question, default=default):
+        return True
+    tell("Nothing was written.")
+    return False
 
 
 _SYNC = (  # code.visualstudio.com/docs/configure/settings-sync

@@ -11,7 +11,7 @@ import typer
 from msgspec import structs
 
 from byok.cli.command_context import load
-from byok.cli.connect import offer_connection
+from byok.cli.connect import Approval, approve_change, offer_connection
 from byok.cli.control import END_IT, find_or_start, find_service, start_in_background
 from byok.cli.daemon_client import ask_daemon, find_daemon
 from byok.cli.init_survey import (
@@ -37,12 +37,10 @@ from byok.cli.terminal import (
     find_asker,
     say,
     say_table,
-    say_text,
     show_progress,
     tell,
 )
 from byok.clients import toml_text
-from byok.clients.connection import DaemonAddress, open_connector
 from byok.clients.editor import (
     MISSING,
     Setting,
@@ -51,16 +49,9 @@ from byok.clients.editor import (
     decode_text,
     encode_text,
     find_value,
-    preview_change,
 )
-from byok.clients.locations import (
-    EDITORS,
-    ClientKind,
-    find_location,
-    find_machine,
-)
+from byok.clients.locations import EDITORS, find_location, find_machine
 from byok.core.daemon.instance import Instance
-from byok.core.daemon.token import read_token
 from byok.core.errors import (
     ByokError,
     CannotStart,
@@ -149,7 +140,7 @@ def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
     )
     if daemon is None:
         return
-    is_connected = offer_editors(paths, daemon.url, asker)
+    is_connected = offer_editors(asker)
     tell("Watch it at work in your browser: byok dashboard")
     if no_wait or not sys.stdin.isatty():
         return
@@ -338,11 +329,9 @@ def write_settings(
     if not plan.is_needed:
         say(f"{file.path} needs no change.")
         return False
-    for line in preview_change(str(file.path), file.raw, plan.after, Redactor()):
-        say_text(line)
-    is_new = file.raw is None and not asker.is_person
-    if not (is_new or asker.confirm(f"Write {file.path}?")):
-        tell("Nothing was written.")
+    if file.raw is None and not asker.is_person:
+        asker = Asker(takes_best=True)  # nothing of the user's is changed
+    if not approve_change(file, plan.after, Redactor(), Approval(asker, default=True)):
         raise typer.Exit(1)
     saved = write_own_settings(paths, file, plan.after)
     say(f"Wrote {file.path}." + (f" The former file is {saved}." if saved else ""))
@@ -396,40 +385,22 @@ def _apply_settings(upstream: str) -> None:
         tell(f"It does not use {upstream} by itself: {answer.get('reason')}.")
 
 
-def offer_editors(paths: Paths, url: str, asker: Asker) -> bool:
+def offer_editors(asker: Asker) -> bool:
     """Offer to point each editor that is installed at byok; return whether one does."""
     if not asker.is_person:
         tell("Point your editor at it: byok connect vscode --write")
         return False
-    is_connected = False
-    for client, is_needed in _find_editors(paths, url):
-        if not is_needed:
-            say(f"{client.facts.name} points at byok already.")
-            is_connected = True
+    is_connected, machine = False, find_machine()
+    for client in EDITORS:
+        if not find_location(client, machine).path.parent.is_dir():
             continue
-        tell(f"{client.facts.name} would be pointed at byok so:")
+        tell(f"Found {client.facts.name}.")
         try:
             is_connected = offer_connection(client, asker) or is_connected
         except ByokError as error:
             fail(error)
     tell(_OTHERS)
     return is_connected
-
-
-def _find_editors(paths: Paths, url: str) -> Iterable[tuple[ClientKind, bool]]:
-    """Give the editors that are there, and whether they have to be pointed at byok."""
-    connector = open_connector(paths)
-    address = DaemonAddress(url, read_token(paths.token), paths.token, "")
-    for client in EDITORS:
-        path = find_location(client, find_machine()).path
-        if not path.parent.is_dir():
-            continue
-        try:
-            change = connector.plan_connect(client, path, address)
-        except ConfigError as error:
-            fail(error)
-            continue
-        yield client, change.is_needed
 
 
 def last_request(paths: Paths) -> int:

@@ -435,9 +435,10 @@ def test_only_editors_that_are_there_are_offered(
 ) -> None:
     with daemon_thread(upstream="demo") as daemon:
         person = ScriptedPerson(False, True)
-        assert not offer_editors(find_paths(), daemon.url, person)
+        assert not offer_editors(person)
         assert not editor.exists()
-        assert offer_editors(find_paths(), daemon.url, person)
+        assert offer_editors(person)
+        assert offer_editors(person)  # it points at byok already
     assert len(person.asked) == 2
     assert daemon.url in editor.read_text()
     assert "byok connect jetbrains" in capsys.readouterr().err
@@ -448,25 +449,10 @@ def test_a_trouble_with_one_editor_does_not_end_the_command(
 ) -> None:
     editor.write_text("{ broken")
     person = ScriptedPerson()
-    offer_editors(find_paths(), URL, person)
+    with daemon_thread(upstream="demo"):
+        offer_editors(person)
     assert person.asked == []
     assert str(editor) in capsys.readouterr().err
-
-
-def test_an_editor_that_points_at_byok_is_not_asked_for(
-    editor: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from byok.clients.connection import DaemonAddress, open_connector
-    from byok.core.daemon.token import read_token
-
-    paths = find_paths()
-    address = DaemonAddress(URL, read_token(paths.token), paths.token, "")
-    connector = open_connector(paths)
-    connector.carry_out(connector.plan_connect(ClientKind.VSCODE, editor, address))
-    person = ScriptedPerson()
-    assert offer_editors(paths, URL, person)
-    assert person.asked == []
-    assert "VS Code points at byok already." in capsys.readouterr().out
 
 
 def test_the_first_answer_ends_the_waiting(capsys: pytest.CaptureFixture[str]) -> None:
