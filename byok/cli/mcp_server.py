@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 import anyio
 import orjson
@@ -28,32 +28,19 @@ from byok.server.mcp.tools import CodeSource, make_server, read_message, write_e
 MAX_LINE = 4 * 2**20
 
 
-class Lines:
-    """Splits bytes into lines; a line that is too long is reported, not kept."""
+def read_line(file: BinaryIO, most: int = MAX_LINE) -> bytes | None:
+    """Return a line, b"" at the end; None for one that is too long, which is skipped.
 
-    def __init__(self, max_line: int = MAX_LINE) -> None:
-        self._max = max_line
-        self._kept = bytearray()
-        self._skipping = False
-
-    def feed(self, data: bytes) -> list[bytes | None]:
-        """Return the complete lines so far; None for one that is too long."""
-        lines: list[bytes | None] = []
-        *ended, rest = data.split(b"\n")
-        for piece in ended:
-            self._take(piece)
-            lines.append(None if self._skipping else bytes(self._kept))
-            self._kept.clear()
-            self._skipping = False
-        self._take(rest)
-        return lines
-
-    def _take(self, piece: bytes) -> None:
-        if self._skipping or len(self._kept) + len(piece) > self._max:
-            self._skipping = True
-            self._kept.clear()
-        else:
-            self._kept += piece
+    What stands at the end without a line end is no message.
+    """
+    line = file.readline(most + 1)
+    if line.endswith(b"\n"):
+        return line
+    if len(line) <= most:
+        return b""
+    while line and not line.endswith(b"\n"):
+        line = file.readline(most)
+    return None
 
 
 def decode(line: bytes | None) -> tuple[JSONRPCMessage | None, JSONRPCError | None]:
@@ -76,7 +63,6 @@ def encode(message: JSONRPCMessage) -> bytes:
     return text.encode() + b"\n"
 
 
-_CHUNK = 65_536
 _WAITING = 64
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -116,7 +102,7 @@ async def streams(
     """
     into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
-    arrived: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+    arrived: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING)
     loop = asyncio.get_running_loop()
     threading.Thread(
         target=_read, args=(own.source, loop, arrived), daemon=True, name="stdin"
@@ -142,18 +128,16 @@ async def streams(
 
 
 async def _receive(
-    arrived: "asyncio.Queue[bytes]", into: _Into, replies: Outgoing
+    arrived: "asyncio.Queue[bytes | None]", into: _Into, replies: Outgoing
 ) -> None:
     """Pass messages on until the input ends; a line that is none is answered."""
-    lines = Lines()
     with contextlib.suppress(anyio.BrokenResourceError):
-        while data := await arrived.get():
-            for line in lines.feed(data):
-                message, error = decode(line)
-                if message is not None:
-                    await into.send(SessionMessage(message))
-                elif error is not None:
-                    await replies.send(SessionMessage(error))
+        while (line := await arrived.get()) != b"":
+            message, error = decode(line)
+            if message is not None:
+                await into.send(SessionMessage(message))
+            elif error is not None:
+                await replies.send(SessionMessage(error))
 
 
 async def _send(out_of: _OutOf, sink: int) -> None:
@@ -166,19 +150,19 @@ async def _send(out_of: _OutOf, sink: int) -> None:
 
 
 def _read(
-    source: int, loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[bytes]"
+    source: int, loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[bytes | None]"
 ) -> None:
     """Read until the end (b""), no faster than the messages are handled."""
-    while True:
+    file = os.fdopen(source, "rb", closefd=False)
+    line: bytes | None = None
+    while line != b"":
         try:
-            data = os.read(source, _CHUNK)
+            line = read_line(file)
         except OSError:
-            data = b""
+            line = b""
         try:
-            asyncio.run_coroutine_threadsafe(arrived.put(data), loop).result()
+            asyncio.run_coroutine_threadsafe(arrived.put(line), loop).result()
         except (RuntimeError, asyncio.CancelledError):  # the loop has ended
-            return
-        if not data:
             return
 
 

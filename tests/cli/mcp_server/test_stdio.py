@@ -1,6 +1,7 @@
 """Two pipes as the streams of the SDK's server, and the lines on them."""
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -11,18 +12,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
 from byok.cli.mcp_server import (
     Descriptors,
     Incoming,
-    Lines,
     Outgoing,
     decode,
     encode,
+    read_line,
     streams,
 )
 from tests.fakes.patience import PATIENCE
@@ -134,31 +133,10 @@ def test_mcp_stdio_is_kept_from_prints_and_reads_of_other_code() -> None:
     assert b"EOFError" in done.stderr
 
 
-@given(st.lists(st.binary(max_size=30)), st.integers(1, 9))
-def test_lines_come_out_whole_however_the_bytes_are_cut(
-    texts: list[bytes], step: int
-) -> None:
-    expected = [text.replace(b"\n", b" ") for text in texts]
-    data = b"".join(text + b"\n" for text in expected)
-    lines = Lines()
-    found = [
-        line
-        for start in range(0, len(data), step)
-        for line in lines.feed(data[start : start + step])
-    ]
-    assert found == expected
-
-
-@pytest.mark.parametrize("step", [1, 3])
-def test_of_a_line_that_is_too_long_only_that_is_told(step: int) -> None:
-    data = b"1234\n" + b"x" * 20 + b"\n56\n"
-    lines = Lines(max_line=10)
-    found = [
-        line
-        for start in range(0, len(data), step)
-        for line in lines.feed(data[start : start + step])
-    ]
-    assert found == [b"1234", None, b"56"]
+def test_of_a_line_that_is_too_long_only_that_is_told() -> None:
+    file = io.BytesIO(b"1234\n0123456789\n" + b"x" * 25 + b"\n56\n\nrest")
+    found = [read_line(file, 10) for _ in range(6)]
+    assert found == [b"1234\n", b"0123456789\n", None, b"56\n", b"\n", b""]
 
 
 @pytest.mark.parametrize(
