@@ -57,8 +57,7 @@ def find_target(what: str, settings: "Settings") -> ProbeTarget:
     """
     from byok.settings import upstream_named, upstream_names  # not to complete a word
 
-    what = what or settings.routing.default
-    what = settings.routing.aliases.get(what.removeprefix("byok:"), what)
+    what = settings.routing.meant_by(what or settings.routing.default)
     name, _, model = what.partition("/")
     if "://" in what:
         name, model = what, ""

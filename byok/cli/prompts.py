@@ -545,7 +545,7 @@ def _facts_of(what: str) -> "ModelFacts":
     from byok.wiring.upstreams import make_spec
 
     settings, paths = load()
-    what = settings.routing.aliases.get(what.removeprefix("byok:"), what)
+    what = settings.routing.meant_by(what)
     upstream, _, model = what.partition("/")
     named = split_id(what) or (upstream, model)
     if split_id(what) or (model and upstream in upstream_names(settings.upstreams)):

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -24,7 +24,7 @@ from byok.core.routing import CUSTOM, split_id
 from byok.core.suggest import did_you_mean
 from byok.dialects.presets import DEMO, PRESETS
 from byok.settings.section import SettingsClash, fault_message, fault_rows
-from byok.settings.sections import FactSettings, ModelSettings, UpstreamSettings
+from byok.settings.sections import FactSettings, UpstreamSettings
 from byok.settings.settings import Settings
 
 # Who sets a setting that the file does not decide: a variable of the environment.
@@ -311,9 +311,6 @@ def _custom(url: str) -> UpstreamSettings:
 # Validation beyond types: files, models and upstreams that the settings name.
 
 
-_FALLBACK = " fallback"
-
-
 def check_settings(settings: Settings, upstream: str = "", model: str = "") -> None:
     """Check everything that `byok serve` would refuse, without asking an upstream.
 
@@ -367,16 +364,16 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
     routing = settings.routing
     for name, upstream in settings.upstreams.items():
         refuse_key(upstream.model, "a model", "upstreams", name, "model")
-    for what, given in chosen_models(settings, model):
-        refuse_key(given, "a model", *_path_of(what))
-        wanted = routing.aliases.get(given.removeprefix("byok:"), given)
+    for what, given, path in chosen_models(settings, model):
+        refuse_key(given, "a model", *path)
+        wanted = routing.meant_by(given)
         if not wanted.startswith("byok:"):
-            if what.endswith(_FALLBACK):
+            if path[1] == "fallback":
                 raise ConfigError(
                     f"The {what} model {wanted!r} is no alias.",
                     hint="Add it to [routing.aliases], or write byok:<upstream>:"
                     "<model>.",
-                ) from SettingsClash(wanted, _path_of(what))
+                ) from SettingsClash(wanted, path)
             continue
         name, _ = split_id(wanted) or ("", "")
         if name not in upstreams:
@@ -388,33 +385,30 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
                 "configured.",
                 hint=f"{guess} Add [upstreams.{name or 'NAME'}] to the settings, or "
                 f"{'correct the name.' if guess else other}".lstrip(),
-            ) from SettingsClash(wanted, _path_of(what), ("upstreams", name))
+            ) from SettingsClash(wanted, path, ("upstreams", name))
 
 
-def _path_of(what: str) -> tuple[str, ...]:
-    """Return the setting that names a model for something."""
-    purpose = what.removesuffix(_FALLBACK)
-    if purpose != what:
-        return ("routing", "fallback", purpose)
-    if what == "default":
-        return ("routing", "default")
-    table = "models" if what in ModelSettings.model_fields else "aliases"
-    return ("routing", table, what)
+class NamedModel(NamedTuple):
+    """A model that the settings name, what it is for, and the setting."""
+
+    use: str
+    model: str
+    path: tuple[str, ...]
 
 
-def chosen_models(settings: Settings, model: str = "") -> Iterator[tuple[str, str]]:
-    """Give the models that the settings name, each with what it is for.
+def chosen_models(settings: Settings, model: str = "") -> Iterator[NamedModel]:
+    """Give the models that the settings name.
 
     `model` stands for the default one of the settings.
     """
     routing = settings.routing
-    yield "default", model or routing.default
-    yield from routing.models
-    for name, wanted in routing.aliases.items():
-        yield name, wanted
-    for purpose, models in routing.fallback:
+    yield NamedModel("default", model or routing.default, ("routing", "default"))
+    for table in ("models", "aliases"):
+        for use, wanted in dict(getattr(routing, table)).items():
+            yield NamedModel(use, wanted, ("routing", table, use))
+    for use, models in routing.fallback:
         for wanted in models:
-            yield f"{purpose}{_FALLBACK}", wanted
+            yield NamedModel(f"{use} fallback", wanted, ("routing", "fallback", use))
 
 
 # Settings for display, with every value that could be a secret masked.

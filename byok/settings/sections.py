@@ -894,3 +894,7 @@ class RoutingSettings(SettingsSection):
         default_factory=lambda: OfficialSettings(),
         description="Who answers each group of endpoints.",
     )
+
+    def meant_by(self, name: str) -> str:
+        """Return the model that an alias stands for, else what it is called."""
+        return self.aliases.get(name.removeprefix("byok:"), name)

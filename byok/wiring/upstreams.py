@@ -321,7 +321,7 @@ def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> 
     first, aliases = next(iter(selection.upstreams)), settings.routing.aliases
     if not model:
         default = settings.routing.default
-        meant = aliases.get(default.removeprefix("byok:"), default)
+        meant = settings.routing.meant_by(default)
         owner = meant.removeprefix("byok:").partition(":")[0]
         is_elsewhere = owner != first and owner in selection.upstreams
         return "" if is_elsewhere and selection.by_option else default

@@ -467,3 +467,13 @@ def test_a_fault_of_all_settings_together_has_no_path() -> None:
     (fault,) = faults_of(error_of('[upstreams.Bad]\nbase_url = "http://127.0.0.1"\n'))
     assert fault.path == ()
     assert "'Bad'" in fault.message
+
+
+def test_the_guilty_setting_is_the_alias_though_a_purpose_has_its_name() -> None:
+    settings = Settings.model_validate(
+        {"routing": {"aliases": {"title": "byok:gone:m"}}, "upstreams": {"ollama": {}}}
+    )
+    with pytest.raises(ConfigError) as caught:
+        check_settings(settings)
+    [fault] = faults_of(caught.value)
+    assert fault.causes[0] == ("routing", "aliases", "title")

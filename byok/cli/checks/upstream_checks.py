@@ -165,9 +165,8 @@ async def default_id(around: Surroundings) -> str:
     """Return the id of the model that clients get by default; "" if none is known."""
     if status := await around.ask_if_running(Service.DAEMON):
         return str(status.get("model", ""))
-    settings = await around.settings()
-    wanted = settings.routing.default
-    return settings.routing.aliases.get(wanted.removeprefix("byok:"), wanted)
+    routing = (await around.settings()).routing
+    return routing.meant_by(routing.default)
 
 
 async def model_of(around: Surroundings, name: str) -> str:
@@ -311,10 +310,10 @@ async def models_by_use(around: Surroundings) -> Mapping[str, tuple[str, str]]:
     """
     settings = await around.settings()
     upstreams = await upstreams_of(around)
-    uses = [(use, wanted) for use, wanted in chosen_models(settings) if wanted]
+    uses = [(one.use, one.model) for one in chosen_models(settings) if one.model]
     found: dict[str, tuple[str, str]] = {}
     for use, wanted in [(_DEFAULT, await default_id(around)), *uses]:
-        whole = settings.routing.aliases.get(wanted.removeprefix("byok:"), wanted)
+        whole = settings.routing.meant_by(wanted)
         name, model = split_id(whole) or (next(iter(upstreams), ""), whole)
         if name in upstreams and model and model != _DEFAULT:
             found.setdefault(use, (name, model))
