@@ -414,30 +414,29 @@ def chosen_models(settings: Settings, model: str = "") -> Iterator[NamedModel]:
 # Settings for display, with every value that could be a secret masked.
 
 
+# What settings of a user add to requests, which may be secret.
+SENT = ("headers", "query", "extra_body")
 _USER = re.compile(r"(?<=://)[^/\s@]*@")
 
 
 def mask_settings(settings: Settings) -> dict[str, Any]:
     """Return the settings as JSON, without secrets."""
-    shown = settings.model_dump(mode="json")
-    for section in (*shown.values(), *shown["upstreams"].values()):
-        for field in {"headers", "extra_body"} & section.keys():
-            section[field] = dict.fromkeys(section[field], "***")
-    for upstream in shown["upstreams"].values():
-        upstream["query"] = {name: "***" for name in upstream["query"]}
-        upstream["api_key_cmd"] = upstream["api_key_cmd"][:1]
-    masked: dict[str, Any] = _without_users(shown)
+    masked: dict[str, Any] = _mask(settings.model_dump(mode="json"))
     return masked
 
 
-def _without_users(shown: Any, name: str = "") -> Any:
-    """Drop user and password of every address, wherever it stands in the settings."""
+def _mask(shown: Any, *path: str) -> Any:
+    """Hide what is sent, but for its names, and user and password of every address."""
+    is_named = path[-2:-1] in (("upstreams",), ("facts",))  # by the user
     match shown:
+        case dict() if path[-1:] and path[-1] in SENT and not is_named:
+            return dict.fromkeys(shown, "***")
         case dict():
-            return {key: _without_users(value, key) for key, value in shown.items()}
+            return {key: _mask(value, *path, key) for key, value in shown.items()}
         case list():
-            return [_without_users(value) for value in shown]
-        case str() if name == "proxy":  # only there a password may have any character
+            own = shown[:1] if path[-1] == "api_key_cmd" else shown
+            return [_mask(value, *path, "") for value in own]
+        case str() if path[-1] == "proxy":  # there a password may have any character
             scheme, found, rest = shown.partition("://")
             return f"{scheme}{found}{rest.rpartition('@')[2]}"
         case str():

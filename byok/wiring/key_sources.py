@@ -23,6 +23,7 @@ from byok.settings.keys.ladder import (
     UpstreamKey,
 )
 from byok.settings.keys.vault import Vault
+from byok.settings.loading import SENT
 from byok.settings.section import SettingFault
 from byok.wiring.apis import base_url_of
 
@@ -218,7 +219,6 @@ def key_named(name: str, settings: Settings) -> KeyWanted:
 # change addresses on a page could have them sent to another host.
 
 
-_FIELDS = ("headers", "query", "extra_body")
 _URL = "base_url"
 
 
@@ -235,8 +235,9 @@ def moved_secrets(
         wanted = keys_wanted(name, section)
         origins = {origin for one in former for origin in _origins(name, one.upstreams)}
         if wanted[0].base_url and wanted[0].origin not in origins:
-            fields = (name for name in _FIELDS if getattr(section, name))
-            what = (*fields, *_sources(ladder, wanted))
+            common = (f"chat.{name}" for name in SENT if getattr(after.chat, name, 0))
+            fields = (name for name in SENT if getattr(section, name))
+            what = (*common, *fields, *_sources(ladder, wanted))
             found += _faults(("upstreams", name, _URL), what)
     headers = ("headers",) if after.search.remote.headers else ()
     for path, find_wanted, own in (

@@ -36,6 +36,7 @@ from byok.search.retrieval.masking import is_generated
 from byok.settings import Settings, UpstreamSettings, upstream_named
 from byok.settings.keys import KeyLadder, KeyWanted
 from byok.settings.keys.ladder import AnyKey
+from byok.settings.loading import SENT
 from byok.settings.values import AUTO
 from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog, find_answering
@@ -282,18 +283,17 @@ class UpstreamSelection(Struct, frozen=True):
 def values_to_hide(
     settings: Settings, upstreams: Iterable[UpstreamSettings]
 ) -> Iterable[str]:
-    """Give what may be secret of headers, queries and additions to the body.
+    """Give what may be secret of what settings add to requests.
 
     Of the additions that is what looks generated and names no model: words such as
     "priority" must stay readable.
     """
-    for _, section in settings:
-        yield from getattr(section, "headers", {}).values()
-    yield from settings.search.remote.headers.values()
-    for upstream in upstreams:
-        yield from (*upstream.headers.values(), *upstream.query.values())
-        names = {upstream.model, *upstream.models}
-        for text in _texts_in(upstream.extra_body):
+    asked = [*upstreams]
+    names = {name for one in asked for name in (one.model, *one.models)}
+    for section in (*dict(settings).values(), settings.search.remote, *asked):
+        headers, query, body = (getattr(section, name, {}) for name in SENT)
+        yield from (*headers.values(), *query.values())
+        for text in _texts_in(body):
             if text not in names and is_generated(text):
                 yield text
 

@@ -389,7 +389,8 @@ def test_masking_hides_secrets_and_shows_the_rest() -> None:
         prompts={"chat": f"see https://me:{CANARY}@docs.example/@a?b=c@d"},
         network={"proxy": f"http://me:{CANARY}@proxy.example:1"},
         chat={"headers": {"X-Everybody": CANARY}, "temperature": 0.5},
-        upstreams={"box": box},
+        search={"remote": {"url": "https://s.example", "headers": {"X-Org": CANARY}}},
+        upstreams={"box": box, "query": {"base_url": "https://named.example"}},
     )
     shown = mask_settings(settings)
     assert CANARY not in json.dumps(shown)
@@ -400,6 +401,7 @@ def test_masking_hides_secrets_and_shows_the_rest() -> None:
     assert shown["prompts"]["chat"] == "see https://docs.example/@a?b=c@d"
     assert shown["upstreams"]["box"]["api_key_cmd"] == ["pass"]
     assert shown["upstreams"]["box"]["headers"] == {"X-Team": "***"}
+    assert shown["upstreams"]["query"]["base_url"] == "https://named.example"
 
 
 OWN = {"base_url": "https://box.example/v1"}

@@ -193,6 +193,16 @@ def test_what_the_file_gives_stays_at_its_address(fields: dict[str, Any]) -> Non
     assert told(before, settings("own", OLD + "/more", **fields)) == []
 
 
+@pytest.mark.parametrize("field", ["headers", "extra_body"])
+def test_what_goes_to_all_upstreams_goes_to_no_new_address(field: str) -> None:
+    def at(url: str) -> Settings:
+        own = {"base_url": url, "model": "m"}
+        return read({"chat": {field: {"X-Team": "t"}}, "upstreams": {"own": own}})
+
+    assert told(at(OLD), at(NEW)) == ["upstreams.own.base_url"]
+    assert told(at(OLD), at(OLD + "/more")) == []
+
+
 def test_a_variable_of_byok_stays_at_its_address() -> None:
     after = settings("bound", NEW)
     assert told(settings("bound", OLD), after) == ["upstreams.bound.base_url"]

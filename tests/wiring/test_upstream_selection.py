@@ -175,9 +175,10 @@ async def test_secrets_of_the_settings_are_hidden_wherever_they_stand() -> None:
         "headers": {"X-Team": "in-a-header"},
         "query": {"v": "in-a-query"},
     }
-    settings = Settings(upstreams={"box": own})
+    chat = {"extra_body": {"account": "canary-of-all-99xQ7fK2", "best": model}}
+    settings = Settings(upstreams={"box": own}, chat=chat)
     choice = await select_upstreams(settings, "", answering(), keys())
     assert set(values_to_hide(settings, choice.upstreams.values())) == {
         *("in-a-header", "in-a-query"),
-        *("7fK2-99xQ-canary-0123", "canary0123456789abc"),
+        *("7fK2-99xQ-canary-0123", "canary0123456789abc", "canary-of-all-99xQ7fK2"),
     }
