@@ -45,10 +45,18 @@ def load(
     from byok.settings import load_settings
 
     paths = find_paths()
-    file = config or paths.config
+    return load_settings(find_config(config, paths), overrides), paths
+
+
+def find_config(config: Path | None, paths: Paths) -> Path:
+    """Return the settings file, which must exist if the user names it.
+
+    Raises:
+        ConfigError: it does not.
+    """
     if config is not None and not config.exists():
         raise ConfigError(f"{config} does not exist.")
-    return load_settings(file, overrides), paths
+    return config or paths.config
 
 
 def tell_foreign_variables() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,7 +26,9 @@ from byok.core.daemon.sockets import listen
 from byok.core.errors import ByokError, CannotStart, ConfigError
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
-from byok.dialects.presets import PRESETS
+
+if TYPE_CHECKING:
+    from byok.settings import Settings
 
 _LINGER = Path("/var/lib/systemd/linger")
 
@@ -65,7 +67,7 @@ def install(
     service.install(files, launch)
     daemon = wait_for_daemon(paths, other_than=before.instance if before else "")
     say(f"byok runs as a service on {daemon.url}, from login on.")
-    _advise(service)
+    _advise(service, settings)
 
 
 @commands.command("uninstall")
@@ -224,13 +226,13 @@ def _show(files: "list[ServiceFile]") -> None:
         say_text("\n".join(f"    {line}" for line in file.content.splitlines()))
 
 
-def _advise(service: UserService) -> None:
+def _advise(service: UserService, settings: "Settings") -> None:
     """Tell what the service lacks that this shell has."""
-    known = {preset.key_env for preset in PRESETS.values() if preset.key_env}
-    names = sorted(
-        name for name in os.environ if name in known or name.startswith("BYOK_KEY_")
-    )
-    if names:
+    from byok.wiring.key_sources import all_wanted  # not for every command
+
+    wanted = all_wanted(settings, settings.upstreams)
+    known = {name for one in wanted for name in one.variables}
+    if names := sorted(known & os.environ.keys()):
         tell(f"The service does not see the keys in {', '.join(names)}.")
         tell("  Store each for it: byok keys set NAME")
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or ""

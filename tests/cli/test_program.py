@@ -79,6 +79,7 @@ def test_help_has_a_short_option_and_is_a_word_too(
         ("keys set olama", 78, "Did you mean ollama?"),
         ("models --config {}/none.toml", 78, "none.toml does not exist"),
         ("config check --config {}/none.toml", 78, "none.toml does not exist"),
+        ("doctor --config {}/none.toml", 78, "none.toml does not exist"),
         ("serve --config {}/model.toml", 78, "Did you mean ollama?"),
         ("serve --config {}/broken.toml", 78, "byok config check"),
         ("serve --config {}/key.toml", 78, "byok keys set openrouter"),

@@ -35,7 +35,8 @@ def systemd(
 def port() -> int:
     """A free port, in the settings."""
     number = free_port()
-    write_settings(f"[server]\nport = {number}\n")
+    box = '[upstreams.box]\nbase_url = "https://h/v1"\napi_key_env = "BOX"'
+    write_settings(f"[server]\nport = {number}\n{box}\n")
     return number
 
 
@@ -53,14 +54,15 @@ def find_units() -> Path:
 def test_service_lives_from_install_to_uninstall(
     systemd: FakeSystemd, port: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-the-unit")
+    for name in ("OPENAI_API_KEY", "BOX"):
+        monkeypatch.setenv(name, "sk-not-for-the-unit")
     done = cli("service", "install")
     assert done.code == 0, done.err
     ready = f"byok runs as a service on http://127.0.0.1:{port}, from login on."
     assert done.out.splitlines()[-1] == ready
     assert f"ListenStream=127.0.0.1:{port}" in done.out
     assert "loginctl enable-linger" in done.err
-    assert "keys in OPENAI_API_KEY" in done.err
+    assert "keys in BOX, OPENAI_API_KEY." in done.err
     assert "sk-not-for-the-unit" not in done.out + done.err
     assert units() == ["byok.service", "byok.socket"]
     for file in find_units().iterdir():

@@ -23,6 +23,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from msgspec import Struct, to_builtins
 
 from byok import __version__
+from byok.cli.command_context import find_config
 from byok.cli.daemon_client import ask_instance, find_daemon
 from byok.core.chat import Json
 from byok.core.daemon.instance import Instance, is_held
@@ -185,9 +186,13 @@ class Surroundings:
         machine: Machine | None = None,
         asks_models: bool = False,
     ) -> None:
-        """Look at nothing yet; with `asks_models` each upstream is asked a question."""
+        """Look at nothing yet; with `asks_models` each upstream is asked a question.
+
+        Raises:
+            ConfigError: the user names a settings file that does not exist.
+        """
         self.paths = paths
-        self.config = config or paths.config
+        self.config = find_config(config, paths)
         self.environ = environ
         self.machine = machine or Machine(home=Path("~").expanduser())
         self.asks_models = asks_models

@@ -275,8 +275,7 @@ async def _daemon_has_it(around: Surroundings, wanted: KeyWanted, source: str) -
 
     Other sources are the same for both; they are not asked twice, as they may prompt.
     """
-    variables = (wanted.named_env, wanted.own_env, wanted.preset_env, _CREDENTIAL)
-    if source not in variables or await around.running() is None:
+    if source not in (*wanted.variables, _CREDENTIAL) or await around.running() is None:
         return True
     row = await _row_of_daemon(around, wanted)
     return not row or bool(row.get("fingerprint"))

@@ -140,6 +140,12 @@ class KeyWanted(Struct, frozen=True):
         return own_variable(self.name, self.label)
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """All environment variables that may have it, the first that counts first."""
+        named = (self.named_env, self.own_env, self.preset_env)
+        return tuple(filter(None, named))
+
+    @property
     def credential(self) -> str:
         """The systemd credential, `byok.NAME` or `byok.NAME.LABEL`."""
         return f"byok.{self.title.replace('/', '.')}"
@@ -278,11 +284,11 @@ def _program(name: str) -> str:
 
 def _environment(wanted: KeyWanted) -> dict[str, str]:
     """Return the environment without the variables that hold keys."""
-    own = {wanted.own_env, wanted.preset_env, wanted.named_env}
     return {
         name: value
         for name, value in os.environ.items()
-        if not (name in own or name.startswith("BYOK_") or name.endswith("_API_KEY"))
+        if name not in wanted.variables
+        and not (name.startswith("BYOK_") or name.endswith("_API_KEY"))
     }
 
 
