@@ -150,12 +150,11 @@ def check_folder(around: Surroundings, name: str) -> CheckResult:
 
 
 def _files_in(paths: Paths, folder: Path) -> Iterator[Path]:
-    """Give byok's files in a folder that hold what is private, but for the token."""
-    known = (
-        *(paths.config, paths.log, paths.provider_data, paths.profiles, paths.models),
-        *(paths.database, paths.vectors, paths.vault, paths.vault_key),
-    )
-    yield from (file for file in known if file.is_file() and folder in file.parents)
+    """Give byok's files in a folder, but for those that `check_token` looks at."""
+    others = (paths.token, paths.metrics_token, paths.owner_secret)
+    for file in paths.files:
+        if file.is_file() and folder in file.parents and file not in others:
+            yield file
 
 
 def check_disk(around: Surroundings) -> CheckResult:

@@ -29,25 +29,12 @@ from byok.core.escapes import shell_word
 
 _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
-OWN_NAMES = {
-    "state": {
-        *("journal.db", "journal.db-shm", "journal.db-wal"),
-        *("memory.db", "memory.db-shm", "memory.db-wal"),
-        *("provider_data.db", "provider_data.db-shm", "provider_data.db-wal"),
-        *("client_settings", "client_settings.lock"),
-        *("log", "settings_backups", "service-task.xml"),
-        *("daemon.json", "daemon.lock"),
-        *("known_models.json", "models.json", "profiles.json"),
-        *("dashboard-token", "metrics-token", "owner-secret", "token"),
-    },
-    "data": {
-        *("data.db", "data.db-shm", "data.db-wal"),
-        *("vectors.db", "vectors.db-shm", "vectors.db-wal"),
-        *("data.db.lock", "index", "vectors"),
-        *("embeddings.json", "search.json"),
-        *("vault.json", "vault.json.lock", "vault.key"),
-    },
+# What byok keeps there beside the files that `Paths` names.
+_BESIDE = {
+    "state": {"client_settings.lock", "settings_backups", "service-task.xml"},
+    "data": {"data.db.lock", "vectors", "vault.json.lock"},
 }
+_USUAL = {"capture", "dashboard_sessions.json"}  # others may well call theirs so
 # Files of the system, of file managers and of version control.
 _HARMLESS = frozenset({".DS_Store", ".git", ".gitignore", "desktop.ini", "lost+found"})
 
@@ -117,8 +104,8 @@ def _is_plain(file: Path, *, private: bool = False) -> bool:
 
 def _foreign(home: Path) -> Iterator[str]:
     """Give the files that byok does not write, by their paths below the folder."""
-    for folder, known in OWN_NAMES.items():
-        place = home / folder
+    for folder in _BESIDE:
+        place, known = home / folder, _own_names(folder) - _USUAL
         if not place.is_dir():
             continue
         for name in sorted(os.listdir(place)):  # noqa: PTH208 - names are enough
@@ -223,6 +210,18 @@ class Paths:
         self.search_consent = data_dir / "search.json"
         # The encrypted keys, and the key file that opens them, if the user chose these.
         self.vault, self.vault_key = data_dir / "vault.json", data_dir / "vault.key"
+        places = vars(self).values()
+        self.files = [one for one in places if isinstance(one, Path)]  # and folders
+
+
+def _own_names(folder: str) -> set[str]:
+    """Return the names that byok uses in `state` or `data`."""
+    files = Paths(Path("config"), Path("state"), Path("data")).files
+    below = (path.parts for path in files if folder in path.parts[:-1])
+    names = {name for _, name, *_ in below}
+    names |= _BESIDE[folder]
+    beside = ((name, end) for name in names for end in ("-shm", "-wal"))
+    return names | {f"{name}{end}" for name, end in beside if name.endswith(".db")}
 
 
 def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
@@ -395,7 +394,6 @@ def check_file(
 
 
 _SETTINGS = frozenset({"config.toml", "prompts", "settings_backups"})
-_OTHERS = frozenset({"capture", "dashboard_sessions.json"})
 
 
 def list_own_files(paths: Paths, *, with_settings: bool) -> list[Path]:
@@ -409,8 +407,8 @@ def list_own_files(paths: Paths, *, with_settings: bool) -> list[Path]:
     rest = "(?:[-.~].*)?"
     named = (
         (paths.config_dir, {"config.toml", "prompts"}, ""),
-        (paths.state_dir, OWN_NAMES["state"] | _OTHERS, rest),
-        (paths.data_dir, OWN_NAMES["data"], rest),
+        (paths.state_dir, _own_names("state"), rest),
+        (paths.data_dir, _own_names("data"), rest),
     )
     kept = frozenset() if with_settings else _SETTINGS
     found = set[Path]()

@@ -133,6 +133,16 @@ async def test_a_folder_is_for_its_owner(mode: int, state: CheckState) -> None:
 
 
 @posix
+async def test_what_was_said_in_conversations_is_for_its_owner() -> None:
+    file = find_paths().memory
+    make_private(file.parent)
+    file.touch(0o644)
+    file.chmod(0o644)
+    result = await run_check(check_folder, str(file.parent))
+    judged(result, CheckState.WARNING, str(file), cure=str(file))
+
+
+@posix
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs chown")
 async def test_a_folder_of_another_user_is_named() -> None:
     folder = find_paths().data_dir
