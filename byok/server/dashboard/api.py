@@ -18,7 +18,6 @@ from byok.core.errors import BadRequest, ConfigError
 from byok.core.language import translate
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
-from byok.dialects.presets import preset_of
 from byok.features.base import Feed, FeedEnd, FeedReader
 from byok.features.running import Features
 from byok.search.index.types import Skipped, SkipReason
@@ -136,9 +135,7 @@ def _describe(
     return {
         "name": name,
         "type": section.type,
-        "dialect": section.dialect or preset_of(section.type).dialect,
         "base_url": services.redactor(base_url_of(section)),
-        "default": catalog[name].default,
         "models": len(catalog[name].names),
         "asking": listed.asking,
         "age": listed.age,
@@ -347,11 +344,7 @@ class _KeysApi:
             except ConfigError as error:
                 raise _with_other_ways(error, wanted) from None
         self._forget(wanted)
-        return {
-            "name": wanted.title,
-            "origin": wanted.origin,
-            "fingerprint": fingerprint(key),
-        }
+        return {"origin": wanted.origin, "fingerprint": fingerprint(key)}
 
     async def remove(self, asked: PageRequest) -> Json:
         """Remove a stored key."""
@@ -359,7 +352,7 @@ class _KeysApi:
         store = self._vault(asked) or self._services.ladder.keyring
         removed = await asyncio.to_thread(store.remove, wanted.entry)
         self._forget(wanted)
-        return {"name": wanted.title, "removed": removed}
+        return {"removed": removed}
 
     def _vault(self, asked: PageRequest) -> Vault | None:
         """Return the vault if a request is about a key in there."""

@@ -110,13 +110,11 @@ class ClientsApi:
         hide = self._services.redactor
         rows = list_changes(change.file.raw, change.after, hide)
         return {
-            "client": kind.value,
             "file": str(change.file.path),
             "needed": change.is_needed,
             "removes": change.after is None,
             "lines": [row._asdict() for row in rows],
             "digest": digest,
-            "written": writes,
         }
 
     def _plan_connect(

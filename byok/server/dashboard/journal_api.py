@@ -6,7 +6,7 @@ yet, answers are empty; where it cannot be read, the page shows why.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -58,7 +58,6 @@ from byok.features.journal.usage import (
     SeriesReader,
     Step,
     UsageRow,
-    UsageTable,
     add_rows,
     day_span,
     days_before,
@@ -297,8 +296,6 @@ class JournalApi:
         unmet = _find_unmet(await self.describe_upstreams(), [])
         needs |= {one.code for one in unmet if one.weight is ErrorWeight.NEEDS_YOU}
         return {
-            "now": now,
-            "since": days_before(now, 0),
             "requests": total.requests,
             "yesterday": day.yesterday,
             "cost": total.cost,
@@ -310,15 +307,12 @@ class JournalApi:
             ],
             "speed": day.series.speed,
             "hours": {
-                "begin": [hour.begin for hour in hours],
                 "requests": [hour.total.requests for hour in hours],
                 "cost": [hour.total.cost for hour in hours],
-                "unpriced": [hour.total.unpriced for hour in hours],
                 "errors": [*day.failed],
                 "speed": [hour.speed for hour in hours],
             },
             "caps": [row for row in caps if str(row.get("name")).endswith("_per_day")],
-            "keeps": self._keep_days > 0,
         }
 
     async def _largest(self, body: dict[str, Any]) -> Json:
@@ -520,14 +514,8 @@ class JournalApi:
         days = read_count(body, "days", 30, most=_MOST_USAGE_DAYS)
         async with self._one_at_a_time:
             read = partial(self._read_usage, by, days)
-            found = await read_journal(self._path, read)
-        return {
-            "by": by,
-            "days": days,
-            "rows": [row._asdict() for row in found.rows],
-            "more": found.more,
-            "total": found.total._asdict(),
-        }
+            rows, more = await read_journal(self._path, read)
+        return {"rows": [row._asdict() for row in rows], "more": more}
 
     def _read_series(self, wanted: str, by: str) -> Json:
         begin_of, step = RANGES[wanted]
@@ -549,13 +537,14 @@ class JournalApi:
             "days": [row._asdict() for row in days],
         }
 
-    def _read_usage(self, by: str, days: int) -> UsageTable:
+    def _read_usage(self, by: str, days: int) -> tuple[Sequence[UsageRow], int]:
+        """Return the sums, and how many rows more there are."""
         now = self.clock()
         since = days_before(now, days - 1)
-        if by != "day":
-            return top_usage(self._path, by, since, _MOST_ROWS)
-        rows = self._read_days(since, now)
-        return UsageTable(rows, 0, add_rows(rows))
+        if by == "day":
+            return self._read_days(since, now), 0
+        found = top_usage(self._path, by, since, _MOST_ROWS)
+        return found.rows, found.more
 
     def _read_days(self, since: float, now: float) -> list[UsageRow]:
         """Return the sums of each day with a request; not all is read anew."""
@@ -587,7 +576,7 @@ def _turns(found: Iterable[StoredEntry], expired: _Expired) -> list[Json]:
     rows: list[Json] = []
     for number, entry in found:
         lost = expired.get(entry.conversation, {}).get(number)
-        note = {"kind": "cache_expired", **lost._asdict()} if lost else None
+        note = lost._asdict() if lost else None
         cached = _share(entry.cache_read_tokens, entry.input_tokens)
         told = {"number": number, **entry._asdict(), "cached": cached, "note": note}
         rows.append(told)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
@@ -14,8 +13,6 @@ from byok.core.errors import NotReady, UpstreamError
 from byok.core.routing import split_id
 from byok.dialects.fim_templates import template_of
 from byok.dialects.known_models import LISTS
-from byok.dialects.model_facts import write_facts
-from byok.dialects.presets import preset_of
 from byok.server.daemon_endpoints import known_catalog
 from byok.server.dashboard.endpoint import (
     PageHandler,
@@ -24,7 +21,6 @@ from byok.server.dashboard.endpoint import (
     read_flag,
     read_text,
 )
-from byok.settings import UpstreamSettings
 from byok.upstream.client import HttpUpstream
 from byok.upstream.model_facts import Profiles
 from byok.upstream.model_table import fetch_lists, keep_lists
@@ -33,7 +29,6 @@ from byok.wiring.services import Services
 from byok.wiring.upstreams import open_probed
 
 _LONGEST_ID = 600
-_MOST_CHANGES = 50
 
 
 class ModelsApi:
@@ -41,7 +36,7 @@ class ModelsApi:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._probing = _Probing()
+        self._probing = asyncio.Lock()
         self._updating = asyncio.Lock()
         self.handlers: Mapping[str, PageHandler] = {
             "models": self.list_models,
@@ -58,18 +53,23 @@ class ModelsApi:
                 self._describe(row, catalog, profiles) for row in catalog["models"]
             ]
         )
-        return {**catalog, "models": rows, "probing": self._probing.progress}
+        return {**catalog, "models": rows}
 
     async def probe(self, asked: PageRequest) -> Json:
         """Tell what a probe of a model sends and costs; with `write` do it.
 
         Until then nothing is sent. If the page is left, the probe ends.
+
+        Raises:
+            NotReady: another one is being probed.
         """
         name, model = self._read_model(asked)
         if not read_flag(asked.body, "write"):
             return self._plan(name, model)
-        section = self._services.selection.upstreams[name]
-        return await self._probing.run(self._services, name, section, model)
+        if self._probing.locked():
+            raise NotReady("Another model is being probed.", hint="Wait for its end.")
+        async with self._probing:
+            return await self._probe(name, model)
 
     async def update(self, asked: PageRequest) -> Json:
         """Tell which public lists would be fetched; with `write` do it, and use them.
@@ -77,8 +77,7 @@ class ModelsApi:
         Nothing of the user's is sent.
         """
         if not read_flag(asked.body, "write"):
-            table = known_catalog(self._services)["table"]
-            return {"lists": [public.url for public in LISTS], "table": table}
+            return {"lists": [public.url for public in LISTS]}
         network = self._services.settings.network
         async with self._updating:
             had = await fetch_lists(Route(network.proxy, network.ca_file))
@@ -86,13 +85,9 @@ class ModelsApi:
             done = await asyncio.to_thread(keep_lists, had.contents, date.today(), path)
         return {
             "models": sum(map(len, done.table.rows.values())),
-            "new": done.new[:_MOST_CHANGES],
             "new_count": len(done.new),
-            "changed": done.changed[:_MOST_CHANGES],
             "changed_count": len(done.changed),
-            "doubts": len(done.doubts),
             "failures": had.failures,
-            "table": known_catalog(self._services)["table"],
         }
 
     @property
@@ -121,71 +116,39 @@ class ModelsApi:
     def _plan(self, name: str, model: str) -> Json:
         from byok.upstream.probe.cases import CASES, estimate_cost
 
-        price = self._services.price_of(name, model)
-        known = self._services.catalog.facts_of(name, model)
-        section = self._services.selection.upstreams[name]
-        usual = section.dialect or preset_of(section.type).dialect
-        source = known.sources.get("price")
-        return {
-            "model": f"byok:{name}:{model}",
-            "dialect": known.facts.dialect or usual,
-            "cases": [case.name for case in CASES],
-            **to_builtins(estimate_cost(CASES, price)),
-            "source": source.value if source else None,
-            "probing": self._probing.progress,
-        }
+        cost: Json = to_builtins(
+            estimate_cost(CASES, self._services.price_of(name, model))
+        )
+        return cost
 
-
-class _Probing:
-    """The one probe that runs, if any."""
-
-    def __init__(self) -> None:
-        self.progress: Json | None = None
-
-    async def run(
-        self, services: Services, name: str, section: UpstreamSettings, model: str
-    ) -> Json:
+    async def _probe(self, name: str, model: str) -> Json:
         """Probe a model and keep what is found.
 
         Raises:
-            NotReady: another one is being probed.
             ByokError: the model does not answer the first question.
         """
         from byok.upstream.probe.asking import Prober
         from byok.upstream.probe.cases import CASES, run_probe
-        from byok.upstream.probe.report import ProbeResult, keep_results
+        from byok.upstream.probe.report import keep_results
 
-        if self.progress is not None:
-            raise NotReady("Another model is being probed.", hint="Wait for its end.")
-        done = {"model": f"byok:{name}:{model}", "done": 0, "total": len(CASES)}
-        self.progress = {**done, "since": time.time()}
-
-        def count(result: ProbeResult) -> None:
-            if self.progress is not None:
-                passed = self.progress["done"] + 1
-                self.progress = {**self.progress, "done": passed}
-
-        try:
-            async with open_probed(
-                name, section, services.settings, services.ladder, services.redactor
-            ) as upstream:
-                with contextlib.suppress(UpstreamError):  # not all have a list
-                    await upstream.models()
-                prober = Prober(upstream, model)
-                results = await run_probe(prober, CASES, count)
-                profile = await asyncio.to_thread(
-                    keep_results,
-                    services.factory.shared.profiles,
-                    upstream.spec.key,
-                    prober.facts,
-                    results,
-                    dialect=prober.dialect,
-                )
-        finally:
-            self.progress = None
-        rows = [{**to_builtins(result), "facts": None} for result in results]
-        facts, day = write_facts(profile.facts), profile.report["date"]
-        return {"results": rows, "facts": facts, "date": day}
+        services = self._services
+        section = services.selection.upstreams[name]
+        async with open_probed(
+            name, section, services.settings, services.ladder, services.redactor
+        ) as upstream:
+            with contextlib.suppress(UpstreamError):  # not all have a list
+                await upstream.models()
+            prober = Prober(upstream, model)
+            results = await run_probe(prober, CASES, lambda result: None)
+            await asyncio.to_thread(
+                keep_results,
+                self._profiles,
+                upstream.spec.key,
+                prober.facts,
+                results,
+                dialect=prober.dialect,
+            )
+        return {"results": [{**to_builtins(one), "facts": None} for one in results]}
 
 
 def _abilities(model: str, facts: Mapping[str, Any]) -> Iterator[str]:

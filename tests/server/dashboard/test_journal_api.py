@@ -137,12 +137,7 @@ async def test_a_turn_whose_prompt_had_expired_has_a_note() -> None:
     turns = [entry(started=NOW), entry(started=NOW + 900, cache_read_tokens=0)]
     write_journal(find_paths().journal, turns)
     told = await ask("conversation", {"conversation": "c0ffee-1"})
-    note = {
-        "kind": "cache_expired",
-        "pause": 897.5,
-        "tokens": 1000,
-        "extra_cost": None,
-    }
+    note = {"pause": 897.5, "tokens": 1000, "extra_cost": None}
     assert [turn["note"] for turn in told["requests"]] == [None, note]
     [listed] = (await ask("conversations"))["conversations"]
     assert listed["expired"] == {"times": 1, "extra_cost": None}
@@ -222,7 +217,7 @@ async def test_without_a_journal_there_is_nothing_to_show(page: Page) -> None:
     told = await page.call("today")
     assert (told["requests"], told["cost"], told["speed"]) == (0, 0, None)
     assert set(told["hours"]["requests"]) == {0}
-    assert (told["caps"], told["keeps"]) == ([], True)
+    assert told["caps"] == []
 
 
 def damage(journal: Path) -> None:
@@ -392,11 +387,10 @@ async def test_that_nothing_new_is_counted_is_told() -> None:
 async def test_usage_is_summed_by_each_group(by: str, key: str | None) -> None:
     fill(0, 0, 3)
     told = await ask("usage", {"by": by, "days": 2}, time.time)
-    assert (told["by"], told["days"], told["more"]) == (by, 2, 0)
+    assert told["more"] == 0
     [row] = told["rows"]
     assert row["key"] == key or (by == "day" and row["key"].startswith("20"))
     assert {*row} == SUMS | {"key"}
-    assert {**row, "key": "total"} == told["total"]
     assert row["requests"] == 2
 
 
@@ -417,14 +411,11 @@ async def test_today_is_summed_by_the_hour_beside_yesterday_and_the_cap() -> Non
     settings = {"caps": {"usd_per_day": 10, "usd_per_conversation": 5}}
     async with running(settings, upstream="demo", clock=lambda: now) as editor:
         told = await (await signed_in(editor)).call("today")
-    assert (told["since"], told["now"]) == (now - 2.5 * hour, now)
     assert (told["requests"], told["yesterday"], told["errors"]) == (3, 1, 2)
     assert (told["cost"], told["unpriced"], told["speed"]) == (0.75, 1, 50)
     assert told["hours"] == {
-        "begin": [now - 2.5 * hour, now - 1.5 * hour, now - hour / 2],
         "requests": [2, 0, 1],
         "cost": [0.25, 0, 0.5],
-        "unpriced": [1, 0, 0],
         "errors": [0, 0, 2],
         "speed": [50, None, None],
     }

@@ -56,7 +56,6 @@ async def test_a_key_is_stored_used_and_removed(
         "key-set", {"name": "fake", "key": f" {KEY}\n", "address": fake.url}
     )
     assert stored.json == {
-        "name": "fake",
         "origin": origin(fake),
         "fingerprint": fingerprint(KEY),
     }
