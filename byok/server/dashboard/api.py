@@ -41,7 +41,7 @@ from byok.server.dashboard.endpoint import (
 )
 from byok.server.dashboard.journal_api import JournalApi
 from byok.server.dashboard.models_api import ModelsApi
-from byok.server.dashboard.settings_page import make_settings_handlers
+from byok.server.dashboard.settings_page import SettingsApi
 from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINES, OpenStream
 from byok.settings import UpstreamSettings
@@ -172,37 +172,31 @@ _MOST_FILES = 200
 _MOST_SKIPPED = 3  # of a name
 
 
-def make_index_handlers(
-    local: Mapping[str, LocalHandler], context: CodeContext
-) -> Mapping[str, PageHandler]:
-    """Return what answers each name of these panels."""
-    answers = _IndexApi(context, local[Service.INDEX_WHY])
+class _IndexApi:
+    def __init__(self, local: Mapping[str, LocalHandler], context: CodeContext) -> None:
+        self._context = context
+        self._local = local
+        self.handlers: Mapping[str, PageHandler] = {
+            "index": self.describe_index,
+            "index-vectors": self.describe_vectors,
+            "index-why": self.explain_path,
+            "index-skipped": self.list_skipped,
+            "search": self.search,
+            "search-skipped": self.find_skipped,
+            "retrieval": self.retrieve,
+        }
+        self._walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
 
-    async def status(asked: PageRequest) -> Json:
-        told = await local[Service.INDEX_STATUS](asked.body)
+    async def describe_index(self, asked: PageRequest) -> Json:
+        """Return how the index stands, and each folder of it."""
+        told = await self._local[Service.INDEX_STATUS](asked.body)
         folders = [in_words(folder, "note") for folder in told["workspaces"]]
         return {**in_words(told, "error"), "workspaces": folders}
 
-    async def vectors(asked: PageRequest) -> Json:
-        told = await local[Service.EMBED_STATUS](asked.body)
+    async def describe_vectors(self, asked: PageRequest) -> Json:
+        """Return how the vectors stand."""
+        told = await self._local[Service.EMBED_STATUS](asked.body)
         return in_words(told, "error", "note")
-
-    return {
-        "index": status,
-        "index-vectors": vectors,
-        "index-why": answers.explain_path,
-        "index-skipped": answers.list_skipped,
-        "search": answers.search,
-        "search-skipped": answers.find_skipped,
-        "retrieval": answers.retrieve,
-    }
-
-
-class _IndexApi:
-    def __init__(self, context: CodeContext, why: LocalHandler) -> None:
-        self._context = context
-        self._why = why
-        self._walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
 
     async def explain_path(self, asked: PageRequest) -> Json:
         """Return what the index knows of a path: a whole one, or one in any workspace.
@@ -213,12 +207,12 @@ class _IndexApi:
         typed = read_text(asked.body, "path", longest=_LONGEST_PATH)
         status = await self._context.status()
         roots = [Path(space.root) for space in status.workspaces[:_MOST_FOLDERS]]
-        path, places = Path(typed), list[Path]()
+        path, places, why = Path(typed), list[Path](), self._local[Service.INDEX_WHY]
         if not path.is_absolute():
             places += [root / path for root in roots]
             named = [root for root in roots if path.parts[:1] == (root.name,)]
             places += [root.parent / path for root in named]
-        answers = [await self._why({"path": str(one)}) for one in places or [path]]
+        answers = [await why({"path": str(one)}) for one in places or [path]]
         best = next((one for one in answers if one["exists"]), answers[-1])
         alike = dict.fromkeys(file for one in answers for file in one["alike"])
         if places and not best["exists"]:
@@ -228,7 +222,7 @@ class _IndexApi:
             )
             alike |= dict.fromkeys(str(root / file.path) for root, file in skipped)
             if len(alike) == 1:
-                best, alike = await self._why({"path": alike.popitem()[0]}), {}
+                best, alike = await why({"path": alike.popitem()[0]}), {}
         return in_words({**best, "alike": [*alike]}, "rule", "advice")
 
     async def find_skipped(self, asked: PageRequest) -> Json:
@@ -312,18 +306,14 @@ _OTHER_WAYS = (
 )
 
 
-def make_key_handlers(
-    services: Services, control: Control
-) -> Mapping[str, PageHandler]:
-    """Return what answers changes of keys."""
-    answers = _KeysApi(services, control)
-    return {"key-set": answers.set, "key-remove": answers.remove}
-
-
 class _KeysApi:
     def __init__(self, services: Services, control: Control) -> None:
         self._services = services
         self._control = control
+        self.handlers: Mapping[str, PageHandler] = {
+            "key-set": self.set,
+            "key-remove": self.remove,
+        }
 
     async def set(self, asked: PageRequest) -> Json:
         """Store a key; the answer holds its fingerprint only."""
@@ -487,7 +477,7 @@ def make_page_handlers(
         **ClientsApi(services, journal, find_machine()).handlers,
         **make_feed_handlers(features.feeds),
         **make_overview_handlers(local, services, control, journal),
-        **make_index_handlers(local, services.context),
-        **make_settings_handlers(services, control),
-        **make_key_handlers(services, control),
+        **_IndexApi(local, services.context).handlers,
+        **SettingsApi(services, control).handlers,
+        **_KeysApi(services, control).handlers,
     }

@@ -22,6 +22,7 @@ from byok.server.daemon_endpoints import known_catalog
 from byok.server.dashboard.endpoint import (
     PageHandler,
     PageRequest,
+    port_of,
     read_choice,
     read_flag,
     read_text,
@@ -149,12 +150,11 @@ class ClientsApi:
 
     def _address(self, asked: PageRequest) -> DaemonAddress:
         """Return where byok answers: the port that the page came to."""
-        transport = asked.exchange.request.transport
-        port = transport.get_extra_info("sockname")[1] if transport else 0
         token_file = self._services.paths.token
         token = read_token(token_file)
         self._services.redactor.add(token)
-        address = DaemonAddress(f"http://127.0.0.1:{port}", token, token_file)
+        url = f"http://127.0.0.1:{port_of(asked.exchange)}"
+        address = DaemonAddress(url, token, token_file)
         return address.with_model(known_catalog(self._services))
 
 

@@ -141,38 +141,32 @@ class DashboardEndpoint:
         exchange.record.endpoint = PREFIX + "/"  # so it is never taken for a client's
         path = exchange.request.raw_path.partition("?")[0]
         name = path.removeprefix(PREFIX).removeprefix("/")
-        if name == _API + _SIGN_IN:
-            return await self._sign_in(exchange)
-        if name == _API + _PROVE:
-            return await self._prove(exchange)
-        if name.startswith(_API):
+        if not name.startswith(_API):
+            return _send_file(exchange, name)
+        open_to_all = {_SIGN_IN: self._sign_in, _PROVE: self._prove}
+        if (answer := open_to_all.get(name.removeprefix(_API))) is None:
             return await self._answer_page(exchange, name.removeprefix(_API))
-        return _send_file(exchange, name)
-
-    async def _sign_in(self, exchange: HttpExchange) -> Response:
-        exchange.record.endpoint = f"{PREFIX}/{_API}{_SIGN_IN}"
+        exchange.record.endpoint = f"{PREFIX}/{name}"
         if exchange.request.method != "POST":
             return exchange.refuse_method("POST")
         body = await self._read(exchange, _MAX_SIGN_IN, _SIGN_IN_SECONDS)
+        return answer(exchange, body)
+
+    def _sign_in(self, exchange: HttpExchange, body: dict[str, Any]) -> Response:
         opened = self.sessions.sign_in(_read_code(body))
         exchange.record.trusted = True
         note_token(exchange.request)
         return json_response(opened._asdict())
 
-    async def _prove(self, exchange: HttpExchange) -> Response:
+    def _prove(self, exchange: HttpExchange, body: dict[str, Any]) -> Response:
         """Prove to a page that this is the daemon which opened its session.
 
         The page asks before it sends its token: another program may have the port.
         """
-        exchange.record.endpoint = f"{PREFIX}/{_API}{_PROVE}"
-        if exchange.request.method != "POST":
-            return exchange.refuse_method("POST")
-        body = await self._read(exchange, _MAX_SIGN_IN, _SIGN_IN_SECONDS)
         session = read_text(body, "session", longest=_LONGEST_NONCE)
         nonce = read_text(body, "nonce", longest=_LONGEST_NONCE)
-        transport = exchange.request.transport
-        port = transport.get_extra_info("sockname")[1] if transport else 0
-        return json_response({"proof": self.sessions.prove(session, f"{port} {nonce}")})
+        asked = f"{port_of(exchange)} {nonce}"
+        return json_response({"proof": self.sessions.prove(session, asked)})
 
     async def _answer_page(self, exchange: HttpExchange, name: str) -> StreamResponse:
         request, record = exchange.request, exchange.record
@@ -235,6 +229,13 @@ def is_visit(request: BaseRequest) -> bool:
     """Tell whether somebody opened byok's address in a browser."""
     shows_pages = "text/html" in request.headers.get("Accept", "")
     return request.raw_path == "/" and request.method == "GET" and shows_pages
+
+
+def port_of(exchange: HttpExchange) -> int:
+    """Return the port that a request came to."""
+    transport = exchange.request.transport
+    port: int = transport.get_extra_info("sockname")[1] if transport else 0
+    return port
 
 
 def _read_code(body: "Json") -> str:

@@ -372,23 +372,18 @@ def _revision(raw: bytes | None) -> str:
 _LONGEST_REVISION = 100
 
 
-def make_settings_handlers(
-    services: Services, control: Control
-) -> Mapping[str, PageHandler]:
-    """Return what answers the settings panel."""
-    answers = _SettingsApi(services, control)
-    return {
-        "settings": answers.read,
-        "settings-check": answers.check,
-        "settings-save": answers.save,
-        "restart": answers.restart,
-    }
+class SettingsApi:
+    """Answers the settings panel."""
 
-
-class _SettingsApi:
     def __init__(self, services: Services, control: Control) -> None:
         self._services = services
         self._control = control
+        self.handlers: Mapping[str, PageHandler] = {
+            "settings": self.read,
+            "settings-check": self.check,
+            "settings-save": self.save,
+            "restart": self.restart,
+        }
 
     async def read(self, asked: PageRequest) -> Json:
         """Return the form, and what of the settings needs a restart."""
