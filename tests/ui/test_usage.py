@@ -191,10 +191,10 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     await expect(page.locator(".usage .facts")).to_contain_text("$0.50")
     await expect(choice).to_be_focused()
     assert page.url.endswith("#/usage/day/model")
-    await page.locator("select[name=by]").select_option("purpose")
+    await page.get_by_label("Group by").select_option("purpose")
     await expect(page.get_by_role("heading", name="By purpose")).to_be_visible()
     await page.reload()
-    await expect(page.locator("select[name=by]")).to_have_value("purpose")
+    await expect(page.get_by_label("Group by")).to_have_value("purpose")
 
 
 async def test_the_values_of_a_chart_are_read_by_arrow_keys(page: Page) -> None:

@@ -7,7 +7,7 @@ import {
 } from "./api.js";
 import { captureLine } from "./capture.js";
 import {
-  announce, badge, button, entryForm, errorBox, h, lineField, replace,
+  announce, badge, button, entryForm, errorBox, h, lineField, openDialog, replace,
 } from "./dom.js";
 import { number } from "./format.js";
 import { icon } from "./icons.js";
@@ -284,7 +284,7 @@ function showSignIn(error) {
 function codeForm(button, onCode, ...more) {
   const field = lineField({ id: "code", name: "code", required: true,
     autocapitalize: "characters" });
-  return entryForm({}, () => onCode(field.value.trim()),
+  return entryForm({ class: "code" }, () => onCode(field.value.trim()),
     h("label", { for: "code" }, t("sign-in.code")), field,
     h("div", { class: "row" }, h("button", { class: "primary" }, button), more));
 }
@@ -292,16 +292,12 @@ function codeForm(button, onCode, ...more) {
 // Ask for a new code, which confirms a change; "" if the user does not want to give one.
 function askForCode(error) {
   return new Promise((resolve) => {
-    const leave = (code) => { dialog.close(); dialog.remove(); resolve(code); };
-    const cancel = button(t("cancel"), "", () => leave(""));
-    const dialog = h("dialog", { class: "card sign-in", "aria-labelledby": "confirm",
-      on: { cancel: () => leave("") } },
-      h("h2", { id: "confirm" }, t("confirm.title")),
+    const leave = (code) => { resolve(code); dialog.close(); };
+    const dialog = openDialog(t("confirm.title"), [
       error.code === "dashboard_code" ? errorBox(error) : h("p", {}, t("confirm.why")),
       h("pre", {}, "byok dashboard"),
-      codeForm(t("confirm.submit"), leave, cancel));
-    document.body.append(dialog);
-    dialog.showModal();
+      codeForm(t("confirm.submit"), leave, button(t("cancel"), "", () => leave("")))]);
+    dialog.addEventListener("close", () => resolve(""));
     dialog.querySelector("input").focus();
   });
 }

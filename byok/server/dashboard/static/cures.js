@@ -66,3 +66,6 @@ export function cureLinks({ code, group }, parts, kind = "button little") {
   pairOf(t(isOutside && does === KEY[1] ? "settings.key.from-where" : does),
     links.size > 1 && upstream)));
 }
+
+// Return the links that cure what an upstream fails of.
+export const upstreamCures = (one, kind) => cureLinks(one, [{ ...one, upstream: one.name }], kind);

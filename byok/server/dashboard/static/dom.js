@@ -5,6 +5,7 @@ import { icon, svg } from "./icons.js";
 import { t } from "./texts.js";
 
 let saying = 0;
+const FORM = "dialog-form";
 const WIDE_MARK = /[，。：；！？）]$/u; // it has its own room, so no space follows
 
 // Return an element. `attributes` may hold `class`, `on` (listeners by event), and
@@ -170,12 +171,13 @@ export function segments(label, options, chosen, choose) {
   return element;
 }
 
-// Return a menu of `options`: [value, title]; `choose(value)` is called.
-export const menu = (label, options, choose = () => {}) => h("select", { "aria-label": label,
-  on: { change: ({ target }) => choose(target.value) } }, optionsOf(options));
+// Return a menu of `options`, [value, title], of which one is chosen; `choose(value)` is called.
+export const menu = (label, options, choose = () => {}, chosen = "") => h("select", {
+  "aria-label": label, on: { change: ({ target }) => choose(target.value) } },
+optionsOf(options, chosen));
 
-export const optionsOf = (options) =>
-  options.map(([value, title]) => h("option", { value }, title));
+export const optionsOf = (options, chosen) => options.map(([value, title]) =>
+  h("option", { value: String(value), selected: String(value) === String(chosen) }, title));
 
 // Return what sorts the rows of a table that are cards, which have no heads: a menu of `options`,
 // [name, title], and a button that turns the order round. `onSort(name)` is called, as by a table;
@@ -282,6 +284,32 @@ export function openDialog(title, body, footer = null) {
   element.showModal();
   return element;
 }
+
+// Show a dialog with a form, until its button has done `run()`, or `signal` is aborted; return whether
+// it was done. Why that failed is shown, and the user may try again.
+export async function openForm(title, sure, fields, run, signal) {
+  const trouble = h("div");
+  let isDone = false;
+  const submit = async () => {
+    sure.disabled = true;
+    await attempt(trouble, signal, async () => {
+      await run();
+      isDone = true;
+      dialog.close();
+    });
+    sure.disabled = false;
+  };
+  const form = entryForm({ id: FORM }, submit, fields, trouble);
+  const dialog = openDialog(title, form, (close) => [button(t("cancel"), "", close), sure]);
+  form.elements[0].focus();
+  const closed = new Promise((done) => dialog.addEventListener("close", done));
+  signal.addEventListener("abort", () => dialog.close());
+  await closed;
+  return isDone;
+}
+
+// Return the button of such a form.
+export const formButton = (text) => h("button", { class: "primary", form: FORM }, text);
 
 // Close a dialog when its user goes elsewhere, as by Back, and remove it; return a signal that is
 // aborted then.

@@ -1,7 +1,7 @@
 // Panels that show what the daemon noted: loaded when they open, on a button, and when
 // requests end, at most every two seconds and never while nobody looks.
 
-import { attempt, h, replace } from "./dom.js";
+import { attempt, button, h, replace } from "./dom.js";
 import { onRequests } from "./live.js";
 import { t } from "./texts.js";
 
@@ -20,7 +20,7 @@ export function pulse(signal) {
   return soon;
 }
 
-// Return a `button` that loads anew, and `run(background)`, which does so too; it also
+// Return a button, `refresh`, that loads anew, and `run(background)`, which does so too; it also
 // happens when requests end. `load(options)` asks and shows. `attempt(work)` is for what
 // other buttons do; one thing happens after the other. What fails is shown in `trouble`, an
 // element for the panel.
@@ -31,9 +31,9 @@ export function refresher(load, signal) {
     await attempt(trouble, signal, async () => { await work(); replace(trouble); });
   });
   const run = (background) => inOrder(() => load({ signal, background }));
-  const button = h("button", { type: "button", on: { click: () => run(false) } }, t("refresh"));
+  const refresh = button(t("refresh"), "little", () => { run(false); });
   follow(() => run(true), signal);
-  return { button, run, attempt: inOrder, trouble };
+  return { refresh, run, attempt: inOrder, trouble };
 }
 
 // Return a function that does one thing after the other.
@@ -70,6 +70,12 @@ export function follow(run, signal, gap = GAP) {
   }, signal);
   addEventListener("byok-upstreams", wait, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
+}
+
+// Show something in `place`, and again when requests end.
+export async function keepShown(show, place, signal) {
+  follow(() => attempt(place, signal, () => show({ background: true })), signal);
+  await show();
 }
 
 // Change what is inside `root` by `render()`, and keep what the user is at: the focus, what

@@ -21,8 +21,7 @@ const PAUSE = 180; // seconds without a request that are worth a row
 // one of the number `wanted` is sought.
 export async function openTimeline(root, [conversation, wanted], signal) {
   const turns = new Turns(conversation, signal);
-  const { button: refresh, run, attempt, trouble } =
-    refresher((options) => turns.load(options), signal);
+  const { refresh, run, attempt, trouble } = refresher((options) => turns.load(options), signal);
   turns.earlier.addEventListener("click", () => attempt(() => turns.loadEarlier()));
   showTools(h("a", { class: "button", href: "#/conversations" }, t("overview.all-conversations")),
     button([icon("copy"), t("timeline.copy")], "", () => copyText(location.href)), refresh);

@@ -71,13 +71,12 @@ class List {
     this.timer = 0;
     this.soon = pulse(signal);
     Object.assign(this, refresher((options) => this.load(options), signal));
-    this.button.className = "little";
     this.count = h("span", { class: "quiet small", role: "status" });
     this.shown = h("div", { class: "card flush" });
     this.more = button(t("conversations.older"), "", () =>
       this.attempt(() => this.goOn()), { hidden: true });
     this.buildFilters();
-    showTools(this.count, this.button);
+    showTools(this.count, this.refresh);
     onRequests(({ rows }) => this.takeLive([...rows.values()]), signal);
     signal.addEventListener("abort", () => clearTimeout(this.timer));
   }

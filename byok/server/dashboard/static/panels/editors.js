@@ -3,10 +3,9 @@
 
 import { call } from "../api.js";
 import {
-  ago, announce, attempt, badge, button, command, dots, entryForm, errorBox, flushSection, h,
-  lineField, openDialog, replace,
+  ago, announce, badge, button, command, dots, entryForm, errorBox, h, lineField, openDialog, replace,
 } from "../dom.js";
-import { follow, renderAgain } from "../refresh.js";
+import { keepShown, renderAgain } from "../refresh.js";
 import { t, textOr } from "../texts.js";
 
 // Those that people ask for first; when one has asked byok, those without anything to tell are
@@ -18,26 +17,22 @@ const ACTS = { connected: ["undo"], old: ["again", "undo"] };
 const ELSEWHERE = new Set(["off", "missing"]); // who asks all the same has other settings
 const titleOf = (act, one) => t("pair", { name: t(`editors.${act}`), value: nameOf(one) });
 
-// Return the section; it is shown again when requests end, or a client was changed. `isDemo()` tells
+// Fill the block; it is shown again when requests end, or a client was changed. `isDemo()` tells
 // whether byok gives files back when it ends.
-export function editorsSection(signal, isDemo) {
-  const body = h("div");
+export async function editorsBlock(body, signal, tools, isDemo) {
   let all = false;
-  const load = async (background) => {
-    const told = { ...await call("clients", {}, { signal, background }), isDemo };
+  const load = async (options) => {
+    const told = { ...await call("clients", {}, { signal, ...options }), isDemo };
     const isNew = !told.clients.some(({ last }) => last);
     const shown = told.clients.filter((one) => all || (isNew && FIRST.includes(one.client))
       || one.state in TONES || one.last || one.error);
     renderAgain(body, () => replace(body,
-      h("ul", { class: "list editors" }, shown.map((one) => row(one, told, () => load(false)))),
+      h("ul", { class: "list editors" }, shown.map((one) => row(one, told, load))),
       all || shown.length < told.clients.length ? h("p", {}, button(
         t(all ? "editors.fewer" : "editors.all"), "little",
-        () => { all = !all; return load(false); }, { "data-key": "all" })) : null));
+        () => { all = !all; return load(); }, { "data-key": "all" })) : null));
   };
-  const show = (background) => attempt(body, signal, () => load(background));
-  follow(() => show(true), signal);
-  show(false);
-  return flushSection(t("editors.title"), [], body);
+  await keepShown(load, body, signal);
 }
 
 function row(one, told, again) {

@@ -3,7 +3,7 @@
 // nothing else.
 
 import { call, onEnd } from "../api.js";
-import { cureLinks } from "../cures.js";
+import { upstreamCures } from "../cures.js";
 import {
   ago, announce, attempt, badge, bar, breakable, button, command, dot, dots, facts, flushSection, h,
   healthCard, replace, showTools, spark, tile, withCode,
@@ -12,14 +12,14 @@ import { meterText, statusFacts } from "../feature-status.js";
 import { clock, dollars, duration, number, spent } from "../format.js";
 import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
-import { follow, pulse, renderAgain } from "../refresh.js";
+import { follow, keepShown, pulse, renderAgain } from "../refresh.js";
 import {
   barLegend, clientOf, conversationLink, costCell, costOf, cut, kindOf, modelOf, problemOf, restOf,
   speedText, unpricedText, withSettings,
 } from "../requests.js";
 import { listed, t, textOr } from "../texts.js";
 import { upstreamLook, upstreamState } from "../upstream-state.js";
-import { editorsSection } from "./editors.js";
+import { editorsBlock } from "./editors.js";
 import { bytes, elapsed, sharesOf, stateOf, WHOLE } from "./live-table.js";
 import { keyAct, keyState, storeFault, STORES } from "./settings/keys.js";
 import { namesOf, openRestart } from "./settings/restart.js";
@@ -43,20 +43,21 @@ export async function open(root, rest, signal) {
   const keys = block("overview.keys", keysBlock, signal);
   const latest = block("overview.conversations",
     (...parts) => conversationsBlock(...parts, health), signal);
-  const editors = editorsSection(signal, () => health.isDemo);
+  const editors = block("editors.title",
+    (...parts) => editorsBlock(...parts, () => health.isDemo), signal);
   replace(root, health.element, tiles,
     h("div", { class: "two" },
       h("div", { class: "stack" }, runningSection(signal), latest.element, state.element),
-      h("div", { class: "stack" }, upstreams.element, editors, keys.element)));
+      h("div", { class: "stack" }, upstreams.element, editors.element, keys.element)));
   const today = attempt(tiles, signal, () => keepShown(async (options) => {
     const told = await call("today", {}, { signal, ...options });
     health.take({ today: told });
     renderAgain(tiles, () => replace(tiles, tilesOf(told)));
   }, tiles, signal));
-  await Promise.all([today, ...[state, upstreams, keys, latest].map(({ load }) => load())]);
+  await Promise.all([today, ...[state, upstreams, keys, latest, editors].map(({ load }) => load())]);
   if (rest[0] === "editors") {
-    editors.classList.add("sought");
-    editors.scrollIntoView({ block: "center" });
+    editors.element.classList.add("sought");
+    editors.element.scrollIntoView({ block: "center" });
   }
 }
 
@@ -137,7 +138,7 @@ function judge(state, upstreams, today, isNew) {
       first.what ? h("strong", {}, withCode(first.what)) : null, " ",
       first.failure || withSettings(first.cures?.[0] ?? "", first.name),
       first.by_list ? [" ", t("health.by-list")] : null,
-    ], [cureLinks(first, [{ ...first, upstream: first.name }], "button primary")[0]
+    ], [upstreamCures(first, "button primary")[0]
       ?? link(settingsOf(first.name), t("problems.do.settings")),
     link(problemOf(first.code), t("health.show-errors"))]);
   }
@@ -257,12 +258,6 @@ function block(title, make, signal) {
   return { element, load };
 }
 
-// Show it, and again when requests end.
-async function keepShown(show, body, signal) {
-  follow(() => attempt(body, signal, () => show({ background: true })), signal);
-  await show();
-}
-
 function stateBlock(body, signal, tools, health) {
   const soon = pulse(signal);
   const show = async (options) => {
@@ -322,7 +317,7 @@ function upstreamRow(one, first) {
       t("overview.model-count", { count: number(one.models) }),
       speed === null ? null : speedText(speed),
       one.base_url ? breakable(one.base_url) : t("overview.inside"))),
-    tone === "bad" ? cureLinks(one, [{ ...one, upstream: one.name }]) : null),
+    tone === "bad" ? upstreamCures(one) : null),
   requests ? h("span", { class: "numeric small" }, costCell(one.today, Infinity)) : null);
 }
 

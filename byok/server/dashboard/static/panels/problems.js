@@ -46,8 +46,7 @@ export async function open(root, rest, signal) {
     show();
     if (wanted && leadTo(shown, wanted)) wanted = "";
   };
-  const { button: refresh, run, trouble } = refresher(load, signal);
-  refresh.className = "little";
+  const { refresh, run, trouble } = refresher(load, signal);
   const period = segments(t("problems.period"), PERIODS.map((count) => [count, periodOf(count)]),
     days, (count) => { days = count; run(false); });
   const orders = segments(t("order"),

@@ -51,11 +51,10 @@ function form(view) {
     { id: "search-query", required: true, maxlength: LONGEST, placeholder: t("search.example"),
       value: last?.body.query });
   const chosen = menu(t("search.folder"), [["", t("index.all")],
-    ...view.names.entries()]);
+    ...view.names.entries()], undefined, last?.folder);
   const limit = menu(t("search.limit"),
-    LIMITS.map((count) => [String(count), t("search.limit-of", { count: number(count) })]));
-  chosen.value = last?.folder ?? "";
-  limit.value = last?.body.limit ?? LIMITS[0];
+    LIMITS.map((count) => [count, t("search.limit-of", { count: number(count) })]), undefined,
+    last?.body.limit);
   const submit = () => {
     if (!query.value.trim()) return;
     const workspaces = chosen.value ? [chosen.value] : view.roots.slice(0, 100);
@@ -130,8 +129,7 @@ async function addSkipped({ skipped, signal }, mine) {
 function answerSection(view, { query, workspaces }) {
   const shown = h("div", { role: "status" });
   const length = menu(t("search.length"),
-    LENGTHS.map((count) => [String(count), t("search.length-of", { count: number(count) })]));
-  length.value = "20000";
+    LENGTHS.map((count) => [count, t("search.length-of", { count: number(count) })]), undefined, 20_000);
   const ask = async () => {
     const body = { query, workspaces, length: Number(length.value) };
     const { text, seconds } = await call("retrieval", body, { signal: view.signal });

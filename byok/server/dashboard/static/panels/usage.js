@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  attempt, breakable, dots, errorBox, flushSection, h, healthCard, measured, nothing, replace,
+  attempt, breakable, dots, errorBox, flushSection, h, healthCard, measured, menu, nothing, replace,
   section, segments, table, withCode,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
@@ -131,9 +131,8 @@ function choices(chosen, known, more, changed) {
     (name) => choose("range", name));
   return h("div", { class: "row" }, ranges, h("label", { class: "row" },
     h("span", { class: "quiet small" }, t("usage.by")),
-    h("select", { name: "by", on: { change: ({ target }) => choose("by", target.value) } },
-      SPLITS.map((name) => h("option", { value: name, selected: chosen.by === name },
-        t(`usage.by.${name}`))))));
+    menu(t("usage.by"), SPLITS.map((name) => [name, t(`usage.by.${name}`)]),
+      (name) => choose("by", name), chosen.by)));
 }
 
 // Ask for everything and show it, unless something else was asked for meanwhile.

@@ -1,7 +1,7 @@
 // One setting: its name, what it is entered by, what it does, and what is wrong with it.
 
 import { call } from "../../api.js";
-import { badge, button, dots, h, lineField, replace } from "../../dom.js";
+import { badge, button, dots, h, lineField, optionsOf, replace } from "../../dom.js";
 import { short, visible } from "../../format.js";
 import { openChoice } from "../../palette.js";
 import { priceOf } from "../../requests.js";
@@ -236,8 +236,7 @@ function groupsOf({ form }, { path, kind, choices }) {
 }
 
 export const groupedOptions = (groups, chosen) => groups.map(([label, options]) => {
-  const list = options.map(([value, title]) =>
-    h("option", { value: String(value), selected: value === chosen }, title));
+  const list = optionsOf(options, chosen);
   return label ? h("optgroup", { label }, list) : list;
 });
 

@@ -2,8 +2,8 @@
 
 import { call } from "../../api.js";
 import {
-  announce, askingButton, attempt, badge, breakable, button, command, dots, entryForm, h, lineField,
-  openDialog, replace,
+  announce, askingButton, attempt, badge, breakable, button, command, dots, formButton, h, lineField,
+  openForm, replace,
 } from "../../dom.js";
 import { parts, t } from "../../texts.js";
 import { tellUpstreams } from "../../upstream-state.js";
@@ -119,26 +119,18 @@ export class Keys {
   }
 
   // A key is entered for one address; while another one is shown, it is not taken.
-  enter(name) {
+  async enter(name) {
     const { shown, used } = addressesOf(this.draft, name);
     if (originOf(shown) !== originOf(used)) return replace(this.told(name), unsavedNote(used));
     const field = lineField({ id: ENTRY, type: "password", required: true, maxlength: 600,
       "aria-describedby": `${ENTRY}-storage` });
-    const store = h("button", { class: "primary", form: `${ENTRY}-form` }, t("settings.key.store"));
+    const store = formButton(t("settings.key.store"));
     const label = h("label", { for: ENTRY }, t("settings.key.new"));
     const { place, usesVault } = this.storage(() => this.rows?.find((one) => one.upstream === name),
       t("settings.key.about", { origin: originOf(shown) }), field, label, store);
-    const trouble = h("div");
-    const submit = () => attempt(trouble, this.signal, async () => {
-      await this.store(name, field.value, shown, usesVault());
-      dialog.close();
-      await this.test(name);
-    });
-    const form = entryForm({ id: `${ENTRY}-form` }, submit, label, field, place, trouble);
-    const dialog = openDialog(t("settings.key.enter", { name }), form,
-      (close) => [button(t("cancel"), "", close), store]);
-    this.signal.addEventListener("abort", () => dialog.close());
-    field.focus();
+    const isStored = await openForm(t("settings.key.enter", { name }), store, [label, field, place],
+      () => this.store(name, field.value, shown, usesVault()), this.signal);
+    if (isStored) await this.test(name);
   }
 
   // Store a key for an address.

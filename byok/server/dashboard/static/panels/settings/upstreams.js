@@ -1,8 +1,8 @@
 // The upstreams: a row for each with its key, its settings folded; adding one, removing one.
 
-import { cureLinks } from "../../cures.js";
+import { upstreamCures } from "../../cures.js";
 import {
-  askingButton, attempt, badge, button, dot, entryForm, h, lineField, openDialog, replace,
+  askingButton, badge, button, dot, formButton, h, lineField, openForm, replace,
 } from "../../dom.js";
 import { withSettings } from "../../requests.js";
 import { t, textOr } from "../../texts.js";
@@ -47,7 +47,7 @@ export function stateLine(one) {
   const { tone, state } = upstreamState(one);
   const line = h("p", { class: "small quiet" }, dot(tone), " ", state);
   if (tone !== "bad") return line;
-  const links = cureLinks(one, [{ ...one, upstream: one.name }]);
+  const links = upstreamCures(one);
   return [line, one.failure ? null : h("p", { class: "small" },
     withSettings(one.cures?.[0] ?? "", one.name)),
   links.filter(({ hash }) => !hash.startsWith("#/settings/key/"))];
@@ -93,11 +93,10 @@ function noteOrigin(draft, upstream, row) {
 
 // Ask for a new upstream, perhaps of the kind that is `wanted`: `add({name, type, address, key,
 // vault})` saves and tries it, and raises what went wrong. `keys` tells whether a key can be stored.
-export function openAddition(form, wanted, add, keys, signal) {
+export async function openAddition(form, wanted, add, keys, signal) {
   const { kind, name, address, place, key } = additionFields(form.presets);
   if (form.presets.some((one) => one.name === wanted)) kind.value = wanted;
   const names = new Set(form.upstreams.map((one) => one.name));
-  const trouble = h("div", { role: "alert" });
   const preset = () => form.presets.find((one) => one.name === kind.value);
   const chose = () => {
     const { title, variable, address: usual } = preset() ?? {};
@@ -108,22 +107,16 @@ export function openAddition(form, wanted, add, keys, signal) {
     key.placeholder = t(`settings.add.${variable ? "needs-key" : "no-key"}`, { name: title });
     storage.show();
   };
-  const submit = async () => {
+  const run = async () => {
     const wrong = !NAME.test(name.value) ? "settings.name.bad"
       : names.has(name.value) ? "settings.name.taken" : "";
     if (wrong) {
-      replace(trouble, h("p", { class: "fault" }, t(wrong)));
-      return name.focus();
+      name.focus();
+      throw new Error(t(wrong));
     }
-    sure.disabled = true;
-    await attempt(trouble, signal, async () => {
-      await add({ name: name.value, type: kind.value === name.value ? "" : kind.value,
-        address: place.hidden ? "" : address.value.trim(), key: key.disabled ? "" : key.value,
-        vault: storage.usesVault() });
-      dialog.close();
-      keys.lead(name.value);
-    });
-    sure.disabled = false;
+    await add({ name: name.value, type: kind.value === name.value ? "" : kind.value,
+      address: place.hidden ? "" : address.value.trim(), key: key.disabled ? "" : key.value,
+      vault: storage.usesVault() });
   };
   const label = (field, text) => h("label", { for: field.id }, t(text));
   const keyLabel = label(key, "settings.key");
@@ -132,14 +125,11 @@ export function openAddition(form, wanted, add, keys, signal) {
   name.addEventListener("input", storage.show);
   kind.addEventListener("change", chose);
   chose();
-  const entry = entryForm({ id: "add-form" }, submit,
-    label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
-    keyLabel, key, storage.place, trouble);
-  const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
-  const dialog = openDialog(t("settings.add"), entry,
-    (close) => [button(t("cancel"), "", close), sure]);
-  signal.addEventListener("abort", () => dialog.close());
-  kind.focus();
+  const fields = [label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
+    keyLabel, key, storage.place];
+  if (await openForm(t("settings.add"), formButton(t("settings.add.do")), fields, run, signal)) {
+    keys.lead(name.value);
+  }
 }
 
 // Return what gives an upstream its key already: that of its vendor whatever it is called, else one
