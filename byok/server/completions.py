@@ -17,7 +17,7 @@ from byok.features.base import Asking, Verdict
 from byok.protocols.augment.blobs import blob_names
 from byok.protocols.augment.completion import CompletionObject, Shown
 from byok.protocols.augment.endpoints import Generate
-from byok.protocols.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
+from byok.protocols.augment.reply_job import Decode, Defaults, ReplyFacts
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.code_endpoints import window_of
 from byok.server.generate import Grounding, ModelChooser
@@ -75,7 +75,7 @@ class Completer(Struct, frozen=True):
         destination = await self.models.choose(row.purpose, body)
         upstream = destination.upstream.name
         defaults = self._completion_defaults(row, destination)
-        job = await run(partial(decode, body, defaults, DecodeState()))
+        job = await run(partial(decode, body, defaults))
         blobs = await run(partial(blob_names, body))
         reply = job.reply(ReplyFacts(request_id))
         cursor = reply.cursor
@@ -98,7 +98,7 @@ class Completer(Struct, frozen=True):
             reply,
             record,
             self.tools,
-            refusal=verdict.refusal,
+            verdict,
         )
         return partial(self._answer, _Pending(answer, asker, key, blobs))
 

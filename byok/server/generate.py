@@ -15,7 +15,6 @@ from byok.core.bounded import SaidOnce
 from byok.core.chat import ChatRequest, Json
 from byok.core.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
 from byok.core.errors import ByokError
-from byok.core.events import Notice
 from byok.core.routing import Purpose
 from byok.core.threads import Runner, inline
 from byok.features.base import PASS, Asking, Verdict
@@ -261,7 +260,8 @@ class Generator(Struct, frozen=True):
         destination = request.destination
         conversation = first_text(body, "conversation_id")
         defaults = self.defaults(request.row.path, destination, conversation)
-        job = await run(partial(decode, body, defaults, self.decoding))
+        defaults = replace(defaults, state=self.decoding)
+        job = await run(partial(decode, body, defaults))
         if self._is_unasked_secret(request):
             job = replace(job, chat=ChatRequest(()))
         if job.chat.prompt:
@@ -283,9 +283,7 @@ class Generator(Struct, frozen=True):
             reply,
             exchange.record,
             self.tools,
-            notices=map(Notice, verdict.notices),
-            refusal=verdict.refusal,
-            own_answer=verdict.answer,
+            verdict,
         )
 
     def _is_unasked_secret(self, request: _Request) -> bool:

@@ -25,6 +25,7 @@ from byok.core.events import (
 from byok.core.record import Listener, RequestRecord
 from byok.core.redact import Redactor
 from byok.core.wire.json_lines import encode_line
+from byok.features.base import PASS, Verdict
 from byok.protocols.augment.chat_request import ConversationPlace
 from byok.protocols.augment.history import call_ids
 from byok.protocols.augment.reply_job import LineReply, ObjectReply
@@ -67,9 +68,8 @@ class AnswerTools(Struct, frozen=True):
 class ModelAnswer(Struct, Generic[R_co], eq=False):
     """A model's answer on its way from the upstream to the client; used once.
 
-    With `logs_notices` the reply has no place for notices. With a `refusal` no upstream
-    is asked: that is how the answer fails. Nor is one with an `own_answer`, which is
-    all that the user is told.
+    With `logs_notices` the reply has no place for notices. If the `verdict` ends the
+    request, no upstream is asked: the answer fails with its refusal, or has its words.
     """
 
     destination: Destination
@@ -77,10 +77,8 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
     reply: R_co
     record: RequestRecord
     tools: AnswerTools
-    notices: Iterable[Notice] = ()
+    verdict: Verdict = PASS
     logs_notices: bool = False
-    refusal: ByokError | None = None
-    own_answer: str = ""
     _collector: CallDataCollector | None = None
     _most_calls: float = 1  # that the client takes in a turn
     _calls: int = 0
@@ -95,18 +93,19 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
         self.begun = True
         asked, record = self.destination, self.record
         chat, self.chat = self.chat, _FORGOTTEN  # it may be large
-        if self.refusal is not None:
-            return aclosing(_fail(self.refusal))
-        if self.own_answer:
+        verdict = self.verdict
+        if verdict.refusal is not None:
+            return aclosing(_fail(verdict.refusal))
+        if verdict.answer:
             said = TextDelta if self.logs_notices else Notice
             finish = Finish(FinishReason.STOP)
-            return aclosing(_only(said(self.own_answer), finish))
+            return aclosing(_only(said(verdict.answer), finish))
         record.upstream, record.model = asked.upstream.name, asked.model
         if not chat.messages:
             return aclosing(_only())
-        for notice in self.notices:
+        for notice in verdict.notices:
             record.notices += 1
-            self.reply.feed(notice)
+            self.reply.feed(Notice(notice))
         if own := self.tools.own.begin(chat):
             chat = own.request
         if chat.client_parallel_tools:

@@ -212,7 +212,7 @@ class Translator(Struct, frozen=True):
             exchange.request_id, destination.model, int(time.time()), self.recent.keep
         )
         pieces = await run(partial(question.reply, head))
-        return self._ask(row, question, pieces, exchange, destination, verdict.answer)
+        return self._ask(row, question, pieces, exchange, destination, verdict)
 
     async def _choose_for_moment(
         self, row: Ask, body: dict[str, Any], usual: Destination, run: Runner
@@ -245,7 +245,7 @@ class Translator(Struct, frozen=True):
         pieces: BlockReply,
         exchange: HttpExchange,
         destination: Destination,
-        own_answer: str,
+        verdict: Verdict,
     ) -> LateAnswer:
         answer = partial(
             ModelAnswer,
@@ -253,8 +253,8 @@ class Translator(Struct, frozen=True):
             question.chat,
             record=exchange.record,
             tools=self.tools,
+            verdict=verdict,
             logs_notices=True,
-            own_answer=own_answer,
         )
         if not question.stream:
             whole = answer(reply=WholeReply(pieces))

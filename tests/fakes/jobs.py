@@ -11,7 +11,6 @@ from byok.core.errors import ByokError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.protocols.augment.reply_job import (
     Decode,
-    DecodeState,
     Defaults,
     LineReply,
     ObjectReply,
@@ -21,7 +20,6 @@ from byok.protocols.augment.reply_job import (
 R = TypeVar("R", bound=LineReply | ObjectReply)
 FACTS = ReplyFacts("r-1")
 PLAIN = Defaults()
-STATE = DecodeState()
 
 
 def texts(chat: ChatRequest, role: Role = Role.USER) -> str:
@@ -53,7 +51,7 @@ class Ran:
 
 def reply_to(decode: Decode[R], body: Json, facts: ReplyFacts = FACTS) -> R:
     """Return the reply of an endpoint to a body; without messages no model is asked."""
-    job = decode(body, PLAIN, STATE)
+    job = decode(body, PLAIN)
     return job.reply(replace(facts, is_asked=bool(job.chat.messages)))
 
 

@@ -25,7 +25,7 @@ from byok.server.generate import Grounding, ModelChooser
 from byok.settings.sections import ChatSettings
 from tests.fakes.bodies import PNG, exchange, image_node, result_node
 from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.jobs import PLAIN, STATE
+from tests.fakes.jobs import PLAIN
 from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream
@@ -233,7 +233,7 @@ async def run(work: Any) -> Any:
 async def grounded(
     context: Context, body: Any = BODY, *, keeps_uploads: bool = True, **settings: Any
 ) -> tuple[ChatRequest, ReplyFacts]:
-    job: ReplyJob[ChatReply] = chat_lines(body, PLAIN, STATE)
+    job: ReplyJob[ChatReply] = chat_lines(body, PLAIN)
     grounding = Grounding(
         context, ChatSettings(**settings), keeps_uploads=keeps_uploads
     )

@@ -15,7 +15,7 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.protocols.augment.chat_job import code_question, with_passages
 from byok.protocols.augment.chat_request import decode_chat, place_of
 from byok.protocols.augment.prompts import completion
-from byok.protocols.augment.reply_job import DecodeState, Defaults
+from byok.protocols.augment.reply_job import Defaults
 from byok.upstream.window.compaction import Compaction, plan
 from byok.upstream.window.estimate import weigh
 from tests.fakes.clock import check_linear
@@ -95,7 +95,7 @@ def check_body(
         assert 400 <= error.status < 500
         return
     place_of(body)
-    completion.decode(body, Defaults(), DecodeState())
+    completion.decode(body, Defaults())
     for defaults in settings:
         chat = decode_chat(body, defaults)
         code_question(body, chat)

@@ -15,7 +15,7 @@ from byok.protocols.augment.body import flag, integer
 from byok.protocols.augment.chat_reply import ChatReply, StopReason, chunk, collect
 from byok.protocols.augment.chat_request import decode_chat
 from byok.protocols.augment.nodes import RequestNode, request_nodes
-from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import WholeText
 
 # Code retrieval for chats: build the question, and insert the code that was found.
@@ -111,19 +111,15 @@ class ChatObject:
         return collect([*self._found, *rest])
 
 
-def chat_lines(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[ChatReply]:
+def chat_lines(body: Json, defaults: Defaults) -> ReplyJob[ChatReply]:
     """Decode the body of /chat-stream."""
-    chat = decode_chat(body, defaults, state)
+    chat = decode_chat(body, defaults)
     return ReplyJob(chat, partial(_make_lines, chat), code_question(body, chat))
 
 
-def chat_object(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[ChatObject]:
+def chat_object(body: Json, defaults: Defaults) -> ReplyJob[ChatObject]:
     """Decode the body of /chat."""
-    chat = decode_chat(body, defaults, state)
+    chat = decode_chat(body, defaults)
     return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))
 
 

@@ -40,14 +40,13 @@ from byok.protocols.augment.tools import read_tools, shorten_descriptions
 def decode_chat(
     body: Json,
     defaults: Defaults,
-    state: DecodeState | None = None,
 ) -> ChatRequest:
     """Return the conversation of a /chat or /chat-stream body.
 
     It has no messages if there is nothing to answer. Nodes of types that byok does not
     know are left out.
     """
-    state = state or DecodeState()
+    state = defaults.state
     exchanges = _read_exchanges(body, state)
     turns = [exchange.turn for exchange in exchanges]
     silent = flag(body, "silent")
@@ -73,7 +72,7 @@ def decode_chat(
             persona=persona.text,
             guides=guides.frames,
         )
-        messages = _build_messages(body, state, exchanges, system, defaults.fit.window)
+        messages = _build_messages(body, defaults, exchanges, system)
     return ChatRequest(
         messages,
         tools=tools,
@@ -117,14 +116,14 @@ def _read_exchanges(body: Json, state: DecodeState) -> list[HistoryItem]:
 
 def _build_messages(
     body: Json,
-    state: DecodeState,
+    defaults: Defaults,
     exchanges: list[HistoryItem],
     system: str,
-    window: int,
 ) -> tuple[Message, ...]:
     history = MessageBuilder()
     turns = [exchange.turn for exchange in exchanges]
-    turns = add_editor_context(turns, body, state.shown, window)
+    shown, window = defaults.state.shown, defaults.fit.window
+    turns = add_editor_context(turns, body, shown, window)
     for number, (turn, exchange) in enumerate(zip(turns, exchanges, strict=True)):
         history.add_exchange(HistoryItem(turn, exchange.reply), number)
     messages = history.messages()

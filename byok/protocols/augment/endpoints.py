@@ -32,7 +32,6 @@ from byok.protocols.augment.prompts import (
 )
 from byok.protocols.augment.reply_job import (
     Decode,
-    DecodeState,
     Defaults,
     LineReply,
     ObjectReply,
@@ -278,13 +277,13 @@ def off_answer(
     error, facts = disabled_error(group), ReplyFacts(request_id)
     match row.how:
         case Streamed(decode):
-            lines = decode(body, Defaults(), DecodeState()).reply(facts)
+            lines = decode(body, Defaults()).reply(facts)
             if not lines.keeps_part:
                 raise error
             first = () if lines.first is None else (lines.first,)
             return ConstantReply(row.path, (*first, *lines.fail(error)), stream=True)
         case Whole(decode):
-            whole = decode(body, Defaults(), DecodeState()).reply(facts)
+            whole = decode(body, Defaults()).reply(facts)
             return ConstantReply(row.path, (whole.fail_whole(error),))
 
 

@@ -26,11 +26,37 @@ NO_VALUES: Mapping[str, str] = {}
 _HISTORY_ROOM, _TOOLS_ROOM = 64 * 2**20, 8 * 2**20  # bytes
 
 
+class DecodeState(Struct, frozen=True):
+    """What is kept from one body to the next.
+
+    `shown` is the editor's context in earlier requests. Items of the history and tools
+    may be read by a KeptReadings.
+    """
+
+    shown: ShownContext = field(default_factory=ShownContext)
+    read_exchange: Callable[[Json], HistoryItem] = read_exchange
+    read_tool: Callable[[Json], ToolDefinition | None] = read_tool
+
+    def forget(self) -> None:
+        """Forget what is kept for speed only."""
+        for read in (self.read_exchange, self.read_tool):
+            if isinstance(read, KeptReadings):
+                read.forget()
+
+
+def keep_readings(has_room: Callable[[], bool]) -> DecodeState:
+    """Return a state that keeps what it reads while there is room in memory."""
+    return DecodeState(
+        read_exchange=KeptReadings(read_exchange, _HISTORY_ROOM, has_room),
+        read_tool=KeptReadings(read_tool, _TOOLS_ROOM, has_room),
+    )
+
+
 class Defaults(Struct, frozen=True):
     """The user's settings for every request of an endpoint.
 
     `fit` is what prompts must suit. With `compact_tools` the descriptions of tools are
-    shortened.
+    shortened. `state` is no setting, but what decoding needs besides one body.
     """
 
     system_prompt: str = ""
@@ -39,6 +65,7 @@ class Defaults(Struct, frozen=True):
     prompts: PromptSet = field(default_factory=shipped_prompts)
     fit: ModelFit = field(default_factory=ModelFit)
     compact_tools: bool = False
+    state: DecodeState = field(default_factory=DecodeState)
 
     def render(
         self,
@@ -150,32 +177,6 @@ class ReplyJob(Struct, Generic[Reply], frozen=True):
     wanted: CodeQuestion | None = None
 
 
-class DecodeState(Struct, frozen=True):
-    """What decoding needs besides one body.
-
-    `shown` is the editor's context in earlier requests. Items of the history and tools
-    may be read by a KeptReadings.
-    """
-
-    shown: ShownContext = field(default_factory=ShownContext)
-    read_exchange: Callable[[Json], HistoryItem] = read_exchange
-    read_tool: Callable[[Json], ToolDefinition | None] = read_tool
-
-    def forget(self) -> None:
-        """Forget what is kept for speed only."""
-        for read in (self.read_exchange, self.read_tool):
-            if isinstance(read, KeptReadings):
-                read.forget()
-
-
-def keep_readings(has_room: Callable[[], bool]) -> DecodeState:
-    """Return a state that keeps what it reads while there is room in memory."""
-    return DecodeState(
-        read_exchange=KeptReadings(read_exchange, _HISTORY_ROOM, has_room),
-        read_tool=KeptReadings(read_tool, _TOOLS_ROOM, has_room),
-    )
-
-
 class Decode(Protocol[Reply]):
     """Decodes a body.
 
@@ -183,8 +184,6 @@ class Decode(Protocol[Reply]):
         BadRequest: 422, a required field is missing.
     """
 
-    def __call__(
-        self, body: Json, defaults: Defaults, state: DecodeState, /
-    ) -> ReplyJob[Reply]:
+    def __call__(self, body: Json, defaults: Defaults, /) -> ReplyJob[Reply]:
         """Decode one body."""
         ...

@@ -51,6 +51,8 @@ _UNCHANGED = _Unchanged()
 class WholeText:
     """Collects a text that would do harm if it were incomplete."""
 
+    keeps_part = False
+
     def __init__(self, clean: Stage[str, str] = _UNCHANGED) -> None:
         self._clean = clean
         self._texts: list[str] = []
@@ -110,7 +112,6 @@ class TextLines(WholeText):
     is the text where a failure can no longer be an HTTP status.
     """
 
-    keeps_part = False
     heartbeat: ClassVar[Json | None] = chunk()
 
     def __init__(
@@ -176,7 +177,6 @@ class ReplacementLines(WholeText):
     delete the user's code, and so would a part of the text.
     """
 
-    keeps_part = False
     heartbeat: ClassVar[Json | None] = {"text": ""}
     first: ClassVar[Json | None] = None
 

@@ -59,7 +59,7 @@ from tests.fakes.bodies import (
     text_node,
 )
 from tests.fakes.conversations import Conversation, conversations
-from tests.fakes.jobs import PLAIN, STATE, events, whole
+from tests.fakes.jobs import PLAIN, events, whole
 from tests.fakes.prompts import BARE, NONE
 from tools.fuzz.chat import check_body
 
@@ -330,7 +330,7 @@ def test_a_history_that_was_read_before_is_sent_in_the_same_bytes(
 
 def sent(body: dict[str, Any], state: DecodeState) -> list[bytes]:
     """Return what the upstreams of all dialects get."""
-    chat = decode_chat(body, BARE, state)
+    chat = decode_chat(body, replace(BARE, state=state))
     target = Target("model", origin=Origin("d", "u", "model"))
     dialects = (make("openai_compatible") for make in DIALECTS.values())
     return [write_json(dialect.encode(chat, target).body) for dialect in dialects]
@@ -376,7 +376,7 @@ FACTS = ReplyFacts("r", ("b",), False)
 
 
 def test_chat_stream_first_line_has_the_facts() -> None:
-    reply = chat_lines(BODY, PLAIN, STATE).reply(FACTS)
+    reply = chat_lines(BODY, PLAIN).reply(FACTS)
     assert reply.first == {
         **chunk(),
         "unknown_blob_names": ["b"],
@@ -386,7 +386,7 @@ def test_chat_stream_first_line_has_the_facts() -> None:
 
 
 def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:
-    reply = chat_object(BODY, PLAIN, STATE).reply(FACTS)
+    reply = chat_object(BODY, PLAIN).reply(FACTS)
     with pytest.raises(UpstreamGarbled):
         reply.fail_whole(UpstreamGarbled("broke"))
     reply.feed(TextDelta("One"))
@@ -399,7 +399,7 @@ def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:
 def test_chat_stream_first_line_names_the_places_of_retrieved_code() -> None:
     facts = ReplyFacts("r", chunks=(FileChunk("b", 1, 5),))
     chunks = [{"char_start": 1, "char_end": 5, "blob_name": "b"}]
-    reply = chat_lines(BODY, PLAIN, STATE).reply(facts)
+    reply = chat_lines(BODY, PLAIN).reply(facts)
     assert reply.first == {**chunk(), "workspace_file_chunks": chunks}
     found = whole(chat_object, BODY, events("One."), facts)
     assert found["workspace_file_chunks"] == chunks
@@ -408,8 +408,8 @@ def test_chat_stream_first_line_names_the_places_of_retrieved_code() -> None:
 @pytest.mark.parametrize("decode", [chat_lines, chat_object])
 def test_a_chat_says_which_code_it_is_about(decode: Any) -> None:
     body = {"message": "Where?", "user_guided_blobs": ["b"]}
-    assert decode(body, PLAIN, STATE).wanted.question == "Where?"
-    assert decode(BODY, PLAIN, STATE).wanted is None
+    assert decode(body, PLAIN).wanted.question == "Where?"
+    assert decode(BODY, PLAIN).wanted is None
 
 
 # Which request follows which, and which takes the place of another

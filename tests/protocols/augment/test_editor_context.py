@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Role, TextPart, ToolResult
 from byok.core.prompts.prompt_set import ModelFit
@@ -41,7 +42,7 @@ class Talk:
             "chat_history": self.history,
             **self.editor,
         }
-        said = messages(decode_chat(body, BARE, state))
+        said = messages(decode_chat(body, replace(BARE, state=state)))
         call = {"tool_use_id": f"c{len(self.history) + 1}", "tool_name": "view"}
         self.history = [
             *self.history,

@@ -20,7 +20,7 @@ from byok.protocols.augment.chat_reply import StopReason, chunk
 from byok.protocols.augment.chat_request import purpose_of_chat
 from byok.protocols.augment.positions import Trimmed, region
 from byok.protocols.augment.remarks import Unfenced
-from byok.protocols.augment.reply_job import DecodeState, ReplyFacts
+from byok.protocols.augment.reply_job import ReplyFacts
 from byok.protocols.augment.text_reply import ReplacementLines, TextLines, WholeObject
 from tests.fakes.jobs import PLAIN
 
@@ -190,19 +190,19 @@ JOB = {"message": "Sum up.", "silent": True}
 
 
 def test_a_background_job_gets_its_answer_whole_or_an_error() -> None:
-    reply = chat_lines(JOB, PLAIN, DecodeState()).reply(ReplyFacts("r"))
+    reply = chat_lines(JOB, PLAIN).reply(ReplyFacts("r"))
     for event in (TextDelta("One "), ToolCall("1", "x", "{}"), TextDelta("two"), STOP):
         assert not list(reply.feed(event))
     assert "".join(told["text"] for told in reply.flush()) == "One two"
 
-    reply = chat_lines(JOB, PLAIN, DecodeState()).reply(ReplyFacts("r"))
+    reply = chat_lines(JOB, PLAIN).reply(ReplyFacts("r"))
     reply.feed(TextDelta("One"))
     with pytest.raises(UpstreamGarbled):
         list(reply.flush())
     [last] = reply.fail(UpstreamGarbled("broke"))
     assert (last["text"], last["error"]["message"]) == ("", "broke")
 
-    whole = chat_object(JOB, PLAIN, DecodeState()).reply(ReplyFacts("r"))
+    whole = chat_object(JOB, PLAIN).reply(ReplyFacts("r"))
     whole.feed(TextDelta("One"))
     with pytest.raises(UpstreamGarbled):
         whole.fail_whole(UpstreamGarbled("broke"))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from byok.core.chat import Json
-from byok.core.errors import ByokError
 from byok.core.stage import chain
 from byok.protocols.augment.body import first_text
 from byok.protocols.augment.completion import CompletionObject, Cursor, Cutter
@@ -22,8 +21,8 @@ from byok.protocols.augment.prompts.completion import (
 )
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, conversation, question
 from byok.protocols.augment.remarks import MARKDOWN, Unannounced, Unfenced
-from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
-from byok.protocols.augment.text_reply import TextLines, WholeText, empty_answer_error
+from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.text_reply import TextLines, WholeObject, empty_answer_error
 
 MAX_WORDS, MAX_CHARS = 8, 60
 _QUOTES = "\"'`“”„‘’«»* \t"
@@ -32,9 +31,7 @@ _PERIODS = ".。"
 _COLONS = (":", "：")
 
 
-def decode_title(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob["TitleObject"]:
+def decode_title(body: Json, defaults: Defaults) -> ReplyJob["TitleObject"]:
     """Read the conversation; an empty one gets no title."""
     turn = read_turn(body, first_text(body, "message", "prompt"))
     newest = f"User: {turn.words[:4000]}" if turn.words else ""
@@ -46,12 +43,11 @@ def decode_title(
     return ReplyJob(chat, TitleObject)
 
 
-class TitleObject(WholeText):
-    """ObjectReply with the title, under both of its names."""
+class TitleObject(WholeObject):
+    """ObjectReply with the title, under both of its names; a client has one, too."""
 
     def __init__(self, facts: ReplyFacts) -> None:
-        super().__init__(Trimmed())
-        self._facts = facts
+        super().__init__(Trimmed(), facts)
 
     def flush(self) -> Iterator[Json]:
         """Return the title.
@@ -63,10 +59,6 @@ class TitleObject(WholeText):
         if self._facts.is_asked and not title:
             raise self._explain() or empty_answer_error()
         yield {"text": title, "title": title}
-
-    def fail_whole(self, error: ByokError, /) -> Json:
-        """Raise the error: the client has a title of its own."""
-        raise error
 
 
 def tidy(answer: str) -> str:
@@ -96,9 +88,7 @@ def _short(title: str) -> str:
 # /chat-input-completion: complete the sentence that the user types into a chat.
 
 
-def decode_chat_input(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[CompletionObject]:
+def decode_chat_input(body: Json, defaults: Defaults) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor, and the conversation so far."""
     cursor = cursor_of(body)
     reply = partial(_reply_to_chat_input, cursor)
@@ -120,9 +110,7 @@ def _reply_to_chat_input(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
 # /prompt-enhancer: improve the wording of the user's prompt.
 
 
-def decode_enhancer(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[TextLines]:
+def decode_enhancer(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
     """Read the prompt and the conversation so far."""
     turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
     reply = partial(_reply_to_enhancer, turn.words)

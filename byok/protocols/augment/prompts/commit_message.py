@@ -9,7 +9,7 @@ from byok.protocols.augment.body import integer, mapping, strings, text
 from byok.protocols.augment.positions import Trimmed
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, code, question
 from byok.protocols.augment.remarks import Unannounced, Unfenced, Unquoted
-from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import TextLines
 
 MAX_DIFF = 48_000  # characters of all files together
@@ -19,7 +19,7 @@ _MAX_SAMPLES, _MAX_SAMPLE = 10, 400
 _FILE = re.compile(r"^(?=diff --git |Index: )", re.MULTILINE)
 
 
-def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextLines]:
+def decode(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
     """Read the diff and sample messages; without a diff there is nothing to ask."""
     diff = text(body, "diff")
     if not diff.strip():

@@ -13,15 +13,13 @@ from byok.protocols.augment.nodes import edit_events
 from byok.protocols.augment.prompts.edit import path_line, without_fence
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, code, question
 from byok.protocols.augment.remarks import Unannounced
-from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 
 _MARK = "CURSOR"
 _LONGEST_PATH = 4096  # that is kept with a prediction
 
 
-def decode(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[CompletionObject]:
+def decode(body: Json, defaults: Defaults) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor; the offsets in the body add nothing to it."""
     cursor = cursor_of(body)
     reply = partial(_reply, body, cursor)

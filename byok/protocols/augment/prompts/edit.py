@@ -25,7 +25,7 @@ from byok.protocols.augment.remarks import (
     WithoutTalk,
     has_fence,
 )
-from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import ReplacementLines, WholeObject, WholeText
 
 # Common parts of all requests that change code.
@@ -183,9 +183,7 @@ def path_line(body: Json, *names: str) -> str:
     return f"[file: {one_line(path)}]" if path else ""
 
 
-def decode_edit(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[WholeObject]:
+def decode_edit(body: Json, defaults: Defaults) -> ReplyJob[WholeObject]:
     """Read the selection and the instruction."""
     beside = text(body, "prefix"), text(body, "suffix")
     whole = cleaning_whole(body, selected_text(body), *beside)
@@ -251,9 +249,7 @@ class EditedFile(WholeText):
         }
 
 
-def decode_edit_file(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[EditedFile]:
+def decode_edit_file(body: Json, defaults: Defaults) -> ReplyJob[EditedFile]:
     """Read the file and the change."""
     contents = file_of(body, "file_contents")
     summary = text(body, "edit_summary").strip()
@@ -279,9 +275,7 @@ def _not_asked(body: Json, problem: str) -> ReplyJob[EditedFile]:
 # /instruction-stream: rewrite the selection while the user watches.
 
 
-def decode_instruction(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[ReplacementLines]:
+def decode_instruction(body: Json, defaults: Defaults) -> ReplyJob[ReplacementLines]:
     """Read the selection, its lines, and the instruction."""
     chat = build_question(body, defaults)
     region = selection_region(body)
@@ -294,9 +288,7 @@ def decode_instruction(
 # /smart-paste-stream: insert a code block of a chat into a file.
 
 
-def decode_smart_paste(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[ReplacementLines]:
+def decode_smart_paste(body: Json, defaults: Defaults) -> ReplyJob[ReplacementLines]:
     """Read the code block and its target: the selection, or else the file."""
     block = first_text(body, "code_block", "clipboard_text")
     if not block.strip():

@@ -31,7 +31,7 @@ from byok.protocols.augment.prompts.edit import (
 )
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, as_json, code, question
 from byok.protocols.augment.remarks import Unfenced
-from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import WholeText
 
 _NEAR = 10  # lines on either side of a cursor
@@ -72,7 +72,6 @@ class CursorSpot(Struct, frozen=True):
 class NextEditLines(WholeText):
     """LineReply with one suggestion, or none."""
 
-    keeps_part = False
     heartbeat: ClassVar[Json | None] = None  # every line is read as a suggestion
     first: ClassVar[Json | None] = None
 
@@ -159,9 +158,7 @@ class NextEditLines(WholeText):
         return {**self._facts.fields, "next_edit": suggestion}
 
 
-def decode_next_edit(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[NextEditLines]:
+def decode_next_edit(body: Json, defaults: Defaults) -> ReplyJob[NextEditLines]:
     """Read the code around the cursor and the recent edits."""
     spot = spot_of(body)
     cursor = cursor_of(body)
@@ -338,9 +335,7 @@ class Candidates(WholeText):
         }
 
 
-def decode_next_edit_place(
-    body: Json, defaults: Defaults, state: DecodeState
-) -> ReplyJob[Candidates]:
+def decode_next_edit_place(body: Json, defaults: Defaults) -> ReplyJob[Candidates]:
     """Read the places and the recent edits."""
     places = places_of(body)
     most = integer(body, "num_results", MAX_RESULTS)

@@ -17,7 +17,7 @@ from byok.protocols.augment.prompts.chat_texts import (
     tidy,
 )
 from tests.fakes.bodies import exchange, text_node
-from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts, whole
+from tests.fakes.jobs import PLAIN, events, streamed, texts, whole
 
 BODY = {"chat_history": [exchange("Why is the ferry late?", "Fog.")]}
 
@@ -60,7 +60,7 @@ def test_conversation_title_that_failed_says_why() -> None:
 
 
 def test_conversation_title_of_an_empty_conversation_asks_nobody() -> None:
-    assert decode_title({}, PLAIN, STATE).chat.messages == ()
+    assert decode_title({}, PLAIN).chat.messages == ()
     assert whole(decode_title, {}, []) == {"text": "", "title": ""}
 
 
@@ -74,7 +74,7 @@ TYPED: dict[str, Any] = {"prompt": "Why is the fer", "suffix": " today?"}
 
 def test_chat_input_is_completed_by_chat_and_never_by_fim() -> None:
     body = {**TYPED, "chat_history": [exchange("Is it late?", "Yes.")]}
-    chat = decode_chat_input(body, PLAIN, STATE).chat
+    chat = decode_chat_input(body, PLAIN).chat
     assert chat.fim is None
     assert "Why is the fer[[CURSOR]] today?" in texts(chat)
     assert "Assistant: Yes." in texts(chat)
@@ -99,7 +99,7 @@ def test_chat_input_completion_ends_the_sentence(
 
 
 def test_chat_input_that_is_empty_is_not_completed() -> None:
-    assert decode_chat_input({"prompt": ""}, PLAIN, STATE).chat.messages == ()
+    assert decode_chat_input({"prompt": ""}, PLAIN).chat.messages == ()
 
 
 PROMPT: dict[str, Any] = {
@@ -112,7 +112,7 @@ PROMPT: dict[str, Any] = {
 
 
 def test_the_prompt_is_shown_once_behind_what_was_said() -> None:
-    chat = decode_enhancer(PROMPT, PLAIN, STATE).chat
+    chat = decode_enhancer(PROMPT, PLAIN).chat
     shown = texts(chat)
     assert shown.count("make fares faster") == 1
     assert shown.index("what is slow?") < shown.index("The loop.")
@@ -146,7 +146,7 @@ def test_an_answer_that_fails_leaves_the_users_prompt() -> None:
 
 
 def test_prompt_enhancer_with_nothing_to_rewrite_is_empty() -> None:
-    assert decode_enhancer({"message": "..."}, PLAIN, STATE).chat.messages != ()
-    assert decode_enhancer({}, PLAIN, STATE).chat.messages == ()
+    assert decode_enhancer({"message": "..."}, PLAIN).chat.messages != ()
+    assert decode_enhancer({}, PLAIN).chat.messages == ()
     ran = streamed(decode_enhancer, {}, [])
     assert (ran.text, ran.error) == ("", None)

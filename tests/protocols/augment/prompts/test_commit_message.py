@@ -12,13 +12,13 @@ from byok.protocols.augment.prompts.commit_message import (
     decode,
     shorten_diff,
 )
-from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
+from tests.fakes.jobs import PLAIN, events, streamed, texts
 
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 
 
 def asked(**body: Any) -> str:
-    return texts(decode(body, PLAIN, STATE).chat)
+    return texts(decode(body, PLAIN).chat)
 
 
 def test_commit_message_prompt_has_the_diff_the_counts_and_the_samples() -> None:
@@ -35,7 +35,7 @@ def test_commit_message_prompt_has_the_diff_the_counts_and_the_samples() -> None
 
 @pytest.mark.parametrize("diff", ["", " \n", None, [], {}])
 def test_commit_message_without_a_diff_asks_nobody(diff: Any) -> None:
-    job = decode({"diff": diff}, PLAIN, STATE)
+    job = decode({"diff": diff}, PLAIN)
     assert job.chat.messages == ()
     ran = streamed(decode, {"diff": ""}, [])
     assert (ran.text, ran.error) == ("", None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from byok.core.chat import FimRequest, Role, Sampling
 from byok.protocols.augment.prompts.completion import decode, unused_mark
 from byok.protocols.augment.reply_job import Defaults
-from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
+from tests.fakes.jobs import PLAIN, events, texts, whole
 
 BODY: dict[str, Any] = {
     "prompt": "import os\r\n\r\ndef fare(",
@@ -20,7 +20,7 @@ BODY: dict[str, Any] = {
 
 
 def fill_of(**body: Any) -> FimRequest:
-    fill = decode({**BODY, **body}, PLAIN, STATE).chat.fim
+    fill = decode({**BODY, **body}, PLAIN).chat.fim
     assert fill is not None
     return fill
 
@@ -32,7 +32,7 @@ def test_completion_prompt_for_fim_has_prefix_and_suffix() -> None:
 
 
 def test_completion_prompt_for_chat_marks_the_cursor() -> None:
-    chat = decode(BODY, PLAIN, STATE).chat
+    chat = decode(BODY, PLAIN).chat
     shown = texts(chat)
     assert "ferry/fares.py" in shown
     assert "def fare([[CURSOR]]):\n" in shown
@@ -43,9 +43,7 @@ def test_completion_prompt_for_chat_marks_the_cursor() -> None:
 def test_completion_prompt_has_recent_edits() -> None:
     edit = {"after_line_start": 3, "before_text": "fee", "after_text": "fare"}
     shown = texts(
-        decode(
-            {**BODY, "edit_events": [{"path": "a.py", "edits": [edit]}]}, PLAIN, STATE
-        ).chat
+        decode({**BODY, "edit_events": [{"path": "a.py", "edits": [edit]}]}, PLAIN).chat
     )
     assert "'fee' → 'fare'" in shown
 
@@ -78,7 +76,7 @@ def test_completion_of_nothing_asks_no_model(
     body: dict[str, Any],
 ) -> None:
     asked = {**BODY, **body}
-    assert decode(asked, PLAIN, STATE).chat.messages == ()
+    assert decode(asked, PLAIN).chat.messages == ()
     assert whole(decode, asked, [])["completion_items"] == []
 
 
@@ -88,7 +86,7 @@ def test_completion_of_nothing_asks_no_model(
 )
 def test_completion_length_may_be_lowered_by_the_client(asked: Any, most: int) -> None:
     defaults = Defaults(sampling=Sampling(max_tokens=256))
-    chat = decode({**BODY, "max_tokens": asked}, defaults, STATE).chat
+    chat = decode({**BODY, "max_tokens": asked}, defaults).chat
     assert chat.sampling.max_tokens == most
 
 

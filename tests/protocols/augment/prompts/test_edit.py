@@ -17,7 +17,7 @@ from byok.protocols.augment.prompts.edit import (
     decode_smart_paste,
     selection_region,
 )
-from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts, whole
+from tests.fakes.jobs import PLAIN, events, streamed, texts, whole
 
 BODY: dict[str, Any] = {
     "instruction": "raise an error",
@@ -35,7 +35,7 @@ def edited(answer: str, **body: Any) -> str:
 
 
 def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() -> None:
-    shown = texts(decode_edit(BODY, PLAIN, STATE).chat)
+    shown = texts(decode_edit(BODY, PLAIN).chat)
     places = [
         shown.index(part)
         for part in ("a.py", "def f()", "return 1", "x = 2", "raise an error")
@@ -46,7 +46,7 @@ def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() ->
 @pytest.mark.parametrize("name", ["instruction", "edit_instruction", "message"])
 def test_edit_instruction_has_several_field_names(name: str) -> None:
     body = {name: "raise", "selectedCode": "y"}
-    shown = texts(decode_edit(body, PLAIN, STATE).chat)
+    shown = texts(decode_edit(body, PLAIN).chat)
     assert "raise" in shown
     assert "y" in shown
 
@@ -87,13 +87,13 @@ def test_edit_that_is_incomplete_is_an_error(answer: str, finish: FinishReason) 
 @pytest.mark.parametrize("wish", [None, "", " ", [], {}, True])
 def test_edit_without_an_instruction_asks_nobody(wish: Any) -> None:
     with pytest.raises(BadRequest) as caught:
-        decode_edit({**BODY, "instruction": wish}, PLAIN, STATE)
+        decode_edit({**BODY, "instruction": wish}, PLAIN)
     assert (caught.value.status, caught.value.code) == (422, "bad_field")
 
 
 def test_edit_of_an_empty_selection_inserts() -> None:
     assert edited("y\n", selected_text="", selected_code="not this") == "y\n"
-    shown = texts(decode_edit({**BODY, "selected_text": ""}, PLAIN, STATE).chat)
+    shown = texts(decode_edit({**BODY, "selected_text": ""}, PLAIN).chat)
     assert "[the selection: empty]" in shown
 
 
@@ -242,13 +242,13 @@ def test_smart_paste_without_the_file_uses_the_text_around_the_cursor() -> None:
     assert place == (1, 2, "x\ny")
     body = {**PASTE_BODY, "target_file_content": None, "prefix": "y", "prefix_begin": 9}
     with pytest.raises(BadRequest, match="target_file_content"):
-        decode_smart_paste(body, PLAIN, STATE)
+        decode_smart_paste(body, PLAIN)
 
 
 @pytest.mark.parametrize("block", [None, "", " \n", [], {}])
 def test_smart_paste_without_a_block_asks_nobody(block: Any) -> None:
     with pytest.raises(BadRequest, match="code_block"):
-        decode_smart_paste({**PASTE_BODY, "code_block": block}, PLAIN, STATE)
+        decode_smart_paste({**PASTE_BODY, "code_block": block}, PLAIN)
 
 
 def test_remarks_behind_the_code_are_not_pasted() -> None:
@@ -316,7 +316,7 @@ def test_edit_file_without_its_fields_asks_nobody(
     fields: dict[str, Any], contents: str
 ) -> None:
     body = {**FILE_BODY, **fields}
-    assert decode_edit_file(body, PLAIN, STATE).chat.messages == ()
+    assert decode_edit_file(body, PLAIN).chat.messages == ()
     found = whole(decode_edit_file, body, [])
     assert (found["modified_file_contents"], found["is_error"]) == (contents, True)
     assert "is missing" in found["error_message"]

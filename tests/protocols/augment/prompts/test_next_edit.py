@@ -15,7 +15,7 @@ from byok.protocols.augment.prompts.next_edit import (
     places_of,
     spot_of,
 )
-from tests.fakes.jobs import FACTS, PLAIN, STATE, events, streamed, whole
+from tests.fakes.jobs import FACTS, PLAIN, events, streamed, whole
 
 PREFIX, OLD, SUFFIX = 'G = "🚢 ahoy"\n\n\n', "def f(k):\n", "    return k\n"
 BODY: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_next_edit_at_a_cursor_takes_the_lines_around_it() -> None:
 
 
 def test_next_edit_without_code_asks_nobody() -> None:
-    assert decode_next_edit({}, PLAIN, STATE).chat.messages == ()
+    assert decode_next_edit({}, PLAIN).chat.messages == ()
     assert streamed(decode_next_edit, {}, []).lines == []
 
 
@@ -199,5 +199,5 @@ def test_next_edit_locations_without_candidates_ask_nobody(
 
 
 def test_next_edit_locations_of_a_failure_are_empty() -> None:
-    reply = decode_next_edit_place(PLACE_BODY, PLAIN, STATE).reply(FACTS)
+    reply = decode_next_edit_place(PLACE_BODY, PLAIN).reply(FACTS)
     assert reply.fail_whole(UpstreamGarbled("x")) == EMPTY

@@ -12,7 +12,7 @@ import byok
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.dialects.next_edit_formats import FORMATS, NextEditFormat, format_of
 from byok.protocols.augment.prompts.next_edit import cursor_of, decode_next_edit
-from tests.fakes.jobs import PLAIN, STATE, streamed
+from tests.fakes.jobs import PLAIN, streamed
 
 NAMES = {row.name: row for row in FORMATS}
 HOME = Path(byok.__file__).parent
@@ -168,7 +168,7 @@ def suggested(
 def test_next_edit_is_exactly_what_the_model_changed(name: str, number: int) -> None:
     case, ending = make_case(number, name), ("\n", "\r\n")[number % 2]
     body = body_of(case, ending)
-    request = decode_next_edit(body, PLAIN, STATE).chat.next_edit
+    request = decode_next_edit(body, PLAIN).chat.next_edit
     assert request is not None
     answer = MODELS[name](NAMES[name].prompt(request), case, number)
     assert NAMES[name].most_tokens(request) > len(answer) / 2.5
@@ -287,7 +287,7 @@ def test_next_edit_that_is_cut_is_none(name: str, finish: FinishReason) -> None:
     ],
 )
 def test_next_edit_of_an_odd_body_has_bounds(body: dict[str, Any]) -> None:
-    request = decode_next_edit(body, PLAIN, STATE).chat.next_edit
+    request = decode_next_edit(body, PLAIN).chat.next_edit
     for row in FORMATS:
         if request is None:  # a chat is asked
             continue
