@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -13,19 +13,16 @@ from msgspec.structs import replace
 from byok.core.chat import Json
 from byok.core.code_query import BlobNames
 from byok.core.threads import Runner
-from byok.features.base import Asking, Verdict
 from byok.protocols.augment.blobs import blob_names
 from byok.protocols.augment.completion import CompletionObject, Shown
 from byok.protocols.augment.endpoints import Generate
 from byok.protocols.augment.reply_job import Decode, Defaults, ReplyFacts
-from byok.search.retrieval.code_context import CodeContext
 from byok.server.code_endpoints import window_of
-from byok.server.generate import Grounding, ModelChooser
+from byok.server.generate import Generator
 from byok.server.http.gate import Gate
 from byok.server.http.reply import HttpExchange, explain_failure, json_response
-from byok.server.model_answer import AnswerTools, LateAnswer, ModelAnswer
+from byok.server.model_answer import LateAnswer, ModelAnswer
 from byok.settings.sections import CompletionSettings
-from byok.upstream.base import Destination
 
 _log = logging.getLogger(__name__)
 
@@ -50,14 +47,9 @@ class Completer(Struct, frozen=True):
     `failures` are what was logged last, by upstream.
     """
 
-    models: ModelChooser
-    defaults: Callable[[str, Destination], Defaults]
-    context: CodeContext
-    grounding: Grounding
-    tools: AnswerTools
+    generator: Generator
     gate: Gate
     settings: CompletionSettings
-    admit: Callable[[Asking], Awaitable[Verdict]]
     shown: Shown = field(default_factory=Shown)
     under_way: dict[Hashable, _UnderWay] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -71,34 +63,24 @@ class Completer(Struct, frozen=True):
         run: Runner,
     ) -> LateAnswer:
         """Choose the model and read the body; some texts are known without asking."""
-        request_id = exchange.request_id
-        destination = await self.models.choose(row.purpose, body)
-        upstream = destination.upstream.name
-        defaults = self._completion_defaults(row, destination)
-        job = await run(partial(decode, body, defaults))
+        request_id, generator = exchange.request_id, self.generator
+        request = await generator.begin(row, body, exchange, run)
+        request = replace(request, defaults=self._shorten(request.defaults))
+        job = await generator.read(request, decode)
         blobs = await run(partial(blob_names, body))
-        reply = job.reply(ReplyFacts(request_id))
+        reply, asked = job.reply(ReplyFacts(request_id)), request.destination
         cursor = reply.cursor
-        key = (upstream, destination.model, row.path, cursor.path)
-        # What is typed into a file of keys would leave the machine unasked.
-        secret = job.chat.fim is not None and self.context.is_secret(cursor.path)
+        key = (asked.model_id, row.path, cursor.path)
         ready = partial(self._answer_with, reply, blobs, request_id)
-        if secret or not job.chat.messages:
+        if not job.chat.messages:
             return partial(ready, "")
         if rest := self.shown.rest(key, cursor):
             return partial(ready, rest)
-        exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         session = window_of(exchange.request.headers)
         asker = (session, row.path, cursor.path) if session else request_id
-        record, model = exchange.record, destination.model
-        verdict = await self.admit(Asking(record, upstream, model, job.chat))
+        verdict = await generator.judge(request, job.chat)
         answer = ModelAnswer(
-            destination,
-            job.chat,
-            reply,
-            record,
-            self.tools,
-            verdict,
+            asked, job.chat, reply, exchange.record, generator.tools, verdict
         )
         return partial(self._answer, _Pending(answer, asker, key, blobs))
 
@@ -106,15 +88,15 @@ class Completer(Struct, frozen=True):
         self, reply: CompletionObject, blobs: BlobNames, request_id: str, text: str
     ) -> StreamResponse:
         """Answer with a text, and with what of the blobs is unknown."""
-        reply.facts = await self.grounding.facts(blobs, request_id)
+        reply.facts = await self.generator.grounding.facts(blobs, request_id)
         return json_response(reply.write(text))
 
     async def _answer(self, pending: _Pending) -> StreamResponse:
         """Ask the model, and find out meanwhile what of the blobs is unknown."""
         reply, record = pending.model_answer.reply, pending.model_answer.record
         async with asyncio.TaskGroup() as group:
-            facts = self.grounding.facts(pending.blobs, record.request_id)
-            known = group.create_task(facts)
+            find = self.generator.grounding.facts
+            known = group.create_task(find(pending.blobs, record.request_id))
             await self._complete(pending)
         self.shown.keep(pending.key, reply.cursor, reply.text)
         reply.facts = known.result()
@@ -175,9 +157,8 @@ class Completer(Struct, frozen=True):
             if self.under_way.get(asker) is mine:
                 del self.under_way[asker]
 
-    def _completion_defaults(self, row: Generate, destination: Destination) -> Defaults:
+    def _shorten(self, defaults: Defaults) -> Defaults:
         """Return the user's defaults, with the shorter answer of a completion."""
-        defaults = self.defaults(row.path, destination)
         sampling = defaults.sampling
         most = self.settings.max_tokens
         if sampling.max_tokens is not None:

@@ -26,7 +26,7 @@ from byok.server.http.stream import EVENTS, LINES, LineStream
 from byok.server.mcp.endpoint import DaemonCode, ToolEndpoint
 from byok.server.model_answer import AnswerTools
 from byok.server.official import Relay
-from byok.server.translate import Forwarder, Translator
+from byok.server.translate import Translator
 from byok.wiring.services import Services
 
 
@@ -87,33 +87,23 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
             services, frame.control, frame.features, frame.sessions.admit
         ),
     }
+    generator = Generator(
+        chooser,
+        services.defaults,
+        services.context,
+        grounding,
+        tools,
+        admission,
+        partial(LineStream, headers=LINES, timing=timing),
+        services.chat_places,
+        admit,
+        translator_into(language_in_force()),
+    )
     handlers = Handlers(
-        Generator(
-            chooser,
-            services.defaults,
-            services.context,
-            grounding,
-            tools,
-            admission,
-            partial(LineStream, headers=LINES, timing=timing),
-            services.decoding,
-            services.chat_places,
-            admit,
-            translator_into(language_in_force()),
-        ),
-        Completer(
-            chooser,
-            services.defaults,
-            services.context,
-            grounding,
-            tools,
-            gate,
-            settings.completion,
-            admit,
-        ),
+        generator,
+        Completer(generator, gate, settings.completion),
         Translator(
             services.router,
-            Forwarder(services.redactor, gate),
             tools,
             admission,
             partial(LineStream, headers=EVENTS, timing=timing),

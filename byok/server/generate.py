@@ -197,7 +197,7 @@ _MAX_TOLD = 60
 R = TypeVar("R", bound=LineReply | ObjectReply)
 
 
-class _Request(Struct, frozen=True):
+class Request(Struct, frozen=True):
     """A request whose model was chosen, while its body is read."""
 
     row: Generate
@@ -205,6 +205,7 @@ class _Request(Struct, frozen=True):
     exchange: HttpExchange
     run: Runner
     destination: Destination
+    defaults: Defaults
 
 
 class Generator(Struct, frozen=True):
@@ -222,7 +223,6 @@ class Generator(Struct, frozen=True):
     tools: AnswerTools
     admission: Admission
     open_stream: Callable[..., LineStream]
-    decoding: DecodeState
     places: ChatPlaces
     admit: Callable[[Asking], Awaitable[Verdict]]
     say: Callable[[str], str]
@@ -236,38 +236,28 @@ class Generator(Struct, frozen=True):
         Raises:
             BadRequest: what the request is about is missing.
         """
-        destination = await self.models.choose(row.purpose, body, run)
+        request = await self.begin(row, body, exchange, run)
         if row.purpose is Purpose.CHAT and not flag(body, "silent"):
             window = window_of(exchange.request.headers)
-            self.places.note(window, destination.upstream.name)
+            self.places.note(window, request.destination.upstream.name)
         place = place_of(body) if row.purpose is Purpose.CHAT else None
         if isinstance(row.how, Streamed) and row.how.in_file:
-            body = await self._with_file(body)
-        request = _Request(row, body, exchange, run, destination)
+            request = replace(request, body=await self._with_file(body))
         match row.how:
             case Streamed(decode):
-                lines = await self._begin(request, decode)
+                lines = await self._ask(request, decode)
                 return StreamedAnswer(
                     exchange, lines, place, self.admission, self.open_stream
                 ).answer
             case Whole(decode):
-                whole = await self._begin(request, decode)
+                whole = await self._ask(request, decode)
                 return WholeAnswer(whole, place, self.admission).answer
 
-    async def _begin(self, request: _Request, decode: Decode[R]) -> ModelAnswer[R]:
+    async def _ask(self, request: Request, decode: Decode[R]) -> ModelAnswer[R]:
         """Turn a body into a question for the model, and what writes the answer."""
         body, exchange, run = request.body, request.exchange, request.run
-        destination = request.destination
-        conversation = first_text(body, "conversation_id")
-        defaults = self.defaults(request.row.path, destination, conversation)
-        defaults = replace(defaults, state=self.decoding)
-        job = await run(partial(decode, body, defaults))
-        if self._is_unasked_secret(request):
-            job = replace(job, chat=ChatRequest(()))
-        if job.chat.prompt:
-            exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
-        self._log_notes(destination, job.chat.notes)
-        verdict = await self._judge(request, job.chat)
+        job = await self.read(request, decode)
+        verdict = await self.judge(request, job.chat)
         if verdict.chat is not None:
             job = replace(job, chat=verdict.chat)
         if not verdict.ends:
@@ -277,29 +267,43 @@ class Generator(Struct, frozen=True):
             facts, chat = ReplyFacts(exchange.request_id), job.chat
         is_asked = bool(chat.messages) and not verdict.answer
         reply = job.reply(replace(facts, is_asked=is_asked, say=self.say))
-        return ModelAnswer(
-            destination,
-            chat,
-            reply,
-            exchange.record,
-            self.tools,
-            verdict,
-        )
+        asked, record = request.destination, exchange.record
+        return ModelAnswer(asked, chat, reply, record, self.tools, verdict)
 
-    def _is_unasked_secret(self, request: _Request) -> bool:
+    async def begin(
+        self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
+    ) -> Request:
+        """Choose the model, and find the defaults for it."""
+        destination = await self.models.choose(row.purpose, body, run)
+        conversation = first_text(body, "conversation_id")
+        defaults = self.defaults(row.path, destination, conversation)
+        defaults = replace(defaults, state=self.models.decoding)
+        return Request(row, body, exchange, run, destination, defaults)
+
+    async def read(self, request: Request, decode: Decode[R]) -> ReplyJob[R]:
+        """Decode the body; what would leave the machine unasked is no question."""
+        job = await request.run(partial(decode, request.body, request.defaults))
+        self._log_notes(request.destination, job.chat.notes)
+        if self._is_unasked_secret(request, job.chat):
+            return replace(job, chat=ChatRequest(()))
+        return job
+
+    def _is_unasked_secret(self, request: Request, chat: ChatRequest) -> bool:
         """Tell whether a pause in typing, and no wish, is about a file of keys."""
         body = request.body
-        if request.row.purpose is not Purpose.NEXT_EDIT or _wish(body):
-            return False
-        return self.context.is_secret(first_text(body, "path"))
+        is_next = request.row.purpose is Purpose.NEXT_EDIT and not _wish(body)
+        is_unasked = is_next or chat.fim is not None
+        return is_unasked and self.context.is_secret(first_text(body, "path"))
 
-    async def _judge(self, request: _Request, chat: ChatRequest) -> Verdict:
+    async def judge(self, request: Request, chat: ChatRequest) -> Verdict:
         """Ask the features, if a model is to be asked."""
         if not chat.messages:
             return PASS
         name, model = request.destination.upstream.name, request.destination.model
         shown = request.row.purpose is Purpose.CHAT and not chat.silent
         record = request.exchange.record
+        if chat.prompt:
+            record.prompt = f"{chat.prompt}@{request.defaults.prompts.version}"
         asking = Asking(record, name, model, chat, shown, request.run)
         return await self.admit(asking)
 

@@ -17,7 +17,6 @@ from byok.core.chat import ChatRequest
 from byok.core.errors import BadRequest, ByokError
 from byok.core.events import Usage
 from byok.core.late import late_function
-from byok.core.redact import Redactor
 from byok.core.threads import Runner, inline
 from byok.core.wire.encrypted_content import holds_encrypted
 from byok.core.wire.json_body import with_string
@@ -34,7 +33,6 @@ from byok.protocols.v1.block_reply import (
 from byok.protocols.v1.fields import anthropic_error, openai_error
 from byok.protocols.v1.recent_answers import RecentAnswers
 from byok.server.admission import Admission
-from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange, error_for_user
 from byok.server.http.stream import LineStream, OpenStream
 from byok.server.model_answer import (
@@ -64,78 +62,6 @@ _FAILURE_EVENTS = late_function("byok.protocols.v1.responses:failure_events")
 _END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
-class Forwarder(Struct, frozen=True):
-    """Answers the Forward routes."""
-
-    redactor: Redactor
-    gate: Gate
-
-    async def forward(
-        self,
-        row: Forward,
-        exchange: HttpExchange,
-        destination: Destination,
-        content: bytes,
-    ) -> StreamResponse:
-        """Send a request, and pass the answer on streamed or whole as it comes.
-
-        Raises:
-            ByokError: before anything was sent.
-        """
-        upstream, record = destination.upstream, exchange.record
-        record.upstream, record.model = upstream.name, destination.model
-        path = row.upstream_path
-        begun = upstream.forward(path, content, _passed_headers(row, exchange))
-        async with self.gate.enter(), AsyncExitStack() as stack:
-            async with self.gate.raise_on_stop():
-                answer = await stack.enter_async_context(begun)
-                record.note_first_byte()
-                headers = {**COMMON, **_JSON, **answer.headers}
-                if not headers[_TYPE].startswith("text/event-stream"):
-                    whole = await read_to_end(answer.reads)
-                    record.usage = _count_tokens(path, whole)
-                    return Response(body=whole, headers=headers)
-            return await self._stream(path, exchange, headers, answer)
-
-    async def _stream(
-        self,
-        path: str,
-        exchange: HttpExchange,
-        headers: dict[str, str],
-        answer: ForwardedResponse,
-    ) -> StreamResponse:
-        end = b""
-        stream = OpenStream(exchange, headers)
-        try:
-            async with self.gate.raise_on_stop():
-                async for data in answer.reads:
-                    end = (end + data)[-_END:]
-                    await stream.write(data)
-            exchange.record.usage = _count_tokens(path, end)
-        except ByokError as error:
-            if not stream.response.prepared:
-                raise
-            await stream.write(self._last_words(path, error, exchange))
-        await stream.finish()
-        return stream.response
-
-    def _last_words(self, path: str, error: ByokError, exchange: HttpExchange) -> bytes:
-        """Tell of a failure in the middle as one more event, as the API does."""
-        record = exchange.record
-        model = record.model_id
-        _log.warning("a stream from %s broke: %s", model, error.log_text)
-        record.note_error(error)
-        redacted = error_for_user(error, self.redactor)
-        if path == "responses":
-            head = ReplyHead(record.request_id, record.model, int(time.time()))
-            shown = b"".join(map(encode_named, _FAILURE_EVENTS(redacted, head)))
-        elif client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
-            shown = encode_named(anthropic_error(redacted, record.request_id))
-        else:
-            shown = encode_data(openai_error(redacted))
-        return b"\n\n" + shown
-
-
 def _count_tokens(path: str, answer: bytes) -> Usage | None:
     """Read the token counts; Anthropic counts what was cached apart."""
     usage = usage_near_end(answer)
@@ -158,10 +84,9 @@ _MAX_TOLD = 200
 
 
 class Translator(Struct, frozen=True):
-    """Answers the Forward routes: what an upstream does not serve is translated."""
+    """Answers the Forward routes: passed on, or translated if no upstream has them."""
 
     router: Router
-    forwarder: Forwarder
     tools: AnswerTools
     admission: Admission
     open_stream: Callable[..., LineStream]
@@ -199,7 +124,7 @@ class Translator(Struct, frozen=True):
                 await self._judge(exchange, destination)
             renamed = partial(with_string, raw, body, "model", model)  # nothing else
             content = await run(renamed)
-            return partial(self.forwarder.forward, row, exchange, destination, content)
+            return partial(self._forward, row, exchange, destination, content)
         question: Question = await run(partial(row.decode, body))
         self._log_left_out(question)
         if isinstance(row, CountTokens):
@@ -268,6 +193,71 @@ class Translator(Struct, frozen=True):
             row.encode,
             fails_with_status=True,
         ).answer
+
+    async def _forward(
+        self,
+        row: Forward,
+        exchange: HttpExchange,
+        destination: Destination,
+        content: bytes,
+    ) -> StreamResponse:
+        """Send a request, and pass the answer on streamed or whole as it comes.
+
+        Raises:
+            ByokError: before anything was sent.
+        """
+        upstream, record = destination.upstream, exchange.record
+        record.upstream, record.model = upstream.name, destination.model
+        path = row.upstream_path
+        begun = upstream.forward(path, content, _passed_headers(row, exchange))
+        async with self.admission.gate.enter(), AsyncExitStack() as stack:
+            async with self.admission.gate.raise_on_stop():
+                answer = await stack.enter_async_context(begun)
+                record.note_first_byte()
+                headers = {**COMMON, **_JSON, **answer.headers}
+                if not headers[_TYPE].startswith("text/event-stream"):
+                    whole = await read_to_end(answer.reads)
+                    record.usage = _count_tokens(path, whole)
+                    return Response(body=whole, headers=headers)
+            return await self._stream(path, exchange, headers, answer)
+
+    async def _stream(
+        self,
+        path: str,
+        exchange: HttpExchange,
+        headers: dict[str, str],
+        answer: ForwardedResponse,
+    ) -> StreamResponse:
+        end = b""
+        stream = OpenStream(exchange, headers)
+        try:
+            async with self.admission.gate.raise_on_stop():
+                async for data in answer.reads:
+                    end = (end + data)[-_END:]
+                    await stream.write(data)
+            exchange.record.usage = _count_tokens(path, end)
+        except ByokError as error:
+            if not stream.response.prepared:
+                raise
+            await stream.write(self._last_words(path, error, exchange))
+        await stream.finish()
+        return stream.response
+
+    def _last_words(self, path: str, error: ByokError, exchange: HttpExchange) -> bytes:
+        """Tell of a failure in the middle as one more event, as the API does."""
+        record = exchange.record
+        model = record.model_id
+        _log.warning("a stream from %s broke: %s", model, error.log_text)
+        record.note_error(error)
+        redacted = error_for_user(error, self.tools.redactor)
+        if path == "responses":
+            head = ReplyHead(record.request_id, record.model, int(time.time()))
+            shown = b"".join(map(encode_named, _FAILURE_EVENTS(redacted, head)))
+        elif client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
+            shown = encode_named(anthropic_error(redacted, record.request_id))
+        else:
+            shown = encode_data(openai_error(redacted))
+        return b"\n\n" + shown
 
     def _log_left_out(self, question: Question) -> None:
         for what in question.left_out:
