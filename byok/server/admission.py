@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from byok.core.errors import BadRequest
 from byok.protocols.augment.chat_request import ConversationPlace
-from byok.server.http.gate import Gate
+from byok.server.http.gate import Gate, end_now
 
 # Requests of one conversation are answered one at a time, in their order.
 
@@ -79,8 +79,7 @@ def _end_superseded(answer: _Answer, by: ConversationPlace) -> bool:
     """Cancel an answer that a newer request supersedes; tell whether it does."""
     if by.after != answer.place.after:
         return False
-    if not answer.scope.expired():  # else it is on its way out already
-        answer.scope.reschedule(asyncio.get_running_loop().time())
+    end_now(answer.scope)
     return True
 
 

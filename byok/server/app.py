@@ -17,11 +17,12 @@ from msgspec import Struct, field
 
 from byok.core.daemon import challenge
 from byok.core.daemon.logs import LogLines
-from byok.core.errors import BadRequest, ByokError, NotAllowed
+from byok.core.errors import ByokError, NotAllowed
 from byok.core.observer import Observers
 from byok.core.platform.process import give_back_free_memory
 from byok.core.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.core.redact import Redactor
+from byok.features.base import OwnPage
 from byok.features.running import Features
 from byok.server.dashboard.endpoint import (
     PAGE_HEADERS,
@@ -32,6 +33,7 @@ from byok.server.dashboard.endpoint import (
     is_visit,
 )
 from byok.server.http.body import parse_request, read_body
+from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate, shutting_down
 from byok.server.http.guard import Guard, client_of
 from byok.server.http.protocol import note_token
@@ -69,8 +71,7 @@ class App(Struct, eq=False):
     prove: Callable[["Json"], "Json"]
     pages: "FeaturePages | None" = None
     dashboard: DashboardEndpoint | None = None
-    body_gap: float = 15.0
-    challenge_seconds: float = 2.0
+    timing: Timing = Timing()
     rest_seconds: tuple[float, float] = (5.0, 60.0)
     requests: int = 0
     _endpoints: Handler | None = None
@@ -188,8 +189,8 @@ class App(Struct, eq=False):
             return end_worker()
         if dashboard is not None:
             return await dashboard.answer(exchange)
-        if self.pages is not None and self.pages.serves(request.raw_path):
-            return await self.pages.answer(exchange)
+        if self.pages and (page := self.pages.find(request.raw_path)):
+            return await self.pages.answer(page, exchange)
         by_api_key = takes_api_key(request.raw_path)
         exchange.requester = self.guard.check_token(
             request.headers, takes_api_key=by_api_key
@@ -215,9 +216,8 @@ class App(Struct, eq=False):
         """Prove to another process of this user that this is its daemon."""
         self.guard.check_length(request, challenge.MAX_BODY)
         self.guard.check_content(request.headers)
-        raw = await read_body(
-            request, challenge.MAX_BODY, self.body_gap, self.challenge_seconds
-        )
+        gap, in_all = self.timing.body_gap, self.timing.challenge
+        raw = await read_body(request, challenge.MAX_BODY, gap, in_all)
         return json_response(self.prove(parse_request(raw)))
 
 
@@ -314,21 +314,17 @@ class FeaturePages:
     def __init__(self, features: Features) -> None:
         self._features = features
 
-    def serves(self, raw_path: str) -> bool:
-        """Tell whether a feature has a page there."""
-        return self._features.page_at(raw_path.partition("?")[0]) is not None
+    def find(self, raw_path: str) -> OwnPage | None:
+        """Return the page that a feature has there, if any."""
+        return self._features.page_at(raw_path.partition("?")[0])
 
-    async def answer(self, exchange: HttpExchange) -> Response:
+    async def answer(self, page: OwnPage, exchange: HttpExchange) -> Response:
         """Check the token, and write the page.
 
         Raises:
             NotAllowed: 401.
-            BadRequest: 404, there is no such page any more.
         """
         request, record = exchange.request, exchange.record
-        page = self._features.page_at(request.raw_path.partition("?")[0])
-        if page is None:
-            raise BadRequest("There is no such path.", code="not_found", status=404)
         record.endpoint = page.path
         if not page.token(request.headers.get("Authorization", "")):
             raise NotAllowed(

@@ -19,7 +19,7 @@ from byok.protocols.augment.endpoints import Generate
 from byok.protocols.augment.reply_job import Decode, Defaults, ReplyFacts
 from byok.server.code_endpoints import window_of
 from byok.server.generate import Generator
-from byok.server.http.gate import Gate
+from byok.server.http.gate import Gate, end_now
 from byok.server.http.reply import HttpExchange, explain_failure, json_response
 from byok.server.model_answer import LateAnswer, ModelAnswer
 from byok.settings.sections import CompletionSettings
@@ -144,11 +144,9 @@ class Completer(Struct, frozen=True):
     @asynccontextmanager
     async def _newest(self, asker: Hashable) -> AsyncIterator[_UnderWay]:
         """Cancel the older request of the same editor and file: nobody waits for it."""
-        now = asyncio.get_running_loop().time()
-        older = self.under_way.get(asker)
-        if older is not None and not older.scope.expired():
+        if older := self.under_way.get(asker):
             older.outdated = True
-            older.scope.reschedule(now)
+            end_now(older.scope)
         seconds = self.settings.timeout_ms / 1000
         mine = self.under_way[asker] = _UnderWay(asyncio.timeout(seconds))
         try:

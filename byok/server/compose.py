@@ -117,7 +117,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         ToolEndpoint(DaemonCode(local, frame.features)),
     )
     gap = timing.body_gap
-    endpoints = Endpoints(frame.guard, official, handlers, models, relay, body_gap=gap)
+    endpoints = Endpoints(frame.guard, official, handlers, relay, body_gap=gap)
 
     def make_page() -> Mapping[str, PageHandler]:
         from byok.server.dashboard.api import make_page_handlers

@@ -138,7 +138,6 @@ class Endpoints(Struct, frozen=True):
     guard: Guard
     settings: OfficialSettings
     handlers: Handlers
-    models: ModelLists
     relay: Relay
     body_gap: float = 15.0
     large: LargeBodies = field(default_factory=LargeBodies)
@@ -201,7 +200,7 @@ class Endpoints(Struct, frozen=True):
 
     async def _merge_models(self, raw: bytes, exchange: HttpExchange) -> Json:
         """Return the models of the official service and of byok in one list."""
-        ours = await self.models.for_editor({})
+        ours = await self.handlers.models.for_editor({})
         return await self.relay.models(raw, exchange.request, ours)
 
     def _log_unknown(self, path: str) -> None:

@@ -255,8 +255,7 @@ def _make_front(
         prove=lambda body: answer_challenge(body, owner.token, port, instance),
         pages=FeaturePages(features),
         dashboard=dashboard,
-        body_gap=timing.body_gap,
-        challenge_seconds=timing.challenge,
+        timing=timing,
     )
     server = HttpServer(app, connections, timing.head, timing.patience)
     return _Front(

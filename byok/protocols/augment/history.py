@@ -6,7 +6,7 @@ enforces OpenAI's pairing rules refuses the messages, whatever the client sent.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -328,26 +328,22 @@ def render(node: Json, extra: list[HistoryItem]) -> str:
     Values may contain braces or names of placeholders; unknown placeholders stay.
     """
     end = [read_exchange(item) for item in objects(node, "history_end")]
-    values: dict[str, Callable[[], str]] = {
-        "summary": lambda: drop_notices(text(node, "summary_text")),
-        "summarization_request_id": lambda: text(node, "summarization_request_id"),
-        "beginning_part_dropped_num_exchanges": lambda: str(
-            integer(node, "history_beginning_dropped_num_exchanges")
-        ),
-        "middle_part_abridged": lambda: drop_notices(
+    dropped = integer(node, "history_beginning_dropped_num_exchanges")
+    values = {
+        "summary": drop_notices(text(node, "summary_text")),
+        "summarization_request_id": text(node, "summarization_request_id"),
+        "beginning_part_dropped_num_exchanges": str(dropped),
+        "middle_part_abridged": drop_notices(
             text(node, "history_middle_abridged_text")
         ),
-        "end_part_full": lambda: "\n".join(_exchange(e) for e in [*end, *extra]),
+        "end_part_full": "\n".join(map(_exchange, [*end, *extra])),
     }
-
-    def fill(match: re.Match[str]) -> str:
-        found = values.get(match.group(1))
-        return found() if found else match.group()
-
     template = text(node, "message_template")
-    filled = _PLACEHOLDER.sub(fill, template or _TEMPLATE)
+    filled = _PLACEHOLDER.sub(
+        lambda found: values.get(found[1], found[0]), template or _TEMPLATE
+    )
     if template and extra and "{end_part_full}" not in template:
-        filled += "\n" + "\n".join(_exchange(e) for e in extra)
+        filled += "\n" + "\n".join(map(_exchange, extra))
     return filled
 
 

@@ -339,13 +339,7 @@ _BY_NAME = ("additional_chat_models", "model_registry")  # display name -> id
 _BY_ID = "model_info_registry"
 _OURS = ("enable_model_registry", "elo_model_configuration")
 _FLAGS: dict[EndpointGroup, tuple[str, ...]] = {
-    EndpointGroup.TELEMETRY: (
-        "enable_sentry",
-        "cli_enable_sentry",
-        "beachhead_enable_sentry",
-        "enable_hindsight",
-        "agent_report_streamed_chat_every_chunk",
-    ),
+    EndpointGroup.TELEMETRY: ("agent_report_streamed_chat_every_chunk",),
     EndpointGroup.CHAT: (*CHAT, *SUMMARY, *GUIDELINES),
     EndpointGroup.EDIT: (*EDITING,),
     EndpointGroup.COMPLETION: (*COMPLETION,),
@@ -356,6 +350,7 @@ _FLAGS: dict[EndpointGroup, tuple[str, ...]] = {
     ),
     EndpointGroup.ACCOUNT: ("notification_polling_interval_ms",),
 }
+# In the names of other flags of that group, whatever else the service calls them.
 _TELEMETRY_WORDS = ("sentry", "telemetry", "hindsight")
 
 

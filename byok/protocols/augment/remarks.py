@@ -178,6 +178,7 @@ def is_refusal(text: str, *, among_words: bool = False) -> bool:
 
 _OPENING = compile_late(r"\s*(`{3,}|~{3,})[ \t]*([^`\r\n]*)(\r\n|\r|\n)")
 _FENCE_BEGUN = compile_late(r"\s*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*\r?)\Z")
+_BLANKS = compile_late(r"(?:[ \t]*(?:\r\n|\r|\n))*")  # lines in a row
 LINE = compile_late(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _FENCE_LINE = compile_late(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
 _ANY_FENCE = compile_late(r"(?m)^[ \t]*(?:`{3,}|~{3,})")
@@ -417,12 +418,8 @@ class WithoutTalk:
         line = held[place:].partition("\n")[0]
         if self._among_words or not is_lead(line) or line.strip() in self._known:
             return 0
-        place += len(line)
-        while blank := LINE.match(held, place):
-            if blank[0].strip():
-                break
-            place = blank.end()
-        return place
+        blanks = _BLANKS.match(held, place + len(line))
+        return blanks.end() if blanks else 0
 
 
 class OnlyBlock:
@@ -509,7 +506,6 @@ def significant_lines(text: str) -> frozenset[str]:
 
 _MOST_LEAD = 200
 _COLONS = (":", "：")
-_BLANKS = compile_late(r"(?:[ \t]*(?:\r\n|\r|\n))*")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "«": "»", "「": "」"}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from byok.core.chat import (
+    ChatRequest,
     ImagePart,
     Json,
     ProviderData,
@@ -403,7 +404,7 @@ def decode_response(body: Json) -> Question:
         ResponseReply,
         freeform=tools.freeform,
         namespaces=tools.namespaces,
-        asked=_shown_fields(body),
+        asked=_shown_fields(chat, body.get("tool_choice")),
         given=None if flag(body, "store") is False else list_items(body.get("input")),
     )
     left_out = (*tools.left_out, *turns.left_out)
@@ -437,16 +438,15 @@ def _name_of(row: Json) -> str:
     return text(row, "name") or text(row, "type")
 
 
-def _shown_fields(body: Json) -> dict[str, Any]:
+def _shown_fields(chat: ChatRequest, choice: Any) -> dict[str, Any]:
     """Return what a response repeats of its request; not what may be long."""
-    effort = text(mapping(body, "reasoning"), "effort") or None
-    choice = body.get("tool_choice")
+    sampling = chat.sampling
     return {
-        "max_output_tokens": count(body, "max_output_tokens"),
-        "parallel_tool_calls": flag(body, "parallel_tool_calls") is not False,
-        "reasoning": {"effort": effort, "summary": None},
-        "temperature": number(body, "temperature"),
+        "max_output_tokens": sampling.max_tokens,
+        "parallel_tool_calls": chat.client_parallel_tools,
+        "reasoning": {"effort": sampling.effort or None, "summary": None},
+        "temperature": sampling.temperature,
         "text": {"format": {"type": "text"}},
         "tool_choice": choice if isinstance(choice, str) else "auto",
-        "top_p": number(body, "top_p"),
+        "top_p": sampling.top_p,
     }

@@ -91,7 +91,7 @@ class Gate:
                 self._scopes.add(scope)
                 self._idle.clear()
                 if self._is_over:  # it was ended between two scopes
-                    _end_now(scope)
+                    end_now(scope)
                 try:
                     yield
                 finally:
@@ -114,8 +114,7 @@ class Gate:
         await self._all_ended(grace)
         self._is_over = True
         for scope in self._scopes:
-            if not scope.expired():  # else it is on its way out already
-                _end_now(scope)
+            end_now(scope)
 
     def end_others(self) -> None:
         """End what has no place here and would never end by itself."""
@@ -143,8 +142,10 @@ class Gate:
             self._room += 1
 
 
-def _end_now(scope: asyncio.Timeout) -> None:
-    scope.reschedule(asyncio.get_running_loop().time())
+def end_now(scope: asyncio.Timeout) -> None:
+    """Let a scope expire; one that has is on its way out already."""
+    if not scope.expired():
+        scope.reschedule(asyncio.get_running_loop().time())
 
 
 def shutting_down() -> NotReady:

@@ -14,10 +14,9 @@ from byok.protocols.augment.completion import CompletionObject, Cursor, Cutter
 from byok.protocols.augment.nodes import read_turn, unknown_note
 from byok.protocols.augment.positions import Trimmed
 from byok.protocols.augment.prompts.completion import (
+    ask_for_rest,
     cursor_of,
-    is_wanted,
-    unused_mark,
-    with_client_limit,
+    marked,
 )
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, conversation, question
 from byok.protocols.augment.remarks import MARKDOWN, Unannounced, Unfenced
@@ -91,15 +90,10 @@ def _short(title: str) -> str:
 def decode_chat_input(body: Json, defaults: Defaults) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor, and the conversation so far."""
     cursor = cursor_of(body)
-    reply = partial(_reply_to_chat_input, cursor)
-    if not is_wanted(body, cursor):
-        return ReplyJob(NOTHING, reply)
-    mark = unused_mark(cursor.head + cursor.tail)
-    typed = f"[what is being typed]\n{cursor.head}{mark}{cursor.tail}"
+    typed = f"[what is being typed]\n{marked(cursor)}"
     blocks = (conversation(body), typed)
-    defaults = with_client_limit(body, defaults)
-    chat = question(body, defaults, "chat_input", blocks, {"mark": mark})
-    return ReplyJob(chat, reply)
+    chat = ask_for_rest(body, defaults, "chat_input", cursor, blocks)
+    return ReplyJob(chat, partial(_reply_to_chat_input, cursor))
 
 
 def _reply_to_chat_input(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:

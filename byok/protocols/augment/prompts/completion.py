@@ -1,10 +1,11 @@
 """/completion: predict what the user types next."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from msgspec.structs import replace
 
-from byok.core.chat import FimRequest, Json
+from byok.core.chat import ChatRequest, FimRequest, Json
 from byok.core.stage import chain
 from byok.protocols.augment.body import first_text, flag, integer, text
 from byok.protocols.augment.completion import CompletionObject, Cursor, Cutter
@@ -22,20 +23,16 @@ _LONGEST_PATH = 4096  # that is kept with a prediction
 def decode(body: Json, defaults: Defaults) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor; the offsets in the body add nothing to it."""
     cursor = cursor_of(body)
-    reply = partial(_reply, body, cursor)
-    if not is_wanted(body, cursor):
-        return ReplyJob(NOTHING, reply)
-    head, tail = cursor.head, cursor.tail
-    mark = unused_mark(head + tail)
     blocks = (
         path_line(body),
         edit_events(body),
-        code("the code", f"{head}{mark}{tail}", text(body, "lang")),
+        code("the code", marked(cursor), text(body, "lang")),
     )
-    defaults = with_client_limit(body, defaults)
-    chat = question(body, defaults, "completion", blocks, {"mark": mark})
-    fill = FimRequest(head, tail, cursor.one_line)
-    return ReplyJob(replace(chat, fim=fill), reply)
+    chat = ask_for_rest(body, defaults, "completion", cursor, blocks)
+    if chat.messages:
+        fill = FimRequest(cursor.head, cursor.tail, cursor.one_line)
+        chat = replace(chat, fim=fill)
+    return ReplyJob(chat, partial(_reply, body, cursor))
 
 
 def cursor_of(body: Json) -> Cursor:
@@ -52,18 +49,27 @@ def cursor_of(body: Json) -> Cursor:
     return Cursor(before, after, path[-_LONGEST_PATH:])
 
 
-def is_wanted(body: Json, cursor: Cursor) -> bool:
-    """Tell whether there is anything to complete; probes only ask for the facts."""
-    blank = not (cursor.before + cursor.after).strip()
-    return not (blank or flag(body, "probe_only"))
+def marked(cursor: Cursor) -> str:
+    """Return the text with a mark where the cursor is."""
+    mark = unused_mark(cursor.head + cursor.tail)
+    return f"{cursor.head}{mark}{cursor.tail}"
 
 
-def with_client_limit(body: Json, defaults: Defaults) -> Defaults:
-    """Apply the client's limit if it is below the user's."""
+def ask_for_rest(
+    body: Json, defaults: Defaults, prompt: str, cursor: Cursor, blocks: Iterable[str]
+) -> ChatRequest:
+    """Return the question what follows, no longer than the client and the user want.
+
+    A probe only asks for the facts, and where there is no text nothing follows.
+    """
+    if flag(body, "probe_only") or not (cursor.before + cursor.after).strip():
+        return NOTHING
     most, asked = defaults.sampling.max_tokens, integer(body, "max_tokens")
-    if asked <= 0 or (most is not None and asked >= most):
-        return defaults
-    return replace(defaults, sampling=replace(defaults.sampling, max_tokens=asked))
+    if asked > 0 and (most is None or asked < most):
+        shorter = replace(defaults.sampling, max_tokens=asked)
+        defaults = replace(defaults, sampling=shorter)
+    mark = unused_mark(cursor.head + cursor.tail)
+    return question(body, defaults, prompt, blocks, {"mark": mark})
 
 
 def unused_mark(code: str) -> str:
