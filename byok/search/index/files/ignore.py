@@ -25,7 +25,7 @@ from byok.search.index.files.repository import (
     repository_of,
 )
 from byok.search.index.files.roots import OwnFolders
-from byok.search.index.files.secret_names import is_private, is_secret
+from byok.search.index.files.secret_names import as_it_looks, is_private, is_secret
 from byok.search.index.types import IndexOptions, SkipReason
 
 # Ignore rules that apply to a workspace and are stored outside of it.
@@ -159,7 +159,7 @@ class FolderRules:
         self.reason = reason  # why the folder itself is left out
         self._rules = rules
         self._prefix = f"{path}/" if path else ""
-        self._parent = path.rpartition("/")[2].casefold()
+        self._parent = as_it_looks(path.rpartition("/")[2].casefold())
         # A private folder that the user opened.
         self._private = is_secret(path, is_dir=True)
 
@@ -169,9 +169,9 @@ class FolderRules:
             return self.reason
         path = self._prefix + name
         rules = self._rules
-        if (
-            self._private or is_private(self._parent, name.casefold(), is_dir=is_dir)
-        ) and is_secret(path, rules.allow_secret, is_dir=is_dir):
+        looks = as_it_looks(name.casefold())
+        is_suspect = self._private or is_private(self._parent, looks, is_dir=is_dir)
+        if is_suspect and is_secret(path, rules.allow_secret, is_dir=is_dir):
             return SkipReason.SECRET
         if is_dir and rules.is_own(path):
             return SkipReason.SECRET
@@ -426,8 +426,8 @@ def rules_of(root: Path, options: IndexOptions) -> Rules:
         outside=partial(rules_outside, root),
         allow_secret=options.allow_secret,
         extensions=options.extensions,
-        is_own=lambda path: own.include(root / path),
-        is_work_tree=lambda path: is_other_work_tree(root / path, root),
+        is_own=lambda path: own.include(f"{root}/{path}"),
+        is_work_tree=lambda path: is_other_work_tree(f"{root}/{path}", root),
     )
 
 

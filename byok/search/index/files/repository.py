@@ -39,14 +39,14 @@ def repository_of(root: Path) -> Repository | None:
     return None
 
 
-def is_other_work_tree(folder: Path, root: Path) -> bool:
+def is_other_work_tree(folder: str, root: Path) -> bool:
     """Tell whether a folder is one more work tree of the repository around `root`.
 
     Not where that repository is a bare one, which has nothing but such work trees.
     """
-    if not (folder / ".git").is_file():
+    if not os.path.lexists(f"{folder}/.git"):  # as nearly always: no Path is made
         return False
-    found, around = repository_of(folder), repository_of(root)
+    found, around = repository_of(Path(folder)), repository_of(root)
     return (
         found is not None
         and around is not None

@@ -26,26 +26,26 @@ class OwnFolders:
     def contain(self, place: Path) -> bool:
         """Tell whether a folder is one of byok's, or lies in one."""
         real = Path(os.path.realpath(place))
-        return any(map(self.include, (real, *real.parents)))
+        return any(map(self.include, map(str, (real, *real.parents))))
 
-    def include(self, place: Path) -> bool:
+    def include(self, place: str) -> bool:
         """Tell whether a folder is one of byok's, or of those that lay in them."""
-        if str(place) in self._paths:
+        if place in self._paths:
             return True
         known = self._known.get(_identity(place))
         # An inode may have been given to another folder since.
         return known is not None and _identity(known) == _identity(place)
 
-    def _identities(self) -> Iterator[tuple[_Identity, Path]]:
+    def _identities(self) -> Iterator[tuple[_Identity, str]]:
         for top in self._paths:
             for folder, _, _ in os.walk(top):
-                yield _identity(Path(folder)), Path(folder)
+                yield _identity(folder), folder
 
 
-def _identity(place: Path) -> _Identity:
+def _identity(place: str) -> _Identity:
     """Return device and inode, or zeros for what is not there."""
     try:
-        facts = place.lstat()
+        facts = os.lstat(place)
     except (OSError, ValueError):
         return 0, 0
     return facts.st_dev, facts.st_ino

@@ -9,6 +9,7 @@ looks like a key in them is masked.
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 
 from byok.search.index.files.gitignore import Patterns
 
@@ -106,21 +107,21 @@ def is_secret(
 
     `allowed` holds patterns as .gitignore has them.
     """
-    folders, _, name = path.casefold().rpartition("/")
-    parents = folders.split("/") if folders else []
-    if not NEVER.isdisjoint(parents) or name in NEVER:
+    path = path.casefold()
+    names = path.split("/")
+    if not NEVER.isdisjoint(names):
         return True
-    parent = parents[-1] if parents else ""
-    found = is_private(parent, name, is_dir=is_dir) or any(
-        is_private(above, folder, is_dir=True)
-        for above, folder in zip(["", *parents], parents, strict=False)
+    looks = ["", *map(as_it_looks, names)]
+    below = len(names)
+    found = any(
+        is_private(parent, name, is_dir=is_dir or place < below)
+        for place, (parent, name) in enumerate(pairwise(looks), 1)
     )
-    return found and not _is_allowed(path.casefold(), allowed, is_dir)
+    return found and not _is_allowed(path, allowed, is_dir)
 
 
 def is_private(parent: str, name: str, *, is_dir: bool) -> bool:
-    """Judge one name, without the folders above but the nearest; both casefolded."""
-    parent, name = _as_it_looks(parent), _as_it_looks(name)
+    """Judge one name, without the folders above but the nearest; both as they look."""
     if name in _FOLDERS or f"{parent}/{name}" in _PAIRS:
         return True
     if name == _TOKENS:
@@ -128,8 +129,11 @@ def is_private(parent: str, name: str, *, is_dir: bool) -> bool:
     return not is_dir and _is_private_file(name)
 
 
-def _as_it_looks(name: str) -> str:
-    """Return the name in the letters that a reader takes it for, without spaces."""
+def as_it_looks(name: str) -> str:
+    """Return a casefolded name in the letters that a reader takes it for.
+
+    It has no spaces.
+    """
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name).casefold().translate(_LOOK_ALIKES)
         name = "".join(c for c in name if unicodedata.category(c) not in _INVISIBLE)
