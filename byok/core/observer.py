@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from byok.core.record import Head, HeadTap, Hop, RequestRecord, Tap
+from byok.core.record import Head, Hop, RequestRecord, Tap
 
 _log = logging.getLogger(__name__)
 
@@ -46,13 +46,11 @@ class Observers:
             else:
                 taps += [] if tap is None else [tap]
         if taps:
-            record.tap = together = _Taps(taps)
-            if any(isinstance(tap, HeadTap) for tap in taps):
-                record.head_tap = together
+            record.tap = _Taps(taps)
 
     def finish(self, record: RequestRecord) -> None:
         """Tell all of the end of a request."""
-        record.tap = record.head_tap = record.listener = None
+        record.tap = record.listener = None
         for observer in self._observers:
             try:
                 observer.request_finished(record)
@@ -61,27 +59,15 @@ class Observers:
 
 
 class _Taps:
-    """Tap and HeadTap: several taps as one; a tap that fails is taken off."""
+    """Several taps as one; a tap that fails is taken off."""
 
     def __init__(self, taps: list[Tap]) -> None:
         self._taps = taps
 
-    def __call__(self, hop: Hop, data: bytes, /) -> None:
+    def __call__(self, hop: Hop, piece: bytes | Head, /) -> None:
         for tap in [*self._taps]:
             try:
-                tap(hop, data)
+                tap(hop, piece)
             except Exception:
-                self._take_off(tap)
-
-    def take_head(self, hop: Hop, head: Head, /) -> None:
-        """Show a head to those that take heads."""
-        for tap in [*self._taps]:
-            if isinstance(tap, HeadTap):
-                try:
-                    tap.take_head(hop, head)
-                except Exception:
-                    self._take_off(tap)
-
-    def _take_off(self, tap: Tap) -> None:
-        self._taps.remove(tap)
-        _log.exception("a tap of a request failed")
+                self._taps.remove(tap)
+                _log.exception("a tap of a request failed")

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -41,27 +41,24 @@ class Hop(StrEnum):
     TO_CLIENT = "to_client"
 
 
-class Tap(Protocol):
-    """Receives the bytes of one request as they pass; must not block or raise."""
-
-    def __call__(self, hop: Hop, data: bytes, /) -> None:
-        """Take one piece: a body, or what one read or write carried."""
-        ...
-
-
 class Head(NamedTuple):
-    """The head of a request or an answer: its first line, and all headers."""
+    """The head of a request or an answer: its first line, and all headers.
+
+    They hold secrets.
+    """
 
     line: str
     headers: tuple[tuple[str, str], ...] = ()
 
 
-@runtime_checkable
-class HeadTap(Protocol):
-    """A tap that takes heads too; they hold secrets."""
+class Tap(Protocol):
+    """Receives what passes of one request; must not block or raise."""
 
-    def take_head(self, hop: Hop, head: Head, /) -> None:
-        """Take a head, before the body or, to clients, at the end."""
+    def __call__(self, hop: Hop, piece: bytes | Head, /) -> None:
+        """Take a body, or what one read or write carried.
+
+        A head comes before the body or, to clients, at the end.
+        """
         ...
 
 
@@ -133,7 +130,6 @@ class RequestRecord(Struct, eq=False):
     folders: tuple[str, ...] = ()
     listener: Listener | None = None
     tap: Tap | None = None
-    head_tap: HeadTap | None = None
     clock: Callable[[], float] = time.monotonic
     started: float = 0.0
     ended: float | None = None

@@ -7,7 +7,7 @@ waits for them, and /health does not.
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -109,9 +109,9 @@ class App(Struct, eq=False):
         )
         self.requests += 1
         self.observers.start(record)
-        if record.head_tap is not None:
+        if record.tap is not None:
             line = f"{request.method} {request.raw_path}"
-            _tap_head(record, Hop.FROM_CLIENT, line, request.headers)
+            record.tap(Hop.FROM_CLIENT, Head(line, tuple(request.headers.items())))
         status = CLIENT_GONE
         try:
             exchange = HttpExchange(request, record, self.redactor)
@@ -123,8 +123,9 @@ class App(Struct, eq=False):
                     response.headers.update(PAGE_HEADERS)
                 if record.tap is not None and isinstance(response, Response):
                     record.tap(Hop.TO_CLIENT, body_bytes(response))
-            if record.head_tap is not None:
-                _tap_head(record, Hop.TO_CLIENT, str(status), response.headers)
+            if record.tap is not None:
+                head = Head(str(status), tuple(response.headers.items()))
+                record.tap(Hop.TO_CLIENT, head)
             return response
         finally:
             record.finish(status)
@@ -219,13 +220,6 @@ class App(Struct, eq=False):
         gap, in_all = self.timing.body_gap, self.timing.challenge
         raw = await read_body(request, challenge.MAX_BODY, gap, in_all)
         return json_response(self.prove(parse_request(raw)))
-
-
-def _tap_head(
-    record: RequestRecord, hop: Hop, line: str, headers: Mapping[str, str]
-) -> None:
-    if record.head_tap is not None:
-        record.head_tap.take_head(hop, Head(line, tuple(headers.items())))
 
 
 # One line in the log for each request: what was asked, the status, what it took.

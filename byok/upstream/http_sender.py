@@ -136,9 +136,8 @@ class Caller:
                     )
                     request.headers = headers  # a copy would be decoded anew
                     request.read()
-                    if tap := current_record().head_tap:
-                        line = f"{request.method} {url}"
-                        tap.take_head(Hop.TO_UPSTREAM, _head(line, headers))
+                    if tap := current_record().tap:
+                        tap(Hop.TO_UPSTREAM, _head(f"{request.method} {url}", headers))
                     transport = self._transports.by(self._route)
                     async with asyncio.timeout(timeouts.first_byte):
                         response = await transport.handle_async_request(request)
@@ -150,9 +149,9 @@ class Caller:
                     self._breaker.record_failure(error)
                 raise
             self._breaker.record_success()
-        if tap := current_record().head_tap:
-            line = str(response.status_code)
-            tap.take_head(Hop.FROM_UPSTREAM, _head(line, response.headers))
+        if tap := current_record().tap:
+            head = _head(str(response.status_code), response.headers)
+            tap(Hop.FROM_UPSTREAM, head)
         return response
 
 

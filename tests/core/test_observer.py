@@ -3,7 +3,7 @@
 import pytest
 
 from byok.core.observer import Observers
-from byok.core.record import Hop, RequestRecord, Tap
+from byok.core.record import Head, Hop, RequestRecord, Tap
 
 
 class Watcher:
@@ -23,8 +23,8 @@ class Watcher:
     def request_finished(self, record: RequestRecord, /) -> None:
         self._note("finish", record.request_id)
 
-    def _tap(self, hop: Hop, data: bytes, /) -> None:
-        self._note("tap", (hop, data))
+    def _tap(self, hop: Hop, piece: bytes | Head, /) -> None:
+        self._note("tap", (hop, piece))
 
     def _note(self, what: str, value: object) -> None:
         self.seen.append(value)

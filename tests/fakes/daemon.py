@@ -25,7 +25,7 @@ from byok.core.daemon.instance import only_instance, write_record
 from byok.core.daemon.token import read_token
 from byok.core.observer import Observer
 from byok.core.platform.paths import find_paths
-from byok.core.record import Hop, RequestRecord, Tap
+from byok.core.record import Head, Hop, RequestRecord, Tap
 from byok.core.redact import Redactor
 from byok.server.control import Source
 from byok.server.http.deadlines import Timing
@@ -81,8 +81,8 @@ class Watcher:
         self.open.remove(record)
         self.finished.append(record)
 
-    def _tap(self, hop: Hop, data: bytes, /) -> None:
-        self.bytes[hop] += data
+    def _tap(self, hop: Hop, piece: bytes | Head, /) -> None:
+        self.bytes[hop] += b"" if isinstance(piece, Head) else piece
 
 
 @dataclass

@@ -200,7 +200,7 @@ class CaptureRecorder(Feature):
 
 
 class _RequestTap:
-    """Tap and HeadTap of one request: keeps what passes, within the limits."""
+    """Tap of one request: keeps what passes, within the limits."""
 
     def __init__(self, recorder: CaptureRecorder, clock: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -210,15 +210,10 @@ class _RequestTap:
         self.pieces: list[RawPiece] = []
         self.size = 0
 
-    def __call__(self, hop: Hop, data: bytes, /) -> None:
-        if data:
-            self._take(hop, data, len(data))
-
-    def take_head(self, hop: Hop, head: Head, /) -> None:
-        size = len(head.line) + sum(len(n) + len(v) for n, v in head.headers)
-        self._take(hop, head, size)
-
-    def _take(self, hop: Hop, content: bytes | Head, size: int) -> None:
+    def __call__(self, hop: Hop, piece: bytes | Head, /) -> None:
+        if not piece:
+            return
+        size = _size(piece) if isinstance(piece, Head) else len(piece)
         attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
         recorder, at = self._recorder, self._clock() - self._started
         limits = recorder.limits
@@ -231,11 +226,15 @@ class _RequestTap:
         if fits:
             self.size += size
             recorder.taken += size
-            self.pieces.append(RawPiece(at, hop, attempt, content))
+            self.pieces.append(RawPiece(at, hop, attempt, piece))
         elif (hop, attempt) not in self._cut and len(self._cut) < limits.pieces:
             # Behind a gap nothing is kept: a secret may have begun in it.
             self._cut.add((hop, attempt))
             self.pieces.append(RawPiece(at, hop, attempt, size))
+
+
+def _size(head: Head) -> int:
+    return len(head.line) + sum(len(n) + len(v) for n, v in head.headers)
 
 
 def _facts(record: RequestRecord, now: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from byok.core.chat import Json
 from byok.core.language import translate
-from byok.core.record import Hop, RequestRecord
+from byok.core.record import Head, Hop, RequestRecord
 from byok.core.redact import Redactor
 from byok.features.base import Feature, Feed, FeedEnd, FeedReader, Site, Supplies
 from byok.features.cost import PriceOf, no_price
@@ -78,13 +78,15 @@ class Counter:
         self._record = record
         self._pulse = pulse
 
-    def __call__(self, hop: Hop, data: bytes, /) -> None:
-        """Count one piece."""
+    def __call__(self, hop: Hop, piece: bytes | Head, /) -> None:
+        """Count one piece, but no head."""
+        if isinstance(piece, Head):
+            return
         if hop is Hop.TO_CLIENT:
-            self.sent += len(data)
+            self.sent += len(piece)
             self.pieces += 1
         elif hop is Hop.FROM_UPSTREAM:
-            self.received += len(data)
+            self.received += len(piece)
             self.reads += 1
         # The page's own stream would otherwise tell of itself without an end.
         if not self._pulse.due and self._record.is_of_client:

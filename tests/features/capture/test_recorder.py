@@ -49,7 +49,7 @@ def play(
     record.model = str(facts.get("model", ""))
     tap = recorder.request_started(record)
     if tap is not None:
-        tap.take_head(Hop.FROM_CLIENT, Head("POST /chat", facts.get("headers", ())))
+        tap(Hop.FROM_CLIENT, Head("POST /chat", facts.get("headers", ())))
         for piece in pieces:
             tap(Hop.TO_CLIENT, piece)
     record.trusted = bool(facts.get("trusted", True))
