@@ -69,18 +69,22 @@ class BoundedMap(Generic[K, V]):
 
 
 class SaidOnce:
-    """Tells whether a sentence is new: each is said once, and only so many at all.
+    """Tells whether something is new, of which a sentence is said once.
 
-    What a sentence names may be a stranger's, who could name new things for ever.
+    What a sentence names may be a stranger's, who could name new things for ever: so
+    only `limit` of them are said. If it `forgets`, it is the latest that are remembered
+    instead, and older ones may be said again.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, forgets: bool = False) -> None:
         self._limit = limit
-        self._said: set[str] = set()
+        self._forgets = forgets
+        self._said = BoundedMap[Hashable, bool](limit)
 
-    def is_new(self, subject: str) -> bool:
+    def is_new(self, subject: Hashable) -> bool:
         """Tell whether to say a sentence about this subject now."""
-        if subject in self._said or len(self._said) >= self._limit:
+        is_full = len(self._said) >= self._limit and not self._forgets
+        if subject in self._said or is_full:
             return False
-        self._said.add(subject)
+        self._said[subject] = True
         return True

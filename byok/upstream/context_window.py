@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from byok.core.bounded import BoundedMap
+from byok.core.bounded import BoundedMap, SaidOnce
 from byok.core.chat import ChatRequest, Message
 from byok.core.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
 from byok.core.events import Notice, StreamEvent, Usage
@@ -117,7 +117,7 @@ class ShorterConversation(Recovery):
         self._window = window or WindowSource()
         self._cure = self._window.cure
         self._models = BoundedMap[str, WindowLimits](_MAX_MODELS)
-        self._told = BoundedMap[tuple[str, str], bool](_MOST_TOLD)
+        self._told = SaidOnce(_MOST_TOLD, forgets=True)
         weighing = weigh if self._window.reasoning else weigh_said
         self._fitter = ConversationFitter(upstream.name, weighing, self._write_summary)
 
@@ -194,10 +194,8 @@ class ShorterConversation(Recovery):
     def _tell_once(self, plan: Plan, text: str) -> Notice | None:
         """Return the notice of a text, unless the user knows, or would not see it."""
         about = plan.request.conversation, plan.model
-        if plan.request.silent or self._told.get(about):
-            return None
-        self._told[about] = True
-        return Notice(text)
+        is_seen = not plan.request.silent and self._told.is_new(about)
+        return Notice(text) if is_seen else None
 
     async def _fit(self, plan: Plan) -> Fitted:
         """Return what fits, with the notice where nothing can."""

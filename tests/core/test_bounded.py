@@ -41,6 +41,8 @@ def test_a_map_is_limited_by_the_weight_of_its_entries(again: bool) -> None:
 def test_a_sentence_is_new_once_and_only_so_many_are() -> None:
     said = SaidOnce(2)
     assert [said.is_new(name) for name in "abacab"] == [True, True, *[False] * 4]
+    said = SaidOnce(2, forgets=True)
+    assert [said.is_new(name) for name in "abbca"] == [True, True, False, True, True]
 
 
 class Vanishing:

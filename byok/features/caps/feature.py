@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from byok.core.bounded import BoundedMap
+from byok.core.bounded import BoundedMap, SaidOnce
 from byok.core.errors import BadRequest, CannotStart
 from byok.core.record import RequestRecord
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
@@ -275,8 +275,8 @@ class CapKeeper(Feature):
         # Day and conversation by request, and how many of these have begun in each.
         self._begun: dict[str, tuple[date, str]] = {}
         self._begun_in: Counter[Hashable] = Counter()
-        self._told = BoundedMap[tuple[Cap, Hashable], bool](_MOST_TOLD)
-        self._logged = BoundedMap[tuple[Cap, Hashable], bool](_MOST_TOLD)
+        self._told = SaidOnce(_MOST_TOLD, forgets=True)
+        self._logged = SaidOnce(_MOST_TOLD, forgets=True)
 
     def configure(self, supplies: Supplies, /) -> None:
         """Use these caps and prices from now on."""
@@ -364,17 +364,8 @@ class CapKeeper(Feature):
         """Warn once of each cap: in the log, and where the user sees it."""
         warnings: list[str] = []
         for cap, of, warning in near:
-            if _is_new(self._logged, (cap, of)):
+            if self._logged.is_new((cap, of)):
                 _log.warning("%s", warning)
-            if shown and _is_new(self._told, (cap, of)):
+            if shown and self._told.is_new((cap, of)):
                 warnings.append(warning)
         return tuple(warnings)
-
-
-def _is_new(
-    known: BoundedMap[tuple[Cap, Hashable], bool], what: tuple[Cap, Hashable]
-) -> bool:
-    """Remember something; tell whether it was unknown."""
-    is_new = known.get(what) is None
-    known[what] = True
-    return is_new
