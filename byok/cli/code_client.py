@@ -19,6 +19,7 @@ from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import project_of
 from byok.core.routing import Service
+from byok.search.index.files.repository import is_other_work_tree
 from byok.search.index.files.roots import OwnFolders, check_root, choose_root
 
 T = TypeVar("T")
@@ -193,13 +194,18 @@ class Agent(Struct, eq=False):
 def workspace_of(folder: Path, known: Iterable[Path], own: OwnFolders) -> Path:
     """Return the innermost workspace around a folder, else its project.
 
+    Another work tree below a workspace is a project of its own: it is not indexed with
+    the workspace.
+
     Raises:
         ConfigError: it is in no workspace, and cannot be one itself.
     """
+    project = project_of(folder)
     around = [root for root in known if folder.is_relative_to(root)]
-    if around:
-        return max(around, key=lambda root: len(root.parts))
-    return check_project(project_of(folder), own)
+    inner = max(around, key=lambda root: len(root.parts), default=None)
+    if inner is None or is_other_work_tree(str(project), inner):
+        return check_project(project, own)
+    return inner
 
 
 def check_project(folder: Path, own: OwnFolders) -> Path:

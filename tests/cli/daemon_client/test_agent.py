@@ -17,6 +17,7 @@ from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders
 from byok.server.mcp.tools import call
 from tests.fakes.daemon import write_settings
+from tests.fakes.project import Repository
 
 QUESTION = {"information_request": "where"}
 
@@ -134,6 +135,16 @@ def test_project_is_the_innermost_workspace_around_a_folder(tmp_path: Path) -> N
     known = [outer, inner.parent, outer / "a/inn"]
     assert workspace_of(inner, known, OWN) == inner.parent
     assert workspace_of(outer / "a", known, OWN) == outer
+
+
+def test_a_work_tree_below_a_workspace_is_a_project_of_its_own(tmp_path: Path) -> None:
+    made = Repository(tmp_path.resolve() / "repo")
+    made.commit("one", "pkg/a.py")
+    made.git("worktree", "add", "-q", ".agent/tree")
+    tree = made.root / ".agent/tree"
+    assert workspace_of(tree / "pkg", [made.root], OWN) == tree
+    assert workspace_of(made.root / "pkg", [made.root, tree], OWN) == made.root
+    assert workspace_of(tree / "pkg", [made.root, tree / "pkg"], OWN) == tree / "pkg"
 
 
 def test_a_folder_of_the_system_is_no_project(

@@ -50,6 +50,7 @@ def is_other_work_tree(folder: str, root: Path) -> bool:
     return (
         found is not None
         and around is not None
+        and found.own != around.own
         and found.common == around.common.resolve()
         and (around.own / "index").is_file()
     )
