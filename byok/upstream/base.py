@@ -96,13 +96,11 @@ class Upstream(Protocol):
 class Destination(Struct, frozen=True):
     """The upstream and model that a request goes to.
 
-    `instead_of` is the requested id, if it is unknown and another model answers;
     `recoveries` are those beyond the upstream's own, such as to ask another one.
     """
 
     upstream: Upstream
     model: str
-    instead_of: str = ""
     recoveries: "tuple[Recovery, ...]" = ()
 
     @property

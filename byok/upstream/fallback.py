@@ -234,9 +234,7 @@ class Fallbacks(Struct, frozen=True):
         topic = (purpose, conversation, chosen.model_id)
         recovery = AnotherModel(chain, self.memory, topic)
         recoveries = (*chosen.recoveries, recovery)
-        return replace(
-            recovery.first, instead_of=chosen.instead_of, recoveries=recoveries
-        )
+        return replace(recovery.first, recoveries=recoveries)
 
     async def chain_of(
         self, chosen: Destination, purpose: Purpose

@@ -83,7 +83,7 @@ class Router:
                 return Destination(upstream_without_models(name, vendor), found.model)
         if instead_of:
             self._note_substitute(instead_of, found)
-        return Destination(self._upstreams[found.upstream], found.model, instead_of)
+        return Destination(self._upstreams[found.upstream], found.model)
 
     async def choose_listed(self, model_id: str) -> Destination:
         """Return the destination of a model id, or of the name of a listed model."""

@@ -113,11 +113,12 @@ async def test_router_reports_a_substituted_model(
     tmp_path: Path,
 ) -> None:
     house = House(tmp_path, model="top")
-    instead = await house.router.choose("claude-sonnet-4")
-    assert instead.instead_of == "claude-sonnet-4"
-    assert instead.model_id == "byok:one:top"
     for model_id in ("", "byok:two:m2", "top"):  # "top" is what answers
-        assert (await house.router.choose(model_id)).instead_of == ""
+        await house.router.choose(model_id)
+    assert house.router.substitutes == {}
+    instead = await house.router.choose("claude-sonnet-4")
+    assert instead.model_id == "byok:one:top"
+    assert house.router.substitutes == {"claude-sonnet-4": "byok:one:top"}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ async def test_router_resolves_an_alias(
     house = House(tmp_path, "fast", aliases=ALIASES)
     found = await getattr(house.router, way)(model_id)
     assert (found.upstream.name, found.model) == choice
-    assert bool(found.instead_of) is (model_id == "slow")
+    assert ("slow" in house.router.substitutes) is (model_id == "slow")
 
 
 async def test_router_lists_aliases_before_the_models_they_stand_for(

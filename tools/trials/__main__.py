@@ -60,7 +60,7 @@ async def choose_models(router: Router, names: Iterable[str]) -> list[str]:
     chosen: list[str] = []
     for name in [*names] or [""]:
         found = await router.choose_listed(name)
-        if found.instead_of:
+        if router.resolve(name) in router.substitutes:
             raise ConfigError(
                 f"There is no model {name[:60]!r}.",
                 hint="`byok models` lists them; byok:UPSTREAM:MODEL needs no list.",
