@@ -6,9 +6,10 @@ Nothing of an upstream's own words is kept: they may name accounts and keys.
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
+from msgspec.structs import replace
 
 from byok import __version__
 from byok.core.chat import Json
@@ -17,6 +18,7 @@ from byok.upstream.model_facts import Profile, Profiles
 
 _MOST_CASES, _LONGEST = 100, 200
 _NAMED = ("date", "byok", "dialect")
+_Count: TypeAlias = Annotated[int, Meta(ge=0, lt=10**12)]
 
 
 class ProbeOutcome(StrEnum):
@@ -38,10 +40,10 @@ class ProbeResult(Struct, frozen=True):
     case: str
     outcome: ProbeOutcome
     detail: str = ""
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    seconds: float = 0.0
+    requests: _Count = 0
+    input_tokens: _Count = 0
+    output_tokens: _Count = 0
+    seconds: Annotated[float, Meta(ge=0, lt=1e9)] = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -90,29 +92,12 @@ def read_results(report: Json) -> list[ProbeResult]:
 
 
 def _read(case: Any) -> Iterator[ProbeResult]:
-    if not isinstance(case, dict) or not isinstance(name := case.get("case"), str):
+    try:
+        read = convert(case, ProbeResult)
+    except ValidationError:
         return
-    outcome = next((one for one in ProbeOutcome if one == case.get("outcome")), None)
-    if outcome is None:
-        return
-    detail = case.get("detail")
-    yield ProbeResult(
-        name[:_LONGEST],
-        outcome,
-        detail[:_LONGEST] if isinstance(detail, str) else "",
-        _count(case.get("requests")),
-        _count(case.get("input_tokens")),
-        _count(case.get("output_tokens")),
-        _seconds(case.get("seconds")),
-    )
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and 0 <= value < 10**12 else 0
-
-
-def _seconds(value: Any) -> float:
-    return float(value) if type(value) in (int, float) and 0 <= value < 1e9 else 0.0
+    name, detail = read.case[:_LONGEST], read.detail[:_LONGEST]
+    yield replace(read, case=name, detail=detail, facts={})
 
 
 def export_profile(vendor: str, model: str, profile: Profile) -> Json:
