@@ -16,7 +16,7 @@ const MORE = 200; // rows with each click; a search finds the others
 const LATELY = 30; // days, as of "month" on the panel of Cost
 const NOTHING = { cost: 0, unpriced: 0, requests: 0, failed: 0 };
 const ABILITIES = ["tools", "images", "reasoning", "fill", "vectors"];
-const SORTS = { price: "models.fact.price", window: "models.window", max_output: "models.answer" };
+const SORTS = { price: "models.fact.price", window: "upstream.context_window", max_output: "upstream.max_tokens" };
 const FACTS = { window: number, max_output: number, price: null, tools: yesNo, images: yesNo,
   thinking: yesNo };
 

@@ -190,7 +190,7 @@ function showFigures(part, series) {
       note ? h("span", { class: "quiet small" }, note) : null,
       links ? h("span", { class: "small" }, links) : null));
   replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
-    figure("usage.figure.cost", spent(costOf(total)), unpricedText(total)),
+    figure("request.cost", spent(costOf(total)), unpricedText(total)),
     figure("usage.figure.requests", number(total.requests), total.failed
       ? t("usage.figure.failed-of", { count: number(total.failed),
         share: percent(total.failed / total.requests) }) : ""),
@@ -209,7 +209,7 @@ function fill(part, title, rows, first) {
   const columns = [
     { title: first, lead: true, cell: ({ name, href }) => (href
       ? h("a", { href }, breakable(name)) : breakable(name)) },
-    { title: t("usage.figure.cost"), numeric: true,
+    { title: t("request.cost"), numeric: true,
       cell: (row) => costCell(row, most) },
     ...[
       [t("usage.figure.requests"), (row) => number(row.requests)],

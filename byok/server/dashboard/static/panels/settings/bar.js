@@ -4,7 +4,7 @@
 import { call } from "../../api.js";
 import { button, errorBox, h, replace, table } from "../../dom.js";
 import { listed, t, textOr } from "../../texts.js";
-import { keyOf } from "./draft.js";
+import { fieldsOf, keyOf } from "./draft.js";
 import { focusFault, hasField, markFields, written } from "./fields.js";
 
 const PAUSE = 500; // ms without a key pressed, until the daemon is asked
@@ -108,16 +108,13 @@ export function showFaults(draft, errors) {
   draft.faults = new Map(errors.map((error) => [keyOf(error.path), error.message]));
 }
 
-const fieldsOf = (form) =>
-  [...form.groups, ...form.upstreams].flatMap((part) => part.fields);
+const givenIn = (form) => new Map(fieldsOf(form).map(({ path, given }) => [keyOf(path), given]));
 
 // Return the settings that two forms of the file have differently.
 export function differences(before, after) {
-  const known = new Map(fieldsOf(before).map((field) => [field.path.join("\n"), field]));
-  const there = new Map(fieldsOf(after).map((field) => [field.path.join("\n"), field]));
+  const [known, there] = [givenIn(before), givenIn(after)];
   return [...new Set([...known.keys(), ...there.keys()])]
-    .map((key) => ({ path: key.split("\n"), before: known.get(key)?.given,
-      after: there.get(key)?.given }))
+    .map((key) => ({ path: JSON.parse(key), before: known.get(key), after: there.get(key) }))
     .filter((row) => JSON.stringify(row.before) !== JSON.stringify(row.after));
 }
 
@@ -126,8 +123,7 @@ const nameOf = (name) => [textOr(`setting.${name}`, ""), " ", h("code", {}, name
 // Return what shows the differences; `take` drops the user's own change of a setting.
 export function conflictBox(draft, rows, take) {
   const write = (value) => (value === undefined ? t("settings.unset") : written(value));
-  const isOf = (row) => (change) => change.path.join("\n") === row.path.join("\n");
-  const mine = (row) => draft.list.find(isOf(row));
+  const mine = (row) => draft.changes.get(keyOf(row.path));
   const choice = (row) => h("span", { class: "row" }, write(mine(row).value),
     button(t("settings.take"), "", () => take(row)));
   const columns = [

@@ -21,10 +21,8 @@ export const isCommon = (field) => COMMON.includes(field.path.join("."));
 
 // Return the section with these settings of a form.
 export function commonSection(draft) {
-  const known = new Map(draft.form.groups.flatMap(({ fields }) => fields)
-    .map((field) => [field.path.join("."), field]));
-  const rows = (names) => names.filter((name) => known.has(name)).map((name) =>
-    fieldRow(draft, known.get(name), wordsOf(name)));
+  const rows = (names) => names.map((name) => [name, draft.field(name.split("."))])
+    .filter(([, field]) => field).map(([name, field]) => fieldRow(draft, field, wordsOf(name)));
   const element = flushSection(t("settings.common"), nameSwitch(() => element),
     Object.entries(GROUPS).map(([name, names]) => h("div", { "data-part": name },
       h("h3", {}, t(name)), rows(names))));

@@ -4,6 +4,7 @@
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 const isUpstream = (path) => path[0] === "upstreams" && path.length === 2;
 export const keyOf = (path) => JSON.stringify(path);
+export const fieldsOf = (form) => [...form.groups, ...form.upstreams].flatMap((part) => part.fields);
 
 export class Draft {
   constructor() {
@@ -36,8 +37,7 @@ export class Draft {
 
   // Return the field at a path as the file has it.
   field(path) {
-    const fields = [...this.form.groups, ...this.form.upstreams].flatMap((part) => part.fields);
-    return fields.find((field) => keyOf(field.path) === keyOf(path));
+    return fieldsOf(this.form).find((field) => keyOf(field.path) === keyOf(path));
   }
 
   // Return what a field shows: the change, else what the file says, else undefined.
