@@ -153,10 +153,10 @@ class DashboardEndpoint:
         return answer(exchange, body)
 
     def _sign_in(self, exchange: HttpExchange, body: dict[str, Any]) -> Response:
-        opened = self.sessions.sign_in(_read_code(body))
+        token = self.sessions.sign_in(_read_code(body))
         exchange.record.trusted = True
         note_token(exchange.request)
-        return json_response(opened._asdict())
+        return json_response({"token": token})
 
     def _prove(self, exchange: HttpExchange, body: dict[str, Any]) -> Response:
         """Prove to a page that this is the daemon which opened its session.

@@ -25,7 +25,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 from msgspec import Struct, field
@@ -52,14 +51,6 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 _KEEP_SECONDS = 300.0  # for which a use may be missing in the file
 _SET_BACK = 300.0  # seconds by which a clock may go back
 _LARGEST = 10_000  # bytes of the file
-
-
-class SignIn(NamedTuple):
-    """A new session; the durations are in seconds."""
-
-    token: str
-    idle: float
-    longest: float
 
 
 class _Session(Struct):
@@ -147,8 +138,8 @@ class Sessions:
             return {"ended": ended}
         return {"code": self.make_code()}
 
-    def sign_in(self, code: str) -> SignIn:
-        """Open a session.
+    def sign_in(self, code: str) -> str:
+        """Open a session, and return its token.
 
         Raises:
             NotAllowed: 401, the code is unknown, too old, or was used before.
@@ -160,7 +151,7 @@ class Sessions:
             self._end(next(iter(self._sessions)))
         self._sessions[_digest(token)] = _Session(now, now, self._clock())
         self._keep()
-        return SignIn(token, IDLE_SECONDS, LONGEST_SECONDS)
+        return token
 
     def confirm(self, token: str, code: str) -> None:
         """Let a session change things for a quarter of an hour.

@@ -554,7 +554,7 @@ class Front:
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
         self.sessions = sessions = Sessions(clock=self.clock, wall=self.clock)
-        self.token = sessions.sign_in(sessions.make_code()).token
+        self.token = sessions.sign_in(sessions.make_code())
         guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"))
         guard.listen_on(1)
         self.dashboard = DashboardEndpoint(guard, sessions=sessions)
