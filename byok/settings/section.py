@@ -1,25 +1,43 @@
 """What all sections of the settings share, and what may be wrong with them."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from byok.core.errors import ConfigError
+from byok.core.suggest import did_you_mean
 
 
 class FieldEntry(Struct, frozen=True):
     """How a setting is entered on the page, where its type does not tell.
 
-    `kind` is one of the page's kinds of fields, `choices` returns the values of which
-    one is chosen, `limits` are the least and the most of a number.
+    `kind` is one of the page's kinds of fields, `limits` are the least and the most of
+    a number. `choices` returns the values of which one is chosen; others are refused.
     """
 
     kind: str = ""
     choices: Callable[[], tuple[str, ...]] | None = None
     limits: tuple[int, int] | None = None
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Let pydantic check the choice, too."""
+        schema = handler(source)
+        if self.choices is None:
+            return schema
+        return core_schema.no_info_after_validator_function(self._check, schema)
+
+    def _check(self, value: str) -> str:
+        names = [*(self.choices or tuple)()]
+        if value in names:
+            return value
+        guess = did_you_mean(value, names)
+        known = ", ".join(filter(None, names))
+        raise ValueError(f"must be one of: {known}. {guess}".removesuffix(". "))
 
 
 LONG, MODEL, MODELS = FieldEntry("long"), FieldEntry("model"), FieldEntry("models")

@@ -15,6 +15,14 @@ from byok.settings import values
 from byok.settings.section import LONG, MODEL, MODELS, FieldEntry, SettingsSection
 from byok.settings.values import UPSTREAM_NAME
 
+_FAMILIES = FieldEntry(choices=lambda: ("", *FAMILIES))
+_EFFORTS = FieldEntry(choices=lambda: ("", *EFFORTS))
+_TYPES = FieldEntry(choices=values.upstream_types)
+_DIALECTS = FieldEntry(choices=lambda: ("", *values.dialect_names()))
+_WAYS = FieldEntry(choices=lambda: values.FIM_MODES)
+_LEVELS = FieldEntry(choices=lambda: ("debug", "info", "warning", "error"))
+
+
 # The section with what the user knows about one model of an upstream.
 
 
@@ -24,9 +32,8 @@ _Dollars = Annotated[float | None, Field(ge=0, le=100_000)]
 class FactSettings(SettingsSection):
     """What one model takes; what is not set is found out."""
 
-    family: str = Field(
+    family: Annotated[str, _FAMILIES] = Field(
         "",
-        pattern=f"^(?:|{'|'.join(FAMILIES)})$",
         description='The family whose prompts it gets: "claude", "gpt", "gemini", '
         '"qwen", "deepseek", "kimi" or "glm".',
     )
@@ -49,7 +56,7 @@ class FactSettings(SettingsSection):
     )
     images: bool | None = Field(None, description="Whether it accepts images.")
     thinking: bool | None = Field(None, description="Whether it reasons.")
-    efforts: tuple[Annotated[str, AfterValidator(values.effort)], ...] = Field(
+    efforts: tuple[Annotated[str, _EFFORTS], ...] = Field(
         (),
         description='The values of effort that it accepts, such as ["low", "medium", '
         '"high"].',
@@ -70,7 +77,7 @@ class FactSettings(SettingsSection):
         description="Whether to send an empty reasoning field if there is no "
         "reasoning to send back.",
     )
-    dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
+    dialect: Annotated[str, _DIALECTS] = Field(
         "",
         description="The only API protocol in which it accepts tools, if the upstream "
         "has several.",
@@ -118,11 +125,6 @@ class FactSettings(SettingsSection):
 
 DEFAULT_PORT = 8317
 _PORTS = FieldEntry(limits=(0, 65_535))
-_EFFORTS = FieldEntry(choices=lambda: ("", *EFFORTS))
-_TYPES = FieldEntry(choices=values.upstream_types)
-_DIALECTS = FieldEntry(choices=lambda: ("", *values.dialect_names()))
-_WAYS = FieldEntry(choices=lambda: values.FIM_MODES)
-_LEVELS = FieldEntry(choices=lambda: ("debug", "info", "warning", "error"))
 _Proxy = Annotated[str, AfterValidator(values.proxy)]
 
 
@@ -175,7 +177,7 @@ class _RequestDefaults(SettingsSection):
     max_tokens: int | None = Field(
         None, gt=0, description="Longest response in tokens. Not sent unless set."
     )
-    effort: Annotated[str, AfterValidator(values.effort), _EFFORTS] = Field(
+    effort: Annotated[str, _EFFORTS] = Field(
         "",
         description="How much the model should reason: none, minimal, low, medium, "
         "high, xhigh or max. A model that does not know a value gets the nearest one. "
@@ -194,18 +196,16 @@ class _RequestDefaults(SettingsSection):
 class UpstreamSettings(_RequestDefaults):
     """One model API."""
 
-    type: Annotated[str, AfterValidator(values.upstream_type), _TYPES] = Field(
+    type: Annotated[str, _TYPES] = Field(
         OPENAI_COMPATIBLE,
         description="The preset whose behaviour applies, or openai_compatible.",
     )
-    dialect: Annotated[str, AfterValidator(values.dialect), _DIALECTS] = Field(
+    dialect: Annotated[str, _DIALECTS] = Field(
         "",
         description="The API protocol (openai_chat, openai_responses, anthropic, "
         "gemini or ollama); empty means the default of the type.",
     )
-    base_url: Annotated[
-        str, AfterValidator(lambda u: values.base_url(u) if u else u)
-    ] = Field(
+    base_url: Annotated[str, AfterValidator(values.base_url)] = Field(
         "",
         description="Base URL of the API. Presets have one; azure and "
         "openai_compatible require it. If it has no path, /v1 is appended.",
@@ -338,7 +338,7 @@ class ChatSettings(_RequestDefaults):
 class CompletionSettings(SettingsSection):
     """Inline completions: the interface, limits and optional kinds."""
 
-    way: Annotated[str, AfterValidator(values.fim_mode), _WAYS] = Field(
+    way: Annotated[str, _WAYS] = Field(
         values.AUTO,
         description='How the model receives the code around the cursor. "auto" uses '
         "the best interface of the upstream and the model, and the next one if they "
@@ -468,12 +468,10 @@ def _refuse_plain_http(url: str, what: str) -> None:
 class RemoteSettings(SettingsSection):
     """No search server is asked until one is named here."""
 
-    url: Annotated[str, AfterValidator(lambda u: values.base_url(u) if u else u)] = (
-        Field(
-            "",
-            description="Address of a Zoekt server (`zoekt-webserver -rpc`), such as "
-            '"https://code.example.com". Empty means off.',
-        )
+    url: Annotated[str, AfterValidator(values.base_url)] = Field(
+        "",
+        description="Address of a Zoekt server (`zoekt-webserver -rpc`), such as "
+        '"https://code.example.com". Empty means off.',
     )
     token_scheme: Annotated[str, Field(pattern="^[A-Za-z0-9-]{0,20}$")] = Field(
         "Bearer",
@@ -543,11 +541,9 @@ class LimitSettings(SettingsSection):
 class LogSettings(SettingsSection):
     """The log. Keys and bodies are never logged."""
 
-    level: Annotated[str, Field(pattern="^(debug|info|warning|error)$"), _LEVELS] = (
-        Field(
-            "info",
-            description='Lowest level to log: "debug", "info", "warning" or "error".',
-        )
+    level: Annotated[str, _LEVELS] = Field(
+        "info",
+        description='Lowest level to log: "debug", "info", "warning" or "error".',
     )
 
 

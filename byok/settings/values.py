@@ -1,14 +1,11 @@
 """Validators of single values; errors say what is expected and never show the value."""
 
 import re
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from byok.core.routing import split_id
-from byok.core.suggest import did_you_mean
 from byok.core.urls import is_link_local, is_loopback
 from byok.dialects.fim_templates import FimMode
-from byok.dialects.model_facts import EFFORTS
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
@@ -21,7 +18,12 @@ FIM_MODES = (AUTO, *(mode.value for mode in FimMode if mode is not FimMode.EDIT)
 
 
 def base_url(url: str) -> str:
-    """Check an upstream's base URL, which may be pasted with the path of its chats."""
+    """Check an upstream's base URL, which may be pasted with the path of its chats.
+
+    "" is none.
+    """
+    if not url:
+        return url
     if "?" in url:
         raise ValueError("must not contain a query: use query = {…}")
     return address(url).removesuffix("/chat/completions")
@@ -30,7 +32,7 @@ def base_url(url: str) -> str:
 def team_url(url: str) -> str:
     """Check the address of a team's server: Qdrant's, or that of a database."""
     if not url.startswith(POSTGRES):
-        return base_url(url) if url else url
+        return base_url(url)
     address(url.replace(POSTGRES, "https://", 1).replace("@", ".", 1))
     parts = urlsplit(url)
     if parts.password is not None or not parts.username or "/" in parts.path[1:]:
@@ -75,11 +77,6 @@ def port(number: int) -> int:
     return number
 
 
-def effort(value: str) -> str:
-    """Check how much to reason; "" leaves it to the model."""
-    return value and _known(value, EFFORTS)
-
-
 def is_alias(name: str) -> bool:
     """Tell whether a name may be an alias."""
     return bool(_ALIAS.match(name))
@@ -116,27 +113,9 @@ def key_labels(given: list[str]) -> list[str]:
     return given
 
 
-def _known(name: str, names: Sequence[str]) -> str:
-    if name not in names:
-        guess = did_you_mean(name, names)
-        message = f"must be one of: {', '.join(names)}"
-        raise ValueError(f"{message}. {guess}" if guess else message)
-    return name
-
-
 def upstream_types() -> tuple[str, ...]:
     """Return the values of an upstream's `type`."""
     return (OPENAI_COMPATIBLE, *PRESETS, DEMO)
-
-
-def upstream_type(name: str) -> str:
-    """Check the type of an upstream."""
-    return _known(name, upstream_types())
-
-
-def dialect(name: str) -> str:
-    """Check the name of a dialect."""
-    return name and _known(name, dialect_names())
 
 
 def dialect_names() -> tuple[str, ...]:
@@ -144,11 +123,6 @@ def dialect_names() -> tuple[str, ...]:
     from byok.dialects.base import DIALECTS  # imports them all
 
     return tuple(DIALECTS)
-
-
-def fim_mode(name: str) -> str:
-    """Check the FIM mode."""
-    return _known(name, FIM_MODES)
 
 
 def headers(given: dict[str, str]) -> dict[str, str]:
