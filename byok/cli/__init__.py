@@ -4,9 +4,13 @@ from byok.core.platform.search_path import leave_out_working_folder
 
 leave_out_working_folder()  # before anything else is imported
 import signal
+from contextlib import suppress
 
 # Ctrl-C ends the process at once, without a traceback, until there is a command.
-_interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)
+_is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+with suppress(ValueError):  # a thread that is not the main one
+    if _is_usual:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 # isort: split
 
 import gc
@@ -30,7 +34,9 @@ from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_sh
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import distrust
 
-signal.signal(signal.SIGINT, _interrupted)
+with suppress(ValueError):
+    if _is_usual:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 EXIT_CONFIG = 78
 _EXITS = {
     "already_running": 75,
