@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from byok.cli.command_context import ConfigOption, JsonOption
-from byok.cli.daemon_client import require_answer
+from byok.cli.control import require_answer
 from byok.cli.terminal import (
     YesOption,
     confirm,

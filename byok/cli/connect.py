@@ -8,8 +8,7 @@ import typer
 
 from byok.cli.command_context import JsonOption
 from byok.cli.completion import complete_model
-from byok.cli.control import require_daemon
-from byok.cli.daemon_client import require_answer
+from byok.cli.control import require_answer, require_daemon
 from byok.cli.terminal import (
     Asker,
     YesOption,

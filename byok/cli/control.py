@@ -20,11 +20,11 @@ from byok.cli.daemon_client import (
     ask_instance,
     find_daemon,
     find_or_refuse,
-    not_running,
 )
 from byok.cli.terminal import say, show_progress, tell
+from byok.core.chat import Json
 from byok.core.daemon.instance import Instance, find_instance, is_held
-from byok.core.errors import ByokError, CannotStart, NotReady
+from byok.core.errors import ByokError, CannotStart, DaemonGone, NotReady
 from byok.core.platform.paths import Paths, find_paths, make_private
 from byok.core.platform.programs import safe_path_entries
 from byok.core.routing import Service
@@ -173,6 +173,24 @@ def require_daemon(paths: Paths, *, start: bool = False) -> Instance:
         tell(f"byok runs in the background now. {END_IT}")
         return daemon
     raise not_running()
+
+
+def require_answer(service: str, body: Json | None = None) -> Json:
+    """Return what a Service or a feature answers.
+
+    Raises:
+        DaemonGone: no daemon is running.
+        ByokError: as in `ask_daemon`.
+    """
+    if (answer := ask_daemon(service, body)) is None:
+        raise not_running()
+    return answer
+
+
+def not_running() -> DaemonGone:
+    """Return the error that there is no daemon, with the command that starts it."""
+    start = "service start" if is_started_by_requests(find_paths()) else "serve"
+    return DaemonGone("byok is not running.", hint=f"Start it: byok {start}")
 
 
 def refuse_stranger(paths: Paths) -> None:

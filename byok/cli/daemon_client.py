@@ -180,23 +180,6 @@ def ask_daemon(service: str, body: Json | None = None) -> Json | None:
     return asyncio.run(ask_instance(daemon, paths, service, body or {}))
 
 
-def require_answer(service: str, body: Json | None = None) -> Json:
-    """Return what a Service or a feature answers.
-
-    Raises:
-        DaemonGone: no daemon is running.
-        ByokError: as in `ask_daemon`.
-    """
-    if (answer := ask_daemon(service, body)) is None:
-        raise not_running()
-    return answer
-
-
-def not_running() -> DaemonGone:
-    """Return the error that there is no daemon."""
-    return DaemonGone("byok is not running.", hint="Start it: byok serve")
-
-
 async def ask_instance(
     daemon: Instance, paths: Paths, service: str, body: Json
 ) -> Json:

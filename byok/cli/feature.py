@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from byok.cli.command_context import JsonOption
-from byok.cli.daemon_client import require_answer
+from byok.cli.control import require_answer
 from byok.cli.terminal import say, say_json
 from byok.features import ROWS, FeatureRow
 

@@ -8,7 +8,7 @@ import typer
 from msgspec import to_builtins
 
 from byok.cli.command_context import JsonOption
-from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
+from byok.cli.control import EXIT_NOT_RUNNING, not_running
 from byok.cli.daemon_client import find_or_refuse, talking
 from byok.cli.index import show_index, show_remote
 from byok.cli.log import show_entries, tell_damage, write_entry
@@ -84,8 +84,7 @@ async def _ask_daemon(paths: Paths, daemon: Instance) -> dict[str, Any]:
 
 def _show(answer: dict[str, Any]) -> None:
     if not answer["running"]:
-        start = "service start" if is_started_by_requests(find_paths()) else "serve"
-        say(f"byok is not running. Start it: byok {start}")
+        say(not_running().sentence)
         return
     since = datetime.fromtimestamp(answer["started"]).astimezone()
     say(

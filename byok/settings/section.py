@@ -36,8 +36,8 @@ class FieldEntry(Struct, frozen=True):
         if value in names:
             return value
         guess = did_you_mean(value, names)
-        known = ", ".join(filter(None, names))
-        raise ValueError(f"must be one of: {known}. {guess}".removesuffix(". "))
+        message = f"must be one of: {', '.join(filter(None, names))}"
+        raise ValueError(f"{message}. {guess}" if guess else message)
 
 
 LONG, MODEL, MODELS = FieldEntry("long"), FieldEntry("model"), FieldEntry("models")

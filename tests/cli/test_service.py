@@ -88,6 +88,10 @@ def test_service_lives_from_install_to_uninstall(
     stopped = cli("service", "status")
     assert stopped.code == 3
     assert "does not answer" in stopped.out
+    cure = "Start it: byok service start\n"
+    for words in (("status",), ("restart",), ("capture", "status")):
+        done = cli(*words)
+        assert (done.code, cure in done.out + done.err) == (3, True), words
     started = cli("service", "start")
     assert started.out == f"byok is listening on http://127.0.0.1:{port}\n"
 
