@@ -215,7 +215,10 @@ class Paths:
 
 
 def _own_names(folder: str) -> set[str]:
-    """Return the names that byok uses in `state` or `data`."""
+    """Return the names that byok uses in `state` or `data`.
+
+    SQLite has files beside its own, such as `journal.db-wal` and `journal.db-shm`.
+    """
     files = Paths(Path("config"), Path("state"), Path("data")).files
     below = (path.parts for path in files if folder in path.parts[:-1])
     names = {name for _, name, *_ in below}
