@@ -16,7 +16,7 @@ from byok.protocols.augment.chat_reply import ChatReply, StopReason, chunk, coll
 from byok.protocols.augment.chat_request import decode_chat
 from byok.protocols.augment.nodes import RequestNode, request_nodes
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
-from byok.protocols.augment.text_reply import WholeText
+from byok.protocols.augment.text_reply import UNCHANGED, WholeText
 
 # Code retrieval for chats: build the question, and insert the code that was found.
 #
@@ -59,7 +59,7 @@ class SilentReply(ChatReply):
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
         super().__init__(chat, facts)
-        self._answer = WholeText()
+        self._answer = WholeText(UNCHANGED, facts)
         self._held: list[Json] = []
 
     def feed(self, event: StreamEvent, /) -> tuple[()]:

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -95,28 +95,12 @@ def indent(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-# Where a completion ends: with its line, or with its block.
+# Where a completion ends: with its line, or with its block. Text is taken as it comes,
+# with LF at the end of each line, until it is enough: more would change nothing.
 
 
 MOST_LINES = 30
 _LOOKED_AT = 500  # characters of the cursor's line
-
-
-class Extent(Protocol):
-    """Takes text while it streams, until it is enough."""
-
-    @property
-    def enough(self) -> bool:
-        """Whether more text would change nothing."""
-        ...
-
-    def feed(self, text: str, /) -> None:
-        """Take more text, with LF at the end of each line."""
-        ...
-
-    def take(self, *, whole: bool) -> str:
-        """Return the text that belongs; if it is not `whole`, the stream was cut."""
-        ...
 
 
 class OneLine:
@@ -142,7 +126,7 @@ class OneLine:
         self._text += text
 
     def take(self, *, whole: bool) -> str:
-        """Return the line; "" if it was cut."""
+        """Return the line; "" if it was cut, as a stream that is not `whole` may be."""
         line = self._text.partition("\n")[0]
         more = self._text[len(line) :]
         if not line.strip() or not (whole or more):
@@ -395,7 +379,7 @@ class Cutter:
             self._extent.feed(piece)
 
 
-def _extent(cursor: Cursor, *, one_line: bool) -> Extent:
+def _extent(cursor: Cursor, *, one_line: bool) -> OneLine | IndentedBlock:
     if one_line or cursor.one_line:
         return OneLine()
     if cursor.rest.strip():

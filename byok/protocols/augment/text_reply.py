@@ -45,7 +45,7 @@ class _Unchanged:
         return ()
 
 
-_UNCHANGED = _Unchanged()
+UNCHANGED = _Unchanged()
 
 
 class WholeText:
@@ -53,8 +53,9 @@ class WholeText:
 
     keeps_part = False
 
-    def __init__(self, clean: Stage[str, str] = _UNCHANGED) -> None:
+    def __init__(self, clean: Stage[str, str], facts: ReplyFacts) -> None:
         self._clean = clean
+        self._facts = facts
         self._texts: list[str] = []
         self._finish: FinishReason | None = None
         self._failure: Notice | None = None
@@ -117,8 +118,7 @@ class TextLines(WholeText):
     def __init__(
         self, clean: Stage[str, str], facts: ReplyFacts, *, instead: str = ""
     ) -> None:
-        super().__init__(clean)
-        self._facts = facts
+        super().__init__(clean, facts)
         self._instead = instead
 
     @property
@@ -144,10 +144,6 @@ class TextLines(WholeText):
 
 class WholeObject(WholeText):
     """ObjectReply with the text in an object; a failed answer is an error."""
-
-    def __init__(self, clean: Stage[str, str], facts: ReplyFacts) -> None:
-        super().__init__(clean)
-        self._facts = facts
 
     def flush(self) -> Iterator[Json]:
         """Return the object.
@@ -183,9 +179,8 @@ class ReplacementLines(WholeText):
     def __init__(
         self, clean: Stage[str, str], region: Region, facts: ReplyFacts
     ) -> None:
-        super().__init__(clean)
+        super().__init__(clean, facts)
         self._region = region
-        self._facts = facts
         self._blank: list[str] = []  # white space before the first word
         self._begun = False
 

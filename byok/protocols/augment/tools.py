@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from byok.core.chat import Json, ToolDefinition
-from byok.core.wire.json_body import is_too_deep, write_json
+from byok.core.wire.json_body import is_too_deep, parse_json, write_json
 from byok.core.wire.json_fields import parse_object
 from byok.dialects.schemas import change_inside
 from byok.protocols.augment.body import mapping, objects, text
@@ -210,28 +209,20 @@ class _Short(NamedTuple):
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Definition:
-    """Description and schema of a tool; those with equal JSON are equal."""
-
-    description: str
-    raw: bytes
-    parameters: Json = field(compare=False)
-
-
 def _shorten(tool: ToolDefinition) -> _Short:
     raw = write_json(tool.parameters)
-    given = _Definition(tool.description, raw, tool.parameters)
     size = len(tool.description) + len(raw)
     if tool.name in _WHOLE:
         return _Short(tool.description, tool.parameters, size, size)
-    return _shorten_again(given) if size <= _LARGEST else _shorten_parts(given)
+    shorten_parts = _shorten_again if size <= _LARGEST else _shorten_parts
+    return shorten_parts(tool.description, raw)
 
 
-def _shorten_parts(given: _Definition) -> _Short:
-    description = shorten(given.description, _TOOL)
-    parameters = _shorten_schema(given.parameters, _DEEPEST)
-    before = len(given.description) + len(given.raw.decode())
+def _shorten_parts(long: str, raw: bytes) -> _Short:
+    """Shorten a description, and those in a schema, which is given as JSON."""
+    description = shorten(long, _TOOL)
+    parameters = _shorten_schema(parse_json(raw), _DEEPEST)
+    before = len(long) + len(raw.decode())
     after = len(description) + len(write_json(parameters).decode())
     return _Short(description, parameters, before, after)
 

@@ -222,9 +222,8 @@ class EditedFile(WholeText):
 
     def __init__(self, body: Json, problem: str, facts: ReplyFacts) -> None:
         self._contents = file_of(body, "file_contents") or ""
-        super().__init__(cleaning_whole(body, self._contents, file=True))
+        super().__init__(cleaning_whole(body, self._contents, file=True), facts)
         self._problem = problem
-        del facts
 
     def flush(self) -> Iterator[Json]:
         """Return the new contents.

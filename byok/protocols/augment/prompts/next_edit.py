@@ -32,7 +32,7 @@ from byok.protocols.augment.prompts.edit import (
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, as_json, code, question
 from byok.protocols.augment.remarks import Unfenced
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
-from byok.protocols.augment.text_reply import WholeText
+from byok.protocols.augment.text_reply import UNCHANGED, WholeText
 
 _NEAR = 10  # lines on either side of a cursor
 _HEAD = re.compile(r"\s*EDIT:[ \t]*([^\r\n]*)(?:\r\n|\r|\n)")
@@ -78,12 +78,11 @@ class NextEditLines(WholeText):
     def __init__(
         self, body: Json, spot: Spot, cursor: CursorSpot, facts: ReplyFacts
     ) -> None:
-        super().__init__()
+        super().__init__(UNCHANGED, facts)
         self._body = {"path": spot.path, "lang": text(body, "lang")}
         self._spot = spot
         self._cursor = cursor
         self._format = ""
-        self._facts = facts
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Collect the text, and learn in which format it is."""
@@ -302,10 +301,9 @@ class Candidates(WholeText):
     """ObjectReply with the places in the model's order; none after a failure."""
 
     def __init__(self, places: list[Location], most: int, facts: ReplyFacts) -> None:
-        super().__init__(Trimmed())
+        super().__init__(Trimmed(), facts)
         self._places = places
         self._most = most
-        self._facts = facts
 
     def flush(self) -> Iterator[Json]:
         """Return the places that the model named."""
