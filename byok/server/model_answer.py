@@ -94,12 +94,10 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
         asked, record = self.destination, self.record
         chat, self.chat = self.chat, _FORGOTTEN  # it may be large
         verdict = self.verdict
-        if verdict.refusal is not None:
-            return aclosing(_fail(verdict.refusal))
-        if verdict.answer:
+        if verdict.ends:
             said = TextDelta if self.logs_notices else Notice
             finish = Finish(FinishReason.STOP)
-            return aclosing(_only(said(verdict.answer), finish))
+            return aclosing(_only(said(verdict.answer), finish, error=verdict.refusal))
         record.upstream, record.model = asked.upstream.name, asked.model
         if not chat.messages:
             return aclosing(_only())
@@ -208,8 +206,12 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
         )
 
 
-async def _only(*events: StreamEvent) -> AsyncGenerator[list[StreamEvent], None]:
-    """Give events of byok's own; no upstream is asked."""
+async def _only(
+    *events: StreamEvent, error: ByokError | None = None
+) -> AsyncGenerator[list[StreamEvent], None]:
+    """Give events of byok's own, or fail with an error; no upstream is asked."""
+    if error is not None:
+        raise error
     if events:
         yield [*events]
 
@@ -222,12 +224,6 @@ async def _listen(
         async for batch in batches:
             listener(batch)
             yield batch
-
-
-async def _fail(error: ByokError) -> AsyncGenerator[list[StreamEvent], None]:
-    """Fail before any upstream is asked."""
-    raise error
-    yield []  # makes it a generator
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:

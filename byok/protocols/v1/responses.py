@@ -247,15 +247,14 @@ class ResponseReply(BlockReply):
         yield self._end_item(self._reasoning(summary, provider_data))
 
     def _write_call(self, call: ToolCall) -> Iterator[Json]:
-        base = {"call_id": call.id, "status": "completed", **self._spell(call.name)}
+        kind, field, prefix = "function_call", "arguments", "fc"
+        given = call.arguments
         if call.name in self._freeform:
-            kind, field = "custom_tool_call", "input"
-            event, given = "custom_tool_call_input", read_freeform(call.arguments)
-            base |= {"type": kind, "id": self._new_id("ctc")}
-        else:
-            kind, field = "function_call", "arguments"
-            event, given = "function_call_arguments", call.arguments
-            base |= {"type": kind, "id": self._new_id("fc")}
+            kind, field, prefix = "custom_tool_call", "input", "ctc"
+            given = read_freeform(given)
+        event = f"{kind}_{field}"
+        base = {"call_id": call.id, "status": "completed", **self._spell(call.name)}
+        base |= {"type": kind, "id": self._new_id(prefix)}
         yield self._begin_item({**base, field: "", "status": "in_progress"})
         place = {"item_id": self._item, "output_index": len(self._output)}
         yield self._event(f"response.{event}.delta", **place, delta=given)

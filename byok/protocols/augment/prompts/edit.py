@@ -207,13 +207,6 @@ def build_question(
     return question(body, defaults, "edit", blocks, whole=whole)
 
 
-def clean(body: Json) -> Stage[str, str]:
-    """Return the stage that makes the answer fit the selection."""
-    return cleaning(
-        body, selected_text(body), text(body, "prefix"), text(body, "suffix")
-    )
-
-
 # /agents/edit-file: change a file as an agent describes.
 
 
@@ -278,7 +271,8 @@ def decode_instruction(body: Json, defaults: Defaults) -> ReplyJob[ReplacementLi
     """Read the selection, its lines, and the instruction."""
     chat = build_question(body, defaults)
     region = selection_region(body)
-    stage = clean(body)
+    beside = text(body, "prefix"), text(body, "suffix")
+    stage = cleaning(body, selected_text(body), *beside)
     if region.head and not region.old:  # a place inside a line: no line ends there
         stage = chain(stage, Endings("", last=False))
     return ReplyJob(chat, partial(ReplacementLines, stage, region))
