@@ -16,6 +16,7 @@ from byok.core.chat import (
     TextPart,
     ToolDefinition,
     ToolResult,
+    is_said_by_user,
 )
 from byok.core.errors import MODEL_NOT_FOUND, BadRequest, UpstreamError
 from byok.core.events import (
@@ -99,8 +100,12 @@ class DemoUpstream(_NoServer):
 
 
 def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
-    """Return what is said to the last message, and the call of a tool that it names."""
-    last = chat.messages[-1]
+    """Return what is said to the last message, and the call of a tool that it names.
+
+    What an editor tells beside the results of tools asks nothing.
+    """
+    asking = (m for m in reversed(chat.messages) if not _is_aside(m))
+    last = next(asking, chat.messages[-1])
     if last.role is Role.TOOL:
         results = [p for p in last.parts if isinstance(p, ToolResult)]
         told = results[-1].content[:_MAX_ECHO]
@@ -116,6 +121,10 @@ def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
     arguments = said[start:end] if 0 <= start < end else "{}"
     call = ToolCallDelta(0, "call_demo", tool.name, arguments)
     return f"I am byok's demo, no model. Calling {tool.name} as you asked.", call
+
+
+def _is_aside(message: Message) -> bool:
+    return message.role is Role.USER and not is_said_by_user(message)
 
 
 def _tool_in_question(

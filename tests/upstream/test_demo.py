@@ -7,8 +7,11 @@ import pytest
 from byok.core.chat import (
     ChatRequest,
     Message,
+    Role,
+    TextPart,
     ToolCall,
     ToolDefinition,
+    ToolResult,
 )
 from byok.core.errors import BadRequest, UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
@@ -87,6 +90,19 @@ async def test_demo_finds_the_question_before_the_editor_state() -> None:
     assert (name, json.loads(arguments)) == ("view", {"a": 1})
     assert said(await ask(user("Hello!", state))).endswith("You asked: Hello!")
     assert "root: /src" in said(await ask(user("[workspace]\nroot: /src")))
+
+
+async def test_demo_calls_no_tool_that_the_editor_names_beside_a_result() -> None:
+    call = ToolCall("c", "view", "{}")
+    edits = TextPart("[recent edits by the user]\na.py\n  1: view", is_aside=True)
+    events = await ask(
+        user("view {}"),
+        Message(Role.ASSISTANT, (call,)),
+        Message(Role.TOOL, (ToolResult("c", "view", "found"),)),
+        Message(Role.USER, (edits,)),
+    )
+    assert said(events).endswith("found")
+    assert events[-1] == Finish(FinishReason.STOP)
 
 
 # Upstreams that refuse: they say what to do
