@@ -109,10 +109,12 @@ class ConversationMemory(Feature):
     def _drop(self, forgotten: object) -> None:
         """Keep nothing of answers in progress that belong to what is forgotten."""
         name = forgotten.get("conversation") if isinstance(forgotten, dict) else None
+        hide = self._site.redactor
         self._reading = {
             request: reader
             for request, reader in self._reading.items()
-            if forgotten != "all" and reader.conversation != name
+            if forgotten != "all"
+            and not (isinstance(name, str) and reader.is_of(name, hide))
         }
 
     def _open(self) -> "MemoryKeeper":

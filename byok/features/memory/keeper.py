@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from byok.core.bounded import SaidOnce
 from byok.core.chat import Json
 from byok.core.code_query import RetrievalRequest
@@ -29,7 +31,7 @@ from byok.features.memory.store import (
     list_conversations,
     measure,
 )
-from byok.features.memory.turns import TurnReader, clean_text
+from byok.features.memory.turns import TurnReader, clean_name
 from byok.storage.damage import DATABASE_ENDINGS, remove_set_aside
 from byok.storage.database import HelpDatabase
 from byok.storage.worker import Worker
@@ -84,6 +86,8 @@ class MemoryKeeper:
 
     def recall(self, asked: RetrievalRequest) -> str:
         """Return what other conversations say to a question, "" for nothing."""
+        name = clean_name(asked.conversation, self._redactor)
+        asked = replace(asked, conversation=name)
         asking = partial(recall, asked=asked, now=self._clock())
         return self._redactor(self._read(asking) or "")
 
@@ -103,7 +107,7 @@ class MemoryKeeper:
             case "all":
                 forgotten = self._forget_all()
             case {"conversation": str(name)}:
-                kept = clean_text(name, len(name), self._redactor)
+                kept = clean_name(name, self._redactor)
                 forgotten = self._forget(partial(forget_conversation, name=kept))
             case {"days": int(days)} if days in range(_MOST_DAYS) and days is not True:
                 moment = self._clock() - days * DAY

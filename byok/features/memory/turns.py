@@ -45,7 +45,7 @@ class Turn(NamedTuple):
             return "\n".join(clean_text(name, longest, redactor) for name in names)
 
         return KeptTurn(
-            clean_text(self.conversation, _LONGEST_NAME, redactor),
+            clean_name(self.conversation, redactor),
             clean_names(self.folders, _LONGEST_PATH),
             self.began,
             clean_text(self.question, LONGEST_QUESTION, redactor),
@@ -80,6 +80,11 @@ def clean_text(text: str, longest: int, redactor: Callable[[str], str]) -> str:
     return "\n".join(mask_lines(masked, longest=longest + _SPARE))[:longest]
 
 
+def clean_name(conversation: str, redactor: Callable[[str], str]) -> str:
+    """Return the name by which a conversation is kept."""
+    return clean_text(conversation, _LONGEST_NAME, redactor)
+
+
 class TurnReader:
     """Reads the events of an answer as they pass."""
 
@@ -91,10 +96,10 @@ class TurnReader:
         self._room = LONGEST_ANSWER + _SPARE + 1
         self._calls: list[tuple[str, str]] = []
 
-    @property
-    def conversation(self) -> str:
-        """The conversation to which the answer belongs."""
-        return self._begun.conversation
+    def is_of(self, conversation: str, redactor: Callable[[str], str]) -> bool:
+        """Tell whether the answer is of a conversation, by its id or kept name."""
+        kept = clean_name(self._begun.conversation, redactor)
+        return kept == clean_name(conversation, redactor)
 
     def read(self, batch: Sequence[StreamEvent]) -> None:
         """Take the text and the tool calls of one network read."""

@@ -297,6 +297,15 @@ async def test_an_unclear_wish_to_forget_is_refused(
     assert await place.count() == 1
 
 
+@pytest.mark.parametrize("length", [100, 400])
+async def test_a_conversation_with_a_long_id_is_forgotten(
+    place: Remembering, length: int
+) -> None:
+    long = "then" * 100
+    await place.chat("Why do children pay?", FACT, id=long)
+    assert (await place.forget({"conversation": long[:length]}))["forgotten"] == 1
+
+
 async def test_what_cannot_be_forgotten_is_said(
     place: Remembering, tmp_path: Path
 ) -> None:
@@ -315,9 +324,10 @@ async def test_what_cannot_be_forgotten_is_said(
 async def test_what_is_forgotten_while_it_is_answered_is_not_kept(
     place: Remembering,
 ) -> None:
-    wishes: list[object] = ["all", {"conversation": "then"}]
+    long = "then" * 99  # longer than what is kept of it
+    wishes: list[object] = ["all", {"conversation": long}, {"conversation": long[:100]}]
     for wish in wishes:
-        record = RequestRecord("r1", conversation="then")
+        record = RequestRecord("r1", conversation=long)
         chat = ChatRequest((), question="Why do children pay?")
         await place.memory.admit(Asking(record, "fake", "one", chat, True))
         assert record.listener
