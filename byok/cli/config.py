@@ -12,6 +12,7 @@ from byok.cli.command_context import (
 )
 from byok.cli.completion import complete_setting
 from byok.cli.terminal import say, say_json, say_text, tell
+from byok.clients.editor import MISSING, find_value
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import create_private, find_paths
 from byok.core.routing import Service
@@ -108,16 +109,13 @@ def _find_setting(settings: Any, name: str) -> Any:
     Raises:
         ConfigError: there is none of this name.
     """
-    found = settings
-    for part in name.split("."):
-        if not isinstance(found, dict) or part not in found:
-            known = complete_setting("")
-            if name in known:
-                return None
-            guess = did_you_mean(name, known)
-            raise ConfigError(
-                f"There is no setting {name[:100]!r}.",
-                hint=f"{guess} All: byok config example".lstrip(),
-            )
-        found = found[part]
-    return found
+    found = find_value(settings, tuple(name.split(".")))
+    if found is not MISSING:
+        return found
+    known = complete_setting("")
+    if name in known:
+        return None
+    raise ConfigError(
+        f"There is no setting {name[:100]!r}.",
+        hint=f"{did_you_mean(name, known)} All: byok config example".lstrip(),
+    )

@@ -40,12 +40,12 @@ from byok.cli.terminal import (
     show_progress,
     tell,
 )
-from byok.clients import toml_text
+from byok.clients.document import put_all
 from byok.clients.editor import (
     MISSING,
     Setting,
     SettingPath,
-    TextEditor,
+    TextFormat,
     decode_text,
     encode_text,
     find_value,
@@ -490,9 +490,7 @@ def plan_settings(
         wanted, kept = _split(given, candidate, models)
         if not wanted:
             return SettingsPlan(before, before or b"", kept)
-        new, editor = text or _HEAD, TextEditor(toml_text)
-        for row in wanted:
-            new = editor.put(new, *row)
+        new = put_all(text or _HEAD, wanted, TextFormat.TOML)
         _check(text, new)
     except ValueError as error:
         raise ConfigError(
