@@ -70,13 +70,13 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
         record.request_id,
         max(0.0, min(now - seconds, LATEST)),
         seconds,
-        _cut(record.client),
-        _cut(record.conversation),
-        _cut(record.endpoint),
-        _cut(record.purpose),
-        _cut(record.model_asked),
-        _cut(record.model),
-        _cut(record.upstream),
+        cut_text(record.client),
+        cut_text(record.conversation),
+        cut_text(record.endpoint),
+        cut_text(record.purpose),
+        cut_text(record.model_asked),
+        cut_text(record.model),
+        cut_text(record.upstream),
         record.attempts,
         record.first_byte,
         *_counts(usage),
@@ -84,23 +84,23 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
         record.repairs,
         record.dropped_calls,
         record.notices,
-        _cut(record.prompt),
+        cut_text(record.prompt),
         record.status,
         record.outcome.value,
-        _cut(record.error),
-        _cut(record.error_class),
+        cut_text(record.error),
+        cut_text(record.error_class),
         name_calls(record.tool_calls),
-        _cut(record.loop),
-        _cut(record.prompt_change),
+        cut_text(record.loop),
+        cut_text(record.prompt_change),
         name_folder(record.folders),
-        _cut(" ".join(record.retried)),
+        cut_text(" ".join(record.retried)),
     )
 
 
 def name_folder(folders: Iterable[str]) -> str:
     """Return the last part of the first path that has one, whichever the system is."""
     names = (folder.rstrip("/\\").replace("\\", "/") for folder in folders)
-    return _cut(next((name for n in names if (name := n.rpartition("/")[2])), ""))
+    return cut_text(next((name for n in names if (name := n.rpartition("/")[2])), ""))
 
 
 def name_calls(names: Iterable[str]) -> str:
@@ -129,7 +129,8 @@ def hide_secrets(text: str, redactor: Redactor) -> str:
     return redactor(text) if cut is None else f"{redactor(text[:cut])}{MARK}"
 
 
-def _cut(text: str) -> str:
+def cut_text(text: str) -> str:
+    """Return as much of a text as an entry has of it."""
     return text if len(text) <= _LONGEST else text[:_LONGEST]
 
 

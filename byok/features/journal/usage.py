@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 from byok.core.bounded import BoundedMap
 from byok.features.cost import FREE_FAILURES
 from byok.features.journal.cache import CacheUse, read_uses
+from byok.features.journal.entry import cut_text
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import make_row, read_number, select_rows
 from byok.features.journal.schema import FAMILY, MODEL_NAME
@@ -152,7 +153,7 @@ def sum_conversation(
     Raises:
         OSError: its folder cannot be read.
     """
-    named = conversation.encode("utf-8", "replace").decode()
+    named = cut_text(conversation).encode("utf-8", "replace").decode()
     where = "conversation <> '' AND conversation = ? AND id <= ?"
     return _add_up(path, where, [named], last)
 

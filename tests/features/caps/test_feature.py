@@ -293,6 +293,15 @@ async def test_a_conversation_that_was_forgotten_is_found_in_the_journal(
     assert ledger.of_conversation("one") == ONE
 
 
+async def test_a_conversation_with_a_long_id_is_found_in_the_journal(
+    journal: Path,
+) -> None:
+    write_journal(journal, [BEFORE._replace(conversation="c" * 200)])
+    ledger = Ledger(journal)
+    await ledger.look_up(DAY, "c" * 300)
+    assert ledger.of_conversation("c" * 300) == ONE
+
+
 async def test_a_journal_that_cannot_be_read_is_told_once(
     journal: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
