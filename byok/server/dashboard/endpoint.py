@@ -187,8 +187,6 @@ class DashboardEndpoint:
             self.sessions.require_confirmation(token)
         if name == _CONFIRM:
             self.sessions.confirm(token, _read_code(body))
-        elif name == _SIGN_OUT and read_flag(body, "everywhere"):
-            self.sessions.end_all()
         elif name == _SIGN_OUT:
             self.sessions.sign_out(token)
         if handler is None:

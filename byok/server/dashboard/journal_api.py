@@ -50,9 +50,6 @@ from byok.features.journal.reading import (
 from byok.features.journal.recent import RecentRequests
 from byok.features.journal.settings import JournalSettings
 from byok.features.journal.usage import (
-    GROUPS as USAGE_GROUPS,
-)
-from byok.features.journal.usage import (
     SPLITS,
     Bucket,
     SeriesReader,
@@ -509,8 +506,8 @@ class JournalApi:
             return await read_journal(self._path, read)
 
     async def _usage(self, body: dict[str, Any]) -> Json:
-        """Return sums by day, model, conversation or client."""
-        by = read_choice(body, "by", USAGE_GROUPS)
+        """Return sums by day or model."""
+        by = read_choice(body, "by", ("day", "model"))
         days = read_count(body, "days", 30, most=_MOST_USAGE_DAYS)
         async with self._one_at_a_time:
             read = partial(self._read_usage, by, days)

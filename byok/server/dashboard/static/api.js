@@ -14,7 +14,6 @@ export class ApiError extends Error {
     this.status = status;
     this.code = error.code ?? "";
     this.hint = error.hint ?? "";
-    this.fields = error.fields ?? null;
   }
 }
 
@@ -32,11 +31,10 @@ export async function signIn(code) {
   setToken((await answer.json()).token);
 }
 
-// `everywhere` ends all sessions, also those of other browsers.
-export async function signOut(everywhere = false) {
+export async function signOut() {
   const token = getToken();
   try {
-    await call("sign-out", { everywhere });
+    await call("sign-out");
   } finally {
     if (token) tellEnd(token);
     endSession();

@@ -18,13 +18,12 @@ let isWhole = false; // whether `rows` are what the daemon told
 let connection = null; // the AbortController of the stream that is open or tried
 
 // Listen to the requests until `signal` is aborted. The listener gets {reset, changed,
-// gone, rows}: with `reset` everything may differ, else `changed` are rows and `gone`
-// ids. A row has the facts of the journal, `sent`, `pieces`, `received` and `reads` (null
+// rows}: with `reset` everything may differ, else the `changed` rows. A row has the facts of the journal, `sent`, `pieces`, `received` and `reads` (null
 // where nobody counted), `rate` in bytes a second, and `at`, when it was told.
 export function onRequests(listener, signal) {
   listeners.add(listener);
   signal.addEventListener("abort", () => listeners.delete(listener));
-  if (isWhole) listener({ reset: true, changed: [...rows.values()], gone: [], rows });
+  if (isWhole) listener({ reset: true, changed: [...rows.values()], rows });
 }
 
 // Call `listener` with the state of the connection, now and whenever it changes: off,
@@ -112,9 +111,9 @@ function take({ rows: told, whole }) {
     if (!known && row.outcome === undefined) continue;
     changed.push(keep(known, row));
   }
-  const gone = drop();
+  drop();
   isWhole = true;
-  const news = { reset: whole, changed: whole ? [...rows.values()] : changed, gone, rows };
+  const news = { reset: whole, changed: whole ? [...rows.values()] : changed, rows };
   for (const listener of [...listeners]) {
     try {
       listener(news);
@@ -137,17 +136,14 @@ function keep(known, told) {
   return row;
 }
 
-// Forget the oldest of too many that ended; return their ids.
+// Forget the oldest of too many that ended.
 function drop() {
-  const gone = [];
   for (const [id, row] of rows) {
     if (ended <= MOST_ENDED) break;
     if (row.outcome === "open") continue;
     rows.delete(id);
-    gone.push(id);
     ended -= 1;
   }
-  return gone;
 }
 
 // Say whether the daemon is about to restart.
