@@ -1,9 +1,10 @@
 """Point a client's settings file at byok, and undo that: what each client needs."""
 
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ from byok.core.urls import host_of
 
 
 _OBJECT = "augment.advanced"
-_CODEX_WINDOW = ("model_context_window",)  # whatever model is used
+_CODEX_WINDOW = "model_context_window"  # whatever model is used
 
 
 class DaemonAddress(NamedTuple):
@@ -86,19 +87,27 @@ def settings_for(
         ValueError: the text cannot be read.
     """
     if mcp:
-        here, entry = _mcp_entry(client, daemon, text, windows=windows)
-        return tuple(Setting((*here, *path), value) for path, value in entry)
+        return tuple(_rows(_mcp_server(client, daemon, text, windows=windows)))
     match client:
         case ClientKind.CODEX:
-            return _codex(daemon, text, windows=windows)
+            return tuple(_rows(_codex(daemon, text, windows=windows)))
         case ClientKind.OPENCODE:
-            return _opencode(daemon)
+            return tuple(_rows(_opencode(daemon)))
         case ClientKind.AIDER:
-            return _aider(daemon)
+            return tuple(_rows(_aider(daemon)))
         case ClientKind.CONTINUE:
             return _continue(daemon, text)
         case _:
             return _vscode(daemon, text)
+
+
+def _rows(table: Json, *here: str) -> Iterator[Setting]:
+    """Give a setting for each value of a table, and of the tables in it."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _rows(value, *here, name)
+        else:
+            yield Setting((*here, name), value)
 
 
 def _vscode(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
@@ -119,71 +128,60 @@ def _vscode(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
     return tuple(settings)
 
 
-def _codex(daemon: DaemonAddress, text: str, *, windows: bool) -> tuple[Setting, ...]:
+def _codex(daemon: DaemonAddress, text: str, *, windows: bool) -> Json:
     """Return a provider that gets the token from byok's file, so no copy goes stale.
 
     "Custom model providers" of developers.openai.com/codex/config-advanced, and
     `model_context_window` of .../codex/config-reference. It may not be combined with a
     variable for the token: one that the user named stays.
     """
-    here = ("model_providers", "byok")
-    program, *arguments = ["cmd", "/d", "/c", "type"] if windows else ["cat"]
-    settings = (
-        Setting(("model",), daemon.model),
-        *([Setting(_CODEX_WINDOW, daemon.window)] if daemon.window else ()),
-        Setting(("model_provider",), "byok"),
-        Setting((*here, "name"), "byok"),
-        Setting((*here, "base_url"), daemon.openai_url),
-        Setting((*here, "wire_api"), "responses"),
-    )
-    if isinstance(toml_text.read(text, (*here, "env_key")), str):
-        return settings
-    return (
-        *settings,
-        Setting((*here, "auth", "command"), program),
-        Setting((*here, "auth", "args"), [*arguments, str(daemon.token_file)]),
-    )
+    provider: dict[str, Any] = {"name": "byok", "base_url": daemon.openai_url}
+    provider["wire_api"] = "responses"
+    if not isinstance(
+        toml_text.read(text, ("model_providers", "byok", "env_key")), str
+    ):
+        program, *arguments = ["cmd", "/d", "/c", "type"] if windows else ["cat"]
+        arguments.append(str(daemon.token_file))
+        provider["auth"] = {"command": program, "args": arguments}
+    return {
+        "model": daemon.model,
+        **({_CODEX_WINDOW: daemon.window} if daemon.window else {}),
+        "model_provider": "byok",
+        "model_providers": {"byok": provider},
+    }
 
 
-def _opencode(daemon: DaemonAddress) -> tuple[Setting, ...]:
+def _opencode(daemon: DaemonAddress) -> Json:
     """Return a provider; opencode reads the token from byok's file.
 
     "Custom provider" of opencode.ai/docs/providers, "Variables" of .../docs/config. It
     sends no pictures to a model that is not said to take them, and takes a limit of the
     context only with one of the output.
     """
-    here = ("provider", "byok")
-    model = (*here, "models", daemon.model)
-    limits = {"context": daemon.window, "output": daemon.most_output}
-    return (
-        Setting((*here, "npm"), "@ai-sdk/openai-compatible"),
-        Setting((*here, "name"), "byok"),
-        Setting((*here, "options", "baseURL"), daemon.openai_url),
-        Setting(
-            (*here, "options", "apiKey"), f"{{file:{daemon.token_file.as_posix()}}}"
-        ),
-        Setting((*model, "name"), daemon.model),
-        Setting((*model, "modalities", "input"), ["text", "image"]),
-        Setting((*model, "modalities", "output"), ["text"]),
-        *(
-            Setting((*model, "limit", name), tokens)
-            for name, tokens in limits.items()
-            if all(limits.values())
-        ),
-        Setting(("model",), f"byok/{daemon.model}"),
-    )
+    key = f"{{file:{daemon.token_file.as_posix()}}}"
+    model: dict[str, Any] = {"name": daemon.model}
+    model["modalities"] = {"input": ["text", "image"], "output": ["text"]}
+    if daemon.window and daemon.most_output:
+        model["limit"] = {"context": daemon.window, "output": daemon.most_output}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "byok",
+        "options": {"baseURL": daemon.openai_url, "apiKey": key},
+        "models": {daemon.model: model},
+    }
+    return {"provider": {"byok": provider}, "model": f"byok/{daemon.model}"}
 
 
-def _aider(daemon: DaemonAddress) -> tuple[Setting, ...]:
+def _aider(daemon: DaemonAddress) -> Json:
     """Return aider's options for an API like OpenAI's.
 
     aider.chat/docs/config/aider_conf.html and .../llms/openai-compat.html.
     """
-    return (
-        Setting(("model",), f"openai/{daemon.model}"),
-        Setting(("openai-api-base",), daemon.openai_url),
-        Setting(("openai-api-key",), daemon.token),
-    )
+    return {
+        "model": f"openai/{daemon.model}",
+        "openai-api-base": daemon.openai_url,
+        "openai-api-key": daemon.token,
+    }
 
 
 def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
@@ -209,45 +207,39 @@ def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
     )
 
 
-def _mcp_entry(
+def _mcp_server(
     client: ClientKind, daemon: DaemonAddress, text: str, *, windows: bool
-) -> tuple[SettingPath, list[Setting]]:
-    """Return where a client has its MCP server byok, and what stands there.
+) -> Json:
+    """Return byok among the MCP servers of a client.
 
     Where a client can read a file, or run a command, no copy of the token goes stale.
     """
-    address = f"{daemon.url}/mcp"
-    token = f"Bearer {daemon.token}"
-    header = Setting(("headers", "Authorization"), token)
-    url, is_http = Setting(("url",), address), Setting(("type",), "http")
+    copy = {"Authorization": f"Bearer {daemon.token}"}
+    url: Json = {"url": f"{daemon.url}/mcp"}
     match client:
         case ClientKind.CODEX:  # developers.openai.com/codex/mcp
-            here = ("mcp_servers", "byok")
-            has_variable = isinstance(
-                toml_text.read(text, (*here, "bearer_token_env_var")), str
-            )
-            copy = Setting(("http_headers", "Authorization"), token)
-            return here, [url] if has_variable else [url, copy]
+            variable = ("mcp_servers", "byok", "bearer_token_env_var")
+            has_variable = isinstance(toml_text.read(text, variable), str)
+            entry = url if has_variable else {**url, "http_headers": copy}
+            return {"mcp_servers": {"byok": entry}}
         case ClientKind.OPENCODE:  # its second version reads files of the first, too
             servers = jsonc.read(text, ("mcp", "servers"))
             is_new = isinstance(servers, dict) and "type" not in servers
             read = f"Bearer {{file:{daemon.token_file.as_posix()}}}"
-            return ("mcp", *(("servers",) if is_new else ()), "byok"), [
-                Setting(("type",), "remote"),
-                url,
-                Setting(("headers", "Authorization"), read),
-                Setting(("oauth",), False),
-            ]
+            entry = {"type": "remote", **url, "headers": {"Authorization": read}}
+            own = {"byok": {**entry, "oauth": False}}
+            return {"mcp": {"servers": own} if is_new else own}
         case ClientKind.CLAUDE_CODE:
+            header: Json = {"headers": copy}
             if not windows:
                 form = '{"Authorization": "Bearer %s"}'  # as a shell prints it
                 print_it = f"printf '{form}' \"$(cat {shell_word(daemon.token_file)})\""
-                header = Setting(("headersHelper",), print_it)
-            return ("mcpServers", "byok"), [is_http, url, header]
+                header = {"headersHelper": print_it}
+            return {"mcpServers": {"byok": {"type": "http", **url, **header}}}
         case ClientKind.CURSOR:
-            return ("mcpServers", "byok"), [url, header]
+            return {"mcpServers": {"byok": {**url, "headers": copy}}}
         case _:
-            return ("servers", "byok"), [is_http, url, header]
+            return {"servers": {"byok": {"type": "http", **url, "headers": copy}}}
 
 
 class ConnectionState(StrEnum):
@@ -384,7 +376,7 @@ class FileConnector(Struct, frozen=True):
     @staticmethod
     def _forget_window(client: ClientKind, text: str, backup: Backup) -> str:
         """Return a text without a window that byok wrote for all models."""
-        written = [row for row in backup.values.items() if row[0] == _CODEX_WINDOW]
+        written = [row for row in backup.values.items() if row[0] == (_CODEX_WINDOW,)]
         base = decode_text(backup.before or b"").text
         return take_out(text, base, written, client.text_format).text
 
