@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from byok.cli.command_context import load
 from byok.cli.completion import complete_workspace
-from byok.cli.daemon_client import Ask, LocalClient
+from byok.cli.daemon_client import Ask, LocalClient, ask_instance
 from byok.cli.terminal import show_progress
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, IndexInUse
@@ -136,7 +136,10 @@ class Agent(Struct, eq=False):
     async def remembers(self) -> bool:
         """Tell whether a daemon runs that remembers conversations."""
         try:
-            return await self.client.remembers()
+            if (daemon := await self.client.daemon()) is None:
+                return False
+            answer = await ask_instance(daemon, self.client.paths, "memory", {})
+            return answer.get("on") is True
         except ByokError:  # whoever calls a tool is told what is wrong
             return False
 

@@ -275,17 +275,6 @@ class LocalClient(Struct, eq=False):
                 self._asked -= 1
             await asyncio.sleep(_PAUSE)
 
-    async def remembers(self) -> bool:
-        """Tell whether the daemon remembers conversations; False without one.
-
-        Raises:
-            ByokError: neither a daemon nor the index can be asked.
-        """
-        found = await self._open_door()
-        if found.daemon is None:
-            return False
-        return (await found.ask("memory", {})).get("on") is True
-
     async def daemon(self) -> Instance | None:
         """Return the daemon that answers; None if this process answers itself.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.code_client import WorkspacesOption, folders, with_client
+from byok.cli.code_client import WorkspacesOption, folders, with_client, workspace_of
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.daemon_client import LocalClient
 from byok.cli.index import Built, describe, until_built
@@ -15,7 +15,6 @@ from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST
 from byok.core.errors import ConfigError, IndexFailed
 from byok.core.platform.installation import quote
-from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 
 _MOST_HITS = 100
@@ -84,7 +83,7 @@ async def _scope(
     if everything:
         _tell_if_empty(await wait_until_searchable(client, known))
         return known
-    wanted = given or [_around_here(known)]
+    wanted = given or [_around_here(client, known)]
     new = [root for root in wanted if str(root) not in known]
     await _follow(client, new)
     roots = [str(root) for root in wanted]
@@ -97,14 +96,11 @@ async def _scope(
     return roots
 
 
-def _around_here(known: Iterable[str]) -> Path:
+def _around_here(client: LocalClient, known: Iterable[str]) -> Path:
     """Return the workspace or project around the current folder."""
-    from byok.cli.code_client import workspace_of
-    from byok.search.index.files.roots import OwnFolders
-
-    own = OwnFolders(find_paths().folders)
+    here, own = Path.cwd().resolve(), client.own_folders
     try:
-        return workspace_of(Path.cwd().resolve(), map(Path, known), own)
+        return workspace_of(here, map(Path, known), own)
     except ConfigError as error:
         raise ConfigError(
             error.sentence,
