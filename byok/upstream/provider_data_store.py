@@ -76,7 +76,8 @@ class ProviderDataStore(Recovery):
         for key, data in entries.items():
             self._absent.pop(key)
             self._recent[key] = data
-        self._worker.offer(partial(self._write, dict(entries)))
+        write = partial(self._insert, dict(entries))
+        self._worker.offer(partial(self._file.use, write))
 
     async def find(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the entries of those keys that have one."""
@@ -88,8 +89,8 @@ class ProviderDataStore(Recovery):
             elif key not in self._absent:
                 missing.append(key)
         if missing and not self._worker.is_closed:
-            read = self._worker.run(partial(self._read, missing))
-            stored = await asyncio.wrap_future(read)
+            read = partial(self._file.use, partial(self._select, missing))
+            stored = await asyncio.wrap_future(self._worker.run(read)) or {}
             for key in missing:
                 if key in stored:
                     self._recent[key] = stored[key]
@@ -113,12 +114,6 @@ class ProviderDataStore(Recovery):
         self._worker.close(self._file.close)
 
     # In the thread.
-
-    def _read(self, keys: list[bytes]) -> dict[bytes, bytes]:
-        return self._file.use(partial(self._select, keys)) or {}
-
-    def _write(self, entries: Mapping[bytes, bytes]) -> None:
-        self._file.use(partial(self._insert, entries))
 
     def _forget_old(self, db: sqlite3.Connection) -> None:
         old = expired_before(db, "call_data", "used", self._clock(), _KEPT_DAYS)

@@ -100,14 +100,14 @@ class Ledger:
             account = _find_account(self._days, day)
             if account.before is None:
                 sums = partial(sum_period, self._journal, *day_span(day), self._last)
-                account.before = await self._read(sums) or _NOTHING
+                account.before = await asyncio.to_thread(self._try, sums) or _NOTHING
             if not conversation:
                 return
             account = _find_account(self._conversations, conversation)
             if account.before is None:
                 last = self._last if known else None
                 sums = partial(sum_conversation, self._journal, conversation, last)
-                account.before = await self._read(sums) or _NOTHING
+                account.before = await asyncio.to_thread(self._try, sums) or _NOTHING
 
     def add(self, day: date, conversation: str, spent: JournalSums) -> None:
         """Add a request that has ended."""
@@ -136,9 +136,6 @@ class Ledger:
         """Tell whether all that this run spent on a conversation is known here."""
         is_full = len(self._conversations) >= self._most
         return conversation in self._conversations or not is_full
-
-    async def _read(self, read: Callable[[], T]) -> T | None:
-        return await asyncio.to_thread(self._try, read)
 
     def _try(self, read: Callable[[], T]) -> T | None:
         try:
