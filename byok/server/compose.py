@@ -1,12 +1,12 @@
 """Composition of the server: each part gets what it uses of the services."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from byok.core.language import language_in_force, translator_into
+from byok.core.late import late_function
 from byok.core.routing import Service
 from byok.features.running import Features
 from byok.protocols.v1.recent_answers import RecentAnswers
@@ -15,7 +15,7 @@ from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
 from byok.server.control import Control
 from byok.server.daemon_endpoints import ModelLists, daemon_handlers, embed_handlers
-from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
+from byok.server.dashboard.endpoint import MakeHandlers
 from byok.server.dashboard.sessions import Sessions
 from byok.server.endpoints import Endpoints, Handlers, LocalHandler
 from byok.server.generate import Generator, Grounding, ModelChooser
@@ -29,12 +29,7 @@ from byok.server.official import Relay
 from byok.server.translate import Translator
 from byok.wiring.services import Services
 
-
-class EndpointSet(NamedTuple):
-    """What answers clients and commands, and what makes the handlers of the page."""
-
-    endpoints: Endpoints
-    make_page: MakeHandlers
+_MAKE_PAGE = late_function("byok.server.dashboard.api:make_page_handlers")
 
 
 class Frame(Struct, frozen=True):
@@ -54,8 +49,8 @@ class Frame(Struct, frozen=True):
     recent: RecentAnswers
 
 
-def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
-    """Build what answers requests with one set of services."""
+def make_endpoints(services: Services, frame: Frame) -> tuple[Endpoints, MakeHandlers]:
+    """Build what answers clients and commands, and makes the handlers of the page."""
     settings, gate, timing = services.settings, frame.gate, frame.timing
     official = settings.routing.official
     models = ModelLists(services.catalog, services.router, settings)
@@ -118,12 +113,5 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     )
     gap = timing.body_gap
     endpoints = Endpoints(frame.guard, official, handlers, relay, body_gap=gap)
-
-    def make_page() -> Mapping[str, PageHandler]:
-        from byok.server.dashboard.api import make_page_handlers
-
-        return make_page_handlers(
-            local, services, frame.control, frame.features, frame.clock
-        )
-
-    return EndpointSet(endpoints, make_page)
+    control, features, clock = frame.control, frame.features, frame.clock
+    return endpoints, partial(_MAKE_PAGE, local, services, control, features, clock)

@@ -292,9 +292,9 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
 
     def open_for(services: "Services") -> None:
         features.configure(services)
-        answering = make_endpoints(services, frame)
-        front.app.open(answering.endpoints, services.shrink)
-        front.dashboard.open(answering.make_page)
+        endpoints, make_page = make_endpoints(services, frame)
+        front.app.open(endpoints, services.shrink)
+        front.dashboard.open(make_page)
         services.catalog.refresh()
 
     return open_for

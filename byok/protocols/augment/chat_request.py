@@ -12,7 +12,7 @@ from byok.protocols.augment.body import (
     objects,
     text,
 )
-from byok.protocols.augment.editor_context import add_editor_context, memories_note
+from byok.protocols.augment.editor_context import add_editor_context, read_memories
 from byok.protocols.augment.frames import read_guides
 from byok.protocols.augment.history import (
     HistoryItem,
@@ -56,7 +56,7 @@ def decode_chat(
     chosen = (t.personality for t in reversed(turns) if t.personality is not None)
     persona = persona_prompt(body, defaults, prompt.text, next(chosen, None))
     guides = read_guides(body, defaults.fit.window)
-    remembered = memories_note(body, defaults.fit.window)
+    _, remembered = read_memories(body, defaults.fit.window)
     unknown = unknown_note(*turns)
     notes = [unknown, prompt.note, persona.note, guides.note, remembered]
     if defaults.compact_tools:

@@ -16,7 +16,7 @@ from byok.core.bounded import BoundedMap
 from byok.core.chat import Json, TextPart
 from byok.protocols.augment import nodes
 from byok.protocols.augment.body import first_text, flag, items, mapping, text
-from byok.protocols.augment.frames import frame, room_of
+from byok.protocols.augment.frames import fit, frame, room_of
 from byok.protocols.augment.history import drop_notices
 from byok.protocols.augment.nodes import UserTurn
 
@@ -114,7 +114,8 @@ def _keys(turns: Sequence[UserTurn], conversation: str) -> list[int]:
 
 def _lasting(body: Json, window: int) -> dict[str, str]:
     """Return the blocks that hold until they change, by kind."""
-    found = {"memories": _memories(body, window), "open file": _open_file(body)}
+    memories, _ = read_memories(body, window)
+    found = {"memories": memories, "open file": _open_file(body)}
     return {kind: block for kind, block in found.items() if block}
 
 
@@ -131,23 +132,10 @@ def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
     return {kind: block for kind, block in found.items() if block}
 
 
-def memories_note(body: Json, window: int) -> str:
-    """Say for the log that memories do not fit into their part of a window, else ""."""
-    if not (length := len(_memories_text(body).strip())):
-        return ""
-    room = _memories_room(window)
-    fits = length <= room
-    return "" if fits else f"memories have {length:,} characters, of which {room:,} fit"
-
-
-def _memories_room(window: int) -> int:
-    return room_of(window) // _MEMORIES
-
-
-def _memories(body: Json, window: int) -> str:
-    if not (remembered := _memories_text(body)):
-        return ""
-    return frame("memories", remembered, longest=_memories_room(window))
+def read_memories(body: Json, window: int) -> tuple[str, str]:
+    """Return the memories in their frame, and for the log what of them does not fit."""
+    room = room_of(window) // _MEMORIES
+    return fit("memories", _memories_text(body), room, "memories have")
 
 
 def _memories_text(body: Json) -> str:

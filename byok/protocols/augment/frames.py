@@ -56,6 +56,13 @@ def frame(tag: str, text: str, *, longest: int = LONGEST, name: str = "") -> str
     return write(tag, kept, longest, name[:LONGEST_NAME])
 
 
+def fit(tag: str, text: str, longest: int, what: str) -> tuple[str, str]:
+    """Return a text in its frame, and for the log what of it does not fit, else ""."""
+    size, framed = len(text.strip()), frame(tag, text, longest=longest)
+    cut = f"{what} {size:,} characters, of which {longest:,} fit"
+    return framed, cut if size > longest else ""
+
+
 def _write(tag: str, text: str, longest: int, name: str) -> str:
     quoted = without_tags("\n".join(map(escape, text.splitlines())))
     inner = truncate_middle(quoted, longest)

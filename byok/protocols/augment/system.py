@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from byok.core.chat import Json, ToolDefinition
 from byok.core.prompts.prompt_set import Prompt
 from byok.protocols.augment.body import first_text, flag, integer, items, mapping, text
-from byok.protocols.augment.frames import frame, room_of
+from byok.protocols.augment.frames import fit, room_of
 from byok.protocols.augment.reply_job import Defaults
 
 # Tools of the clients that change no file. Where an agent has only these, it answers.
@@ -97,10 +97,8 @@ def persona_prompt(
         return Prompt()
     prompt = defaults.render(name, beside=beside) if name else Prompt()
     longest = room_of(defaults.fit.window) // _PERSONA
-    cut = f"a persona has {len(instructions):,} characters, of which {longest:,} fit"
-    own = frame("persona", instructions, longest=longest)
-    note = prompt.note or (cut if len(instructions) > longest else "")
-    return Prompt(_join(prompt.text, own), prompt.name, note)
+    own, cut = fit("persona", instructions, longest, "a persona has")
+    return Prompt(_join(prompt.text, own), prompt.name, prompt.note or cut)
 
 
 def only_reads(tools: Sequence[ToolDefinition]) -> bool:

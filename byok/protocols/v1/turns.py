@@ -53,11 +53,6 @@ class Turns:
         self.user_texts: list[str] = []
         self.left_out: list[str] = []  # what of it byok does not pass on
 
-    @property
-    def own_words(self) -> str:
-        """Return the user's newest words."""
-        return self.user_texts[-1] if self.user_texts else ""
-
     def add_system(self, text: str) -> None:
         """Add instructions; behind the first message they become words of the user.
 
@@ -136,12 +131,13 @@ class Turns:
         Raises:
             BadRequest: there is nothing to answer.
         """
+        *_, newest = ("", *self.user_texts)
         return ChatRequest(
             self.messages(),
             tools=tools.definitions,
-            own_words=self.own_words,
+            own_words=newest,
             user_texts=tuple(self.user_texts),
-            question=self.own_words,
+            question=newest,
             agent=bool(tools.definitions),
         )
 

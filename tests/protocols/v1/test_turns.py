@@ -67,7 +67,6 @@ def test_turns_results_stand_behind_their_calls() -> None:
         ("tool", "c=C"),
         ("assistant", "Done."),
     ]
-    assert turns.own_words == "Wait."
     assert turns.user_texts == ["Hi.", "Wait."]
 
 
