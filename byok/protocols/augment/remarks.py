@@ -529,7 +529,8 @@ class Unannounced:
         if not self._lead:
             start = len(self._held) - len(self._held.lstrip())
             line = (LINE.match(self._held, start) or [""])[0]
-            if self._may_lead(line) and line[-1:] not in ("\n", "\r"):
+            is_whole = len(line) > _MOST_LEAD or line[-1:] in ("\n", "\r")
+            if not is_whole and (self._strict or may_become_lead(line)):
                 return
             if is_lead(line) or (self._strict and line.rstrip().endswith(_COLONS)):
                 self._lead, self._held = line, self._held[start + len(line) :]
@@ -547,10 +548,6 @@ class Unannounced:
             yield self._lead
         elif held and not self._lead and (self._strict or not is_lead(held)):
             yield held
-
-    def _may_lead(self, line: str) -> bool:
-        """Tell whether the beginning of a line may be that of an announcement."""
-        return len(line) <= _MOST_LEAD and (self._strict or may_become_lead(line))
 
 
 class Unquoted:
