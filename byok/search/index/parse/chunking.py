@@ -193,8 +193,9 @@ _SECTION = re.compile(rb"^<(template|style|script)\b", re.M)
 _COMPONENTS = ("vue", "svelte")
 # A parser that can be cancelled reads its text in parts, also for each predicate of a
 # query. That doubles the time of languages with predicates, so only for large texts.
-# The binding never frees a part, and Scala's scanner goes back to every line: with
-# parts of 16 KiB 200 files took the whole memory of a process.
+# The binding never frees a part, and scanners go back: Scala's to every line, Python's
+# over all lines of a comment. So parts are small, and one read again is the same
+# object: 17 files with long comments took the whole memory of a process.
 _PART = 128
 _LARGE = 64 * 1024
 _ASKS = 8  # it looks at the clock each time that it has asked so often
@@ -272,6 +273,13 @@ def outline(text: bytes, language: str, deadline: float = math.inf) -> Outline:
 def _parse(parser: Parser, text: bytes, deadline: float) -> Tree:
     """Parse a text until a deadline."""
     asked = 0
+    parts: dict[int, bytes] = {}
+
+    def read(offset: int, _: object) -> bytes:
+        part = parts.get(offset)
+        if part is None:
+            part = parts[offset] = text[offset : offset + _PART]
+        return part
 
     def is_late(offset: int, has_error: bool) -> bool:
         nonlocal asked
@@ -279,9 +287,7 @@ def _parse(parser: Parser, text: bytes, deadline: float) -> Tree:
         return asked % _ASKS == 0 and process_time() > deadline
 
     try:
-        return parser.parse(
-            lambda offset, _: text[offset : offset + _PART], progress_callback=is_late
-        )
+        return parser.parse(read, progress_callback=is_late)
     except ValueError as error:
         parser.reset()  # it would go on with this text
         raise ParserTooSlow from error
