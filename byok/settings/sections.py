@@ -749,10 +749,15 @@ class ModelSettings(SettingsSection):
 
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""
-        chosen: str = getattr(self, purpose)
+        chosen = (getattr(self, name) for name in self.settings_for(purpose))
+        return next(filter(None, chosen), "")
+
+    @staticmethod
+    def settings_for(purpose: Purpose) -> tuple[str, ...]:
+        """Return the settings that choose the model; the first that is set counts."""
         if purpose is Purpose.NEXT_EDIT:
-            return chosen or self.edit
-        return chosen or (self.small if purpose.is_small else "")
+            return (purpose, Purpose.EDIT)
+        return (purpose, "small") if purpose.is_small else (purpose,)
 
     @property
     def for_moments(self) -> dict[ChatMoment, str]:

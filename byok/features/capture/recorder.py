@@ -172,8 +172,10 @@ class CaptureRecorder(Feature):
     # says so once.
 
     def _keep(self, facts: dict[str, Any], pieces: list[RawPiece], size: int) -> None:
-        self._attempt(partial(self._write, facts, pieces))
-        self._written += size
+        try:
+            self._attempt(partial(self._write, facts, pieces))
+        finally:
+            self._written += size
 
     def _write(self, facts: dict[str, Any], pieces: list[RawPiece]) -> None:
         shown = tuple(scrub(pieces, self._redactor))
@@ -188,15 +190,15 @@ class CaptureRecorder(Feature):
         self._folder.tidy(self._wall_clock(), self.limits.files)
 
     def _attempt(self, work: Callable[[], object]) -> None:
+        is_done = False
         try:
             work()
+            is_done = True
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             if not self._failed:
                 _log.warning("captures cannot be kept: %s", type(error).__name__)
-            self._failed += 1
-        except Exception:  # a bug; the thread has to live for later requests
-            _log.exception("a capture is lost")
-            self._failed += 1
+        finally:
+            self._failed += not is_done
 
 
 class _RequestTap:

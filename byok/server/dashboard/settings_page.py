@@ -15,6 +15,7 @@ from byok.clients.toml_text import KEY, NOTE, Statement, split_statements
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.platform.paths import Paths
+from byok.core.routing import Purpose
 from byok.dialects.presets import PRESETS
 from byok.server.control import Control, needs_restart
 from byok.server.dashboard.editable import (
@@ -36,6 +37,7 @@ from byok.settings import Settings, UpstreamSettings
 from byok.settings.loading import decode_settings, environment_values, variable_of
 from byok.settings.own_file import read_own_settings, write_own_settings
 from byok.settings.section import SettingFault, faults_of
+from byok.settings.sections import ModelSettings
 from byok.wiring.key_sources import key_wanted, moved_secrets
 from byok.wiring.services import Services
 
@@ -249,6 +251,12 @@ def _leaves(given: Any, path: SettingPath) -> Iterator[tuple[SettingPath, Any]]:
 
 
 _MOST_LINES = 1000
+# Which settings give what is no chat a model of its own.
+_JOBS = {
+    purpose: ModelSettings.settings_for(purpose)
+    for purpose in Purpose
+    if purpose is not Purpose.CHAT
+}
 
 
 class SettingsPage(NamedTuple):
@@ -293,6 +301,7 @@ class SettingsPage(NamedTuple):
             "blocked": blocked,
             "error": error,
             "faults": faults,
+            "jobs": _JOBS,
             **make_form(state),
         }
 

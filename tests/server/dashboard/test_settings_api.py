@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from byok.core.platform.paths import find_paths
+from byok.core.routing import Purpose
+from byok.settings.sections import ModelSettings
 from tests.fakes.daemon import running, running_on_file, write_settings
 from tests.fakes.dashboard import Page, signed_in, text_for
 from tests.fakes.upstream import FakeUpstream
@@ -81,6 +83,10 @@ async def test_a_form_says_what_the_file_says_and_what_counts(
     ]
     assert b"secret-of-the-team" not in raw
     assert (form["blocked"], form["error"], form["restart"]) == ("", "", [])
+    assert form["jobs"].keys() == {*Purpose} - {Purpose.CHAT}
+    for job, names in form["jobs"].items():
+        for name in names:
+            assert ModelSettings(**{name: "m"}).for_purpose(Purpose(job)) == "m"
 
 
 @pytest.mark.usefixtures("file")

@@ -88,19 +88,15 @@ export class ChangesBar {
   }
 }
 
-// What else has a model of its own, and where: without one it has that of chats.
-const JOBS = { completion: ["completion"], edit: ["edit"], next_edit: ["next_edit", "edit"],
-  commit: ["commit", "small"], title: ["title", "small"], summary: ["summary", "small"],
-  enhance: ["enhance", "small"] };
-
-// Return the jobs that get another model with that of chats.
+// Return the jobs that get another model with that of chats, because none of their own is set.
 function jobsWith(draft) {
+  const { jobs } = draft.form;
   const isEmpty = (name) => {
     const own = draft.field(["routing", "models", name]);
     return !(draft.isChanged(own.path) ? draft.shown(own) : own.value);
   };
   return draft.isChanged(["routing", "default"])
-    ? Object.keys(JOBS).filter((job) => JOBS[job].every(isEmpty)) : [];
+    ? Object.keys(jobs).filter((job) => jobs[job].every(isEmpty)) : [];
 }
 
 // Put each fault at its setting.
