@@ -3,26 +3,26 @@
 A dialect is one wire protocol, such as OpenAI's Chat Completions. `upstream/` sends and
 receives bytes and knows no protocol, so a new dialect is a folder here, a row of
 `DIALECTS` below and an address in `presets.py`. The interface was checked against the
-protocols of Anthropic, Gemini, Ollama and OpenAI's Responses; this is why it looks so:
+protocols of Anthropic, Gemini, Ollama and OpenAI's Responses. Reasons for its form:
 
 - A dialect reads bytes, not events. An earlier client decoded server-sent events for
   all dialects. An API that streams lines of JSON could not be used: its stream looked
-  like one document and was held back until the end. Now the dialect puts a decoder of
+  like one document and was buffered until the end. Now the dialect puts a decoder of
   `wire/` in front: `chain(SSEDecoder(), ...)`. Keep it one chain from bytes to events:
   every streamed chunk passes through it.
 - A dialect returns all headers, with and without a key. Some APIs refuse a request
   without their version header even where no key is needed.
 - A request carries the mapping of tool names. The reader of the answer needs it to
   restore the names that the user's tools have.
-- A request carries notices. Whatever a dialect cannot send, the user is told about.
+- A request carries notices: sentences that tell the user what could not be sent.
 - Remedies for refusals are rows of a table, not methods. Which parameter a refusal
-  names and where it is nested depends on the dialect; that each remedy is tried once a
-  request and remembered per model does not.
+  names and where it is nested depends on the dialect. Trying each remedy once per
+  request, and remembering it per model, does not.
 - The dialect chooses the paths for listing and probing models, and follows pages.
 
-A dialect performs no I/O and has no clock. State during an answer is in its reader. A
-dialect holds only facts about the vendor it is made for, and must be equal to another
-with the same facts: on a reload, equal upstreams keep what they have learned.
+A dialect performs no I/O and has no clock. The state of one answer is in its reader. A
+dialect holds only facts about its vendor, and two with the same facts must be equal: on
+a reload, equal upstreams keep what they have learned.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -38,11 +38,11 @@ from byok.core.late import late_function
 from byok.core.stage import Stage
 from byok.dialects.chat_changes import (
     NAMES,
-    keep_own_data,
-    limit_answer,
-    needed,
+    cap_max_tokens,
+    drop_foreign_data,
+    name_spelling,
+    needed_remedies,
     spell_calls,
-    spelling_of,
 )
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
@@ -59,7 +59,7 @@ from byok.dialects.safe_names import ANY_ID, IdRule, spell_name
 
 
 class ModelPage(Struct, frozen=True):
-    """One page of a list of models; `next_path` leads to the next one, "" ends it."""
+    """One page of a list of models; `next_path` is that of the next page, or ""."""
 
     models: tuple[ModelFacts, ...]
     next_path: str = ""
@@ -74,9 +74,9 @@ class Target(Struct, frozen=True):
         facts: what is known about it so far.
         origin: only provider data of this origin may be sent back to the model.
         cache: ask for prompt caching where the protocol has a field for it.
-        long_cache: ask for the longest time that it offers.
+        long_cache: ask for the longest cache lifetime that the protocol offers.
         num_ctx: the context window in tokens with which a local server shall load the
-            model; 0 for the server's own.
+            model; 0 for the server's default.
     """
 
     model: str
@@ -98,10 +98,10 @@ class UpstreamRequest(Struct, frozen=True):
         tool_names: names of the user's tools, by the names that were sent; set by
             `write_request`.
         notices: sentences for the user about what was left out of this turn.
-        unsent: the same about settings that hold for the whole conversation, which
-            `write_request` makes notices of its first turn.
+        unsent: such sentences about settings of the whole conversation; in its first
+            turn, `write_request` adds them to the notices.
         origin: the origin of provider data in the answer; set by `write_request`.
-        num_ctx: the window that it asks a local server for; set there, too.
+        num_ctx: the window requested from a local server; set by `write_request`.
     """
 
     path: str
@@ -117,8 +117,8 @@ class UpstreamRequest(Struct, frozen=True):
 class ErrorResponse(Struct, frozen=True):
     """An HTTP response with an error status.
 
-    `body` is any JSON value, or the text where it is not JSON. The names in `headers`
-    are case-insensitive. `received` is the time in seconds since 1970.
+    `body` is any JSON value, or the text if it is not JSON. The names in `headers` are
+    case-insensitive. `received` is the time in seconds since 1970.
     """
 
     status: int
@@ -137,10 +137,10 @@ class Probe(Struct, frozen=True):
 class Codec(Protocol):
     """Encodes requests for one endpoint and decodes its answers.
 
-    The names of tools and the ids of calls are spelled before as it wants them, and all
-    provider data are of the target's origin.
-    `remedies` is the table of remedies for refusals, `settings` are the fields whose
-    objects take further fields of the user.
+    In the conversations that it encodes, tool names and call ids already have the form
+    that the API accepts, and all provider data are of the target's origin.
+    `remedies` is the table of remedies for refusals. `settings` are the body's fields
+    that are objects and may be extended by the user's own fields.
     """
 
     remedies: ClassVar[RemedyTable] = {}
@@ -152,7 +152,7 @@ class Codec(Protocol):
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Return a new reader for the bytes of one answer, streamed or whole.
 
-        The reader gives exactly one Finish at the end, or raises an UpstreamError.
+        The reader emits exactly one Finish at the end, or raises an UpstreamError.
         `sent` is the request without its body.
         """
 
@@ -163,17 +163,18 @@ class Codec(Protocol):
 
     @property
     def tool_ids(self) -> IdRule:
-        """Return which ids of tool calls a request may have."""
+        """Return the rule for the ids of tool calls in a request."""
         return ANY_ID
 
     def spell_tool(self, name: str, again: int) -> str:
-        """Return the name of a tool as a request may have it; see `Spelling`."""
+        """Return the form of a tool's name that the API accepts; see `Spelling`."""
         return spell_name(name, again)
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need before any refusal."""
-        known = (*(Remedy(*need.split(":")) for need in self.needs), *needed(facts))
-        return tuple({remedy.change: remedy for remedy in known}.values())
+        always = (Remedy(*need.split(":")) for need in self.needs)
+        remedies = (*always, *needed_remedies(facts))
+        return tuple({remedy.change: remedy for remedy in remedies}.values())
 
 
 class Dialect(Codec, Protocol):
@@ -183,8 +184,8 @@ class Dialect(Codec, Protocol):
         name: the key in `DIALECTS`.
         serves: the paths below the base URL that speak a protocol of byok's own /v1,
             such as `chat/completions`: requests to it can be forwarded to them.
-        loads_window: a request says with which window its server loads the model.
-        sends_thoughts: the model's earlier reasoning goes back with the next prompt.
+        loads_window: a request tells the server with which window to load the model.
+        sends_thoughts: the model's earlier reasoning is sent back with the next prompt.
         models_path: the path of the model list, or of its first page.
     """
 
@@ -196,9 +197,9 @@ class Dialect(Codec, Protocol):
 
     @property
     def second_best(self) -> frozenset[str]:
-        """Return those of `serves` that another API of the vendor answers better.
+        """Return the paths of `serves` that another API of the vendor answers better.
 
-        Where that one is used, requests for them are translated for it.
+        Where that API is used, requests for these paths are translated for it.
         """
         return frozenset()
 
@@ -208,14 +209,14 @@ class Dialect(Codec, Protocol):
 
     @classmethod
     def of(cls, vendor: str) -> Self:
-        """Return the dialect of a vendor, named by its preset; most speak it alike."""
+        """Return the dialect as a vendor, given by its preset's name, speaks it."""
         return cls()
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers of every request; `key` is "" without an API key."""
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Decode an error response: its body, and the wait from its headers."""
+        """Decode an error response: its body, and from its headers when to retry."""
         wait = read_retry_after(response.headers, response.received)
         return refusal_of(response.body, response.status, wait, response.received)
 
@@ -238,29 +239,29 @@ def write_request(
     made: Iterable[Remedy] = (),
     new: Iterable[Remedy] = (),
 ) -> tuple[ChatRequest, UpstreamRequest]:
-    """Encode a conversation with the remedies of its model.
+    """Apply the remedies of the model to a conversation, and encode it.
 
-    Returned is also the conversation as it is encoded, but for the names of its tools
-    and the ids of its calls. `made` are the remedies to make besides the presumed ones;
-    notices about the `new` ones among them are always included.
+    Returns the rewritten conversation, in which tools and calls keep their original
+    names and ids, and the request. `made` are the remedies to apply besides the
+    presumed ones; notices about the `new` ones among them are always included.
     """
     table, new = codec.remedies, tuple(new)
     remedies = (*codec.presumed_remedies(target.facts), *made)
-    spellings = [spelling_of(remedy) for remedy in remedies if remedy.change == NAMES]
+    spellings = [name_spelling(remedy) for remedy in remedies if remedy.change == NAMES]
     others = [remedy for remedy in remedies if remedy.change != NAMES]
-    rewritten, told = rewrite_chat(table, chat, others, new=new)
+    rewritten, chat_notices = rewrite_chat(table, chat, others, new=new)
     spell_tool = [codec.spell_tool, *spellings][-1]
     spelled, names = spell_calls(rewritten, spell_tool, codec.tool_ids)
-    spelled = keep_own_data(spelled, target.origin)
-    sent = codec.encode(limit_answer(spelled, target.facts), target)
+    spelled = drop_foreign_data(spelled, target.origin)
+    sent = codec.encode(cap_max_tokens(spelled, target.facts), target)
     body = _add_fields(sent.body, target.extra_body, codec.settings)
-    body, more = change_body(table, body, remedies, chat=chat, new=new)
+    body, body_notices = change_body(table, body, remedies, chat=chat, new=new)
     unsent = sent.unsent if chat.is_first_turn else ()
     sent = replace(
         sent,
         body=body,
         tool_names=names,
-        notices=(*unsent, *sent.notices, *told, *more),
+        notices=(*unsent, *sent.notices, *chat_notices, *body_notices),
         origin=target.origin,
         num_ctx=target.num_ctx,
     )
@@ -268,24 +269,24 @@ def write_request(
 
 
 def _add_fields(body: Json, extra: Json, settings: Collection[str]) -> dict[str, Any]:
-    """Add the user's fields: tools to the others, settings to their object.
+    """Add the user's fields: tools to the list of tools, settings to their object.
 
-    A search by the vendor stands beside the tools, a `top_k` beside the temperature.
+    So a web search of the vendor joins the tools, and `top_k` joins the temperature.
     """
-    out = dict(body)
+    merged = dict(body)
     for name, value in extra.items():
-        sent = out.get(name)
+        sent = merged.get(name)
         if name in settings and isinstance(sent, dict) and isinstance(value, dict):
-            out[name] = {**sent, **value}
+            merged[name] = {**sent, **value}
         elif name == "tools" and isinstance(sent, list) and isinstance(value, list):
-            out[name] = [*sent, *value]
+            merged[name] = [*sent, *value]
         else:
-            out[name] = value
-    return out
+            merged[name] = value
+    return merged
 
 
-# The dialects, by the name used in config.toml. Each is made for a vendor: the name of
-# a preset, or openai_compatible. Its module is loaded then.
+# The dialects, by the name used in config.toml. Each is created for a vendor (the name
+# of a preset, or openai_compatible), and its module is loaded only then.
 DIALECTS: dict[str, Callable[[str], Dialect]] = {
     OPENAI_CHAT: late_function("byok.dialects.openai_chat.dialect:OpenAIChat.of"),
     GEMINI: late_function("byok.dialects.gemini.dialect:Gemini.of"),

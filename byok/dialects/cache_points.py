@@ -1,21 +1,21 @@
-"""Cache points: up to where a prompt is cached, and what a host refuses of them.
+"""Cache points, which mark the prefix of a prompt to cache, and keys of prompt caches.
 
-Claude is asked for caching by a field, in its own API and in Chat Completions behind a
-gateway; Qwen takes it in the content of messages. The field at the top of a body sets a
-point at the last block by itself, which moves with the conversation; others stand in
-blocks of the system prompt, of tools or of messages. The prompt is read from the cache
-up to the last point that was written before. Sources: "Prompt caching" in Anthropic's
-guide, the API references of OpenRouter and DashScope.
+Claude is asked for caching by the field `cache_control`, in its own API and in Chat
+Completions of gateways; Qwen accepts it in the content of messages. At the top of a
+body, the field sets a point at the last block, wherever the conversation ends. Other
+points stand in blocks of the system prompt, of tools or of messages. A prompt is read
+from the cache up to the last point that an earlier request wrote. Sources: "Prompt
+caching" in Anthropic's guide, the API references of OpenRouter and DashScope.
 
-Bedrock and Vertex know the points of blocks, but not the field at the top. There the
-last two turns of the user have points instead: the last request ended at the first of
-the two.
+Bedrock and Vertex accept points in blocks, but not the field at the top. For them the
+last two turns of the user have points instead: the previous request ended at the first
+of these two.
 
-What is cached is kept for five minutes, or for an hour with a `ttl` in each point, for
-twice the price of a write.
+A cached prefix lives for five minutes, or for an hour if each point has a `ttl`, which
+doubles the price of a write.
 
-Others cache unasked. There a key of the conversation leads its requests to the host
-that has its prompt in the cache.
+Other vendors cache without being asked. A key of the conversation then routes its
+requests to the server that has the prompt in its cache.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from typing import Any
 
 from byok.core.chat import ChatRequest, Json
 from byok.dialects.base import Target
-from byok.dialects.remedies import Body, Found, RefusedRequest, Remedy, RemedyRow
+from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyMatch, RemedyRow
 
 FIELD = "cache_control"
 _SHORT = {"type": "ephemeral"}
@@ -33,16 +33,17 @@ _LONG = {**_SHORT, "ttl": "1h"}
 _AT_TOP = "top"
 _TTL = "ttl"
 _PARTS = ("system", "tools", "messages")
-_PLACE = re.compile(rf"\b({'|'.join(_PARTS)}|content)\b\S*{FIELD}")
+_KEY_LENGTH = 32  # characters; OpenAI and xAI accept at least 64
+_NAMED_PART = re.compile(rf"\b({'|'.join(_PARTS)}|content)\b\S*{FIELD}")
 
 
 def point(*, is_long: bool = False) -> Json:
-    """Return a point; `is_long` asks for an hour."""
+    """Return a cache point; `is_long` requests an hour instead of five minutes."""
     return _LONG if is_long else _SHORT
 
 
 def mark_end(holder: Json, name: str, point: Json) -> Body:
-    """Set a point at the end of some content, if there is any."""
+    """Set a point in the last block of the field `name`, unless it has no content."""
     blocks = holder.get(name)
     if isinstance(blocks, str) and blocks:
         blocks = [{"type": "text", "text": blocks}]
@@ -51,33 +52,36 @@ def mark_end(holder: Json, name: str, point: Json) -> Body:
     return {**holder, name: [*blocks[:-1], {**blocks[-1], FIELD: point}]}
 
 
-def mark_messages(body: Json, places: Iterable[int], point: Json) -> Body:
-    """Set points at the ends of some messages."""
+def mark_messages(body: Json, indices: Iterable[int], point: Json) -> Body:
+    """Set points at the ends of the messages with these indices."""
     messages = list(body["messages"])
-    for place in places:
-        messages[place] = mark_end(messages[place], "content", point)
+    for index in indices:
+        messages[index] = mark_end(messages[index], "content", point)
     return {**body, "messages": messages}
 
 
 def ends_of_turns(messages: list[Any]) -> list[int]:
-    """Return the places at which the user's turns end, where a request may have."""
-    after = [*(message["role"] for message in messages[1:]), "assistant"]
+    """Return the indices of the messages that end a turn of the user.
+
+    An earlier request may have ended at any of them.
+    """
+    next_roles = [*(message["role"] for message in messages[1:]), "assistant"]
     return [
-        place
-        for place, message in enumerate(messages)
-        if message["role"] != "assistant" and after[place] == "assistant"
+        index
+        for index, message in enumerate(messages)
+        if message["role"] != "assistant" and next_roles[index] == "assistant"
     ]
 
 
-def _find(refused: RefusedRequest) -> Found:
-    """Find which points a host does not take."""
+def _find(refused: RefusedRequest) -> RemedyMatch:
+    """Find out which points a host refuses; `what` is their part of the body."""
     body, text = refused.body, refused.text.lower()
     if FIELD not in text:
         return None
     if _TTL in text and _shorten(body) != body:
         return (_TTL, "")
-    if place := _PLACE.search(text):
-        part = "messages" if place[1] == "content" else place[1]
+    if named := _NAMED_PART.search(text):
+        part = "messages" if named[1] == "content" else named[1]
         if _change_blocks(body, part, _without_point) != body:
             return (part, "")
     return (_AT_TOP if FIELD in body else "", "")
@@ -92,17 +96,14 @@ def _remove(body: Json, remedy: Remedy) -> Body:
             return dict(body)
         ends = ends_of_turns(body["messages"])[-2:]
         return mark_messages(_without_point(body), ends, body[FIELD])
-    kept = dict(body) if remedy.what else _without_point(body)
+    changed = dict(body) if remedy.what else _without_point(body)
     for part in (remedy.what,) if remedy.what else _PARTS:
-        kept = _change_blocks(kept, part, _without_point)
-    return kept
-
-
-CACHE_ROW = RemedyRow(_find, _remove)
+        changed = _change_blocks(changed, part, _without_point)
+    return changed
 
 
 def _shorten(body: Json) -> Body:
-    """Ask for five minutes in all points."""
+    """Shorten the lifetime of all points to five minutes."""
 
     def change(block: Json) -> Json:
         return {**block, FIELD: _SHORT} if FIELD in block else block
@@ -129,32 +130,29 @@ def _change_blocks(body: Json, part: str, change: Callable[[Json], Json]) -> Bod
     return {**body, part: changed}
 
 
+CACHE_ROW = RemedyRow(_find, _remove)
+
+
 def _without_point(block: Json) -> Body:
     return {key: value for key, value in block.items() if key != FIELD}
 
 
-# The key of a conversation.
-
-
-_LENGTH = 32  # characters; OpenAI and xAI accept at least 64
-
-
 def prompt_cache_key(chat: ChatRequest) -> str:
-    """Return a key that stays the same in a conversation, "" where it has no id.
+    """Return the key of a conversation, "" if the client sent neither key nor id.
 
-    It is a digest, so that the client's own key or id stays on this machine.
+    It is a digest, so that the client's key or id does not leave this machine.
     """
-    name = chat.cache_key or chat.conversation
-    if not name:
+    identity = chat.cache_key or chat.conversation
+    if not identity:
         return ""
-    raw = name.encode("utf-8", "surrogatepass")
-    return hashlib.sha256(b"prompt cache:" + raw).hexdigest()[:_LENGTH]
+    raw = identity.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"prompt cache:" + raw).hexdigest()[:_KEY_LENGTH]
 
 
 def key_fields(chat: ChatRequest, target: Target) -> Json:
-    """Return the fields of OpenAI's APIs for the cache of a conversation."""
+    """Return the fields of OpenAI's APIs for the prompt cache of a conversation."""
     key = prompt_cache_key(chat) if target.cache else ""
     if not key:
         return {}
-    kept = {"prompt_cache_retention": "24h"} if target.long_cache else {}
-    return {"prompt_cache_key": key, **kept}
+    retention = {"prompt_cache_retention": "24h"} if target.long_cache else {}
+    return {"prompt_cache_key": key, **retention}

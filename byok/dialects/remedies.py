@@ -21,13 +21,56 @@ from byok.dialects.presets import OPENAI_CHAT, OPENAI_RESPONSES
 from byok.dialects.refusals import class_of_words
 
 Body: TypeAlias = dict[str, Any]
-Found: TypeAlias = tuple[str, str] | None  # `what` and `version` of a remedy
+# `what` and `version` of the remedy for a refusal, or None.
+RemedyMatch: TypeAlias = tuple[str, str] | None
 _Item = TypeVar("_Item", ChatRequest, Body)
 _NO_CHAT = ChatRequest(())
+_MISSING = object()
+# Parameters, by the last part of their path, that limit the length of an answer.
+_OUTPUT_CAPS = {
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "num_predict",
+    "maxOutputTokens",
+}
+# Statuses of refusals that name a parameter; OpenRouter uses 404.
+_PARAMETER_STATUSES = frozenset({400, 404, 422})
+_LOWER_BOUND = re.compile(
+    r"(?:at least|greater than(?: or equal to)?) \d+|\d+ \(inclusive\) to"
+)
+_EXCLUDED = re.compile(r"\b(\d{1,9}) \(exclusive\)")
+_NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w-]|\.\d)")
+# "Supported values are: 'low', 'medium', and 'high'." (OpenAI, xAI, Groq, SGLang)
+_ACCEPTED = re.compile(
+    r"(?:supported values are|must be one of|expected one of|allowed values"
+    r"|input should be)"
+    r"\W+((?:(?!'input').){1,200})"  # the value that was sent may follow
+)
+# Texts of refusals, in lower case, that refer to another API, and its dialect: about
+# models that OpenAI, Azure and Copilot serve by one API only.
+CHAT_REFUSED = {
+    "v1/responses": OPENAI_RESPONSES,
+    "responses api": OPENAI_RESPONSES,
+    "responses endpoint": OPENAI_RESPONSES,
+    "not accessible via the /chat/completions": OPENAI_RESPONSES,  # Copilot
+    "not a chat model": OPENAI_RESPONSES,
+    "chatcompletion operation does not work": OPENAI_RESPONSES,  # Azure
+    "v1/messages": "anthropic",
+}
+RESPONSES_REFUSED = {
+    "chat/completions": OPENAI_CHAT,
+    "chat completions": OPENAI_CHAT,
+    "not accessible via the /responses": OPENAI_CHAT,
+    "not supported with the responses api": OPENAI_CHAT,
+    "not supported in the responses api": OPENAI_CHAT,
+    "v1/messages": "anthropic",
+}
+_NO_SUCH_PATH = frozenset({404, 405, 501})
 
 
 def digest_of(part: bytes) -> str:
-    """Return what a remedy knows a part of a conversation by in later requests."""
+    """Return the digest by which a remedy recognises a part of a conversation."""
     return hashlib.blake2b(part, digest_size=8).hexdigest()
 
 
@@ -35,7 +78,7 @@ class Remedy(Struct, frozen=True):
     """One change to a request that was refused.
 
     `change` is the key of its row, `what` the part of the request that is changed (a
-    parameter, a tool). `version` distinguishes parts of one name, or is a new value.
+    parameter, a tool). `version` distinguishes parts of one name, or is the new value.
     """
 
     change: str
@@ -44,11 +87,11 @@ class Remedy(Struct, frozen=True):
 
 
 class RefusedRequest(Struct, frozen=True):
-    """A request that was refused: its body, the error, and the remedies made so far.
+    """A request that was refused: its body, the error, and the remedies applied so far.
 
-    `extra` are fields that the user added to the body, `dialects` the names of the
+    `extra` are the fields that the user added to the body, `dialects` the names of the
     upstream's other dialects. `chat` is the conversation as it was encoded, and
-    `tool_names` are the names of its tools by those that were sent.
+    `tool_names` maps the names of tools that were sent to the user's names.
     """
 
     body: Json
@@ -61,62 +104,62 @@ class RefusedRequest(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The upstream's own words."""
+        """The upstream's message, unchanged."""
         return self.error.reason
 
 
 def is_first_turn(chat: ChatRequest) -> bool:
-    """Tell whether a conversation begins: its user has not read a notice yet."""
+    """Tell whether a conversation begins: its user has read no notice yet."""
     return chat.is_first_turn
 
 
 class RemedyRow(Struct, frozen=True):
-    """One kind of change: how to find that it is needed, how to make it.
+    """One kind of change: how to recognise that it is needed, and how to apply it.
 
-    A row that changes nothing `switches`: the request is encoded again, in the dialect
-    `what` of the remedy.
+    A row with neither `rewrite` nor `make` switches the dialect: the request is encoded
+    again, in the dialect that is the remedy's `what`.
 
     Attributes:
         find: returns `what` and `version` of the remedy for a refusal, or None.
         rewrite: returns the changed conversation.
         make: returns a changed copy of the body. A remedy that would change neither is
-            not made.
+            not applied.
         notice: a sentence for the user, with `{what}` for the changed parts, or "". It
-            is shown when the remedy is found, and later where `matters` is true.
-        matters: tells from the conversation whether to show the notice again.
+            is shown when the remedy is found, and later where `repeats_notice` says so.
+        repeats_notice: tells from the conversation whether to show the notice again.
         is_for_agents: the notice is shown in agent conversations only.
-        teaches: what a remedy that helped tells about the model.
+        teaches: returns the facts about the model that a remedy that helped implies.
     """
 
-    find: Callable[[RefusedRequest], Found]
+    find: Callable[[RefusedRequest], RemedyMatch]
     make: Callable[[Json, Remedy], Body] | None = None
     notice: str = ""
-    matters: Callable[[ChatRequest], bool] = lambda _: False
+    repeats_notice: Callable[[ChatRequest], bool] = lambda _: False
     is_for_agents: bool = False
     teaches: Callable[[Remedy], ModelFacts] = lambda _: UNKNOWN_MODEL
     rewrite: Callable[[ChatRequest, Remedy], ChatRequest] | None = None
 
     @property
     def switches(self) -> bool:
-        """Whether another dialect is the change."""
+        """Whether the row switches to another dialect."""
         return self.make is None and self.rewrite is None
 
 
-# The first row that finds a remedy counts.
+# Rows by the name of their change, in order: the first row that finds a remedy counts.
 RemedyTable: TypeAlias = Mapping[str, RemedyRow]
 
 
 def find_remedy(table: RemedyTable, refused: RefusedRequest) -> Remedy | None:
-    """Return the first remedy for a refusal that was not made yet, or None."""
+    """Return the first remedy for a refusal that was not applied yet, or None."""
     for change, row in table.items():
-        if found := row.find(refused):
-            remedy = Remedy(change, *found)
-            if remedy not in refused.known and _helps(row, refused, remedy):
+        if match := row.find(refused):
+            remedy = Remedy(change, *match)
+            if remedy not in refused.known and _has_effect(row, refused, remedy):
                 return remedy
     return None
 
 
-def _helps(row: RemedyRow, refused: RefusedRequest, remedy: Remedy) -> bool:
+def _has_effect(row: RemedyRow, refused: RefusedRequest, remedy: Remedy) -> bool:
     if row.rewrite is not None and row.rewrite(refused.chat, remedy) == refused.chat:
         return False
     return row.make is None or row.make(refused.body, remedy) != refused.body
@@ -124,16 +167,17 @@ def _helps(row: RemedyRow, refused: RefusedRequest, remedy: Remedy) -> bool:
 
 def when(
     pattern: str, applies: Callable[[Json], object] = lambda body: True
-) -> Callable[[RefusedRequest], Found]:
-    """Return the search for refusals whose text, in lower case, has a pattern.
+) -> Callable[[RefusedRequest], RemedyMatch]:
+    """Return a `find` for refusals whose text, in lower case, matches a pattern.
 
-    `applies` tells whether a body can be changed, where the change itself does not.
+    `applies` tells whether the body has what the change is for. It is needed only where
+    the change would alter other bodies as well.
     """
     compiled = compile_late(pattern)
 
-    def find(refused: RefusedRequest) -> Found:
-        is_found = compiled.search(refused.text.lower()) and applies(refused.body)
-        return ("", "") if is_found else None
+    def find(refused: RefusedRequest) -> RemedyMatch:
+        is_match = compiled.search(refused.text.lower()) and applies(refused.body)
+        return ("", "") if is_match else None
 
     return find
 
@@ -147,16 +191,16 @@ def rewrite_chat(
 ) -> tuple[ChatRequest, tuple[str, ...]]:
     """Return the conversation to encode, and the notices for the user.
 
-    Remedies are made in the order of the table, whose rows say what must come first;
-    those that are not in it are ignored. Notices of `new` ones are always included.
+    Remedies are applied in the order of the table's rows, because some must come before
+    others; those without a row are ignored. Notices of `new` ones are always included.
     """
     if not remedies:
         return chat, ()
-    place = {change: number for number, change in enumerate(table)}
-    known = sorted(
-        (r for r in remedies if r.change in table), key=lambda r: place[r.change]
+    order = {change: number for number, change in enumerate(table)}
+    applicable = sorted(
+        (r for r in remedies if r.change in table), key=lambda r: order[r.change]
     )
-    rewrites = ((table[remedy.change].rewrite, remedy) for remedy in known)
+    rewrites = ((table[remedy.change].rewrite, remedy) for remedy in applicable)
     return _apply(table, chat, rewrites, new, chat)
 
 
@@ -170,8 +214,8 @@ def change_body(
 ) -> tuple[Body, tuple[str, ...]]:
     """Return the changed body of a conversation, and notices as `rewrite_chat` does.
 
-    Remedies are made in the order in which they were found: a parameter may be renamed
-    first and dropped later.
+    Remedies are applied in the order in which they were found: a parameter may be
+    renamed first and dropped later.
     """
     changes = ((table[r.change].make, r) for r in remedies if r.change in table)
     return _apply(table, body, changes, new, chat)
@@ -184,16 +228,23 @@ def _apply(
     new: Iterable[Remedy],
     chat: ChatRequest,
 ) -> tuple[_Item, tuple[str, ...]]:
-    new, parts = tuple(new), dict[str, list[str]]()
+    new, parts_by_notice = tuple(new), dict[str, list[str]]()
     for change, remedy in changes:
         if change is None:
             continue
         row, before = table[remedy.change], item
         item = change(item, remedy)
-        is_heard = row.notice and (chat.agent or not row.is_for_agents)
-        if is_heard and item != before and (remedy in new or row.matters(chat)):
-            parts.setdefault(row.notice, []).append(remedy.what)
-    notices = (n.format(what=", ".join(whats)).strip() for n, whats in parts.items())
+        has_notice = row.notice and (chat.agent or not row.is_for_agents)
+        if (
+            has_notice
+            and item != before
+            and (remedy in new or row.repeats_notice(chat))
+        ):
+            parts_by_notice.setdefault(row.notice, []).append(remedy.what)
+    notices = (
+        notice.format(what=", ".join(parts)).strip()
+        for notice, parts in parts_by_notice.items()
+    )
     return item, tuple(notices)
 
 
@@ -201,14 +252,14 @@ def switch_row(names: Mapping[str, str]) -> RemedyRow:
     """Return the row for refusals that refer to another API of the same upstream.
 
     `names` maps text of a refusal, in lower case, to the dialect of that API. The row
-    helps only where the upstream has the dialect.
+    helps only if the upstream has that dialect.
     """
 
-    def find(refused: RefusedRequest) -> Found:
-        said = refused.text.lower()
-        named = (dialect for words, dialect in names.items() if words in said)
-        found = next((name for name in named if name in refused.dialects), None)
-        return (found, "") if found else None
+    def find(refused: RefusedRequest) -> RemedyMatch:
+        text = refused.text.lower()
+        mentioned = (dialect for words, dialect in names.items() if words in text)
+        dialect = next((name for name in mentioned if name in refused.dialects), None)
+        return (dialect, "") if dialect else None
 
     def teach(remedy: Remedy) -> ModelFacts:
         return ModelFacts("", dialect=remedy.what)
@@ -216,62 +267,43 @@ def switch_row(names: Mapping[str, str]) -> RemedyRow:
     return RemedyRow(find, teaches=teach)
 
 
-# Remedies for refused parameters at any depth: drop, rename or lower them.
-#
-# A parameter is named by its path in the body: `temperature`, `options.num_ctx`.
-
-
-_MISSING = object()
-_OUTPUT_CAPS = {
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "num_predict",
-    "maxOutputTokens",
-}
-# Statuses of refusals that name a parameter; OpenRouter uses 404.
-_NAMING = frozenset({400, 404, 422})
-_LOWER_BOUND = re.compile(
-    r"(?:at least|greater than(?: or equal to)?) \d+|\d+ \(inclusive\) to"
-)
-_EXCLUDED = re.compile(r"\b(\d{1,9}) \(exclusive\)")
-_NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w-]|\.\d)")
-
-
 def read_parameter(body: Json, path: str) -> Any:
-    """Return the value of a parameter, None where it is missing."""
-    return _find(body, path, None)
+    """Return the value of a parameter, or None if it is missing.
+
+    A parameter is named by its path in the body: `temperature`, `options.num_ctx`.
+    """
+    return _look_up(body, path, None)
 
 
 def has_parameter(body: Json, path: str) -> bool:
     """Tell whether the body has a parameter."""
-    return _find(body, path, _MISSING) is not _MISSING
+    return _look_up(body, path, _MISSING) is not _MISSING
 
 
 def drop_parameter(body: Json, path: str) -> Body:
     """Return a body without a parameter, and without objects that become empty."""
-    name, _, rest = (path, "", "") if path in body else path.partition(".")
+    name, _, tail = (path, "", "") if path in body else path.partition(".")
     if not has_parameter(body, path):
         return dict(body)
-    if rest and (inner := drop_parameter(body[name], rest)):
+    if tail and (inner := drop_parameter(body[name], tail)):
         return {**body, name: inner}
     return {key: value for key, value in body.items() if key != name}
 
 
 def set_parameter(body: Json, path: str, value: Any) -> Body:
-    """Return a body with this value of a parameter."""
-    name, _, rest = path.partition(".")
-    if not rest:
+    """Return a body in which a parameter has this value."""
+    name, _, tail = path.partition(".")
+    if not tail:
         return {**body, name: value}
     inner = body.get(name)
     return {
         **body,
-        name: set_parameter(inner if isinstance(inner, dict) else {}, rest, value),
+        name: set_parameter(inner if isinstance(inner, dict) else {}, tail, value),
     }
 
 
 def rename_parameter(body: Json, path: str, new: str) -> Body:
-    """Return a body with a parameter under another path; its value stays."""
+    """Return a body in which a parameter has another path, and the same value."""
     if not has_parameter(body, path):
         return dict(body)
     parent, _, old = path.rpartition(".")
@@ -284,11 +316,12 @@ def rename_parameter(body: Json, path: str, new: str) -> Body:
 def drop_row(paths: Iterable[str], *, with_extra: bool = True) -> RemedyRow:
     """Return the row that drops the first of these parameters that a refusal names.
 
-    Put the more specific names first. Fields that the user added are dropped as well.
+    More specific names must come first. `with_extra`: also drop fields that the user
+    added.
     """
     paths = tuple(paths)
 
-    def find(refused: RefusedRequest) -> Found:
+    def find(refused: RefusedRequest) -> RemedyMatch:
         extra = refused.extra if with_extra else ()
         named = name_parameter(refused, (*paths, *extra))
         return (named, "") if named else None
@@ -304,12 +337,12 @@ def drop_named(body: Json, remedy: Remedy) -> Body:
 def rename_row(names: Mapping[str, str], *, unless: Iterable[str] = ()) -> RemedyRow:
     """Return the row that renames a refused parameter, once.
 
-    `names` maps old to new paths. The row does not help where a refusal also names a
-    parameter of `unless`.
+    `names` maps old to new paths. A refusal that also names a parameter of `unless` is
+    left to other rows.
     """
     candidates = (*unless, *names)
 
-    def find(refused: RefusedRequest) -> Found:
+    def find(refused: RefusedRequest) -> RemedyMatch:
         named = name_parameter(refused, candidates)
         if named not in names:
             return None
@@ -331,93 +364,89 @@ def lower_row(paths: Iterable[str]) -> RemedyRow:
     """Return the row that lowers a parameter to the limit that a refusal names."""
     paths = tuple(paths)
 
-    def find(refused: RefusedRequest) -> Found:
+    def find(refused: RefusedRequest) -> RemedyMatch:
         named = name_parameter(refused, paths)
         value = read_parameter(refused.body, named) if named else None
         if type(value) is not int:
             return None
         text = _LOWER_BOUND.sub("", refused.text)
-        text = _EXCLUDED.sub(lambda most: str(int(most[1]) - 1), text)
+        text = _EXCLUDED.sub(lambda bound: str(int(bound[1]) - 1), text)
         numbers = map(int, _NUMBER.findall(text))
-        most = max((n for n in numbers if 0 < n < value), default=0)
-        return (named, str(most)) if most else None
+        limit = max((n for n in numbers if 0 < n < value), default=0)
+        return (named, str(limit)) if limit else None
 
     def teach(remedy: Remedy) -> ModelFacts:
-        caps = remedy.what.rpartition(".")[2] in _OUTPUT_CAPS
-        return ModelFacts("", max_output=int(remedy.version) if caps else 0)
+        is_cap = remedy.what.rpartition(".")[2] in _OUTPUT_CAPS
+        return ModelFacts("", max_output=int(remedy.version) if is_cap else 0)
 
     return RemedyRow(find, lower_named, teaches=teach)
+
+
+def lower_named(body: Json, remedy: Remedy) -> Body:
+    """Return a body in which a parameter is at most the remedy's `version`."""
+    value = read_parameter(body, remedy.what)
+    limit = int(remedy.version)
+    is_above = type(value) is int and value > limit
+    return set_parameter(body, remedy.what, limit) if is_above else dict(body)
 
 
 def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:
     """Return the first of these parameters that was sent and that the refusal names.
 
-    The refusal may name the path, or its last part as a word; "" where it names none.
-    Refusals that state the context window also name `max_tokens`: they do not count.
+    The refusal may name the path, or its last part as a word; "" if it names none.
+    Refusals that state the context window do not count: they mention `max_tokens`, too.
     """
     error = refused.error
-    counts = isinstance(error, ContextLengthExceeded) and error.window
-    if error.upstream_status not in _NAMING or counts:
+    states_window = isinstance(error, ContextLengthExceeded) and error.window
+    if error.upstream_status not in _PARAMETER_STATUSES or states_window:
         return ""
     text = refused.text.lower()
     # xAI and Google write names in camel case as well.
     words = {word.replace("_", "") for word in re.findall(r"[a-z0-9_]+", text)}
-    return next((path for path in paths if _names(text, words, path, refused.body)), "")
+    return next(
+        (path for path in paths if _is_named(text, words, path, refused.body)), ""
+    )
 
 
-def _names(text: str, words: set[str], path: str, body: Json) -> bool:
+def _is_named(text: str, words: set[str], path: str, body: Json) -> bool:
     *parents, last = path.lower().split(".")
-    is_named = last.replace("_", "") in words
-    is_named = is_named or (bool(parents) and path.lower() in text)
-    return is_named and has_parameter(body, path)
+    is_word = last.replace("_", "") in words
+    has_path = bool(parents) and path.lower() in text
+    return (is_word or has_path) and has_parameter(body, path)
 
 
-def _find(body: Json, path: str, default: Any) -> Any:
+def _look_up(body: Json, path: str, default: Any) -> Any:
     if path in body:
         return body[path]
-    name, _, rest = path.partition(".")
+    name, _, tail = path.partition(".")
     inner = body.get(name)
-    return _find(inner, rest, default) if rest and isinstance(inner, dict) else default
-
-
-def lower_named(body: Json, remedy: Remedy) -> Body:
-    """Return a body in which a parameter is at most the version of a remedy."""
-    value = read_parameter(body, remedy.what)
-    most = int(remedy.version)
-    is_above = type(value) is int and value > most
-    return set_parameter(body, remedy.what, most) if is_above else dict(body)
-
-
-# The remedy for a refused effort: the nearest of the values that a refusal names.
-
-
-# "Supported values are: 'low', 'medium', and 'high'." (OpenAI, xAI, Groq, SGLang)
-_ACCEPTED = re.compile(
-    r"(?:supported values are|must be one of|expected one of|allowed values"
-    r"|input should be)"
-    r"\W+((?:(?!'input').){1,200})"  # what was sent may follow
-)
+    if not tail or not isinstance(inner, dict):
+        return default
+    return _look_up(inner, tail, default)
 
 
 def effort_row(*paths: str) -> RemedyRow:
-    """Return the row for an effort that a model does not accept, by its paths."""
+    """Return the row that replaces a refused effort by the nearest accepted one.
 
-    def find(refused: RefusedRequest) -> Found:
+    `paths` are the paths at which the effort may be in the body.
+    """
+
+    def find(refused: RefusedRequest) -> RemedyMatch:
         body = refused.body
         path = next((path for path in paths if has_parameter(body, path)), "")
         text, sent = refused.text.lower(), read_parameter(body, path)
-        found = _ACCEPTED.search(text)
-        if not found or not isinstance(sent, str):
+        accepted_list = _ACCEPTED.search(text)
+        if not accepted_list or not isinstance(sent, str):
             return None
-        words = re.findall(r"[a-z]+", found[1])
+        words = re.findall(r"[a-z]+", accepted_list[1])
         accepted = [word for word in words if word in EFFORTS]
-        is_meant = "effort" in text or f"'{sent}'" in text
-        return (path, " ".join(accepted)) if is_meant and accepted else None
+        is_about_effort = "effort" in text or f"'{sent}'" in text
+        return (path, " ".join(accepted)) if is_about_effort and accepted else None
 
-    return RemedyRow(find, _use_nearest)
+    return RemedyRow(find, _use_nearest_effort)
 
 
-def _use_nearest(body: Json, remedy: Remedy) -> Body:
+def _use_nearest_effort(body: Json, remedy: Remedy) -> Body:
     sent = read_parameter(body, remedy.what)
     if not isinstance(sent, str):
         return dict(body)
@@ -427,42 +456,18 @@ def _use_nearest(body: Json, remedy: Remedy) -> Body:
     return set_parameter(body, remedy.what, nearest)
 
 
-# Remedies that ask in another dialect: what refusals say about other APIs.
-
-
-# In refusals of models that OpenAI, Azure and Copilot serve by another API only.
-CHAT_REFUSED = {
-    "v1/responses": OPENAI_RESPONSES,
-    "responses api": OPENAI_RESPONSES,
-    "responses endpoint": OPENAI_RESPONSES,
-    "not accessible via the /chat/completions": OPENAI_RESPONSES,  # Copilot
-    "not a chat model": OPENAI_RESPONSES,
-    "chatcompletion operation does not work": OPENAI_RESPONSES,  # Azure
-    "v1/messages": "anthropic",
-}
-RESPONSES_REFUSED = {
-    "chat/completions": OPENAI_CHAT,
-    "chat completions": OPENAI_CHAT,
-    "not accessible via the /responses": OPENAI_CHAT,
-    "not supported with the responses api": OPENAI_CHAT,
-    "not supported in the responses api": OPENAI_CHAT,
-    "v1/messages": "anthropic",
-}
-_NO_SUCH_PATH = frozenset({404, 405, 501})
-
-
 def missing_path_row(dialect: str) -> RemedyRow:
-    """Return the row for servers without the path: they are asked in another dialect.
+    """Return the row that switches to `dialect` where the server lacks the path.
 
-    An unknown model is refused with the same status, but the message names it.
+    An unknown model is refused with the same status, but then the message says so.
     """
 
-    def find(refused: RefusedRequest) -> Found:
+    def find(refused: RefusedRequest) -> RemedyMatch:
         error = refused.error
         if error.upstream_status not in _NO_SUCH_PATH:
             return None
-        says_more = class_of_words(error.message) is not None
-        is_switch = dialect in refused.dialects and not says_more
-        return (dialect, "") if is_switch else None
+        has_other_reason = class_of_words(error.message) is not None
+        can_switch = dialect in refused.dialects and not has_other_reason
+        return (dialect, "") if can_switch else None
 
     return RemedyRow(find)

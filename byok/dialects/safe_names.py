@@ -1,7 +1,8 @@
 """Aliases for tool names and call ids that an API would refuse.
 
 Aliases are unique within a request. The same name gets the same alias in every request,
-which keeps the prompt prefix, and with it the upstream's prompt cache, unchanged.
+so that the prefix of the prompt stays the same and is found in the upstream's cache.
+Below are other parts of requests that several dialects share.
 """
 
 import hashlib
@@ -24,19 +25,26 @@ from byok.core.wire.json_fields import parse_object
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
-_NAME_LENGTH = 64
-_ID_LENGTH = 64  # of an alias where ids have no limit
-_DIGEST = 8
+_MAX_NAME_LENGTH = 64
+_ID_LENGTH = 64  # of an alias, if the API has no limit
+_DIGEST_LENGTH = 8
+NO_OUTPUT = "(no output)"
+_ERROR_WORDS = ("error", "fail", "exception", "traceback", "fatal")
+# Gemini 3 refuses conversations in which the first call of a step has no signature.
+# Calls of another model, or whose signature the client lost, get the value that Google
+# documents as not checked (Gemini API, Thought Signatures).
+NOT_CHECKED = "skip_thought_signature_validator"
+_NEEDS_SIGNATURES = re.compile(r"gemini(?!-[12]\b)")
 
-# Returns the alias of an original. If it is already taken, it is called again with 1,
-# 2, ... and must return another one.
+# Returns the alias of an original, given with the number of attempts that returned an
+# alias which is already taken; each attempt must return another one.
 Spelling: TypeAlias = Callable[[str, int], str]
 
 
 class Aliases:
     """A one-to-one mapping from originals to the aliases that are sent.
 
-    `originals` are by the aliases used so far.
+    `originals` maps the aliases used so far to their originals.
     """
 
     def __init__(self, spell: Spelling) -> None:
@@ -47,17 +55,17 @@ class Aliases:
     def alias(self, original: str) -> str:
         """Return the alias of an original, which is often the original itself."""
         if original not in self._aliases:
-            again, alias = 0, self._spell(original, 0)
+            attempts, alias = 0, self._spell(original, 0)
             while alias in self.originals:
-                again += 1
-                alias = self._spell(original, again)
+                attempts += 1
+                alias = self._spell(original, attempts)
             self._aliases[original] = alias
             self.originals[alias] = original
         return self._aliases[original]
 
     @property
     def are_needed(self) -> bool:
-        """Whether an alias is another one than its original."""
+        """Whether any alias differs from its original."""
         return self._aliases != self.originals
 
 
@@ -68,7 +76,7 @@ class IdRule(Struct, frozen=True):
         longest: the maximum length, in ASCII; 0 accepts any printable id.
         is_exact: exactly `longest` letters and digits.
         is_plain: letters, digits, _ and - only.
-        is_unique: calls and results are paired by them in the whole conversation.
+        is_unique: an id must not occur twice in the conversation.
     """
 
     longest: int = 0
@@ -77,15 +85,15 @@ class IdRule(Struct, frozen=True):
     is_unique: bool = False
 
     def spell(self, call_id: str, again: int) -> str:
-        """Return the id, or a digest of it where the API would refuse it.
+        """Return the id, or a digest of it if the API would refuse it.
 
         Accepted ids are never changed: some gateways hide signatures in them.
         """
-        if not again and call_id and self._fits(call_id):
+        if not again and call_id and self._accepts(call_id):
             return call_id
         return _digest(call_id, again)[: self.longest or _ID_LENGTH]
 
-    def _fits(self, call_id: str) -> bool:
+    def _accepts(self, call_id: str) -> bool:
         if self.is_exact:
             is_plain = call_id.isascii() and call_id.isalnum()
             return is_plain and len(call_id) == self.longest
@@ -100,24 +108,25 @@ ANY_ID = IdRule()
 class NameRule(Struct, frozen=True):
     """The names of tools that an API accepts, where it refuses some.
 
-    They begin with a letter, and `sign` may stand between letters and digits; "" if
-    nothing may.
+    They consist of letters and digits, begin with a letter, and may contain the
+    separator `sign`; "" if there is none.
     """
 
-    longest: int = _NAME_LENGTH
+    longest: int = _MAX_NAME_LENGTH
     sign: str = "_"
 
     def spell(self, name: str, again: int) -> str:
-        """Return a name that is readable, and as much like the original as it may be.
+        """Return an accepted name that is as similar to the original as possible.
 
-        It has a digest only where names would become the same, or too long.
+        It has a digest only if it would be too long or equal to another name.
         """
         stem = re.sub("[^A-Za-z0-9]+", self.sign, name).strip(self.sign) or "tool"
         stem = stem if stem[0].isalpha() else f"t{stem}"
         if not again and len(stem) <= self.longest:
             return stem
-        digest = _digest(name, again)[:_DIGEST]
-        return f"{stem[: self.longest - _DIGEST - len(self.sign)]}{self.sign}{digest}"
+        digest = _digest(name, again)[:_DIGEST_LENGTH]
+        length = self.longest - _DIGEST_LENGTH - len(self.sign)
+        return f"{stem[:length]}{self.sign}{digest}"
 
 
 def spell_name(name: str, again: int) -> str:
@@ -125,7 +134,8 @@ def spell_name(name: str, again: int) -> str:
     if not again and _SAFE_NAME.match(name):
         return name
     stem = _UNSAFE.sub("_", name).strip("_") or "tool"
-    return f"{stem[: _NAME_LENGTH - _DIGEST - 1]}_{_digest(name, again)[:_DIGEST]}"
+    digest = _digest(name, again)[:_DIGEST_LENGTH]
+    return f"{stem[: _MAX_NAME_LENGTH - _DIGEST_LENGTH - 1]}_{digest}"
 
 
 def _digest(text: str, again: int) -> str:
@@ -133,15 +143,8 @@ def _digest(text: str, again: int) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-# Parts of requests that several dialects share: results, arguments, signatures.
-
-
-NO_OUTPUT = "(no output)"
-_ERROR_WORDS = ("error", "fail", "exception", "traceback", "fatal")
-
-
 def result_text(result: ToolResult) -> str:
-    """Return a result as one non-empty string that marks an error."""
+    """Return a result as a non-empty string, with a mark if it is an error."""
     content = result.content if result.content.strip() else NO_OUTPUT
     if result.is_error and not content.lstrip().lower().startswith(_ERROR_WORDS):
         return f"ERROR: {content}"
@@ -149,15 +152,15 @@ def result_text(result: ToolResult) -> str:
 
 
 def read_arguments(arguments: str) -> dict[str, Any]:
-    """Return the arguments of a call; a text that is no object becomes one field."""
-    found = parse_object(arguments)
-    return {"arguments": arguments} if found is None else found
+    """Return a call's arguments; a text that is no object becomes a field of one."""
+    parsed = parse_object(arguments)
+    return {"arguments": arguments} if parsed is None else parsed
 
 
 def move_images(messages: Iterable[Message]) -> Iterator[Message]:
     """Move the images of results into the user message that follows them.
 
-    If none follows, a user message with the images alone is inserted.
+    If no user message follows, one with the images alone is inserted.
     """
     images: list[Part] = []
     tool = Role.TOOL  # looked up once: Python 3.11 takes .1 µs for it
@@ -185,22 +188,11 @@ def _without_images(part: Part) -> Part:
 
 def _with_captions(result: ToolResult) -> Iterator[TextPart | ImagePart]:
     for number, image in enumerate(result.images, 1):
-        whose = f"{result.name} ({result.call_id})"
-        yield TextPart(f"Image {number}, output of {whose}:")
+        call = f"{result.name} ({result.call_id})"
+        yield TextPart(f"Image {number}, output of {call}:")
         yield image
-
-
-# Gemini's thought signatures: which models want them, and what replaces a missing one.
-#
-# Gemini 3 refuses conversations in which the first call of a step has no signature.
-# Calls of another model, or whose signature the client lost, get the value that Google
-# documents as not checked (Gemini API, Thought Signatures).
-
-
-NOT_CHECKED = "skip_thought_signature_validator"
-_ASKED = re.compile(r"gemini(?!-[12]\b)")
 
 
 def wants_signatures(model: str) -> bool:
     """Tell whether a model refuses tool calls without a signature."""
-    return bool(_ASKED.search(model.lower()))
+    return bool(_NEEDS_SIGNATURES.search(model.lower()))

@@ -15,9 +15,9 @@ from byok.dialects.chat_changes import (
 )
 from byok.dialects.remedies import (
     Body,
-    Found,
     RefusedRequest,
     Remedy,
+    RemedyMatch,
     RemedyRow,
     RemedyTable,
     digest_of,
@@ -42,7 +42,7 @@ _REFUSED = re.compile(r"signature|blocks? .*cannot be modified|block.?binding")
 _PLACE = re.compile(r"messages\.(\d+)\.")
 
 
-def _find_thinking(refused: RefusedRequest) -> Found:
+def _find_thinking(refused: RefusedRequest) -> RemedyMatch:
     """Find the last block of the message that is named, or of all messages."""
     if not _REFUSED.search(refused.text.lower()):
         return None
@@ -77,7 +77,7 @@ _PICTURE_PLACE = re.compile(
 _TOO_LARGE = "[a picture stood here; it is too large for this model]"
 
 
-def _find_picture(refused: RefusedRequest) -> Found:
+def _find_picture(refused: RefusedRequest) -> RemedyMatch:
     if refused.error.kind is not RefusalKind.TOO_LARGE:
         return None
     found = _PICTURE_PLACE.search(refused.text)
@@ -143,7 +143,7 @@ def _as_budget(body: Json, _: Remedy) -> Body:
     return {**body, "thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _find_always(refused: RefusedRequest) -> Found:
+def _find_always(refused: RefusedRequest) -> RemedyMatch:
     """Find what a model that cannot stop thinking takes instead: its least thinking."""
     text = refused.text.lower()
     if not _ALWAYS.search(text):
@@ -181,7 +181,7 @@ def _goes_on(body: Json) -> bool:
     return is_result or last["role"] == "assistant"
 
 
-def _find_room(refused: RefusedRequest) -> Found:
+def _find_room(refused: RefusedRequest) -> RemedyMatch:
     if not (found := _TOO_MUCH.search(refused.text)):
         return None
     room = int(found[2]) - int(found[1])

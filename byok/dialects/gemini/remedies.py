@@ -10,9 +10,9 @@ from byok.core.wire.json_fields import read_objects
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.remedies import (
     Body,
-    Found,
     RefusedRequest,
     Remedy,
+    RemedyMatch,
     RemedyRow,
     RemedyTable,
     digest_of,
@@ -122,7 +122,7 @@ def _words(text: str) -> str:
     return text.lower().replace("_", "")
 
 
-def _json_schemas(refused: RefusedRequest) -> Found:
+def _json_schemas(refused: RefusedRequest) -> RemedyMatch:
     """Tell whether the API refuses JSON Schema, or what is in one."""
     said = _words(refused.text)
     is_about = (
@@ -133,14 +133,14 @@ def _json_schemas(refused: RefusedRequest) -> Found:
     return ("", "") if is_about else None
 
 
-def _signatures(refused: RefusedRequest) -> Found:
+def _signatures(refused: RefusedRequest) -> RemedyMatch:
     is_named = "thoughtsignature" in _words(refused.text).replace(" ", "")
     if not is_named or refused.error.upstream_status != 400:
         return None
     return ("", conversation_version(refused.body))
 
 
-def _thinking(refused: RefusedRequest) -> Found:
+def _thinking(refused: RefusedRequest) -> RemedyMatch:
     """Drop level or budget first, then everything about thinking."""
     said, config = _words(refused.text), read_parameter(refused.body, _THINKING)
     if not isinstance(config, dict) or "thinking" not in said:

@@ -30,9 +30,9 @@ from byok.dialects.openai_chat.dialect import read_loaded_window
 from byok.dialects.presets import FREE_CHOICE, OLLAMA, without_ending
 from byok.dialects.remedies import (
     Body,
-    Found,
     RefusedRequest,
     Remedy,
+    RemedyMatch,
     RemedyRow,
     RemedyTable,
     drop_parameter,
@@ -44,7 +44,7 @@ from byok.dialects.remedies import (
 _UNCLEAR = (RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER)
 
 
-def _find_think(refused: RefusedRequest) -> Found:
+def _find_think(refused: RefusedRequest) -> RemedyMatch:
     """Find a refused `think`: a level may be no more than on or off to a model."""
     is_named = "think" in refused.text.lower() and "think" in refused.body
     if not is_named or refused.error.kind not in _UNCLEAR:

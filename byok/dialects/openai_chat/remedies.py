@@ -12,9 +12,9 @@ from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
 from byok.dialects.remedies import (
     CHAT_REFUSED,
     Body,
-    Found,
     RefusedRequest,
     Remedy,
+    RemedyMatch,
     RemedyRow,
     RemedyTable,
     drop_row,
@@ -87,7 +87,7 @@ _MISSING_REASONING = (
 )
 
 
-def _find_reasoning(refused: RefusedRequest) -> Found:
+def _find_reasoning(refused: RefusedRequest) -> RemedyMatch:
     """Recognise a refusal of reasoning in a message of the history."""
     text = refused.text.lower()
     named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
@@ -106,7 +106,7 @@ _NO_BLANK = re.compile(
 )
 
 
-def _find_empty_content(refused: RefusedRequest) -> Found:
+def _find_empty_content(refused: RefusedRequest) -> RemedyMatch:
     """Find out what an API takes beside tool calls instead of null, or of ""."""
     for pattern, refusing, empty in ((_NO_NULL, None, ""), (_NO_BLANK, "", None)):
         is_sent = any(

@@ -10,9 +10,9 @@ from byok.dialects.presets import OPENAI_CHAT
 from byok.dialects.remedies import (
     RESPONSES_REFUSED,
     Body,
-    Found,
     RefusedRequest,
     Remedy,
+    RemedyMatch,
     RemedyRow,
     RemedyTable,
     digest_of,
@@ -55,7 +55,7 @@ _UNVERIFIED = (
 _PARAMETERS = drop_row((*_DROPPABLE, _CAP))
 
 
-def _find_reasoning(refused: RefusedRequest) -> Found:
+def _find_reasoning(refused: RefusedRequest) -> RemedyMatch:
     """Name the last reasoning item of the request: all up to it are left out.
 
     Another conversation keeps its own.
@@ -80,7 +80,7 @@ def _digest(item: Json) -> str:
     return digest_of(write_json(item))
 
 
-def _find_parameter(refused: RefusedRequest) -> Found:
+def _find_parameter(refused: RefusedRequest) -> RemedyMatch:
     """Find a refused parameter; refusals of reasoning items use their names as words.
 
     Without `store` a vendor would store the conversation.
@@ -89,13 +89,13 @@ def _find_parameter(refused: RefusedRequest) -> Found:
     return None if is_other else _PARAMETERS.find(refused)
 
 
-def _find_instructions(refused: RefusedRequest) -> Found:
+def _find_instructions(refused: RefusedRequest) -> RemedyMatch:
     """Find out whether a server takes the system prompt only as an item."""
     named = name_parameter(refused, ("instructions",))
     return ("", "") if named and read_objects(refused.body, "input") else None
 
 
-def _find_unverified(refused: RefusedRequest) -> Found:
+def _find_unverified(refused: RefusedRequest) -> RemedyMatch:
     """Find what an organisation may not ask for before OpenAI has verified it."""
     text = refused.text.lower()
     if "must be verified" not in text:
