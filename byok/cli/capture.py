@@ -202,11 +202,11 @@ def report(
     with show_progress("checking"):
         from zipfile import ZipFile
 
-        from byok.cli.checks.base import Surroundings
+        from byok.cli.checks.base import CheckContext
         from byok.cli.checks.bundle import examine_into
 
-        around = Surroundings(find_paths(), config=config)
-        asyncio.run(examine_into(file, around, capture, with_content=with_content))
+        context = CheckContext(find_paths(), config=config)
+        asyncio.run(examine_into(file, context, capture, with_content=with_content))
     say(f"{file} is written. It holds:")
     with ZipFile(file) as archive:
         for info in archive.infolist():

@@ -56,8 +56,8 @@ def doctor(
     1 if a check fails, else 0.
     """
     from byok.cli.checks.base import (
+        CheckContext,
         CheckRow,
-        Surroundings,
         worst_state,
         write_report,
         wrong,
@@ -73,8 +73,8 @@ def doctor(
         except ConfigError as error:  # byok would write nothing at all
             rows = [CheckRow("home", "", wrong(str(error), error.hint))]
         else:
-            around = Surroundings(paths, config=config, asks_models=ask_models)
-            rows = asyncio.run(examine_into(bundle, around, show=progress.update))
+            context = CheckContext(paths, config=config, asks_models=ask_models)
+            rows = asyncio.run(examine_into(bundle, context, show=progress.update))
     if json:
         say_json(write_report(rows))
     else:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from byok.cli.checks.base import (
+    CheckContext,
     CheckResult,
     CheckRow,
     CheckState,
     Machine,
-    Surroundings,
 )
 from byok.core.platform.paths import find_paths
 from tests.fakes import daemon
@@ -35,10 +35,10 @@ async def surroundings(
     environ: Mapping[str, str] | None = None,
     *,
     asks_models: bool = False,
-) -> AsyncIterator[Surroundings]:
+) -> AsyncIterator[CheckContext]:
     """Give what checks look at, in the test's home."""
     given: dict[str, Any] = {} if environ is None else {"environ": environ}
-    around = Surroundings(
+    around = CheckContext(
         find_paths(), machine=machine, asks_models=asks_models, **given
     )
     try:

@@ -1,4 +1,7 @@
-"""What all checks share: what they look at and find (docs/reference/doctor.md)."""
+"""What the checks of `byok doctor` share: their context and their results.
+
+docs/reference/doctor.md describes the checks.
+"""
 
 import asyncio
 import contextlib
@@ -34,6 +37,9 @@ from byok.core.routing import Service
 from byok.settings import Settings, check_settings, load_settings
 
 SCHEMA = 1
+T = TypeVar("T")
+P = ParamSpec("P")
+_START_SECONDS = 3.0  # for a daemon that is just starting
 
 
 class CheckState(StrEnum):
@@ -49,7 +55,7 @@ _WORST = (CheckState.FAILURE, CheckState.WARNING, CheckState.OK)
 
 
 class CheckResult(Struct, frozen=True):
-    """What was found, and if it is not ok, the command or setting that fixes it."""
+    """What was found; `cure` is the command or setting that fixes a problem."""
 
     state: CheckState
     found: str
@@ -57,7 +63,7 @@ class CheckResult(Struct, frozen=True):
 
 
 class CheckRow(Struct, frozen=True):
-    """A line of the report; `about` names an upstream, folder or file, "" for none."""
+    """A row of the report; `about` names an upstream, a folder or a file, or is ""."""
 
     check: str
     about: str
@@ -65,39 +71,39 @@ class CheckRow(Struct, frozen=True):
 
 
 class CannotCheck(Exception):
-    """A check lacks a precondition; another check says why. The text is shown."""
+    """A check lacks a precondition, which another check reports; the text is shown."""
 
 
-def good(found: str) -> CheckResult:
-    """Return that all is well."""
-    return CheckResult(CheckState.OK, found)
+def good(finding: str) -> CheckResult:
+    """Return the result of a check that found no problem."""
+    return CheckResult(CheckState.OK, finding)
 
 
-def doubtful(found: str, cure: str) -> CheckResult:
+def doubtful(finding: str, cure: str) -> CheckResult:
     """Return a warning: byok works, but something is missing."""
-    return CheckResult(CheckState.WARNING, found, cure)
+    return CheckResult(CheckState.WARNING, finding, cure)
 
 
-def wrong(found: str, cure: str) -> CheckResult:
+def wrong(finding: str, cure: str) -> CheckResult:
     """Return a failure: something does not work until it is fixed."""
-    return CheckResult(CheckState.FAILURE, found, cure)
+    return CheckResult(CheckState.FAILURE, finding, cure)
 
 
-def skip(why: str, cure: str = "") -> CheckResult:
-    """Return that nothing was checked, and why."""
-    return CheckResult(CheckState.NOT_CHECKED, why, cure)
+def skip(reason: str, cure: str = "") -> CheckResult:
+    """Return the result of a check that could not run, with the reason."""
+    return CheckResult(CheckState.NOT_CHECKED, reason, cure)
 
 
 def count_states(rows: Sequence[CheckRow]) -> dict[CheckState, int]:
     """Return how many rows are in each state."""
-    found = Counter(row.result.state for row in rows)
-    return {state: found[state] for state in CheckState}
+    counts = Counter(row.result.state for row in rows)
+    return {state: counts[state] for state in CheckState}
 
 
 def worst_state(rows: Sequence[CheckRow]) -> CheckState:
-    """Return the state of the whole; what was not checked does not count."""
-    found = {row.result.state for row in rows}
-    return next((state for state in _WORST if state in found), CheckState.OK)
+    """Return the worst state of all rows; those that were not checked do not count."""
+    states = {row.result.state for row in rows}
+    return next((state for state in _WORST if state in states), CheckState.OK)
 
 
 def write_report(rows: Sequence[CheckRow]) -> Json:
@@ -114,38 +120,33 @@ def write_report(rows: Sequence[CheckRow]) -> Json:
     }
 
 
-T = TypeVar("T")
-P = ParamSpec("P")
-_PATIENCE = 3.0  # seconds for a daemon that is just starting
-
-
 async def in_background(work: Callable[[], T], /) -> T:
-    """Return what `work` returned in a thread that nobody waits for at the end.
+    """Run `work` in a daemon thread, which does not delay the end of the process.
 
-    A lookup of a name, a keyring or a network drive may block for minutes.
+    A DNS lookup, a keyring or a network drive may block it for minutes.
     """
     loop = asyncio.get_running_loop()
-    waiting: asyncio.Future[Future[T]] = loop.create_future()
-    done: Future[T] = Future()
+    finished: asyncio.Future[Future[T]] = loop.create_future()
+    outcome: Future[T] = Future()
 
-    def tell() -> None:
-        if not waiting.done():  # else nobody waits any more
-            waiting.set_result(done)
+    def finish() -> None:
+        if not finished.done():  # it is if the waiting task was cancelled
+            finished.set_result(outcome)
 
     def run() -> None:
         try:
-            done.set_result(work())
-        except BaseException as error:  # raised again where it is waited for
-            done.set_exception(error)
+            outcome.set_result(work())
+        except BaseException as error:  # raised again by `outcome.result()`
+            outcome.set_exception(error)
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(tell)
+            loop.call_soon_threadsafe(finish)
 
     threading.Thread(target=run, name="byok-doctor", daemon=True).start()
-    return (await waiting).result()
+    return (await finished).result()
 
 
 class Machine(Struct, frozen=True):
-    """What a test replaces: the home folder, and the bytes that are left on a disk."""
+    """The home folder, and the free bytes of a disk; tests replace them."""
 
     home: Path = Path("~")
     free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
@@ -156,25 +157,25 @@ class NoProof(CannotCheck):
 
 
 def once(
-    make: Callable[Concatenate["Surroundings", P], Awaitable[T]],
-) -> Callable[Concatenate["Surroundings", P], Coroutine[Any, Any, T]]:
-    """Let `make` be called for the first who asks; others wait for the same answer."""
+    make: Callable[Concatenate["CheckContext", P], Awaitable[T]],
+) -> Callable[Concatenate["CheckContext", P], Coroutine[Any, Any, T]]:
+    """Run `make` once for a context and arguments; all callers await the same task."""
 
     @wraps(make)
-    async def find(around: "Surroundings", /, *args: P.args, **more: P.kwargs) -> T:
-        name, tasks = (make, *args), around.tasks
-        if name not in tasks:
-            tasks[name] = asyncio.ensure_future(make(around, *args, **more))
-        # One check that is out of time does not end what others wait for.
-        return cast("T", await asyncio.shield(tasks[name]))
+    async def find(context: "CheckContext", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key, tasks = (make, *args), context.tasks
+        if key not in tasks:
+            tasks[key] = asyncio.ensure_future(make(context, *args, **kwargs))
+        # A check that times out must not cancel the task that other checks await.
+        return cast("T", await asyncio.shield(tasks[key]))
 
     return find
 
 
-class Surroundings:
-    """Everything that checks look at. Close it when done.
+class CheckContext:
+    """The paths, settings and daemon that checks inspect, each read `once`.
 
-    What several checks need is asked for `once`.
+    Close it after the last check.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Surroundings:
         machine: Machine | None = None,
         asks_models: bool = False,
     ) -> None:
-        """Look at nothing yet; with `asks_models` each upstream is asked a question.
+        """Read nothing yet; with `asks_models`, checks question each upstream's model.
 
         Raises:
             ConfigError: the user names a settings file that does not exist.
@@ -201,7 +202,7 @@ class Surroundings:
         self.on_close: list[Callable[[], Awaitable[None]]] = []
 
     async def close(self) -> None:
-        """End what nobody waits for any more."""
+        """Cancel the tasks that still run, and close what checks have opened."""
         for task in self.tasks.values():
             task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
@@ -209,10 +210,10 @@ class Surroundings:
             await close()
 
     def read_settings(self) -> Settings:
-        """Read the settings, and check all that `byok serve` would refuse.
+        """Read the settings, and validate them as `byok serve` does.
 
         Raises:
-            ConfigError: they cannot be used.
+            ConfigError: `byok serve` would refuse them.
         """
         settings = load_settings(self.config, environ=self.environ)
         check_settings(settings)
@@ -235,24 +236,24 @@ class Surroundings:
         """Return the daemon that proved to be this user's; None if none runs.
 
         Raises:
-            NoProof: one runs and gives no proof.
-            CannotCheck: there is no secret to ask with.
+            NoProof: one runs and fails the challenge.
+            CannotCheck: the owner's secret, which the challenge needs, is missing.
         """
         return await in_background(self._find_daemon)
 
     def _find_daemon(self) -> Instance | None:
-        """Return the daemon, if any process holds its lock; writes nothing."""
+        """Return the daemon if a process holds its lock, without creating a file."""
         if not (self.paths.lock.exists() and is_held(self.paths)):
             return None
-        if not os.path.lexists(self.paths.owner_secret):  # it would be created
+        if not os.path.lexists(self.paths.owner_secret):  # `find_daemon` would make it
             raise CannotCheck("there is no secret to ask the daemon with")
         try:
-            found = find_daemon(self.paths, _PATIENCE)
+            daemon = find_daemon(self.paths, _START_SECONDS)
         except ConfigError as error:
             raise CannotCheck("the owner's secret cannot be used") from error
-        if found is None:
+        if daemon is None:
             raise NoProof("a process holds the daemon's lock and does not prove itself")
-        return found
+        return daemon
 
     async def running(self) -> Instance | None:
         """Return the daemon if one runs and proves to be this user's."""
@@ -267,7 +268,7 @@ class Surroundings:
 
         Raises:
             CannotCheck: none runs.
-            ByokError: its own error, or it does not know the request.
+            ByokError: the daemon answered with an error, or does not know the request.
         """
         daemon = await self.daemon()
         if daemon is None:
@@ -275,7 +276,7 @@ class Surroundings:
         return await ask_instance(daemon, self.paths, service, {})
 
     async def ask_if_running(self, service: Service) -> Json | None:
-        """Return an answer of the daemon; None if there is none for any reason."""
+        """Return an answer of the daemon; None if it gives none, for any reason."""
         try:
             return await self.ask(service)
         except (CannotCheck, ByokError):

@@ -1,7 +1,7 @@
 """The archives for reports: results, settings, versions and log, without secrets.
 
-They hold no key and no token, no text of prompts, nothing of code, and `~` in place of
-the home folder. That about a captured request has the request as well.
+They hold no key, no token, no text of prompts and no code; `~` replaces the home
+folder. The archive about a captured request holds the request, too.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from byok import __version__
-from byok.cli.checks.base import CheckRow, Surroundings, write_report
+from byok.cli.checks.base import CheckContext, CheckRow, write_report
 from byok.cli.checks.examine import CHECKS, examine
 from byok.cli.terminal import tell
 from byok.core.chat import Json
@@ -32,7 +32,7 @@ from byok.features.capture.capture import Capture, encode_capture
 from byok.features.capture.scrub import hide_content
 from byok.settings import mask_settings
 
-# What other checks do not load anyhow, or what is asked for when a bug is reported.
+# The packages whose versions a bug report needs.
 PACKAGES = (
     *("aiohttp", "httpx", "keyring", "orjson", "pydantic", "PyStemmer", "tantivy"),
     *("tree-sitter", "tree-sitter-language-pack", "truststore", "watchfiles"),
@@ -42,7 +42,7 @@ _TOKEN_BYTES = 1024
 _SECRET_NAMES = re.compile(
     r"(KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE)(_|$)", re.IGNORECASE
 )
-# The one line of the log that quotes what a model wrote; see server/model_answer.py.
+# The only log message that quotes a model's text; see server/model_answer.py.
 _QUOTES = re.compile(r"byok\.server\.model_answer: tool call of .* repaired")
 _LEFT_OUT = "(the repair of a tool call is left out)"
 _README = """A report of byok {version} about one request ({id}).
@@ -66,15 +66,16 @@ _SHOWN = "IT HOLDS WHAT YOU, YOUR CODE AND THE MODEL SAID (--with-content).\n"
 
 async def examine_into(
     file: Path | None,
-    around: Surroundings,
+    context: CheckContext,
     capture: Capture | None = None,
     *,
     with_content: bool = False,
     show: Callable[..., None] = lambda **_: None,
 ) -> list[CheckRow]:
-    """Run all checks, and write an archive of their results where one is wanted.
+    """Run all checks, and write an archive of their results unless `file` is None.
 
-    With a capture it holds that, too, and must be written; else what was found counts.
+    With a capture, the archive holds it too, and is what the user wants; else the
+    results matter, and an archive that cannot be written is only reported.
 
     Raises:
         OSError: the archive about a capture cannot be written.
@@ -84,43 +85,42 @@ async def examine_into(
         show(done=done, total=len(CHECKS))
 
     try:
-        rows = await examine(around, show=show_count)
+        rows = await examine(context, show=show_count)
         if file is not None:
-            more = await write_parts(capture, around, with_content) if capture else {}
+            parts = await write_parts(capture, context, with_content) if capture else {}
             try:
-                await asyncio.to_thread(write_bundle, file, around, rows, more)
+                await asyncio.to_thread(write_bundle, file, context, rows, parts)
             except OSError as error:
                 if capture:
                     raise
                 tell(f"{file} cannot be written: {error.strerror}.")
     finally:
-        await around.close()
+        await context.close()
     return rows
 
 
 def write_bundle(
     file: Path,
-    around: Surroundings,
+    context: CheckContext,
     rows: Sequence[CheckRow],
-    more: Mapping[str, str | bytes] = MappingProxyType({}),
+    parts: Mapping[str, str | bytes] = MappingProxyType({}),
 ) -> None:
     """Write the archive, which only its owner may read. Blocks.
 
-    `more` are further files by their names, from which known secrets and the home
-    folder are taken out as well.
+    `parts` are further files by name; secrets and the home folder are hidden in them.
 
     Raises:
         FileExistsError: there is such a file.
         OSError: it cannot be written; nothing is left of it.
     """
-    _learn_secrets(around)
-    hide = _hide(around.redactor, around.machine.home)
+    _learn_secrets(context)
+    hide = _make_hider(context.redactor, context.machine.home)
     contents: dict[str, str | bytes] = {
-        **{name: _hide_in(content, hide) for name, content in more.items()},
+        **{name: _hide_in(content, hide) for name, content in parts.items()},
         "doctor.json": _json(write_report(rows), hide),
-        "settings.json": _json(_settings(around), hide),
+        "settings.json": _json(_settings(context), hide),
         "versions.json": _json(versions(), hide),
-        "log.txt": "\n".join(map(hide, _log_lines(around.paths.log))) + "\n",
+        "log.txt": "\n".join(map(hide, _log_lines(context.paths.log))) + "\n",
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     handle = os.open(file, flags | getattr(os, "O_BINARY", 0), 0o600)
@@ -129,29 +129,29 @@ def write_bundle(
             for name, text in contents.items():
                 archive.writestr(name, text, zipfile.ZIP_DEFLATED)
     except OSError:
-        file.unlink()  # it was created a moment ago, by this very call
+        file.unlink()  # O_EXCL: this call created it
         raise
 
 
 def _hide_in(content: str | bytes, hide: Callable[[str], str]) -> str:
-    """Hide line by line: `hide` writes a line break as an escape."""
+    """Hide secrets line by line: `hide` escapes line breaks."""
     text = content if isinstance(content, str) else content.decode("utf-8", "replace")
     return "\n".join(map(hide, text.split("\n")))
 
 
-def _learn_secrets(around: Surroundings) -> None:
-    """Let the redactor know the tokens, and what the environment holds of secrets."""
-    paths = around.paths
+def _learn_secrets(context: CheckContext) -> None:
+    """Register byok's tokens and the secrets of the environment with the redactor."""
+    paths = context.paths
     for file in (paths.token, paths.metrics_token, paths.owner_secret):
         token = _read_end(file, _TOKEN_BYTES)
-        around.redactor.add(token.decode("utf-8", "replace").strip())
-    for name, value in around.environ.items():
+        context.redactor.add(token.decode("utf-8", "replace").strip())
+    for name, value in context.environ.items():
         if _SECRET_NAMES.search(name):
-            around.redactor.add(value)
+            context.redactor.add(value)
 
 
-def _hide(redactor: Redactor, home: Path) -> Callable[[str], str]:
-    """Return what removes secrets and the home folder from a text."""
+def _make_hider(redactor: Redactor, home: Path) -> Callable[[str], str]:
+    """Return a function that hides secrets and the home folder in a text."""
     homes = {str(home), str(home.resolve())} - {"/"}
     pattern = re.compile(rf"(?:{'|'.join(map(re.escape, homes)) or '(?!)'})(?![\w.-])")
 
@@ -161,19 +161,21 @@ def _hide(redactor: Redactor, home: Path) -> Callable[[str], str]:
     return hide
 
 
-def _settings(around: Surroundings) -> Json:
+def _settings(context: CheckContext) -> Json:
     """Return the settings without secrets, and without the user's own prompts."""
     try:
-        shown = mask_settings(around.read_settings())
+        settings = mask_settings(context.read_settings())
     except ConfigError as error:
         return {"error": str(error)}
-    for section in (shown["chat"], *shown["upstreams"].values()):
-        section["system_prompt"] = _length(section["system_prompt"])
-    shown["prompts"] = {name: _length(text) for name, text in shown["prompts"].items()}
-    return shown
+    for section in (settings["chat"], *settings["upstreams"].values()):
+        section["system_prompt"] = _describe_length(section["system_prompt"])
+    settings["prompts"] = {
+        name: _describe_length(text) for name, text in settings["prompts"].items()
+    }
+    return settings
 
 
-def _length(text: str) -> str:
+def _describe_length(text: str) -> str:
     return f"({len(text):,} characters)" if text else ""
 
 
@@ -182,7 +184,7 @@ def _json(value: Any, hide: Callable[[str], str]) -> bytes:
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Change every text of a value, the names of fields as well."""
+    """Change every string of a JSON value, including the names of fields."""
     match value:
         case str():
             return change(value)
@@ -195,35 +197,35 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _log_lines(file: Path) -> list[str]:
-    """Return the last lines of the log, without what it quotes of models."""
+    """Return the last lines of the log, without those that quote a model."""
     text = _read_end(file, _LOG_BYTES).decode("utf-8", "replace")
     lines = text.splitlines()[-_LOG_LINES:]
     return [_LEFT_OUT if _QUOTES.search(line) else line for line in lines]
 
 
-def _read_end(file: Path, most: int) -> bytes:
-    """Return the end of a plain file; b"" of anything else."""
+def _read_end(file: Path, max_bytes: int) -> bytes:
+    """Return the last bytes of a regular file; b"" if it is none."""
     try:
         handle = os.open(file, READ_PLAIN)
     except OSError:
         return b""
-    facts = os.fstat(handle)
-    if not stat.S_ISREG(facts.st_mode):
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
         os.close(handle)
         return b""
-    with os.fdopen(handle, "rb") as opened:
-        opened.seek(max(0, facts.st_size - most))
-        return opened.read(most)
+    with os.fdopen(handle, "rb") as reader:
+        reader.seek(max(0, status.st_size - max_bytes))
+        return reader.read(max_bytes)
 
 
 def versions() -> dict[str, str]:
     """Return the versions of byok, Python, system and packages; "" for missing ones."""
-    found = {
+    basics = {
         "byok": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
-    return found | {name: _version(name) for name in PACKAGES}
+    return basics | {name: _version(name) for name in PACKAGES}
 
 
 def _version(package: str) -> str:
@@ -234,21 +236,21 @@ def _version(package: str) -> str:
 
 
 async def write_parts(
-    capture: Capture, around: Surroundings, with_content: bool
+    capture: Capture, context: CheckContext, with_content: bool
 ) -> Mapping[str, str | bytes]:
-    """Return files for the archive by their names."""
+    """Return the files about a capture for its archive, by name."""
     facts = capture.facts
-    shown = capture if with_content else hide_content(capture)
+    visible = capture if with_content else hide_content(capture)
     readme = _README.format(
         version=facts.get("byok", "?"),
         id=capture.id,
         content=_SHOWN if with_content else _HIDDEN,
     )
-    catalog = await around.ask_if_running(Service.CATALOG)
+    catalog = await context.ask_if_running(Service.CATALOG)
     model = _find_model(catalog or {}, str(facts["upstream"]), str(facts["model"]))
     return {
         "README.txt": readme,
-        "capture.jsonl": encode_capture(shown),
+        "capture.jsonl": encode_capture(visible),
         "model.json": orjson.dumps(model, option=orjson.OPT_INDENT_2),
     }
 

@@ -1,4 +1,4 @@
-"""Checks of the daemon: that it is ours, its service, its port, its index of code."""
+"""Checks of the daemon: its identity, its service, its port and its code index."""
 
 import errno
 import socket
@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from byok import __version__
 from byok.cli.checks.base import (
     CannotCheck,
+    CheckContext,
     CheckResult,
     NoProof,
-    Surroundings,
     doubtful,
     good,
     in_background,
@@ -42,20 +42,32 @@ from byok.search.index.types import Phase
 from byok.storage.database import open_unchanged
 
 _MINUTE = 60
-_FINDERS = {"linux": "ss -ltnp 'sport = :{port}'", "win32": "netstat -ano -p tcp"}
-_FINDER = "lsof -nP -iTCP:{port} -sTCP:LISTEN"  # of the others
+# Commands that name the program at a port, by sys.platform.
+_PORT_COMMANDS = {"linux": "ss -ltnp 'sport = :{port}'", "win32": "netstat -ano -p tcp"}
+_OTHER_PORT_COMMAND = "lsof -nP -iTCP:{port} -sTCP:LISTEN"
 _NO_CONSENT, _FAILED = "no_consent", "failed"
+INDEX_SECONDS = 40.0
+_QUICK_CHECK_SECONDS = 25.0  # a large database is checked only in part
+_GLANCE_SECONDS = 5.0
+_CHECK_STEPS = 100_000  # of SQLite's virtual machine, between two looks at the clock
+_REBUILD = "byok index rebuild"
+_RESTART = "byok restart"
+if sys.platform == "linux":
+    _RESTART += (
+        "; if the system allows too few watches: "
+        "sudo sysctl fs.inotify.max_user_watches=524288"
+    )
 
 
-async def check_daemon(around: Surroundings) -> CheckResult:
+async def check_daemon(context: CheckContext) -> CheckResult:
     """Check that a daemon runs, and proves to be this user's."""
     try:
-        daemon = await around.daemon()
+        daemon = await context.daemon()
     except NoProof as error:
         return wrong(
             f"{error}",
             f"Try again; if it stays so, end the process whose pid is in "
-            f"{around.paths.daemon}",
+            f"{context.paths.daemon}",
         )
     if daemon is None:
         return doubtful("it is not running", "byok serve")
@@ -63,40 +75,40 @@ async def check_daemon(around: Surroundings) -> CheckResult:
     return good(f"pid {daemon.pid}, port {daemon.port}, for {minutes:,.0f} min")
 
 
-async def check_daemon_version(around: Surroundings) -> CheckResult:
-    """Check that the running daemon is of the version of this command."""
+async def check_daemon_version(context: CheckContext) -> CheckResult:
+    """Check that the running daemon has the version of this command."""
     try:
-        status = await around.ask(Service.DAEMON)
+        status = await context.ask(Service.DAEMON)
     except NotReady as error:
         return wrong(str(error), error.hint or "byok restart")
     version = str(status.get("version", ""))
     if version != __version__:
-        told = f"the daemon is byok {version or 'of an older version'}"
-        return doubtful(f"{told}, this command is byok {__version__}", "byok restart")
+        daemon = f"the daemon is byok {version or 'of an older version'}"
+        return doubtful(f"{daemon}, this command is byok {__version__}", "byok restart")
     return good(f"byok {version}, as this command")
 
 
-async def check_settings_in_force(around: Surroundings) -> CheckResult:
-    """Check that the daemon uses the settings as the file is now."""
-    told = (await around.ask(Service.DAEMON)).get("settings") or {}
-    if error := told.get("error"):
+async def check_settings_in_force(context: CheckContext) -> CheckResult:
+    """Check that the daemon uses the current content of the settings file."""
+    in_force = (await context.ask(Service.DAEMON)).get("settings") or {}
+    if error := in_force.get("error"):
         return wrong(
             f"the daemon keeps the previous ones: {error}", "byok config check"
         )
-    if keys := told.get("restart"):
+    if keys := in_force.get("restart"):
         return doubtful(f"these wait for a restart: {', '.join(keys)}", "byok restart")
-    if str(told.get("file", "")) != str(around.config.absolute()):
+    if str(in_force.get("file", "")) != str(context.config.absolute()):
         return doubtful(
-            f"the daemon uses another file: {told.get('file')}",
-            f"byok doctor --config {told.get('file')}",
+            f"the daemon uses another file: {in_force.get('file')}",
+            f"byok doctor --config {in_force.get('file')}",
         )
     return good("the daemon uses the file as it is")
 
 
-async def check_service(around: Surroundings) -> CheckResult:
+async def check_service(context: CheckContext) -> CheckResult:
     """Check that the service, if there is one, runs this byok and starts at login."""
     try:
-        service = UserService.of_this_machine(around.paths)
+        service = UserService.of_this_machine(context.paths)
     except CannotStart as error:
         return skip(str(error))
     if not await in_background(service.is_installed):
@@ -107,29 +119,29 @@ async def check_service(around: Surroundings) -> CheckResult:
         )
     state = await in_background(service.state)
     is_other = await in_background(lambda: _runs_another(service))
-    return judge_service(state, await around.running(), is_other=is_other)
+    return judge_service(state, await context.running(), is_other=is_other)
 
 
 def _runs_another(service: UserService) -> bool:
     """Tell whether no file of the service names the Python that runs this command.
 
-    Each system writes its path in another way, so whole lines are compared: those that
-    would be others with another Python.
+    Each system writes that path in its own way, so the lines that would differ with
+    another Python are searched for as a whole.
     """
     launch = make_launch(service.paths, port=1)
-    own, other = (
-        {line for f in service.system.render(one) for line in f.content.splitlines()}
-        for one in (launch, replace(launch, python="/"))
+    own_lines, other_lines = (
+        {line for f in service.system.render(each) for line in f.content.splitlines()}
+        for each in (launch, replace(launch, python="/"))
     )
     contents = [read_file(path) or "" for path in service.system.paths]
-    installed = {line for content in contents for line in content.splitlines()}
-    return installed.isdisjoint(own - other)
+    installed_lines = {line for content in contents for line in content.splitlines()}
+    return installed_lines.isdisjoint(own_lines - other_lines)
 
 
 def judge_service(
     state: ServiceState, daemon: Instance | None, *, is_other: bool
 ) -> CheckResult:
-    """Say what a state means, beside the daemon that runs."""
+    """Judge the state of the service, given the daemon that runs."""
     if is_other:
         return doubtful(
             "it starts a byok of another Python than this one", "byok service install"
@@ -137,10 +149,10 @@ def judge_service(
     if not state.enabled:
         return doubtful("it does not start at login", "byok service install")
     if daemon and not state.is_of(daemon):
-        said = "the daemon that runs was started by hand"
+        finding = "the daemon that runs was started by hand"
         if state.pid:
-            said = "it runs, and so does a daemon that was started by hand"
-        return doubtful(said, "byok stop, then byok service start")
+            finding = "it runs, and so does a daemon that was started by hand"
+        return doubtful(finding, "byok stop, then byok service start")
     if state.running or state.waits:
         return good("it runs" if state.running else "the first request starts it")
     return doubtful(
@@ -148,45 +160,47 @@ def judge_service(
     )
 
 
-async def check_port(around: Surroundings) -> CheckResult:
-    """Check that byok has the port, or can have it, on both loopback addresses."""
-    if daemon := await around.daemon():
+async def check_port(context: CheckContext) -> CheckResult:
+    """Check that byok listens, or could listen, on both loopback addresses."""
+    if daemon := await context.daemon():
         try:
-            port = (await around.settings()).server.port
+            port = (await context.settings()).server.port
         except CannotCheck:
             port = daemon.port
-        return await in_background(lambda: _check_answers(around, daemon, port))
-    port = (await around.settings()).server.port
+        return await in_background(lambda: _check_answers(context, daemon, port))
+    port = (await context.settings()).server.port
     if not port:
         return skip("server.port is 0: any free port is taken at the start")
-    return await in_background(lambda: _try_to_listen(around, port))
+    return await in_background(lambda: _try_to_listen(context, port))
 
 
-def _check_answers(around: Surroundings, daemon: Instance, port: int) -> CheckResult:
-    """Check that the daemon answers wherever clients may look for it."""
+def _check_answers(context: CheckContext, daemon: Instance, port: int) -> CheckResult:
+    """Check that the daemon answers on every loopback address of this machine."""
     hosts = []
-    for one in listen(0):
-        hosts.append(str(one.getsockname()[0]))
-        one.close()
-    secret = read_token(around.paths.owner_secret)
+    for sock in listen(0):
+        hosts.append(str(sock.getsockname()[0]))
+        sock.close()
+    secret = read_token(context.paths.owner_secret)
     for host in hosts:
         if not verify_daemon(daemon, secret, host):
             return wrong(
                 f"port {daemon.port} on {host} is taken by another program",
-                f"End it ({_finder(daemon.port)} names it). If clients were pointed at "
-                "this port, it may have their token: byok token rotate",
+                f"End it ({_port_command(daemon.port)} names it). If clients were "
+                "pointed at this port, it may have their token: byok token rotate",
             )
-    said = f"byok answers at port {daemon.port} on {' and '.join(hosts)}"
-    return good(said if port == daemon.port else f"{said}, the settings say {port}")
+    finding = f"byok answers at port {daemon.port} on {' and '.join(hosts)}"
+    return good(
+        finding if port == daemon.port else f"{finding}, the settings say {port}"
+    )
 
 
-def _try_to_listen(around: Surroundings, port: int) -> CheckResult:
-    """Listen as the daemon would, and let go at once."""
+def _try_to_listen(context: CheckContext, port: int) -> CheckResult:
+    """Check that the port is free: listen on it, and close it at once."""
     try:
-        for one in listen(port):
-            one.close()
+        for sock in listen(port):
+            sock.close()
     except CannotStart as error:
-        if _waits_for_request(around):
+        if _waits_for_request(context):
             return good(
                 f"the system listens at port {port}: the first request starts byok"
             )
@@ -195,28 +209,28 @@ def _try_to_listen(around: Surroundings, port: int) -> CheckResult:
 
 
 def cure_for_port(error: CannotStart, port: int) -> str:
-    """Return what to do; where a program has the port, also how its name is found."""
+    """Return an error's hint; if the port is in use, with a command to find by whom."""
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
-        return f"{error.hint} ({_finder(port)} names the program)"
+        return f"{error.hint} ({_port_command(port)} names the program)"
     return error.hint
 
 
-def _waits_for_request(around: Surroundings) -> bool:
-    """Tell whether the system listens for byok, which it starts when needed."""
+def _waits_for_request(context: CheckContext) -> bool:
+    """Tell whether the system listens on the port and starts byok at a request."""
     try:
-        service = UserService.of_this_machine(around.paths)
+        service = UserService.of_this_machine(context.paths)
         return service.is_installed() and service.state().waits
     except ByokError:
         return False
 
 
-def _finder(port: int) -> str:
-    return _FINDERS.get(sys.platform, _FINDER).format(port=port)
+def _port_command(port: int) -> str:
+    return _PORT_COMMANDS.get(sys.platform, _OTHER_PORT_COMMAND).format(port=port)
 
 
-def check_localhost(around: Surroundings) -> CheckResult:
-    """Check that the name localhost means this machine: clients may use it."""
+def check_localhost(context: CheckContext) -> CheckResult:
+    """Check that the name localhost, which clients may use, means this machine."""
     try:
         rows = socket.getaddrinfo("localhost", None)
     except OSError:
@@ -224,28 +238,28 @@ def check_localhost(around: Surroundings) -> CheckResult:
             "the name localhost has no address",
             "Add it to the hosts file: 127.0.0.1 localhost",
         )
-    found = [*dict.fromkeys(str(row[4][0]) for row in rows)]
-    if others := [h for h in found if h != "::1" and not h.startswith("127.")]:
+    addresses = [*dict.fromkeys(str(row[4][0]) for row in rows)]
+    if others := [a for a in addresses if a != "::1" and not a.startswith("127.")]:
         return wrong(
             f"localhost means {others[0]}: what clients send there is not for byok",
             "Correct localhost in the hosts file: 127.0.0.1 localhost",
         )
-    return good(" and ".join(found))
+    return good(" and ".join(addresses))
 
 
-async def check_official(around: Surroundings) -> CheckResult:
-    """Check that nothing failed that the daemon asked of the official service."""
-    answer = await around.ask(Service.OFFICIAL)
+async def check_official(context: CheckContext) -> CheckResult:
+    """Check that the daemon's last requests to the official service succeeded."""
+    answer = await context.ask(Service.OFFICIAL)
     troubles = answer.get("troubles") or {}
-    for what, trouble in troubles.items():
-        return doubtful(f"{what}: {trouble}", "byok keys test official")
+    for subject, trouble in troubles.items():
+        return doubtful(f"{subject}: {trouble}", "byok keys test official")
     groups = [g for g, p in (answer.get("groups") or {}).items() if p == "official"]
     return good(f"used for {', '.join(groups)}" if groups else "not used")
 
 
-async def check_search_server(around: Surroundings) -> CheckResult:
-    """Check that the search server may be asked, and answered the last question."""
-    status = (await around.ask(Service.INDEX_STATUS)).get("remote") or {}
+async def check_search_server(context: CheckContext) -> CheckResult:
+    """Check that the user allowed the search server, and that it answered last time."""
+    status = (await context.ask(Service.INDEX_STATUS)).get("remote") or {}
     if not status.get("enabled"):
         return doubtful("it is not enabled, so nothing is sent", "byok remote enable")
     if note := status.get("note"):
@@ -253,44 +267,30 @@ async def check_search_server(around: Surroundings) -> CheckResult:
     return good(f"{status['asked']:,} questions, {status['answered']:,} answered")
 
 
-async def check_vectors(around: Surroundings) -> CheckResult:
-    """Check that the vectors that the settings want are made."""
-    answer = await around.ask(Service.EMBED_STATUS)
+async def check_vectors(context: CheckContext) -> CheckResult:
+    """Check that the vectors are enabled and computed."""
+    answer = await context.ask(Service.EMBED_STATUS)
     state, error = str(answer.get("state", "")), str(answer.get("error", ""))
     if state == _NO_CONSENT:
         return doubtful("they are not enabled, so nothing is sent", "byok embed enable")
     if state == _FAILED or error:
         judge = wrong if state == _FAILED else doubtful
         return judge(error or "they cannot be made", "byok embed status says more")
-    done, whole = answer.get("embedded", 0), answer.get("chunks", 0)
-    return good(f"{state}, {done:,} of {whole:,} chunks")
+    embedded, total = answer.get("embedded", 0), answer.get("chunks", 0)
+    return good(f"{state}, {embedded:,} of {total:,} chunks")
 
 
-# Checks of the code index: its files, and each workspace; nothing is changed.
-
-
-INDEX_SECONDS = 40.0
-_CHECK_SECONDS = 25.0  # of a large database, as much as can be looked at by then
-_GLANCE_SECONDS = 5.0
-_REBUILD = "byok index rebuild"
-_RESTART = "byok restart"
-if sys.platform == "linux":
-    _RESTART += (
-        "; if the system allows too few watches: "
-        "sudo sysctl fs.inotify.max_user_watches=524288"
-    )
-_STEPS = 100_000  # of SQLite's machine, between two looks at the clock
-
-
-async def check_index(around: Surroundings) -> CheckResult:
-    """Check that the index opens, and that its files are whole."""
-    paths = around.paths
-    status = await around.ask_if_running(Service.INDEX_STATUS)
+async def check_index(context: CheckContext) -> CheckResult:
+    """Check that the index opens, and that its files are not damaged."""
+    paths = context.paths
+    status = await context.ask_if_running(Service.INDEX_STATUS)
     if status and status.get("error"):
         return wrong(str(status["error"]), f"If it stays so: {_REBUILD}")
     if not paths.database.exists():
         return good("nothing is indexed yet (byok index add DIR)")
-    damage = await in_background(lambda: find_damage(paths.database, _CHECK_SECONDS))
+    damage = await in_background(
+        lambda: find_damage(paths.database, _QUICK_CHECK_SECONDS)
+    )
     if damage:
         name = paths.database.name
         return wrong(
@@ -298,36 +298,35 @@ async def check_index(around: Surroundings) -> CheckResult:
             f"byok stop; move {name} and {name}-wal away; byok serve; byok index add "
             "DIR for each folder",
         )
-    if status is None and (trouble := await in_background(lambda: _trouble(paths))):
-        return trouble
     if status is None:
-        return good(f"{paths.database} is whole")
+        problem = await in_background(lambda: _check_files(paths))
+        return problem or good(f"{paths.database} is whole")
     chunks = (status.get("totals") or {}).get("chunks", 0)
     return good(f"{status.get('state')}, {chunks:,} chunks; its database is whole")
 
 
-def _trouble(paths: Paths) -> CheckResult | None:
-    """Look at the files of the lexical index, which a running daemon would change."""
+def _check_files(paths: Paths) -> CheckResult | None:
+    """Check the files of the lexical index, which must not change meanwhile."""
     try:
         check_folder(paths.index)
     except ConfigError as error:
         return wrong(str(error), error.hint)
     if paths.index.is_dir() and (name := find_damaged_file(paths.index)):
-        said = f"{paths.index / name} is damaged"
-        return doubtful(said, "byok serve: it sets it aside and fills it again")
+        finding = f"{paths.index / name} is damaged"
+        return doubtful(finding, "byok serve: it sets it aside and fills it again")
     return None
 
 
-async def workspaces(around: Surroundings) -> Sequence[str]:
-    """Return the folders that are indexed, those of the daemon if one runs."""
-    if status := await around.ask_if_running(Service.INDEX_STATUS):
+async def workspaces(context: CheckContext) -> Sequence[str]:
+    """Return the indexed folders: those of the daemon if one runs."""
+    if status := await context.ask_if_running(Service.INDEX_STATUS):
         return [str(space["root"]) for space in status.get("workspaces", ())]
-    declared = (await around.settings()).context.workspaces
-    return await in_background(lambda: _list_roots(around.paths, declared))
+    declared = (await context.settings()).context.workspaces
+    return await in_background(lambda: _list_roots(context.paths, declared))
 
 
 def _list_roots(paths: Paths, in_settings: Sequence[str]) -> list[str]:
-    """Return the folders of the settings and those that were added by a command."""
+    """Return the folders of the settings and those added by `byok index add`."""
     roots = [str(Path(root).expanduser()) for root in in_settings]
     if paths.database.exists() and not find_damage(paths.database, _GLANCE_SECONDS):
         with closing(open_unchanged(paths.database)) as db:
@@ -335,13 +334,13 @@ def _list_roots(paths: Paths, in_settings: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(roots)]
 
 
-async def check_workspace(around: Surroundings, root: str) -> CheckResult:
-    """Check that a folder is indexed as a whole, and say what was skipped of it."""
-    status = await around.ask_if_running(Service.INDEX_STATUS) or {}
+async def check_workspace(context: CheckContext, root: str) -> CheckResult:
+    """Check that a folder is indexed completely; count its skipped files."""
+    status = await context.ask_if_running(Service.INDEX_STATUS) or {}
     row: Json = next((w for w in status.get("workspaces", ()) if w["root"] == root), {})
     try:
-        own = OwnFolders(around.paths.folders)
-        await in_background(lambda: check_root(Path(root), own))
+        own_folders = OwnFolders(context.paths.folders)
+        await in_background(lambda: check_root(Path(root), own_folders))
     except ConfigError as error:
         word = shell_word(root)
         cure = f"byok index remove {word}, or take it out of context.workspaces"
@@ -352,26 +351,26 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
         )
     if note := row.get("note"):
         return doubtful(str(note), _RESTART)
-    known = await in_background(lambda: count_files(around.paths.database, root))
-    if not known:
+    counts = await in_background(lambda: count_files(context.paths.database, root))
+    if not counts:
         return doubtful(
             "nothing of it is indexed yet", "byok serve, then wait a little"
         )
-    said = f"{known.pop('', 0):,} files indexed"
-    if known:
-        reasons = (f"{count:,} {why}" for why, count in sorted(known.items()))
-        said = f"{said}, skipped: {', '.join(reasons)}"
+    finding = f"{counts.pop('', 0):,} files indexed"
+    if counts:
+        reasons = (f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+        finding = f"{finding}, skipped: {', '.join(reasons)}"
     if row and row.get("phase") != Phase.COMPLETE:
-        said += f"; being indexed, {row.get('percentage', 0):.0f} %"
-    return good(said)
+        finding += f"; being indexed, {row.get('percentage', 0):.0f} %"
+    return good(finding)
 
 
 def find_damage(file: Path, seconds: float) -> str:
-    """Return what is wrong with a database, "" if nothing was found in time."""
+    """Return the damage of a database, "" if none was found in the time."""
     deadline = time.monotonic() + seconds
     try:
         with closing(open_unchanged(file)) as db:
-            db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            db.set_progress_handler(lambda: time.monotonic() > deadline, _CHECK_STEPS)
             row = db.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
         return "" if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT else str(error)
@@ -381,7 +380,7 @@ def find_damage(file: Path, seconds: float) -> str:
 
 
 def count_files(file: Path, root: str) -> dict[str, int]:
-    """Count what the database knows of a workspace, by why it is skipped or ""."""
+    """Count a workspace's files by the reason they were skipped for, "" if indexed."""
     if not file.exists():
         return {}
     sql = (

@@ -1,4 +1,4 @@
-"""All checks, run at once and independently, each with a time limit."""
+"""The table of all checks; they run concurrently, each with a time limit."""
 
 import asyncio
 import inspect
@@ -14,9 +14,9 @@ from byok.cli.checks import setup_checks as setup
 from byok.cli.checks import upstream_checks as upstreams
 from byok.cli.checks.base import (
     CannotCheck,
+    CheckContext,
     CheckResult,
     CheckRow,
-    Surroundings,
     in_background,
     skip,
     wrong,
@@ -26,41 +26,37 @@ from byok.features.web.settings import WebSettings
 from byok.settings import Settings
 
 T = TypeVar("T")
-_LONGEST = 400  # characters of a line
-_MOST_SUBJECTS = 50
+_Subjects: TypeAlias = Iterable[str] | CheckResult
+_MAX_CHARS = 400  # of a line
+_MAX_SUBJECTS = 50  # of a check
 _REPORT = "Please report this: byok doctor --bundle FILE.zip collects what is needed"
 
 
-_Subjects: TypeAlias = Iterable[str] | CheckResult
-
-
 class Check(Struct, frozen=True):
-    """One check: its name, what it runs, and how many seconds that may take.
+    """One check: its name, its function, and how many seconds the function may take.
 
-    It runs once for each of its subjects, such as an upstream or a folder, which it
-    gets as second argument unless it is "". What is no coroutine runs in a thread.
+    The function is called once for each subject, such as an upstream or a folder, with
+    the subject as second argument unless that is "". A plain function runs in a thread.
     """
 
     name: str
     run: Callable[..., Awaitable[CheckResult] | CheckResult]
-    subjects: Callable[[Surroundings], Awaitable[_Subjects]] | None = None
+    subjects: Callable[[CheckContext], Awaitable[_Subjects]] | None = None
     seconds: float = 15.0
 
 
 def _if_on(
     is_on: Callable[[Settings], object],
-) -> Callable[[Surroundings], Awaitable[_Subjects]]:
-    """Return the subjects of a check of what the settings may switch on."""
+) -> Callable[[CheckContext], Awaitable[_Subjects]]:
+    """Return a `subjects` function for a check of a part that settings switch on."""
 
-    async def subjects(around: Surroundings) -> _Subjects:
-        return ("",) if is_on(await around.settings()) else ()
+    async def subjects(context: CheckContext) -> _Subjects:
+        return ("",) if is_on(await context.settings()) else ()
 
     return subjects
 
 
-_ASKED = 2 * upstreams.QUESTION_SECONDS
-_ASKED_ONES = upstreams.asked_upstreams
-
+_ANSWER_SECONDS = 2 * upstreams.QUESTION_SECONDS
 CHECKS = (
     Check("settings", setup.check_settings_file),
     Check("own prompts", setup.check_own_prompts),
@@ -79,9 +75,19 @@ CHECKS = (
     Check("model list", upstreams.check_models, upstreams.upstreams_of, 30.0),
     Check("model", upstreams.check_model, upstreams.models_by_use, 30.0),
     Check("context window", upstreams.check_window, upstreams.upstreams_of, 35.0),
-    Check("chat", upstreams.check_chat, _ASKED_ONES, _ASKED),
-    Check("streaming", upstreams.check_streaming, _ASKED_ONES, _ASKED),
-    Check("tool call", upstreams.check_tool_call, _ASKED_ONES, 2 * _ASKED),
+    Check("chat", upstreams.check_chat, upstreams.asked_upstreams, _ANSWER_SECONDS),
+    Check(
+        "streaming",
+        upstreams.check_streaming,
+        upstreams.asked_upstreams,
+        _ANSWER_SECONDS,
+    ),
+    Check(
+        "tool call",
+        upstreams.check_tool_call,
+        upstreams.asked_upstreams,
+        2 * _ANSWER_SECONDS,
+    ),
     Check(
         "official service",
         daemon.check_official,
@@ -106,52 +112,54 @@ CHECKS = (
 
 
 async def examine(
-    around: Surroundings,
+    context: CheckContext,
     checks: Sequence[Check] = CHECKS,
     show: Callable[[int], None] = lambda done: None,
 ) -> list[CheckRow]:
     """Run checks, and return their results in the order of the table.
 
-    `show` gets the number of those that have ended.
+    `show` is called with the number of checks that have ended.
     """
     ended = itertools.count(1)
 
     async def run(check: Check) -> list[CheckRow]:
-        rows = await _run_check(around, check)
+        rows = await _run_check(context, check)
         show(next(ended))
         return rows
 
-    found = await asyncio.gather(*map(run, checks))
-    rows = [row for rows in found for row in rows]
-    return [_clean(around, row) for row in rows]  # by now all secrets are known
+    rows_by_check = await asyncio.gather(*map(run, checks))
+    rows = [row for rows in rows_by_check for row in rows]
+    return [
+        _clean(context, row) for row in rows
+    ]  # only now has the redactor learned all secrets
 
 
-async def _run_check(around: Surroundings, check: Check) -> list[CheckRow]:
+async def _run_check(context: CheckContext, check: Check) -> list[CheckRow]:
     find = check.subjects
-    subjects = await _limit(find(around), check.seconds) if find else ("",)
+    subjects = await _limit(find(context), check.seconds) if find else ("",)
     if isinstance(subjects, CheckResult):
         return [CheckRow(check.name, "", subjects)]
-    found = [*subjects]
-    some = found[:_MOST_SUBJECTS]
-    runs = (_limit(_run(check, around, about), check.seconds) for about in some)
+    names = [*subjects]
+    checked = names[:_MAX_SUBJECTS]
+    runs = (_limit(_run(check, context, about), check.seconds) for about in checked)
     results = await asyncio.gather(*runs)
     rows = [
         CheckRow(check.name, about, result)
-        for about, result in zip(some, results, strict=True)
+        for about, result in zip(checked, results, strict=True)
     ]
-    if more := len(found) - len(some):
+    if more := len(names) - len(checked):
         rows.append(CheckRow(check.name, "", skip(f"{more} more are not looked at")))
     return rows
 
 
-async def _run(check: Check, around: Surroundings, about: str) -> CheckResult:
-    work = partial(check.run, around, about) if about else partial(check.run, around)
+async def _run(check: Check, context: CheckContext, about: str) -> CheckResult:
+    work = partial(check.run, context, about) if about else partial(check.run, context)
     result = work() if inspect.iscoroutinefunction(check.run) else in_background(work)
     return await cast("Awaitable[CheckResult]", result)
 
 
 async def _limit(work: Awaitable[T], seconds: float) -> T | CheckResult:
-    """Return what `work` gives; a result that says why if it gives nothing."""
+    """Return the result of `work`; a CheckResult if it fails or exceeds the limit."""
     task = asyncio.ensure_future(work)
     await asyncio.wait([task], timeout=seconds)
     if not task.done():
@@ -160,29 +168,29 @@ async def _limit(work: Awaitable[T], seconds: float) -> T | CheckResult:
             f"there was no answer within {seconds:g} s", "Try again, or report it"
         )
     error = task.exception()
-    return task.result() if error is None else _result_of(error)
+    return task.result() if error is None else _describe_error(error)
 
 
-def _result_of(error: BaseException) -> CheckResult:
+def _describe_error(error: BaseException) -> CheckResult:
     match error:
         case CannotCheck():
             return skip(str(error))
         case ByokError():
             return wrong(str(error), error.hint or _REPORT)
-        case OSError(strerror=why, filename=file) if why and file:
-            return wrong(f"{file}: {why}", "Make it accessible for you")
+        case OSError(strerror=reason, filename=file) if reason and file:
+            return wrong(f"{file}: {reason}", "Make it accessible for you")
         case Exception():
             return wrong(f"the check itself broke ({type(error).__name__})", _REPORT)
         case _:
             raise error
 
 
-def _clean(around: Surroundings, row: CheckRow) -> CheckRow:
-    """Return a row of single lines without secrets."""
+def _clean(context: CheckContext, row: CheckRow) -> CheckRow:
+    """Return a row whose texts are single lines without secrets."""
 
-    def line(text: str) -> str:
-        return around.redactor(" ".join(text.split()))[:_LONGEST]
+    def clean(text: str) -> str:
+        return context.redactor(" ".join(text.split()))[:_MAX_CHARS]
 
     result = row.result
-    clean = CheckResult(result.state, line(result.found), line(result.cure))
-    return CheckRow(row.check, line(row.about), clean)
+    cleaned = CheckResult(result.state, clean(result.found), clean(result.cure))
+    return CheckRow(row.check, clean(row.about), cleaned)

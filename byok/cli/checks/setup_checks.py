@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from byok.cli.checks.base import (
     CannotCheck,
+    CheckContext,
     CheckResult,
-    Surroundings,
     doubtful,
     good,
     in_background,
@@ -48,64 +48,71 @@ from byok.core.prompts.own_files import check_folder as check_prompts
 from byok.core.urls import is_loopback
 from byok.settings import foreign_variables
 
-_CLIENTS_HOSTS = ("127.0.0.1", "localhost", "::1")
+_BYOK_HOSTS = ("127.0.0.1", "localhost", "::1")
 _HTTP_PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
-_LITTLE, _NOTHING = 512 * 2**20, 2**20  # bytes; an index wants to keep the first free
-_TRIED = 2**18  # bytes that are written to see whether that can be done
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LOW_SPACE = 512 * 2**20  # bytes; with less, the index stops growing
+_NO_SPACE = 2**20  # bytes
+_TRIAL_BYTES = 2**18  # written to see whether the disk takes them
+_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _APT = "sudo snap remove ripgrep; sudo apt install ripgrep"
 _RIPGREP = "Install ripgrep, such as: apt install ripgrep, or brew install ripgrep"
-_SECONDS = 5.0
+_RIPGREP_SECONDS = 5.0
+_MAX_PROFILES = 20
+VARIABLE = "AUGMENT_API_URL"
+_TOKEN_VARIABLE = "AUGMENT_API_TOKEN"  # noqa: S105 - a name
+_NO_PORT = "server.port is 0: any free port is taken at the start"
 
 
-def check_settings_file(around: Surroundings) -> CheckResult:
+def check_settings_file(context: CheckContext) -> CheckResult:
     """Check that the settings can be read and used."""
     try:
-        around.read_settings()
+        context.read_settings()
     except ConfigError as error:
-        first, *more = str(error).split("\n")
-        said = f"{first} ({len(more)} more)" if more else first
-        return wrong(said, error.hint or f"Correct {around.config}; byok config check")
-    if foreign := foreign_variables(around.environ):
+        first, *others = str(error).split("\n")
+        finding = f"{first} ({len(others)} more)" if others else first
+        return wrong(
+            finding, error.hint or f"Correct {context.config}; byok config check"
+        )
+    if foreign := foreign_variables(context.environ):
         return doubtful(foreign[0], "Remove the variable, or correct its name")
-    there = around.config.exists()
-    absent = f"{around.config} does not exist: defaults apply"
-    return good(f"{around.config}" if there else absent)
+    exists = context.config.exists()
+    absent = f"{context.config} does not exist: defaults apply"
+    return good(f"{context.config}" if exists else absent)
 
 
-def check_own_prompts(around: Surroundings) -> CheckResult:
-    """Check that the user's own prompts can be used; nothing of their text is told."""
-    folder = around.paths.prompts
+def check_own_prompts(context: CheckContext) -> CheckResult:
+    """Check that the user's own prompts can be used; their text is not shown."""
+    folder = context.paths.prompts
     own, problems = check_prompts(folder)
     if problems:
         first = problems[0]
-        place = f"{first.file}:{first.line}" if first.line else first.file
+        location = f"{first.file}:{first.line}" if first.line else first.file
         more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
-        return wrong(f"{escape(place)} cannot be used{more}", "byok prompts check")
+        return wrong(f"{escape(location)} cannot be used{more}", "byok prompts check")
     return good(f"{len(own)} of your own in {folder}" if own else "none of your own")
 
 
-def check_proxies(around: Surroundings) -> CheckResult:
+def check_proxies(context: CheckContext) -> CheckResult:
     """Check that no proxy variable diverts what clients send to byok."""
-    environ = around.environ
+    environ = context.environ
     variable = next((name for name in _HTTP_PROXIES if environ.get(name)), "")
     if not variable:
         return good("no variable names a proxy for plain HTTP")
     excepted = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    for host in _CLIENTS_HOSTS[:2]:
+    for host in _BYOK_HOSTS[:2]:
         if not request.proxy_bypass_environment(host, {"no": excepted}):  # type: ignore[attr-defined]
-            named = [one.strip() for one in excepted.split(",") if one.strip()]
+            hosts = [host.strip() for host in excepted.split(",") if host.strip()]
             return doubtful(
                 f"{variable} is set and NO_PROXY does not name {host}: clients that "
                 "obey it send what is meant for byok, and its token, to the proxy",
-                f"export NO_PROXY={','.join(dict.fromkeys((*named, *_CLIENTS_HOSTS)))}",
+                f"export NO_PROXY={','.join(dict.fromkeys((*hosts, *_BYOK_HOSTS)))}",
             )
     return good(f"{variable} is set, and NO_PROXY keeps this machine out")
 
 
-def check_token(around: Surroundings) -> CheckResult:
-    """Check that the token is there, whole, and for its owner alone; so the others."""
-    paths, file = around.paths, around.paths.token
+def check_token(context: CheckContext) -> CheckResult:
+    """Check that byok's tokens are complete, and that only their owner reads them."""
+    paths, file = context.paths, context.paths.token
     if not os.path.lexists(file):
         if paths.daemon.exists():
             return wrong(
@@ -113,85 +120,87 @@ def check_token(around: Surroundings) -> CheckResult:
             )
         return skip(f"{file} does not exist yet: the first start creates it")
     try:
-        for one in (file, paths.metrics_token, paths.owner_secret):
-            if os.path.lexists(one):  # else it would be created
-                around.redactor.add(read_token(one))
+        for secret in (file, paths.metrics_token, paths.owner_secret):
+            if os.path.lexists(secret):  # `read_token` creates a missing one
+                context.redactor.add(read_token(secret))
     except ConfigError as error:
         return wrong(str(error), error.hint)
     return good(f"{file} is readable by its owner only")
 
 
-async def folders(around: Surroundings) -> Iterable[str]:
-    """Return byok's folders, those that are the same only once."""
-    return map(str, around.paths.folders)
+async def folders(context: CheckContext) -> Iterable[str]:
+    """Return byok's folders, without duplicates."""
+    return map(str, context.paths.folders)
 
 
-def check_folder(around: Surroundings, name: str) -> CheckResult:
-    """Check that a folder and byok's files in it are this user's, and no one else's."""
+def check_folder(context: CheckContext, name: str) -> CheckResult:
+    """Check that only this user has access to a folder and to byok's files in it."""
     folder = Path(name)
     if not folder.exists():
         return good("it does not exist yet")
-    for place in (folder, *_files_in(around.paths, folder)):
-        facts = place.stat()
+    for path in (folder, *_files_in(context.paths, folder)):
+        status = path.stat()
         if not hasattr(os, "geteuid"):
             break  # Windows: the user's profile folder is private by its access list
-        if facts.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             return wrong(
-                f"{place} belongs to another user",
-                f"sudo chown $(id -u) {shell_word(place)}",
+                f"{path} belongs to another user",
+                f"sudo chown $(id -u) {shell_word(path)}",
             )
-        if facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX:
-            return wrong(f"others may change {place}", f"chmod go= {shell_word(place)}")
-        if facts.st_mode & 0o055:
-            return doubtful(
-                f"others may read {place}", f"chmod go= {shell_word(place)}"
-            )
+        if status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
+            return wrong(f"others may change {path}", f"chmod go= {shell_word(path)}")
+        if status.st_mode & 0o055:
+            return doubtful(f"others may read {path}", f"chmod go= {shell_word(path)}")
     return good("only its owner may read it")
 
 
 def _files_in(paths: Paths, folder: Path) -> Iterator[Path]:
-    """Give byok's files in a folder, but for those that `check_token` looks at."""
+    """Yield byok's files in a folder, without those of `check_token`."""
     others = (paths.token, paths.metrics_token, paths.owner_secret)
     for file in paths.files:
         if file.is_file() and folder in file.parents and file not in others:
             yield file
 
 
-def check_disk(around: Surroundings) -> CheckResult:
-    """Check that there is room to write in the folders of state and data."""
-    room = dict[Path, int]()
-    for folder in (around.paths.state_dir, around.paths.data_dir):
-        place = next(place for place in (folder, *folder.parents) if place.is_dir())
+def check_disk(context: CheckContext) -> CheckResult:
+    """Check that the folders of state and data take files and have free space."""
+    free_bytes = dict[Path, int]()
+    for path in (context.paths.state_dir, context.paths.data_dir):
+        folder = next(parent for parent in (path, *path.parents) if parent.is_dir())
         try:
-            with tempfile.TemporaryFile(dir=place, buffering=0) as file:
-                file.write(bytes(_TRIED))
+            with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+                file.write(bytes(_TRIAL_BYTES))
         except OSError as error:
-            if error.errno in _FULL:
-                return _no_room(place, is_quota=error.errno == errno.EDQUOT)
+            if error.errno in _FULL_ERRORS:
+                return _disk_full(folder, is_quota=error.errno == errno.EDQUOT)
             return wrong(
-                f"nothing can be written to {place}: {error.strerror}",
+                f"nothing can be written to {folder}: {error.strerror}",
                 "Make it writable for you, or let BYOK_HOME name another folder",
             )
-        room[place] = around.machine.free(place)
-    where = min(room, key=lambda place: room[place])
-    if room[where] < _NOTHING:
-        return _no_room(where)
-    said = f"{room[where] / 1e9:,.1f} GB free at {where}"
-    if room[where] < _LITTLE:
-        return doubtful(f"only {said}: the index stops growing", "Free some disk space")
-    return good(said)
+        free_bytes[folder] = context.machine.free(folder)
+    fullest = min(free_bytes, key=lambda folder: free_bytes[folder])
+    if free_bytes[fullest] < _NO_SPACE:
+        return _disk_full(fullest)
+    finding = f"{free_bytes[fullest] / 1e9:,.1f} GB free at {fullest}"
+    if free_bytes[fullest] < _LOW_SPACE:
+        return doubtful(
+            f"only {finding}: the index stops growing", "Free some disk space"
+        )
+    return good(finding)
 
 
-def _no_room(place: Path, *, is_quota: bool = False) -> CheckResult:
+def _disk_full(folder: Path, *, is_quota: bool = False) -> CheckResult:
     return wrong(
-        f"the quota is full at {place}" if is_quota else f"the disk is full at {place}",
+        f"the quota is full at {folder}"
+        if is_quota
+        else f"the disk is full at {folder}",
         "Free some disk space: byok then goes on",
     )
 
 
-def check_ripgrep(around: Surroundings) -> CheckResult:
+def check_ripgrep(context: CheckContext) -> CheckResult:
     """Check that ripgrep is found where byok looks for it, and searches."""
-    program = find_program("rg", path=around.environ.get("PATH"))
+    program = find_program("rg", path=context.environ.get("PATH"))
     if program is None:
         return doubtful(
             "it is not in PATH: nothing is found until an index is built", _RIPGREP
@@ -199,39 +208,30 @@ def check_ripgrep(around: Surroundings) -> CheckResult:
     if failure := _try_ripgrep(program):
         return wrong(f"{program} {failure}", _RIPGREP)
     if program.startswith("/snap/") or Path(program).resolve().name == "snap":
-        # It needs privileges to start, which byok's service can never gain.
+        # A snap needs privileges to start, which byok's service can never gain.
         return doubtful(f"{program} is a snap, which the service cannot start", _APT)
     return good(program)
 
 
 def _try_ripgrep(program: str) -> str:
-    """Let it search three lines; return what went wrong."""
+    """Search three lines with ripgrep; return what went wrong, "" for nothing."""
     try:
-        ended = run_program(
+        result = run_program(
             [program, "--no-config", "--json", "--fixed-strings", "needle", "-"],
             clean_environment(),
-            seconds=_SECONDS,
+            seconds=_RIPGREP_SECONDS,
             given=b"hay\na needle\nhay\n",
         )
     except OSError as error:
         return f"cannot be started: {error.strerror}"
-    if ended.was_late:
-        return f"does not answer within {_SECONDS:g} s"
-    found = ended.exit_code == 0 and b'"type":"match"' in ended.out
-    return "" if found else f"does not find a word (exit {ended.exit_code})"
-
-
-# Checks of clients: that their settings point at byok, with its token.
-
-
-_MOST_PROFILES = 20
-VARIABLE = "AUGMENT_API_URL"
-_TOKEN_VARIABLE = "AUGMENT_API_TOKEN"  # noqa: S105 - a name
-_NO_PORT = "server.port is 0: any free port is taken at the start"
+    if result.was_late:
+        return f"does not answer within {_RIPGREP_SECONDS:g} s"
+    has_match = result.exit_code == 0 and b'"type":"match"' in result.out
+    return "" if has_match else f"does not find a word (exit {result.exit_code})"
 
 
 class ClientFile(NamedTuple):
-    """A settings file that exists; `is_usual` if it is where a client has it first."""
+    """A settings file; `is_usual` if `byok connect` writes to it by default."""
 
     client: ClientKind
     path: Path
@@ -241,95 +241,96 @@ class ClientFile(NamedTuple):
 def client_files(home: Path, environ: Mapping[str, str]) -> list[ClientFile]:
     """Return the settings files of this user's clients that exist.
 
-    Those of editors are the user's, of profiles, and for windows from other machines.
+    An editor may have three kinds: the user's, those of profiles, and one for windows
+    that are connected from other machines.
     """
     here = ClientMachine(sys.platform, environ, home)
     away = replace(here, place=RunPlace.SSH)
-    found = []
+    files = []
     for client in EDITORS:
         user = find_location(client, here).path
         profiles = sorted((user.parent / "profiles").glob("*/settings.json"))
-        others = profiles[:_MOST_PROFILES]
+        others = profiles[:_MAX_PROFILES]
         remote = find_location(client, away)
         others += [remote.path] if remote.is_remote else []
-        found.append(ClientFile(client, user))
-        found += [ClientFile(client, path, is_usual=False) for path in others]
+        files.append(ClientFile(client, user))
+        files += [ClientFile(client, path, is_usual=False) for path in others]
     for client in (kind for kind in WRITABLE if kind not in EDITORS):
-        found.append(ClientFile(client, find_location(client, here).path))
-    return [file for file in found if file.path.is_file()]
+        files.append(ClientFile(client, find_location(client, here).path))
+    return [file for file in files if file.path.is_file()]
 
 
 def read_file(file: ClientFile, daemon: DaemonAddress) -> list[Pointer]:
-    """Return what a settings file has of an address and a token.
+    """Return the addresses and tokens in a settings file.
 
     Raises:
-        ValueError: it cannot be read as what it is to be.
+        ValueError: it is too large, or not in its client's format.
         OSError: it cannot be read at all.
     """
-    most = largest_file(file.client)
-    with file.path.open("rb") as opened:
-        raw = opened.read(most + 1)
-    if len(raw) > most:
-        raise ValueError(f"it is larger than {most:,} bytes")
+    max_bytes = largest_file(file.client)
+    with file.path.open("rb") as reader:
+        raw = reader.read(max_bytes + 1)
+    if len(raw) > max_bytes:
+        raise ValueError(f"it is larger than {max_bytes:,} bytes")
     return read_pointers(file.client, decode_text(raw).text, daemon)
 
 
 @once
-async def clients(around: Surroundings) -> Mapping[str, ClientFile | None]:
-    """Return the settings files by what they are called; None for the variable."""
-    home, environ = around.machine.home, around.environ
-    found = await in_background(lambda: client_files(home, environ))
-    named = {VARIABLE: None} if environ.get(VARIABLE) else {}
-    return {f"{file.client} {file.path}": file for file in found} | named
+async def clients(context: CheckContext) -> Mapping[str, ClientFile | None]:
+    """Return the settings files by client and path; None for the variable."""
+    home, environ = context.machine.home, context.environ
+    files = await in_background(lambda: client_files(home, environ))
+    variables = {VARIABLE: None} if environ.get(VARIABLE) else {}
+    return {f"{file.client} {file.path}": file for file in files} | variables
 
 
-async def check_client(around: Surroundings, about: str) -> CheckResult:
-    """Check where a settings file, or the variables, point a client to."""
-    daemon = await _address(around)
-    file = (await clients(around))[about]
+async def check_client(context: CheckContext, about: str) -> CheckResult:
+    """Check whether a settings file, or the variables, point a client at byok."""
+    daemon = await _address(context)
+    file = (await clients(context))[about]
     if file is None:
-        token = around.environ.get(_TOKEN_VARIABLE, "")
-        address = Pointer(daemon.url, around.environ[VARIABLE])
-        found = [address, Pointer(daemon.token, token)]
-        return _judge(around, found, daemon, 'eval "$(byok connect cli)"')
-    where = "" if file.is_usual else f" --file {shell_word(file.path)}"
-    cure = f"byok connect {file.client} --write{where}"
+        token = context.environ.get(_TOKEN_VARIABLE, "")
+        address = Pointer(daemon.url, context.environ[VARIABLE])
+        pointers = [address, Pointer(daemon.token, token)]
+        return _judge_pointers(context, pointers, daemon, 'eval "$(byok connect cli)"')
+    file_option = "" if file.is_usual else f" --file {shell_word(file.path)}"
+    cure = f"byok connect {file.client} --write{file_option}"
     try:
-        found = await in_background(lambda: read_file(file, daemon))
+        pointers = await in_background(lambda: read_file(file, daemon))
     except ValueError as error:
         return doubtful(f"it cannot be read: {error}", "Correct it in its program")
-    # A client that has one address only may use it for somebody else.
-    is_other = file.client is ClientKind.AIDER
-    if not found or (is_other and not is_loopback(found[0].found)):
+    # aider has one address for all providers; another address is no mistake there.
+    has_one_address = file.client is ClientKind.AIDER
+    if not pointers or (has_one_address and not is_loopback(pointers[0].found)):
         return skip("it does not point its client at byok", cure)
-    return _judge(around, found, daemon, cure)
+    return _judge_pointers(context, pointers, daemon, cure)
 
 
-def _judge(
-    around: Surroundings, found: list[Pointer], daemon: DaemonAddress, cure: str
+def _judge_pointers(
+    context: CheckContext, pointers: list[Pointer], daemon: DaemonAddress, cure: str
 ) -> CheckResult:
     if not daemon.token:
         raise CannotCheck("there is no token yet")
-    for one in found:
-        if one.wanted == daemon.token:
-            around.redactor.add(one.found)
-    wrong_ones = [one for one in found if not one.is_right]
-    if not wrong_ones:
+    for pointer in pointers:
+        if pointer.wanted == daemon.token:
+            context.redactor.add(pointer.found)
+    mistakes = [pointer for pointer in pointers if not pointer.is_right]
+    if not mistakes:
         return good(f"it points at byok, port {daemon.url.rpartition(':')[2]}")
-    wanted, there = wrong_ones[0]
-    if wanted == daemon.token:
+    expected, actual = mistakes[0]
+    if expected == daemon.token:
         return wrong("its token is not the one of byok", cure)
-    judge = wrong if is_loopback(there) else doubtful
-    return judge(f"it points at {place_of(there)}, not at byok", cure)
+    judge = wrong if is_loopback(actual) else doubtful
+    return judge(f"it points at {place_of(actual)}, not at byok", cure)
 
 
-async def _address(around: Surroundings) -> DaemonAddress:
-    """Return where the daemon is, or is to be; without a token if there is none."""
-    daemon = await around.running()
-    port = daemon.port if daemon else (await around.settings()).server.port
+async def _address(context: CheckContext) -> DaemonAddress:
+    """Return the address that the daemon has or will have; its token may be ""."""
+    daemon = await context.running()
+    port = daemon.port if daemon else (await context.settings()).server.port
     if not port:
         raise CannotCheck(_NO_PORT)
-    file = around.paths.token
+    file = context.paths.token
     try:
         token = read_token(file) if file.exists() else ""
     except ConfigError as error:

@@ -1,12 +1,12 @@
-"""Checks of upstreams: each is asked as the daemon asks it, each thing once."""
+"""Checks of upstreams: each is asked in the way of the daemon, once for each fact."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from byok.cli.checks.base import (
     CannotCheck,
+    CheckContext,
     CheckResult,
-    Surroundings,
     doubtful,
     good,
     once,
@@ -52,27 +52,29 @@ from byok.wiring.upstreams import (
 _NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings"
 _CREDENTIAL = "systemd credential"
 _DEFAULT = "default"
-_MOST_COMPARED = 500
+_MAX_COMPARED = 500
 _LATEST = ":latest"  # Ollama's name for a model without a tag
-# Tokens: the instructions and tools of an agent alone take about 12,000.
+# Windows in tokens: the instructions and tools of an agent alone take about 12,000.
 _TOO_SMALL, _SMALL = 16_384, 32_768
 QUESTION_SECONDS = 90.0  # a local server may have to load its model first
 _NOT_ASKED = skip("no model is asked unless you want it", "byok doctor --ask-models")
 
 
 @once
-async def upstreams_of(around: Surroundings) -> Mapping[str, UpstreamSettings]:
-    """Return the upstreams to be looked at, the default first.
+async def upstreams_of(context: CheckContext) -> Mapping[str, UpstreamSettings]:
+    """Return the upstreams to check, the default first.
 
-    Those are the ones of the settings, the one that the running daemon was started
-    with, or where there are none a server that answers on this machine. The demo is
-    none. Nobody else is asked anything.
+    They are those of the settings and the one that the running daemon was started with;
+    if there are none, a server that answers on this machine. The demo is left out. No
+    other server is contacted.
 
     Raises:
         CannotCheck: the settings cannot be used.
     """
-    settings = await around.settings()
-    return await choose_upstreams(settings, await around.ask_if_running(Service.DAEMON))
+    settings = await context.settings()
+    return await choose_upstreams(
+        settings, await context.ask_if_running(Service.DAEMON)
+    )
 
 
 async def choose_upstreams(
@@ -80,15 +82,15 @@ async def choose_upstreams(
 ) -> Mapping[str, UpstreamSettings]:
     """Return the upstreams by name, the default first, without the demo.
 
-    `status` is what the running daemon tells of itself, None if none runs. If nobody
-    names an upstream, servers on this machine are asked, as `byok serve` would.
+    `status` is the status of the running daemon, None if none runs. If the settings
+    name no upstream, servers on this machine are asked, as by `byok serve`.
     """
-    found: Mapping[str, UpstreamSettings] = settings.upstreams
+    sections: Mapping[str, UpstreamSettings] = settings.upstreams
     if status is not None:
-        found = {**_daemons_upstream(status, settings), **found}
-    elif not found:
-        found = await _on_this_machine()
-    return {name: one for name, one in found.items() if one.type != DEMO}
+        sections = {**_daemons_upstream(status, settings), **sections}
+    elif not sections:
+        sections = await _find_local_upstream()
+    return {name: section for name, section in sections.items() if section.type != DEMO}
 
 
 def _daemons_upstream(
@@ -96,107 +98,109 @@ def _daemons_upstream(
 ) -> Mapping[str, UpstreamSettings]:
     """Return the daemon's default upstream, which its command line may have named."""
     name, url = str(status.get("upstream", "")), str(status.get("base_url", ""))
-    for wanted in (name, url):
+    for name_or_url in (name, url):
         try:
-            _, section = upstream_named(wanted, settings)
+            _, section = upstream_named(name_or_url, settings)
         except ConfigError:
-            continue  # it is named like none that is known: then by its address
+            continue  # the name is unknown: try the address
         if base_url_of(section) == url:
             return {name: section}
     return {}
 
 
-async def _on_this_machine() -> Mapping[str, UpstreamSettings]:
+async def _find_local_upstream() -> Mapping[str, UpstreamSettings]:
     """Return the first local preset whose server answers."""
     transports = Transports()
     try:
-        found = await find_local(transports)
+        match = await find_local(transports)
     finally:
         await transports.close()
-    return {found[0]: UpstreamSettings(type=found[0])} if found else {}
+    return {match[0]: UpstreamSettings(type=match[0])} if match else {}
 
 
-async def section_of(around: Surroundings, name: str) -> UpstreamSettings:
-    """Return the section of an upstream that is looked at."""
-    return (await upstreams_of(around))[name]
+async def section_of(context: CheckContext, name: str) -> UpstreamSettings:
+    """Return the settings of an upstream that is checked."""
+    return (await upstreams_of(context))[name]
 
 
 @once
-async def open_upstream(around: Surroundings, name: str) -> HttpUpstream:
-    """Return an upstream with its own API and key, and what is known of its models."""
-    settings, section = await around.settings(), await section_of(around, name)
+async def open_upstream(context: CheckContext, name: str) -> HttpUpstream:
+    """Return an upstream with its API, its keys and the known facts of its models."""
+    settings, section = await context.settings(), await section_of(context, name)
     for value in values_to_hide(settings, [section]):
-        around.redactor.add(value)
-    keys = [await _key(around, one) for one in keys_wanted(name, section)]
+        context.redactor.add(value)
+    keys = [await _key(context, wanted) for wanted in keys_wanted(name, section)]
     return HttpUpstream(
         make_spec(name, section, settings),
-        await _open_transports(around),
+        await _open_transports(context),
         keys[0] if len(keys) == 1 else KeyPool(keys),
-        profiles=Profiles(around.paths.profiles),
+        profiles=Profiles(context.paths.profiles),
     )
 
 
 @once
-async def _open_transports(around: Surroundings) -> Transports:
+async def _open_transports(context: CheckContext) -> Transports:
     transports = Transports()
-    around.on_close.append(transports.close)
+    context.on_close.append(transports.close)
     return transports
 
 
 @once
-async def _key(around: Surroundings, wanted: KeyWanted) -> UpstreamKey:
-    """Return the key that its check and the upstream share: a store may prompt."""
-    ladder = make_ladder(around.paths, around.environ)
+async def _key(context: CheckContext, wanted: KeyWanted) -> UpstreamKey:
+    """Return the key, shared by its check and the upstream, as a store may prompt."""
+    ladder = make_ladder(context.paths, context.environ)
     local = is_loopback(wanted.base_url)
-    return UpstreamKey(ladder, wanted, around.redactor, local=local)
+    return UpstreamKey(ladder, wanted, context.redactor, local=local)
 
 
 @once
-async def list_models(around: Surroundings, name: str) -> Sequence[str]:
+async def list_models(context: CheckContext, name: str) -> Sequence[str]:
     """Return the models that an upstream lists; it is asked once.
 
     Raises:
-        ByokError: it did not list them.
+        ByokError: the request failed.
     """
-    return await (await open_upstream(around, name)).models()
+    return await (await open_upstream(context, name)).models()
 
 
-async def default_id(around: Surroundings) -> str:
+async def default_id(context: CheckContext) -> str:
     """Return the id of the model that clients get by default; "" if none is known."""
-    if status := await around.ask_if_running(Service.DAEMON):
+    if status := await context.ask_if_running(Service.DAEMON):
         return str(status.get("model", ""))
-    routing = (await around.settings()).routing
+    routing = (await context.settings()).routing
     return routing.meant_by(routing.default)
 
 
-async def model_of(around: Surroundings, name: str) -> str:
-    """Return the model of an upstream that is looked at: its default.
+async def model_of(context: CheckContext, name: str) -> str:
+    """Return the model of an upstream to check: its default.
 
     Raises:
         CannotCheck: none is known.
     """
-    wanted = await default_id(around)
-    prefix, first = f"byok:{name}:", next(iter(await upstreams_of(around)))
-    if wanted.startswith(prefix) and wanted != f"{prefix}{PLACEHOLDER}":
-        return wanted.removeprefix(prefix)
-    if wanted and name == first and not wanted.startswith("byok:"):
-        return wanted
-    section = await section_of(around, name)
-    upstream = await open_upstream(around, name)
+    model_id = await default_id(context)
+    prefix, first = f"byok:{name}:", next(iter(await upstreams_of(context)))
+    if model_id.startswith(prefix) and model_id != f"{prefix}{PLACEHOLDER}":
+        return model_id.removeprefix(prefix)
+    if model_id and name == first and not model_id.startswith("byok:"):
+        return model_id
+    section = await section_of(context, name)
+    upstream = await open_upstream(context, name)
     try:
-        return await choose_model(upstream, section, partial(list_models, around, name))
+        return await choose_model(
+            upstream, section, partial(list_models, context, name)
+        )
     except UpstreamError as error:
         raise CannotCheck("no model of it is known") from error
     except ConfigError as error:
         raise CannotCheck("it lists no models") from error
 
 
-async def check_choice(around: Surroundings) -> CheckResult:
-    """Check that there is a model to ask at all."""
-    names = [*await upstreams_of(around)]
+async def check_choice(context: CheckContext) -> CheckResult:
+    """Check that there is an upstream at all."""
+    names = [*await upstreams_of(context)]
     if names:
         return good(f"{len(names)} of the settings or the daemon: {', '.join(names)}")
-    status = await around.ask_if_running(Service.DAEMON)
+    status = await context.ask_if_running(Service.DAEMON)
     if status is not None:
         return doubtful(
             f"the daemon uses {status.get('upstream')}: no model", _NAME_ONE
@@ -208,51 +212,52 @@ async def check_choice(around: Surroundings) -> CheckResult:
     )
 
 
-async def check_models(around: Surroundings, name: str) -> CheckResult:
-    """Check that an upstream lists its models with the key as it is."""
+async def check_models(context: CheckContext, name: str) -> CheckResult:
+    """Check that an upstream lists its models with its present key."""
     try:
-        listed = await list_models(around, name)
+        listed = await list_models(context, name)
     except UpstreamError as error:
-        # A server that knows no such path may answer chats all the same.
+        # A server without a list of models may still answer chats.
         status = error.upstream_status if isinstance(error, UpstreamRefused) else 0
         if status not in (404, 405, 501):
             return wrong(error.message, error.hint or f"byok keys test {name}")
         listed = ()
-    section = await section_of(around, name)
-    if not listed and (own := [*filter(None, (section.model, *section.models))]):
-        return good(f"it has none; {len(own)} of the settings")
+    section = await section_of(context, name)
+    in_settings = [*filter(None, (section.model, *section.models))]
+    if not listed and in_settings:
+        return good(f"it has none; {len(in_settings)} of the settings")
     if not listed:
         cure = f"Name one: model under [upstreams.{name}]"
-        if (await open_upstream(around, name)).spec.vendor == OLLAMA:
+        if (await open_upstream(context, name)).spec.vendor == OLLAMA:
             cure = f"To get a model for Ollama: ollama pull {SUGGESTED_MODEL}"
         return doubtful("it has none, and the settings name no model", cure)
     return good(f"{len(listed)} listed, such as {listed[0]}")
 
 
 @once
-async def wanted_keys(around: Surroundings) -> Mapping[str, KeyWanted]:
-    """Return the keys by title: the upstream, and the key's name if several."""
-    upstreams = await upstreams_of(around)
-    keys = (one for n, section in upstreams.items() for one in keys_wanted(n, section))
-    return {wanted.title: wanted for wanted in keys}
+async def wanted_keys(context: CheckContext) -> Mapping[str, KeyWanted]:
+    """Return the keys of all upstreams by title: the upstream, or UPSTREAM/KEY."""
+    upstreams = await upstreams_of(context)
+    keys = (key for n, section in upstreams.items() for key in keys_wanted(n, section))
+    return {key.title: key for key in keys}
 
 
-async def check_key(around: Surroundings, title: str) -> CheckResult:
-    """Check where a key comes from; a store that cannot be read is named."""
-    wanted = (await wanted_keys(around))[title]
-    await open_upstream(around, wanted.name)  # so that its headers are known as secrets
-    key = await _key(around, wanted)
+async def check_key(context: CheckContext, title: str) -> CheckResult:
+    """Check where a key comes from; name a key store that cannot be read."""
+    wanted = (await wanted_keys(context))[title]
+    await open_upstream(context, wanted.name)  # the redactor learns its headers
+    key = await _key(context, wanted)
     try:
         value = await key.get()
     except KeyMissing as error:
-        return await _no_key(around, wanted, error)
+        return await _no_key(context, wanted, error)
     except ConfigError as error:
         return wrong(str(error), error.hint or f"byok keys set {wanted.command_name}")
-    if not value and is_loopback(wanted.base_url):  # as the daemon does
+    if not value and is_loopback(wanted.base_url):  # the daemon does the same
         return good("it is asked without one, or with a stored one if it refuses")
     if not value:
         return good("none is set: it is asked without one")
-    if not await _daemon_has_it(around, wanted, key.source):
+    if not await _daemon_has_it(context, wanted, key.source):
         return wrong(
             f"from {key.source} here, and the running daemon does not have it",
             "byok restart in this shell, or store it: byok keys set "
@@ -262,38 +267,42 @@ async def check_key(around: Surroundings, title: str) -> CheckResult:
 
 
 async def _no_key(
-    around: Surroundings, wanted: KeyWanted, error: KeyMissing
+    context: CheckContext, wanted: KeyWanted, error: KeyMissing
 ) -> CheckResult:
-    row = await _row_of_daemon(around, wanted)
+    row = await _row_of_daemon(context, wanted)
     if row.get("fingerprint"):
         return good(f"the running daemon has it, from {row.get('source')}")
     return wrong(error.message, error.hint)
 
 
-async def _daemon_has_it(around: Surroundings, wanted: KeyWanted, source: str) -> bool:
-    """Tell whether the daemon has the key too, where it may have another environment.
+async def _daemon_has_it(context: CheckContext, wanted: KeyWanted, source: str) -> bool:
+    """Tell whether the daemon has the key, too: its environment may be another one.
 
-    Other sources are the same for both; they are not asked twice, as they may prompt.
+    Sources other than the environment are the same for the daemon and this command;
+    they are not read twice, as they may prompt.
     """
-    if source not in (*wanted.variables, _CREDENTIAL) or await around.running() is None:
+    if (
+        source not in (*wanted.variables, _CREDENTIAL)
+        or await context.running() is None
+    ):
         return True
-    row = await _row_of_daemon(around, wanted)
+    row = await _row_of_daemon(context, wanted)
     return not row or bool(row.get("fingerprint"))
 
 
-async def _row_of_daemon(around: Surroundings, wanted: KeyWanted) -> Json:
-    """Return what the daemon tells of a key; {} if it tells nothing."""
-    answer = await around.ask_if_running(Service.KEYS) or {}
+async def _row_of_daemon(context: CheckContext, wanted: KeyWanted) -> Json:
+    """Return the daemon's row about a key; {} if it has none."""
+    answer = await context.ask_if_running(Service.KEYS) or {}
     rows = [row for row in answer.get("keys", ()) if row["upstream"] == wanted.title]
     return rows[0] if rows else {}
 
 
-async def check_web_tools(around: Surroundings) -> CheckResult:
-    """Check that the daemon has the provider's key, and how the last call went."""
-    features = (await around.ask(Service.DAEMON)).get("features") or {}
+async def check_web_tools(context: CheckContext) -> CheckResult:
+    """Check that the daemon has the provider's key; report how the last call went."""
+    features = (await context.ask(Service.DAEMON)).get("features") or {}
     rows = [row for row in features.get("web", ()) if row["kind"] == "line"]
-    wanted = web_key_wanted(await around.settings())
-    has_key = (await _row_of_daemon(around, wanted)).get("fingerprint")
+    wanted = web_key_wanted(await context.settings())
+    has_key = (await _row_of_daemon(context, wanted)).get("fingerprint")
     if wanted.base_url and not has_key:
         return wrong("the key is missing", f"byok keys set {wanted.title}")
     if failed := next((row["text"] for row in rows if row["warns"]), ""):
@@ -302,73 +311,73 @@ async def check_web_tools(around: Surroundings) -> CheckResult:
 
 
 @once
-async def models_by_use(around: Surroundings) -> Mapping[str, tuple[str, str]]:
+async def models_by_use(context: CheckContext) -> Mapping[str, tuple[str, str]]:
     """Return upstream and model for each use, the default first.
 
-    Those that nobody knows are left out.
+    Uses of unknown upstreams or models are left out.
     """
-    settings = await around.settings()
-    upstreams = await upstreams_of(around)
-    uses = [(one.use, one.model) for one in chosen_models(settings) if one.model]
-    found: dict[str, tuple[str, str]] = {}
-    for use, wanted in [(_DEFAULT, await default_id(around)), *uses]:
-        whole = settings.routing.meant_by(wanted)
-        name, model = split_id(whole) or (next(iter(upstreams), ""), whole)
+    settings = await context.settings()
+    upstreams = await upstreams_of(context)
+    uses = [(row.use, row.model) for row in chosen_models(settings) if row.model]
+    models: dict[str, tuple[str, str]] = {}
+    for use, alias_or_id in [(_DEFAULT, await default_id(context)), *uses]:
+        model_id = settings.routing.meant_by(alias_or_id)
+        name, model = split_id(model_id) or (next(iter(upstreams), ""), model_id)
         if name in upstreams and model and model != _DEFAULT:
-            found.setdefault(use, (name, model))
-    if _DEFAULT not in found and upstreams:
+            models.setdefault(use, (name, model))
+    if _DEFAULT not in models and upstreams:
         first = next(iter(upstreams))
-        found = {_DEFAULT: (first, ""), **found}
-    return found
+        models = {_DEFAULT: (first, ""), **models}
+    return models
 
 
-async def check_model(around: Surroundings, use: str) -> CheckResult:
-    """Check that its upstream has the model that is chosen for something."""
-    name, model = (await models_by_use(around))[use]
-    model = model or await model_of(around, name)
-    section = await section_of(around, name)
+async def check_model(context: CheckContext, use: str) -> CheckResult:
+    """Check that the upstream has the model that the settings choose for a use."""
+    name, model = (await models_by_use(context))[use]
+    model = model or await model_of(context, name)
+    section = await section_of(context, name)
     try:
-        listed = await list_models(around, name)
+        listed = await list_models(context, name)
     except (CannotCheck, ByokError):
         return skip(f"{model}: the list of {name} is not known")
-    if _is_there(model, listed):
+    if _is_listed(model, listed):
         return good(f"{name} lists the model {model}")
-    vendor = (await open_upstream(around, name)).spec.vendor
+    vendor = (await open_upstream(context, name)).spec.vendor
     if model in section.models or model in known_table().models_of(vendor):
         return good(f"{model} of {name}, which does not list it")
     if not listed:
         return skip(f"{model}: {name} lists no models")
-    guess = did_you_mean(model, listed[:_MOST_COMPARED])
+    guess = did_you_mean(model, listed[:_MAX_COMPARED])
     key = "routing.default" if use == _DEFAULT else f"{use} under [routing]"
     if use == _DEFAULT and section.model == model:
         key = f"model under [upstreams.{name}]"
     cure = f"byok models shows all; correct {key} in the settings."
-    if key == "routing.default" and not (await around.settings()).routing.default:
+    if key == "routing.default" and not (await context.settings()).routing.default:
         cure = "byok models shows all; start byok with another --model."
     return wrong(f"{name} has no model {model}", f"{cure} {guess}".rstrip())
 
 
-def _is_there(model: str, listed: Sequence[str]) -> bool:
-    """Tell whether a list has a model, or a dated one for which the name stands."""
+def _is_listed(model: str, listed: Sequence[str]) -> bool:
+    """Tell whether a list has a model, or a dated one that its name is an alias of."""
     names = {name.removeprefix("models/") for name in listed}
     plain = model.removeprefix("models/")
     dated = (name.startswith(f"{plain}-20") for name in names)
     return plain in names or f"{plain}{_LATEST}" in names or any(dated)
 
 
-async def check_window(around: Surroundings, name: str) -> CheckResult:
+async def check_window(context: CheckContext, name: str) -> CheckResult:
     """Check that the window of an upstream's default model is known and large enough.
 
     The server of a local model may have loaded it with a small part of its window.
     """
-    upstream = await open_upstream(around, name)
-    model = await model_of(around, name)
+    upstream = await open_upstream(context, name)
+    model = await model_of(context, name)
     try:
-        await list_models(around, name)
+        await list_models(context, name)
     except UpstreamUnreachable as error:
         raise CannotCheck("it does not answer") from error
     except ByokError:
-        pass  # a list may know the window, and need not
+        pass  # some lists have the window; other sources may know it as well
     window = await upstream.window(model)
     known, spec = upstream.known.sourced_facts(model), upstream.spec
     if not window:
@@ -377,40 +386,46 @@ async def check_window(around: Surroundings, name: str) -> CheckResult:
             f"context_window = TOKENS under [upstreams.{name}]",
         )
     dialect = spec.api.dialect
-    said = f"{window:,} tokens of {model}, by the {known.sources.get('window', 'list')}"
+    finding = (
+        f"{window:,} tokens of {model}, by the {known.sources.get('window', 'list')}"
+    )
     is_loaded = known.sources.get("window") is FactSource.LOADED
     if dialect.loads_window and window < min(known.facts.window, _SMALL):
-        said = f"num_ctx cuts that of {model} to {window:,} of {known.facts.window:,}"
+        finding = (
+            f"num_ctx cuts that of {model} to {window:,} of {known.facts.window:,}"
+        )
     elif is_loaded and not dialect.loads_window and window < _SMALL:
-        said = f"its server cuts that of {model} to {window:,} tokens, without a word"
+        finding = (
+            f"its server cuts that of {model} to {window:,} tokens, without a word"
+        )
     if window >= _SMALL:
-        return good(said)
+        return good(finding)
     judge = wrong if window < _TOO_SMALL else doubtful
     return judge(
-        f"{said}: too small for an agent", window_cure(spec.vendor, dialect.name)
+        f"{finding}: too small for an agent", window_cure(spec.vendor, dialect.name)
     )
 
 
-async def asked_upstreams(around: Surroundings) -> Iterable[str] | CheckResult:
-    """Return the upstreams whose models are asked; why not where none is."""
-    return await upstreams_of(around) if around.asks_models else _NOT_ASKED
+async def asked_upstreams(context: CheckContext) -> Iterable[str] | CheckResult:
+    """Return the upstreams whose models are asked; a result if they are not to be."""
+    return await upstreams_of(context) if context.asks_models else _NOT_ASKED
 
 
 @once
-async def _prober(around: Surroundings, name: str) -> Prober:
-    upstream = await open_upstream(around, name)
-    return Prober(upstream, await model_of(around, name), seconds=QUESTION_SECONDS)
+async def _prober(context: CheckContext, name: str) -> Prober:
+    upstream = await open_upstream(context, name)
+    return Prober(upstream, await model_of(context, name), seconds=QUESTION_SECONDS)
 
 
 @once
-async def _answer(around: Surroundings, name: str) -> ProbeAnswer:
+async def _answer(context: CheckContext, name: str) -> ProbeAnswer:
     """Return the answer to one question of a few words."""
-    return await (await _prober(around, name)).ask_first(count_to_thirty())
+    return await (await _prober(context, name)).ask_first(count_to_thirty())
 
 
-async def check_chat(around: Surroundings, name: str) -> CheckResult:
+async def check_chat(context: CheckContext, name: str) -> CheckResult:
     """Check that the default model of an upstream answers."""
-    answer, model = await _answer(around, name), await model_of(around, name)
+    answer, model = await _answer(context, name), await model_of(context, name)
     cure = f"byok probe {quote(f'{name}/{model}')}"
     if answer.error:
         return wrong(f"{model}: {answer.error.message}", answer.error.hint or cure)
@@ -419,9 +434,9 @@ async def check_chat(around: Surroundings, name: str) -> CheckResult:
     return good(f"{model} answered in {answer.seconds:.1f} s")
 
 
-async def check_streaming(around: Surroundings, name: str) -> CheckResult:
-    """Check that the answer came in pieces."""
-    answer = await _answer(around, name)
+async def check_streaming(context: CheckContext, name: str) -> CheckResult:
+    """Check that the answer was streamed in pieces."""
+    answer = await _answer(context, name)
     if answer.error or not answer.text:
         raise CannotCheck("there was no answer")
     if answer.is_streamed:
@@ -436,11 +451,12 @@ async def check_streaming(around: Surroundings, name: str) -> CheckResult:
     )
 
 
-async def check_tool_call(around: Surroundings, name: str) -> CheckResult:
+async def check_tool_call(context: CheckContext, name: str) -> CheckResult:
     """Check that the model calls a tool, as agents need it."""
-    if (await _answer(around, name)).error:  # nor are two questions asked at once
+    # Awaiting the first answer keeps two questions from being asked at once.
+    if (await _answer(context, name)).error:
         raise CannotCheck("there was no answer")
-    prober = await _prober(around, name)
+    prober = await _prober(context, name)
     finding = await try_tool(prober, ProbeState())
     if finding.outcome is ProbeOutcome.YES:
         return good(f"{prober.model} calls a tool, {finding.detail}")

@@ -9,10 +9,10 @@ import pytest
 
 from byok.cli.checks.base import (
     CannotCheck,
+    CheckContext,
     CheckResult,
     CheckState,
     Machine,
-    Surroundings,
 )
 from byok.cli.checks.setup_checks import (
     ClientFile,
@@ -51,7 +51,7 @@ def settings_with(home: Path, url: str, token: str) -> None:
     (user / "settings.json").write_text(json.dumps(keys))
 
 
-async def check_editor(around: Surroundings) -> CheckResult:
+async def check_editor(around: CheckContext) -> CheckResult:
     [name] = await clients(around)
     assert name.startswith("vscode /")
     return await check_client(around, name)

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from byok.cli.checks import base as module
 from byok.cli.checks import daemon_checks
-from byok.cli.checks.base import CheckResult, CheckState, Surroundings
+from byok.cli.checks.base import CheckContext, CheckResult, CheckState
 from byok.cli.checks.daemon_checks import (
     check_daemon,
     check_daemon_version,
@@ -58,7 +58,7 @@ async def test_a_daemon_that_runs_proves_itself_at_both_addresses() -> None:
 async def test_a_process_that_only_holds_the_lock_is_named_and_gets_no_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE", 0.1)
+    monkeypatch.setattr(module, "_START_SECONDS", 0.1)
     async with daemon_rows() as rows, surroundings() as around:
         rows.honest = False
         result = await check_daemon(around)
@@ -212,7 +212,7 @@ OTHER = {"/byok/daemon": (404, {"error": "?"})}
     ],
 )
 async def test_what_a_daemon_tells_of_itself_is_judged(
-    check: Callable[[Surroundings], Awaitable[CheckResult]],
+    check: Callable[[CheckContext], Awaitable[CheckResult]],
     answers: dict[str, Any],
     state: CheckState,
     said: str,

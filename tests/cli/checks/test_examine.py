@@ -11,11 +11,11 @@ from byok import __version__
 from byok.cli.checks import base as module
 from byok.cli.checks.base import (
     CannotCheck,
+    CheckContext,
     CheckResult,
     CheckRow,
     CheckState,
     NoProof,
-    Surroundings,
     count_states,
     doubtful,
     good,
@@ -37,17 +37,17 @@ Run = Callable[..., Awaitable[CheckResult]]
 
 
 def raising(error: Exception) -> Run:
-    async def run(around: Surroundings, about: str = "") -> CheckResult:
+    async def run(around: CheckContext, about: str = "") -> CheckResult:
         raise error
 
     return run
 
 
-async def well(around: Surroundings, about: str = "") -> CheckResult:
+async def well(around: CheckContext, about: str = "") -> CheckResult:
     return good(f"well {about}".strip())
 
 
-async def endless(around: Surroundings, about: str = "") -> CheckResult:
+async def endless(around: CheckContext, about: str = "") -> CheckResult:
     await asyncio.Event().wait()
     return good("never")
 
@@ -82,11 +82,11 @@ async def test_a_check_that_hangs_ends_after_its_time() -> None:
 
 
 async def test_a_check_runs_for_each_subject_and_rows_keep_the_order() -> None:
-    async def two(around: Surroundings) -> list[str]:
+    async def two(around: CheckContext) -> list[str]:
         await asyncio.sleep(0.01)
         return ["a", "b"]
 
-    async def none(around: Surroundings) -> list[str]:
+    async def none(around: CheckContext) -> list[str]:
         return []
 
     checks = [Check("x", well, two), Check("y", well, none), Check("z", well)]
@@ -99,7 +99,7 @@ async def test_a_check_runs_for_each_subject_and_rows_keep_the_order() -> None:
 
 
 async def test_no_more_than_fifty_subjects_are_looked_at() -> None:
-    async def many(around: Surroundings) -> list[str]:
+    async def many(around: CheckContext) -> list[str]:
         return [str(number) for number in range(53)]
 
     async with surroundings() as around:
@@ -110,11 +110,11 @@ async def test_no_more_than_fifty_subjects_are_looked_at() -> None:
 
 
 async def test_a_row_is_one_line_each_short_and_without_secrets() -> None:
-    async def secret(around: Surroundings) -> list[str]:
+    async def secret(around: CheckContext) -> list[str]:
         around.redactor.add("canary-0123456789")
         return ["the canary-0123456789"]
 
-    async def long(around: Surroundings, about: str = "") -> CheckResult:
+    async def long(around: CheckContext, about: str = "") -> CheckResult:
         return wrong("a\nb canary-0123456789 " + "x" * 9999, "c\n d")
 
     async with surroundings() as around:
@@ -166,7 +166,7 @@ async def test_one_who_gives_up_does_not_end_what_others_wait_for() -> None:
     go_on = asyncio.Event()
 
     @once
-    async def find(around: Surroundings) -> int:
+    async def find(around: CheckContext) -> int:
         await go_on.wait()
         return 7
 
@@ -192,7 +192,7 @@ async def test_a_daemon_without_a_token_is_not_asked_and_none_is_created() -> No
 async def test_a_daemon_is_asked_once_for_each_thing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE", 0.1)
+    monkeypatch.setattr(module, "_START_SECONDS", 0.1)
     answers = {"/byok/daemon": {"version": "1"}}
     async with daemon_rows(answers) as rows:
         find_paths().owner_secret.write_text("t" * 40)

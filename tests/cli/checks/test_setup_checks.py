@@ -168,7 +168,7 @@ async def test_room_on_the_disk(free: int, state: CheckState) -> None:
 async def test_a_ripgrep_that_does_not_work_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, said: str
 ) -> None:
-    monkeypatch.setattr(setup_checks, "_SECONDS", 0.5)
+    monkeypatch.setattr(setup_checks, "_RIPGREP_SECONDS", 0.5)
     fake = tmp_path / "rg"
     fake.write_text(f"#!/bin/sh\n{script}\n" if script else "#!/no/such/shell\n")
     fake.chmod(0o700)
