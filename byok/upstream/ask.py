@@ -1,15 +1,16 @@
-"""Ask a question until it is answered, or nothing is left to try.
+"""Ask models a question until one answers, or until no recovery is left to try.
 
 This is the only place where a failure of an upstream is caught, where the memory of a
 request is released, and where it is decided that an answer has begun.
 
-A request is made again only while the client was shown nothing of its answer, or
-nothing but thoughts. From then on it would read a sentence twice, or run a tool twice.
+A request is retried only while the client has received nothing of its answer, or
+nothing but thoughts. A later retry could make the client show a sentence twice, or run
+a tool twice.
 
-Recoveries are listed from the wire outwards. After a failure they are asked in this
-order, and the first one that helps is tried. Before a request is sent they prepare it
-in the opposite order: another model is chosen, the conversation is shortened for it,
-then it is written with the remedies that the model needs.
+Recoveries are listed from the wire outwards. After a failure they are tried in this
+order, and the first one that returns a plan is used. Before a request is sent they
+prepare it in the opposite order: another model is chosen, the conversation is shortened
+for it, and then it is encoded with the remedies that the model needs.
 """
 
 import logging
@@ -33,7 +34,7 @@ from byok.core.events import (
     Usage,
     is_thinking,
 )
-from byok.upstream.base import Destination, Plan, Recovery, plan_again
+from byok.upstream.base import Destination, Plan, Recovery, find_next_plan
 from byok.upstream.own_tools import OwnCalls, OwnTurn
 from byok.upstream.reasons import restart_notice
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
@@ -47,29 +48,30 @@ def new_call_id() -> str:
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
-def _assemble_as_they_are(request: ChatRequest) -> ToolCallAssembler:
+def _default_assembler(request: ChatRequest) -> ToolCallAssembler:
     return ToolCallAssembler(request.tools, new_id=new_call_id)
 
 
 async def ask(
     destination: Destination,
     request: ChatRequest,
-    assembling: Callable[[ChatRequest], ToolCallAssembler] = _assemble_as_they_are,
+    new_assembler: Callable[[ChatRequest], ToolCallAssembler] = _default_assembler,
     *,
     corrections: int = 0,
     own: OwnTurn | None = None,
 ) -> AsyncGenerator[list[StreamEvent], None]:
-    """Yield the events of an answer, those of one network read as one list.
+    """Yield the events of an answer; the events of one network read are one list.
 
-    Tool calls are whole, and come at the end. A broken one is asked for again at most
-    `corrections` times. Those of byok's own tools, which `own` adds to the request, are
-    run, and the model goes on.
+    Tool calls are yielded complete, at the end. The model is asked at most
+    `corrections` times to repeat broken calls. Calls of byok's own tools, which `own`
+    adds to the request, are run here, and the model continues with their results.
 
     Raises:
-        ByokError: no upstream gave a usable answer. What it cost was yielded before.
+        ByokError: no upstream gave a usable answer. The tokens of the failed attempts
+            were yielded before.
     """
     request = own.request if own else request
-    turn = TurnAnswer(assembling, own)
+    turn = TurnAnswer(new_assembler, own)
     question = _Question(destination, request, turn, corrections, own)
     del request, turn
     while not question.is_over:
@@ -77,25 +79,25 @@ async def ask(
         try:
             async with aclosing(await question.send()) as batches:
                 async for batch in batches:
-                    if out := await question.take(batch):
-                        yield out
+                    if events := await question.accept(batch):
+                        yield events
         except ByokError as error:
             failure = error
-        if rest := await question.conclude(failure):
-            yield rest
+        if last_events := await question.finish_attempt(failure):
+            yield last_events
     if question.failure is not None:
         raise question.failure
 
 
 class _Question:
-    """A question with its present plan.
+    """A question with its current plan.
 
-    Nothing else holds the plan: it has the messages, which can be many megabytes, and
-    every other name for it would keep them until the answer ends.
+    Nothing else may refer to the plan: it contains the messages, which can be many
+    megabytes, and another reference would keep them in memory until the answer ends.
 
     Attributes:
-        is_over: there is no further attempt.
-        failure: why there is no answer then.
+        is_over: whether no further attempt follows.
+        failure: why the question has no answer; None if it was answered.
     """
 
     def __init__(
@@ -109,14 +111,15 @@ class _Question:
         self._plan = Plan(destination, request)
         self._turn = turn
         self._own = own
-        self._calling = AnotherToolCall(turn, corrections)
-        self._outer = (*destination.recoveries, self._calling)
+        self._call_retry = AnotherToolCall(turn, corrections)
+        # These recoveries stay the same, whatever upstream is asked.
+        self._outer = (*destination.recoveries, self._call_retry)
         self._recoveries: Sequence[Recovery] = self._outer
         self.is_over = False
         self.failure: ByokError | None = None
 
     async def send(self) -> AsyncGenerator[list[StreamEvent], None]:
-        """Prepare the plan from the outside in, and send it."""
+        """Prepare the plan, the outermost recovery first, and send it."""
         self._recoveries = self._outer
         self._turn.start(self._plan.request)
         for recovery in reversed(self._outer):
@@ -127,81 +130,82 @@ class _Question:
             self._plan = await recovery.prepare(self._plan)
         return upstream.send(self._plan)
 
-    async def take(self, batch: list[StreamEvent]) -> list[StreamEvent]:
-        """Take the events of a network read; return what is passed on.
+    async def accept(self, batch: list[StreamEvent]) -> list[StreamEvent]:
+        """Process the events of a network read; return those for the client.
 
         Raises:
-            UpstreamError: they are no answer.
+            UpstreamError: the events end the stream without an acceptable answer.
         """
         turn = self._turn
         if turn.shown is not ShownPart.ANSWER and not turn.continues_thought(batch):
-            batch = self._begin(batch)
+            batch = self._buffer_beginning(batch)
         if batch and isinstance(batch[-1], Finish):
-            told = list[Notice]()
+            notices = list[Notice]()
             for recovery in self._recoveries:
-                told += await recovery.note_end(self._plan, batch)
-            batch = [*batch[:-1], *told, batch[-1]]
+                notices += await recovery.on_answer_end(self._plan, batch)
+            batch = [*batch[:-1], *notices, batch[-1]]
         return turn.show(batch)
 
-    def _begin(self, batch: list[StreamEvent]) -> list[StreamEvent]:
-        """Return the first events of an answer, after what the user is told with it."""
-        shown = self._turn.hold(batch)
+    def _buffer_beginning(self, batch: list[StreamEvent]) -> list[StreamEvent]:
+        """Buffer events; once they may be shown, return them after their notices."""
+        shown = self._turn.buffer(batch)
         if shown is ShownPart.NOTHING:
             return []
-        told: list[Notice] = []
+        notices: list[Notice] = []
         if shown is ShownPart.ANSWER:
-            told += _check_words(self._plan, self._turn.held)
+            notices += _check_content(self._plan, self._turn.buffered)
             for recovery in self._recoveries:
-                recovery.note_begin(self._plan)
+                recovery.on_answer_start(self._plan)
         for recovery in self._recoveries:
-            told = [*recovery.notices(self._plan), *told]
+            notices = [*recovery.notices(self._plan), *notices]
         if shown is ShownPart.ANSWER:
-            self._release()
+            self._release_messages()
         if self._plan.has_void_thoughts:
             self._plan = self._plan.having(has_void_thoughts=False)
-        return self._turn.begin(shown, told)
+        return self._turn.begin(shown, notices)
 
-    async def conclude(self, failure: ByokError | None) -> list[StreamEvent]:
-        """End an attempt, and plan another one if it failed; return what is passed on.
+    async def finish_attempt(self, failure: ByokError | None) -> list[StreamEvent]:
+        """End an attempt, and plan another one if it failed; return the last events.
 
-        What counts then may also be an earlier answer, whose calls were not made again.
+        The result may be that of an earlier attempt, whose broken calls the model was
+        asked for again in vain.
         """
         turn = self._turn
         if (failure := failure or turn.broken_calls) is None:
             if self._own is not None and turn.own_calls is not None:
-                return await self._answer(self._own, turn.own_calls)
+                return await self._run_own_calls(self._own, turn.own_calls)
             self.is_over = True
             return turn.end()
-        outcome = await self._plan_again(failure)
+        outcome = await self._plan_retry(failure)
         if isinstance(outcome, Plan):
             turn.abandon()
             self._plan = outcome.having(urgent=())
             return [*outcome.urgent]
         self.is_over = True
-        if turn.stands:
+        if turn.has_valid_earlier_answer:
             _log.warning("an earlier answer stands: %s", outcome.log_text)
         else:
             self.failure = outcome
-        return turn.give_up()
+        return turn.end_failed()
 
-    async def _answer(self, own: OwnTurn, made: OwnCalls) -> list[StreamEvent]:
-        """Run byok's own calls, and let the model go on, or else the client."""
-        request, notices = await own.answer(self._plan.request, made)
+    async def _run_own_calls(self, own: OwnTurn, calls: OwnCalls) -> list[StreamEvent]:
+        """Run byok's own calls; plan the model's next request, or end the answer."""
+        request, notices = await own.run_calls(self._plan.request, calls)
         if request is None:
             self.is_over = True
-            return [*notices, *self._turn.end_own()]
-        self._plan = self._plan.go_on(request)
-        return [*notices, *self._turn.pause()]
+            return [*notices, *self._turn.end_with_calls()]
+        self._plan = self._plan.continue_with(request)
+        return [*notices, *self._turn.call_places()]
 
-    async def _plan_again(self, failure: ByokError) -> Plan | ByokError:
-        """Return what is tried after a failure, else the failure for the user.
+    async def _plan_retry(self, failure: ByokError) -> Plan | ByokError:
+        """Return the plan of the next attempt, or else the failure for the user.
 
-        After a part of the answer it is told as it came.
+        Once a part of the answer was shown, only lost or broken calls are retried.
         """
         shown, plan = self._turn.shown, self._plan
         is_open = shown is not ShownPart.ANSWER
-        able = self._recoveries if is_open else (self._calling,)
-        outcome = await plan_again(able, plan, failure)
+        recoveries = self._recoveries if is_open else (self._call_retry,)
+        outcome = await find_next_plan(recoveries, plan, failure)
         if not isinstance(outcome, Plan) or shown is not ShownPart.THINKING:
             return outcome
         if outcome.destination is not plan.destination:
@@ -209,61 +213,63 @@ class _Question:
         notice = restart_notice(plan.name, failure)
         return outcome.having(urgent=(notice, *outcome.urgent))
 
-    def _release(self) -> None:
-        """Let go of the messages, as soon as no recovery could send them again."""
-        is_needed = self._own is not None or self._calling.may_ask(self._plan)
+    def _release_messages(self) -> None:
+        """Free the messages, unless a recovery may have to send them again."""
+        is_needed = self._own is not None or self._call_retry.is_possible(self._plan)
         if not is_needed:
-            self._turn.keep_no_text()
+            self._turn.stop_storing_text()
         self._plan = self._plan.release(keeps_request=is_needed)
 
 
-def _check_words(plan: Plan, events: Sequence[StreamEvent]) -> list[Notice]:
-    """Check whether an answer that begins may have no word; say why, if it refuses.
+def _check_content(plan: Plan, events: Sequence[StreamEvent]) -> list[Notice]:
+    """Check an answer that may have ended without text or calls.
+
+    Returns a notice for the user if the model refused to answer.
 
     Raises:
-        UpstreamEmpty: the answer ends without a word, and may not.
-        ContextLengthExceeded: it does because the context window is full.
-        UpstreamRefused: the model refuses to answer, and others can be asked.
+        UpstreamEmpty: the answer is empty, and must not be.
+        ContextLengthExceeded: it is empty because the context window is full.
+        UpstreamRefused: the model refused to answer, and others can be asked.
     """
     end = events[-1]
     if not isinstance(end, Finish) or not is_thinking(events[:-1]):
         return []
     if end.fills_window:
-        raise _no_room(plan)
+        raise _window_is_full(plan)
     match end.reason, [e for e in events[:-1] if not isinstance(e, Notice)]:
-        case FinishReason.LENGTH, [Usage(input_tokens=read, output_tokens=0)] if (
+        case FinishReason.LENGTH, [Usage(input_tokens=tokens, output_tokens=0)] if (
             plan.weight
         ):
-            raise _no_room(plan, read or None)
-        case FinishReason.STOP, _ if not _may_be_empty(plan):
+            raise _window_is_full(plan, tokens or None)
+        case FinishReason.STOP, _ if not _accepts_empty_answer(plan):
             raise UpstreamEmpty(
                 "its answer was empty.", retryable=True, upstream=plan.name
             )
         case FinishReason.CONTENT_FILTER, _:
-            refused = UpstreamRefused(
+            refusal = UpstreamRefused(
                 "it refused to answer.",
                 kind=RefusalKind.CONTENT_FILTER,
                 hint="Say it differently, or choose another model.",
                 upstream=plan.name,
             )
             if plan.has_others:
-                raise refused
-            return [Notice(refused.sentence)]
+                raise refusal
+            return [Notice(refusal.sentence)]
         case _:
             return []
 
 
-def _no_room(plan: Plan, read: int | None = None) -> ContextLengthExceeded:
+def _window_is_full(plan: Plan, tokens: int | None = None) -> ContextLengthExceeded:
     return ContextLengthExceeded(
         "the conversation leaves it no room for an answer.",
-        window=read,
-        counted=read,
+        window=tokens,
+        counted=tokens,
         upstream=plan.name,
     )
 
 
-def _may_be_empty(plan: Plan) -> bool:
-    """Tell whether an answer without a word is passed on, and not asked for again."""
+def _accepts_empty_answer(plan: Plan) -> bool:
+    """Tell whether an empty answer is passed on instead of being retried."""
     if plan.patience is None or not plan.patience.seconds or plan.patience.retries:
         return True
     return plan.codec is not None or not plan.outgoing.is_question

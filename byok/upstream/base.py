@@ -1,9 +1,9 @@
-"""What asking a model consists of: upstreams, plans to ask them, and recoveries.
+"""The types of the ask loop: upstreams, plans of requests to them, and recoveries.
 
-A plan says how a question is asked next. Plans are values: a recovery does not change a
-plan, it returns another one. What is None in it is prepared before the next sending, so
-a recovery that changes an early ingredient sets the later ones back to None, and knows
-nothing of how they are made.
+A plan says how a question is asked next. Plans are immutable: a recovery returns
+another plan. A field that is None is filled in before the plan is sent, so a recovery
+that changes an early field resets the fields that depend on it to None, and need not
+know how they are computed.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class ForwardedResponse(Struct, frozen=True):
-    """A response that is forwarded unchanged: its headers, and its body as it comes.
+    """A response that is forwarded unchanged: its headers, and the reads of its body.
 
-    Reading raises an UpstreamError if the connection breaks.
+    A read raises an UpstreamError if the connection breaks.
     """
 
     headers: Mapping[str, str]
@@ -50,24 +50,24 @@ class Upstream(Protocol):
 
     @property
     def rest_seconds(self) -> float:
-        """For how long it is not asked, because it could not be reached; usually 0."""
+        """How long its circuit breaker still refuses requests; usually 0."""
         ...
 
     @property
     def recoveries(self) -> "Sequence[Recovery]":
-        """What is tried when a request fails, from the wire outwards."""
+        """The recoveries to try when a request fails, from the wire outwards."""
         ...
 
     def send(self, plan: "Plan") -> AsyncGenerator[list[StreamEvent], None]:
         """Send a prepared plan once; yield the events of each network read as a list.
 
-        The last event is a Finish, else an UpstreamError is raised; events before the
-        error have been yielded. Closing the generator closes the connection.
+        The last event is a Finish, or else an UpstreamError is raised after the events
+        that came before it. Closing the generator closes the connection.
         """
         ...
 
     def serves(self, path: str, model: str) -> bool:
-        """Tell whether requests for a path of /v1 can be forwarded for a model."""
+        """Tell whether requests of a model to a path of /v1 can be forwarded."""
         ...
 
     def forward(
@@ -75,20 +75,20 @@ class Upstream(Protocol):
     ) -> AbstractAsyncContextManager[ForwardedResponse]:
         """Forward a request; `path` is relative to the base URL of an API.
 
-        `headers` are those of the client that the API needs to know. Leaving the
-        context closes the connection.
+        `headers` are the client's headers that the API needs. Leaving the context
+        closes the connection.
 
         Raises:
             BadRequest: the upstream has no API that serves the path.
-            UpstreamError: it gave no usable response.
+            UpstreamError: the upstream gave no usable response.
         """
         ...
 
     async def models(self) -> list[str]:
-        """List the ids of its models.
+        """Fetch the ids of its models.
 
         Raises:
-            UpstreamError: it gave no list.
+            UpstreamError: the upstream gave no list.
         """
         ...
 
@@ -96,7 +96,8 @@ class Upstream(Protocol):
 class Destination(Struct, frozen=True):
     """The upstream and model that a request goes to.
 
-    `recoveries` are those beyond the upstream's own, such as to ask another one.
+    `recoveries` are tried after the upstream's own, such as the one that asks another
+    model.
     """
 
     upstream: Upstream
@@ -105,7 +106,7 @@ class Destination(Struct, frozen=True):
 
     @property
     def model_id(self) -> str:
-        """The id of the model that answers, as clients name it."""
+        """The id of the model in the form that clients use."""
         return ListedModel(self.upstream.name, self.model).id
 
 
@@ -113,25 +114,29 @@ class Plan(Struct, frozen=True):
     """How a question is asked next.
 
     Attributes:
-        destination: who is asked.
-        request: the question, with the corrections that the model is shown.
-        corrections: how often the model was asked to make a tool call again.
-        failures: who was asked in vain before, and why.
-        has_others: other models stand ready, so that a busy one is waited for briefly.
-        has_void_thoughts: thoughts were shown of which the client must still be told
-            that they do not count.
+        destination: the upstream and model that are asked.
+        request: the question, with broken calls and their corrections at its end.
+        corrections: how often the model was asked to repeat a tool call.
+        failures: the destinations that failed before, each with its last error.
+        has_others: whether other models can be asked; a busy one is waited for briefly
+            then.
+        has_void_thoughts: whether the client has thoughts of a failed attempt, and was
+            not told yet that they are void.
         restored: the request with the provider data that the client dropped.
-        described: what the user is told of pictures that words stand for, None where
-            none do.
-        fitted: what of it fits into the window; None also where nobody minds that.
-        is_cut: more was left out for this question than for the one before it.
-        shortenings: how often the request was made shorter after a refusal.
-        mode: how a gap is filled or a next edit asked for, `codec` writes it; both are
-            None for a chat.
+        described: notices about pictures that were replaced by descriptions, None if
+            no picture was.
+        fitted: the conversation cut to the context window; None also if the window is
+            of no concern.
+        is_cut: whether more was left out than for the question before.
+        shortenings: how often the request was shortened after a refusal.
+        mode: how a gap is filled or a next edit requested, and `codec` encodes it; both
+            are None for a chat.
         patience: how long the upstream is waited for.
-        key: the key of this request, and in `refused_key` why it is another one.
-        remedies: how the request is written, and `written` is it.
-        urgent: what the user is told before it is sent.
+        key: the API key of this request; `refused_key` is why an earlier key was given
+            up.
+        remedies: the remedies with which the request was `written`, which is the
+            encoded request.
+        urgent: notices that the user gets before the request is sent.
     """
 
     destination: Destination
@@ -173,17 +178,17 @@ class Plan(Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """The bytes that the model is to read, 0 where nobody weighed them."""
+        """The estimated size of the conversation in bytes, 0 if it was not weighed."""
         return self.fitted.weight if self.fitted is not None else 0
 
     def having(self, **changes: Any) -> "Plan":
-        """Return the plan with some ingredients changed."""
+        """Return the plan with some fields changed."""
         return replace(self, **changes)
 
     def send_to(
         self, destination: Destination, failure: ByokError, *, has_others: bool
     ) -> "Plan":
-        """Return the plan to ask another destination, after a failure of this one."""
+        """Return the plan that asks another destination after this one failed."""
         return Plan(
             destination,
             self.request,
@@ -194,15 +199,18 @@ class Plan(Struct, frozen=True):
         )
 
     def correct(self, request: ChatRequest, *urgent: Notice) -> "Plan":
-        """Return the plan of a new request, after an answer with an unusable call."""
+        """Return the plan of the request that asks for a broken call again."""
         return Plan(self.destination, request, self.corrections + 1, urgent=urgent)
 
-    def go_on(self, request: ChatRequest) -> "Plan":
-        """Return the plan of a request that continues the answer to this one."""
+    def continue_with(self, request: ChatRequest) -> "Plan":
+        """Return the plan of the request that continues an answer after own calls."""
         return Plan(self.destination, request, self.corrections)
 
     def release(self, *, keeps_request: bool) -> "Plan":
-        """Return the plan without what may be large: it was answered."""
+        """Return the plan without its body and, unless needed, its conversation.
+
+        Both can be large, and are not sent again once the answer has begun.
+        """
         request, fitted = self.request, self.fitted
         if not keeps_request:
             silent, conversation = request.silent, request.conversation
@@ -213,52 +221,52 @@ class Plan(Struct, frozen=True):
 
 
 class Recovery:
-    """One way around failures, for all requests; what it tried is in their plans.
+    """One way to recover from failures; the state of a request is in its plan.
 
-    Only `next` is needed. The rest is for what is prepared for every request, and for
-    what later ones learn.
+    A recovery must override `next`. The other methods prepare every request, and learn
+    from answers.
     """
 
     async def prepare(self, plan: Plan) -> Plan:
-        """Return the plan with what it lacks; called before each sending."""
+        """Return the plan with its missing fields; called before each sending."""
         return plan
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Return what to try after a failure of a plan.
+        """Return the plan to try after a failed one.
 
-        If this recovery does not help, it is the failure itself, perhaps with what the
-        user can do about it.
+        If this recovery cannot help, it returns the failure, perhaps with a better hint
+        for the user.
         """
         return failure
 
     def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Return what the user is told with the answer to a plan."""
+        """Return the notices that the user gets with the answer to a plan."""
         return ()
 
-    def note_begin(self, plan: Plan) -> None:
-        """Remember what helped: the answer begins."""
+    def on_answer_start(self, plan: Plan) -> None:
+        """Learn that a plan succeeded: its answer begins."""
 
-    async def note_end(
+    async def on_answer_end(
         self, plan: Plan, events: Sequence[StreamEvent]
     ) -> Sequence[Notice]:
-        """Learn from the events that end an answer; return what the user is told."""
+        """Learn from the last events of an answer; return notices for the user."""
         return ()
 
 
-async def plan_again(
+async def find_next_plan(
     recoveries: Iterable[Recovery], plan: Plan, failure: ByokError
 ) -> Plan | ByokError:
     """Return the plan of the first recovery that helps, else the failure for the user.
 
-    The record notes what was tried again. The failure loses its traceback and its
-    causes: their frames hold the request.
+    The retry is entered into the record of the request. The failure loses its traceback
+    and its causes, whose frames keep the request in memory.
     """
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
-    told = failure
+    reported = failure
     for recovery in recoveries:
-        outcome = await recovery.next(plan, told)
+        outcome = await recovery.next(plan, reported)
         if isinstance(outcome, Plan):
             current_record().note_retry(failure)
             return outcome
-        told = outcome
-    return told
+        reported = outcome
+    return reported

@@ -35,7 +35,7 @@ from byok.upstream.base import (
     ForwardedResponse,
     Plan,
     Recovery,
-    plan_again,
+    find_next_plan,
 )
 from byok.upstream.catalog import fetch_models
 from byok.upstream.failures import missing_path_hint, translate_errors
@@ -51,21 +51,15 @@ from byok.upstream.toolcalls.printed_calls import PrintedCallReader
 from byok.upstream.transport import Transports, body_of
 
 _log = logging.getLogger(__name__)
-MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
-_NOTHING = ChatRequest(())
-
-
-def _too_large() -> UpstreamGarbled:
-    return UpstreamGarbled(
-        f"its answer is larger than {MAX_ANSWER_BYTES // 2**20} MiB.",
-        code="upstream_event_too_large",
-    )
+MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, with its event framing
+_EMPTY_REQUEST = ChatRequest(())
+_text_of, _arguments_of = attrgetter("text"), attrgetter("arguments")
 
 
 class HttpUpstream:
     """Upstream that is reached over HTTP, in any dialect.
 
-    `recoveries` begins with what can be tried at any upstream; more may be appended.
+    `recoveries` begins with those that every upstream has; others may be appended.
     """
 
     def __init__(
@@ -82,7 +76,7 @@ class HttpUpstream:
         self._keys = keys
         self._sender = Sender(spec, transports, keys)
         self.remedies = Remedies(spec, profiles)
-        self._has_listed = False  # for the sake of a window
+        self._has_listed = False  # `window` has fetched the list of models
         self.known = KnownModels(self._sender, spec.api, fact_sources(spec, profiles))
         self._key = AnotherKey(keys)
         self._wait = wait or Wait(spec.patience)
@@ -129,16 +123,17 @@ class HttpUpstream:
             raise
 
     def sees_pictures(self, plan: Plan) -> bool:
-        """Tell whether the model of a plan takes pictures, as far as is known."""
+        """Tell whether the model of a plan accepts pictures, as far as is known."""
         facts = self.known.facts(plan.model)
         remedies = plan.remedies or self.remedies.begin(facts, plan.codec)
-        is_refused = any(remedy.change == PICTURES for remedy in remedies.made)
+        is_refused = any(remedy.change == PICTURES for remedy in remedies.applied)
         return facts.images is not False and not is_refused
 
     async def window(self, model: str) -> int:
         """Return the context window of a model in tokens, 0 if it is unknown.
 
-        If nothing else knows it, the list of models may, which is read once for this.
+        If no other source knows it, the list of models may; it is fetched once for
+        this.
         """
         window = await self.known.window(model)
         if not window and not self._has_listed:
@@ -155,12 +150,12 @@ class HttpUpstream:
     async def models(self) -> list[str]:
         """See Upstream.models."""
         try:
-            found = await fetch_models(self._sender, self.spec.api)
+            models = await fetch_models(self._sender, self.spec.api)
         except UpstreamError as error:
             error.upstream = self.name
             raise
-        self.known.set_listed(found)
-        return [model.id for model in found]
+        self.known.set_listed(models)
+        return [model.id for model in models]
 
     async def _batches(
         self,
@@ -168,9 +163,9 @@ class HttpUpstream:
         stage: Stage[bytes, StreamEvent],
         timeouts: Timeouts,
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Yield the events of each network read that completes any.
+        """Yield the events of each network read that completes at least one.
 
-        A lost connection is an error only if the answer was not complete by then.
+        A lost connection is an error only if the answer was not complete before.
         """
         lost: UpstreamUnreachable | None = None
         body, size = body_of(response), 0
@@ -197,19 +192,19 @@ class HttpUpstream:
         if batch:
             yield batch
         if failure:
-            raise at_end(lost, failure)
+            raise incomplete_answer_error(lost, failure)
 
     def serves(self, path: str, model: str) -> bool:
-        """See Upstream.serves; not in an API in which the model cannot be asked."""
+        """See Upstream.serves; an API that cannot serve the model does not count."""
         api = self.spec.find_serving(path)
-        needed = self.spec.find_api(self.known.facts(model).dialect)
-        return api is not None and needed in (None, api)
+        required_api = self.spec.find_api(self.known.facts(model).dialect)
+        return api is not None and required_api in (None, api)
 
     @asynccontextmanager
     async def forward(
         self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncIterator[ForwardedResponse]:
-        """See Upstream.forward; retries only before the response begins."""
+        """See Upstream.forward; a failed request is retried until a response begins."""
         if (api := self.spec.find_serving(path)) is None:
             raise BadRequest(
                 f"it has no API with /{path}, so this cannot be passed on to it.",
@@ -218,11 +213,11 @@ class HttpUpstream:
                 hint="Choose a model of an upstream that has.",
                 status=422,
             )
-        # Who asks for vectors has a patience of his own.
+        # The caller retries requests for vectors itself; completions are not retried.
         seconds = 0.0 if path == "completions" else self.spec.patience
         patience = Patience(seconds, has_others=path == "embeddings")
         key = self._keys.begin()
-        plan = Plan(Destination(self, ""), _NOTHING, patience=patience, key=key)
+        plan = Plan(Destination(self, ""), _EMPTY_REQUEST, patience=patience, key=key)
         async with AsyncExitStack() as stack:
             while True:
                 current_record().note_attempt(content)
@@ -232,7 +227,8 @@ class HttpUpstream:
                     break
                 except UpstreamError as error:
                     error.upstream = self.name
-                    outcome = await plan_again((self._key, self._wait), plan, error)
+                    recoveries = (self._key, self._wait)
+                    outcome = await find_next_plan(recoveries, plan, error)
                     if isinstance(outcome, Plan):
                         plan = await self._wait.prepare(outcome)
                         continue
@@ -246,31 +242,36 @@ class HttpUpstream:
 def _make_reader(
     remedies: RequestRemedies, head: UpstreamRequest, tools: Iterable[ToolDefinition]
 ) -> Stage[bytes, StreamEvent]:
-    """Return a reader of an answer, also for tool calls in its text."""
-    first = remedies.codec.reader(head)
+    """Return the reader of an answer, which also finds tool calls printed as text."""
+    reader = remedies.codec.reader(head)
     schemas = {tool.name: tool.parameters for tool in tools}
     if remedies.facts.printed_calls is False or not schemas:
-        return first
-    return PrintedCallReader(first, schemas, head.tool_names)
+        return reader
+    return PrintedCallReader(reader, schemas, head.tool_names)
+
+
+def _too_large() -> UpstreamGarbled:
+    return UpstreamGarbled(
+        f"its answer is larger than {MAX_ANSWER_BYTES // 2**20} MiB.",
+        code="upstream_event_too_large",
+    )
 
 
 def feed_read(
     stage: Stage[bytes, StreamEvent], data: bytes
 ) -> tuple[list[StreamEvent], UpstreamError | None]:
-    """Feed one read (b"" at the end); return its events, and the error after them.
+    """Feed one read (b"" at the end) to a reader; return its events and the error.
 
-    The text of one read is joined to one delta, as are the arguments of a call.
+    The events came before the error. Adjacent text deltas are joined to one, and so are
+    adjacent arguments of a call.
     """
     batch: list[StreamEvent] = []
     failure: UpstreamError | None = None
     try:
         batch += stage.feed(data) if data else stage.flush()
-    except UpstreamError as error:  # what came before it is in the batch
+    except UpstreamError as error:  # the events before it are in the batch
         failure = error
     return (batch if len(batch) < 2 else list(_join_deltas(batch))), failure
-
-
-_text_of, _arguments_of = attrgetter("text"), attrgetter("arguments")
 
 
 def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
@@ -292,13 +293,15 @@ def _join_arguments(deltas: Iterable[ToolCallDelta]) -> Iterator[ToolCallDelta]:
 
 
 def _continued_index(delta: ToolCallDelta) -> int | None:
-    """Return the index of a call of which a delta has more arguments, and no more."""
-    has_more = delta.id or delta.name or delta.provider_data or delta.is_printed
-    return None if has_more else delta.index
+    """Return the index of a delta that only continues a call's arguments, else None."""
+    has_other_fields = delta.id or delta.name or delta.provider_data or delta.is_printed
+    return None if has_other_fields else delta.index
 
 
-def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
-    """Return the error of an incomplete answer; `lost` is that of its connection."""
+def incomplete_answer_error(
+    lost: UpstreamError | None, failure: UpstreamError
+) -> UpstreamError:
+    """Return the error of an incomplete answer; `lost` is that of the connection."""
     if lost:
         return lost
     if isinstance(failure, UpstreamNotJson):

@@ -166,7 +166,7 @@ class ShorterConversation(Recovery):
             return (GUESSED,)
         return (plan.fitted.notice,) if plan.fitted.notice else ()
 
-    async def note_end(
+    async def on_answer_end(
         self, plan: Plan, events: Sequence[StreamEvent]
     ) -> Sequence[Notice]:
         """Learn from the count of the prompt; return the notice that it was cut."""

@@ -1,4 +1,4 @@
-"""Errors of httpx and aiohttp, translated to byok's errors with a cause and a hint."""
+"""Translates errors of httpx and aiohttp to byok's errors with a cause and a hint."""
 
 import errno
 import os
@@ -22,11 +22,12 @@ from byok.core.urls import is_loopback
 from byok.dialects.presets import is_ollama_here
 from byok.dialects.refusals import class_of_words
 
-_NO_WAY = frozenset(
+_UNREACHABLE_ERRNOS = frozenset(
     {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
 )
-_OF_TIME = (9, 10)  # OpenSSL's verify codes: not valid yet, expired
-_PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+_DATE_VERIFY_CODES = (9, 10)  # OpenSSL's: the certificate is not valid yet, or expired
+# OpenSSL's reasons when the server speaks plain HTTP
+_NOT_TLS_REASONS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
 class translate_errors:
@@ -56,9 +57,9 @@ def is_refused(error: BaseException) -> bool:
 
 
 def missing_path_hint(error: UpstreamError, path: str) -> str:
-    """Return a hint if the upstream does not have the path, or "".
+    """Return a hint if the upstream does not have the path, else "".
 
-    Unknown models are refused with the same status, but the message names them.
+    Unknown models are refused with the same status, but the message mentions a model.
     """
     if not isinstance(error, UpstreamRefused) or path == "chat/completions":
         return ""
@@ -75,27 +76,27 @@ def _unreachable(
 ) -> UpstreamUnreachable:
     causes = _causes(error)
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return _no_tls(causes, url)
-    # The aiohttp transport names every lost connection ConnectTimeout: the cause says
-    # whether there ever was one.
+        return _tls_error(causes, url)
+    # The aiohttp transport raises ConnectTimeout for every lost connection: its cause
+    # tells whether the connection was ever established.
     for cause in causes:
-        if _is_of_proxy(cause, url):
-            return _no_proxy(causes)
+        if _is_proxy_failure(cause, url):
+            return _proxy_error(causes)
         if (
             isinstance(cause, aiohttp.ClientConnectorDNSError)
             and cause.errno != errno.EADDRNOTAVAIL
         ):
-            why = f"the name {cause.host} could not be found."
+            reason = f"the name {cause.host} could not be found."
             hint = "Is this machine online, and is the address (base_url) right?"
-            return _not_connected(why, hint, url, environ, NameNotFound)
+            return _connect_error(reason, hint, url, environ, NameNotFound)
         if isinstance(cause, aiohttp.ClientConnectorError):
-            return _not_connected(*_why(cause, url), url, environ)
+            return _connect_error(*_reason_and_hint(cause, url), url, environ)
         if isinstance(cause, aiohttp.ConnectionTimeoutError):
-            why = f"{_host(url)} did not take the connection in time."
+            reason = f"{_host(url)} did not take the connection in time."
             hint = "Does a firewall or a missing VPN keep this machine from it?"
             if url.startswith("https:"):
                 hint += " If it speaks plain HTTP, base_url must begin with http://."
-            return _not_connected(why, hint, url, environ)
+            return _connect_error(reason, hint, url, environ)
     match error:
         case httpx.ReadTimeout() | httpx.PoolTimeout() | httpx.WriteTimeout():
             return UpstreamTimeout(
@@ -108,19 +109,19 @@ def _unreachable(
             )
 
 
-def _is_of_proxy(error: BaseException, url: str) -> bool:
-    """Tell whether the proxy failed; aiohttp resolves its name like any other."""
+def _is_proxy_failure(error: BaseException, url: str) -> bool:
+    """Tell whether the proxy failed; a failed look-up of its name counts, too."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return error.host != _host(url)
     return isinstance(error, (httpx.ProxyError, aiohttp.ClientProxyConnectionError))
 
 
-def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
+def _reason_and_hint(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
     if isinstance(error, aiohttp.ClientConnectorDNSError):  # see transport.py
         return f"{error.host} is a link-local address.", "No such address is asked."
-    if error.errno in _NO_WAY:
-        why = f"the network of this machine does not reach {error.host}."
-        return why, "Is it online, and in the VPN if it needs one?"
+    if error.errno in _UNREACHABLE_ERRNOS:
+        reason = f"the network of this machine does not reach {error.host}."
+        return reason, "Is it online, and in the VPN if it needs one?"
     if is_ollama_here(url):
         hint = "Start it with its app or by ollama serve; ollama.com has it."
         return f"Ollama does not run: nothing answers at {url}.", hint
@@ -130,8 +131,8 @@ def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
     )
 
 
-def _not_connected(
-    why: str,
+def _connect_error(
+    reason: str,
     hint: str,
     url: str,
     environ: Mapping[str, str],
@@ -139,47 +140,49 @@ def _not_connected(
 ) -> ConnectFailed:
     if variable := _proxy_variable(url, environ):
         hint += f" {variable} is set, but byok takes a proxy only from network.proxy."
-    return kind(why, hint=hint)
+    return kind(reason, hint=hint)
 
 
 def _proxy_variable(url: str, environ: Mapping[str, str]) -> str:
-    """Return the environment variable with a proxy for a URL, or ""."""
+    """Return the environment variable with a proxy for a URL, else ""."""
     if is_loopback(url):
         return ""
-    own = f"{urlsplit(url).scheme}_proxy"
-    names = (own.upper(), own, "ALL_PROXY", "all_proxy")
+    name = f"{urlsplit(url).scheme}_proxy"
+    names = (name.upper(), name, "ALL_PROXY", "all_proxy")
     return next((name for name in names if environ.get(name)), "")
 
 
-def _no_proxy(causes: Iterable[BaseException]) -> ConnectFailed:
-    refused = (c.status for c in causes if isinstance(c, aiohttp.ClientHttpProxyError))
-    why = "cannot be reached"
-    if status := next(refused, 0):
-        why = f"refused the connection ({status})"
+def _proxy_error(causes: Iterable[BaseException]) -> ConnectFailed:
+    statuses = (c.status for c in causes if isinstance(c, aiohttp.ClientHttpProxyError))
+    problem = "cannot be reached"
+    if status := next(statuses, 0):
+        problem = f"refused the connection ({status})"
     return ConnectFailed(
-        f"the proxy {why}.",
+        f"the proxy {problem}.",
         hint="Check proxy in this upstream's section, or network.proxy.",
     )
 
 
-def _no_tls(causes: Sequence[BaseException], url: str) -> UpstreamUnreachable:
+def _tls_error(causes: Sequence[BaseException], url: str) -> UpstreamUnreachable:
     reason = _cause_text(causes, "reason")
-    said = f"no TLS connection to {url} came about{reason}."
+    message = f"no TLS connection to {url} came about{reason}."
     hint = "Does a firewall or a proxy stand between?"
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-        said = f"the TLS certificate of {url} is not trusted"
-        said += f"{_cause_text(causes, 'verify_message')}."
+        message = f"the TLS certificate of {url} is not trusted"
+        message += f"{_cause_text(causes, 'verify_message')}."
         hint = "If your company inspects TLS, set ca_file to its certificate."
-        if any(getattr(cause, "verify_code", 0) in _OF_TIME for cause in causes):
+        codes = (getattr(cause, "verify_code", 0) for cause in causes)
+        if any(code in _DATE_VERIFY_CODES for code in codes):
             hint = "Is this machine's clock right? If so, only they can renew it."
-    elif any(plain in reason for plain in _PLAIN):
+    elif any(text in reason for text in _NOT_TLS_REASONS):
         hint = "It speaks plain HTTP: base_url must begin with http://."
-    return UpstreamUnreachable(said, code="upstream_tls", hint=hint, retryable=False)
+    return UpstreamUnreachable(message, code="upstream_tls", hint=hint, retryable=False)
 
 
-def _cause_text(causes: Iterable[BaseException], name: str) -> str:
-    found = (getattr(cause, name, "") for cause in causes)
-    return next((f" ({text})" for text in found if text), "")
+def _cause_text(causes: Iterable[BaseException], attribute: str) -> str:
+    """Return the first text of an attribute in parentheses, else ""."""
+    texts = (getattr(cause, attribute, "") for cause in causes)
+    return next((f" ({text})" for text in texts if text), "")
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -190,8 +193,8 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _errno(causes: Iterable[BaseException]) -> int | None:
-    found = (c.errno for c in causes if isinstance(c, OSError))
-    return next((number for number in found if number), None)
+    numbers = (c.errno for c in causes if isinstance(c, OSError))
+    return next((number for number in numbers if number), None)
 
 
 def _host(url: str) -> str:

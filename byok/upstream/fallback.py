@@ -194,7 +194,7 @@ class AnotherModel(Recovery, Struct, eq=False):
             text = f"{asked.model_id} was asked again: {reason_of(failure)}."
             yield Notice(text, is_restart=True)
 
-    def note_begin(self, plan: Plan) -> None:
+    def on_answer_start(self, plan: Plan) -> None:
         """Let the conversation stay with who answers it: its prompt is cached there."""
         model_id = plan.destination.model_id
         is_chosen = model_id == self.chain[0].model_id

@@ -1,4 +1,4 @@
-"""Whole bodies of upstreams' responses, within a limit; or passed on, read by read."""
+"""Reads the bodies of upstreams' responses: whole within a limit, or read by read."""
 
 import asyncio
 from collections.abc import (
@@ -20,7 +20,7 @@ from byok.upstream.timeouts import Timeouts, Watch
 from byok.upstream.transport import body_of
 
 _DRAIN_SECONDS = 0.02
-MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
+MAX_WHOLE = 64 * 2**20  # bytes of an answer that is passed on in one piece
 
 
 async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
@@ -30,7 +30,7 @@ async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
             while await read():
                 pass
     except (TimeoutError, aiohttp.ClientError):
-        return  # it stays open, or broke: the answer is whole all the same
+        return  # the connection stays open, or broke: the answer is complete anyway
 
 
 async def hang_up(response: httpx.Response) -> None:
@@ -38,7 +38,7 @@ async def hang_up(response: httpx.Response) -> None:
     try:
         await response.aclose()
     except httpx.HTTPError:
-        return  # the connection broke; that is as good as closed
+        return  # the connection broke, so it is closed
 
 
 async def read_plain(
@@ -46,10 +46,10 @@ async def read_plain(
 ) -> tuple[bytes, bool]:
     """Return the first `limit` bytes of a body, and whether there are more.
 
-    They are decompressed if the body is encoded by the `coding`.
+    A body that is encoded by the `coding` is decompressed.
 
     Raises:
-        UpstreamGarbled: it cannot be decompressed.
+        UpstreamGarbled: the body cannot be decompressed.
     """
     plain, inflate = bytearray(), Inflate(coding)
     async for data in reads:
@@ -66,7 +66,7 @@ async def read_limited(
     """Read a whole body of at most `limit` bytes; `cut` truncates a larger one.
 
     Raises:
-        UpstreamGarbled: it is larger, without `cut`.
+        UpstreamGarbled: the body is larger, without `cut`.
     """
     coding = response.headers.get("content-encoding", "")
     raw, is_cut = await read_plain(response.aiter_raw(), limit, coding)
@@ -84,7 +84,7 @@ def describing_headers(response: httpx.Response) -> dict[str, str]:
 async def pass_on(
     response: httpx.Response, name: str, url: str, timeouts: Timeouts
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the reads of a response as they come; `name` and `url` are for errors.
+    """Yield the reads of a response unchanged; `name` and `url` are for errors.
 
     Raises:
         UpstreamUnreachable: the connection broke, or a timeout was exceeded.
@@ -104,10 +104,10 @@ async def pass_on(
 
 
 async def read_to_end(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
-    """Return all the reads of a response in one piece.
+    """Join all the reads of a response.
 
     Raises:
-        UpstreamGarbled: they are larger than `limit` bytes.
+        UpstreamGarbled: they have more than `limit` bytes.
     """
     raw, is_cut = await read_plain(reads, limit)
     if is_cut:

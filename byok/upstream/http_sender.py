@@ -25,8 +25,8 @@ from byok.upstream.timeouts import NOT_BEGUN, REMOTE, Timeouts, too_slow
 from byok.upstream.transport import Route, Transports
 
 _MAX_ERROR_BYTES = 64 * 1024
-_ERROR_SECONDS = 10.0  # for the text of a refusal; its status says enough
-_MAX_KEPT = 256  # URLs, as some have a model's name in them; and heads of requests
+_ERROR_SECONDS = 10.0  # to read the text of a refusal; its status says enough
+_MAX_CACHED = 256  # URLs, some of which contain a model's name; and request headers
 _NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -37,12 +37,12 @@ class KeySource(Protocol):
         """Return the key, "" if none is needed.
 
         Raises:
-            KeyMissing: one is needed and none was found.
+            KeyMissing: a key is needed, and there is none.
         """
         ...
 
     def forget(self) -> None:
-        """Look the key up again next time: the upstream refused it."""
+        """Discard a key that the upstream refused; the next `get` looks it up again."""
         ...
 
 
@@ -50,15 +50,15 @@ class RequestKey(KeySource, Protocol):
     """The key of one request."""
 
     def replace(self, seconds: float) -> bool:
-        """Let the key rest and use another one; False if no other is ready."""
+        """Start a cooldown of the key and use another one; False if there is none."""
         ...
 
 
 class UpstreamKeys(KeySource, Protocol):
-    """The keys of an upstream; one of them is used for requests without a choice."""
+    """The keys of an upstream; `get` returns the one for requests of its own."""
 
     def begin(self, conversation: str = "") -> RequestKey:
-        """Return the key for a request; "" is no conversation."""
+        """Return the key for a request of a conversation, "" for none."""
         ...
 
 
@@ -90,9 +90,9 @@ class Caller:
     ) -> httpx.Response:
         """Send a request and return the response, with any status. Close it when done.
 
-        With content it is a POST, else a GET; `head` returns the headers for a key,
-        which comes from `source` where the request has one of its own, as `timeouts`.
-        After a 401 the key is looked up again, and the request repeated if it changed.
+        A request with content is a POST, else a GET. `head` returns the headers for a
+        key. `source` and `timeouts` replace the caller's for this request. After a 401
+        the key is looked up again, and the request is repeated if the key changed.
 
         Raises:
             UpstreamUnreachable: no connection, or no response head in time.
@@ -106,14 +106,14 @@ class Caller:
             return response
         source.forget()
         try:
-            other = await source.get()
+            new_key = await source.get()
         except BaseException:
             await hang_up(response)
             raise
-        if other == key:
+        if new_key == key:
             return response
         await hang_up(response)
-        return await self._send(url, content, head(other), timeouts)
+        return await self._send(url, content, head(new_key), timeouts)
 
     async def _send(
         self,
@@ -122,9 +122,9 @@ class Caller:
         headers: httpx.Headers,
         timeouts: Timeouts,
     ) -> httpx.Response:
-        # It is closed nearly always, and every request passes then.
-        gate = nullcontext() if self._breaker.is_closed else self._breaker.attempt()
-        async with gate:
+        # A closed breaker, the usual case, lets every request pass.
+        breaker = nullcontext() if self._breaker.is_closed else self._breaker.attempt()
+        async with breaker:
             try:
                 with translate_errors(url):
                     request = httpx.Request(
@@ -134,7 +134,7 @@ class Caller:
                         stream=httpx.ByteStream(content or b""),
                         extensions={"timeout": {"connect": timeouts.connect}},
                     )
-                    request.headers = headers  # a copy would be decoded anew
+                    request.headers = headers  # a copy would be decoded again
                     request.read()
                     if tap := current_record().tap:
                         tap(Hop.TO_UPSTREAM, _head(f"{request.method} {url}", headers))
@@ -144,7 +144,7 @@ class Caller:
             except TimeoutError as error:
                 raise too_slow(NOT_BEGUN) from error
             except ConnectFailed as error:
-                # A local server that is not running may be started any moment.
+                # A local server that is not running may be started at any moment.
                 if not (is_refused(error) and is_loopback(str(url))):
                     self._breaker.record_failure(error)
                 raise
@@ -180,8 +180,8 @@ class Sender:
         self._caller = Caller(
             transports, key, self.breaker, route=spec.route, timeouts=spec.timeouts
         )
-        self._urls = BoundedMap[str, httpx.URL](_MAX_KEPT)
-        self._heads = BoundedMap[Hashable, httpx.Headers](_MAX_KEPT)
+        self._urls = BoundedMap[str, httpx.URL](_MAX_CACHED)
+        self._heads = BoundedMap[Hashable, httpx.Headers](_MAX_CACHED)
 
     @asynccontextmanager
     async def open(
@@ -212,8 +212,8 @@ class Sender:
     ) -> httpx.Response:
         """Send a request, and return its response if the status is 200 to 299.
 
-        With content it is a POST of JSON, else a GET. `headers`, `key` and `timeouts`
-        are those of this request alone. The response is to be closed by `hang_up`.
+        A request with content is a POST of JSON, else a GET. `headers`, `key` and
+        `timeouts` are for this request alone. Close the response by `hang_up`.
 
         Raises:
             UpstreamError: no connection, no response head in time, or another status.
@@ -232,9 +232,9 @@ class Sender:
     def _head(
         self, api: Api, own: Mapping[str, str], key: str, *, has_content: bool
     ) -> httpx.Headers:
-        """Return the headers of a request; equal ones are built once."""
-        kind = (key, api.dialect.name, has_content, *own.items())
-        if (head := self._heads.get(kind)) is None:
+        """Return the headers of a request, which are cached."""
+        cache_key = (key, api.dialect.name, has_content, *own.items())
+        if (head := self._heads.get(cache_key)) is None:
             dialect = api.dialect
             bare, with_key = dialect.headers(""), dialect.headers(key)
             head = httpx.Headers(
@@ -242,11 +242,11 @@ class Sender:
             )
             for headers in (bare, own, self._spec.headers):
                 head.update(headers)
-            # The user's headers win, but for those that carry the key.
+            # The user's headers win, except over those that contain the key.
             head.update(dict(with_key.items() - bare.items()))
             if has_content:
                 head["Content-Type"] = "application/json"
-            self._heads[kind] = head
+            self._heads[cache_key] = head
         return head
 
     def _url(self, api: Api, path: str) -> httpx.URL:

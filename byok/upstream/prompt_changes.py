@@ -36,7 +36,7 @@ class PromptChanges(Recovery):
         self._longest = longest
         self._last = BoundedMap[Hashable, bytes](room, lambda _, body: len(body))
 
-    def note_begin(self, plan: Plan) -> None:
+    def on_answer_start(self, plan: Plan) -> None:
         """Compare the request of an answer that begins with the one before it."""
         if plan.written is None or not (conversation := plan.request.conversation):
             return

@@ -1,4 +1,4 @@
-"""Why an upstream did not answer, in words for the user that repeat none of its own."""
+"""Why an upstream did not answer, in words of byok that quote none of its own."""
 
 from byok.core.errors import (
     ByokError,
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 def reason_of(error: ByokError) -> str:
-    """Return the reason as half a sentence."""
+    """Return the reason as a clause without a full stop."""
     match error:
         case UpstreamRefused(kind=kind) if kind in _KINDS:
             return _KINDS[kind]
@@ -56,12 +56,12 @@ def reason_of(error: ByokError) -> str:
 
 
 def restart_notice(name: str, error: ByokError, doing: str = "thinking") -> Notice:
-    """Return what the user reads when a model begins again; `doing` is what it did."""
+    """Return the notice that a model that was `doing` something is asked again."""
     reason = reason_of(error)
-    told = f"{name} stopped while it was {doing}: {reason}. It is asked again."
-    return Notice(told, at_once=True, is_restart=True)
+    text = f"{name} stopped while it was {doing}: {reason}. It is asked again."
+    return Notice(text, at_once=True, is_restart=True)
 
 
 def another_key_notice(name: str, error: ByokError) -> Notice:
-    """Return what the user is told when another key is used."""
+    """Return the notice that another of the user's keys is used."""
     return Notice(f"{name}: {reason_of(error)}, so another one of your keys is used.")

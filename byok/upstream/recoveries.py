@@ -1,6 +1,6 @@
-"""What is tried again at one upstream: a remedy, another key, to wait, another mode.
+"""Recoveries within one upstream: a remedy, another key, a wait, another FIM mode.
 
-Another model is in `fallback.py`, a shorter conversation in `context_window.py`.
+`fallback.py` asks another model, `context_window.py` shortens the conversation.
 """
 
 import asyncio
@@ -25,16 +25,27 @@ from byok.upstream.http_sender import UpstreamKeys
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.reasons import another_key_notice
 from byok.upstream.remedies import Remedies
-from byok.upstream.retry import Patience, patience_of, rest_of_key
+from byok.upstream.retry import Patience, key_cooldown, patience_of
 
 _log = logging.getLogger(__name__)
+_MAX_MODELS = 1000
+# Another FIM mode helps only if the upstream does not serve this one.
+_NOT_SERVED_STATUS = frozenset({400, 404, 405, 422, 501})
+_NOT_SERVED_KIND = frozenset(
+    {
+        RefusalKind.UNKNOWN,
+        RefusalKind.NOT_FOUND,
+        RefusalKind.BAD_PARAMETER,
+        RefusalKind.WRONG_API,
+    }
+)
 
 
 class AnotherRemedy(Recovery, Struct, eq=False):
-    """Writes a refused request otherwise, and remembers what helped.
+    """Encodes a refused request differently, and remembers which remedies helped.
 
-    `loads_window`: a request says with which window the server loads the model, so it
-    is asked first what it knows of it.
+    `loads_window`: a request says with which window the server loads the model, so the
+    server is asked for its facts about the model first.
     """
 
     remedies: Remedies
@@ -49,7 +60,7 @@ class AnotherRemedy(Recovery, Struct, eq=False):
             if self.loads_window:
                 await self.known.ask(plan.model)
             remedies = self.remedies.begin(self.known.facts(plan.model), plan.codec)
-        elif plan.shortenings:  # the refusal may have told the window
+        elif plan.shortenings:  # the refusal may have named the window
             remedies = replace(remedies, facts=self.known.facts(plan.model))
         return plan.having(remedies=remedies, written=remedies.write(plan.outgoing))
 
@@ -60,24 +71,25 @@ class AnotherRemedy(Recovery, Struct, eq=False):
         self.known.learn_from(failure, plan.model)
         if plan.remedies is None or plan.written is None:
             return failure
-        remedies = plan.remedies.find(failure, plan.outgoing, plan.written.head)
+        head = plan.written.head
+        remedies = plan.remedies.add_remedy(failure, plan.outgoing, head)
         if remedies is None:
             return failure
         return plan.having(remedies=remedies, written=None)
 
     def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Return what had to be left out of the request."""
+        """Return the notices about what was left out of the request."""
         return map(Notice, plan.written.head.notices if plan.written else ())
 
-    def note_begin(self, plan: Plan) -> None:
-        """Use these remedies from now on."""
-        if plan.remedies and (plan.remedies.made or plan.remedies.before):
+    def on_answer_start(self, plan: Plan) -> None:
+        """Apply these remedies from now on."""
+        if plan.remedies and (plan.remedies.applied or plan.remedies.earlier):
             plan.remedies.remember()
             self.known.learn(plan.remedies.learned_facts())
 
 
 class AnotherKey(Recovery):
-    """Uses another one of the user's keys where one is refused or at its limit."""
+    """Uses another of the user's keys if one is refused or at its limit."""
 
     def __init__(self, keys: UpstreamKeys) -> None:
         self._keys = keys
@@ -89,16 +101,16 @@ class AnotherKey(Recovery):
         return plan.having(key=self._keys.begin(plan.request.conversation))
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Let the key rest if the failure is its own, and take the next one."""
+        """Start a cooldown of the key if the failure is its own; use the next key."""
         if plan.key is None or not isinstance(failure, UpstreamError):
             return failure
-        rest = rest_of_key(failure)
-        if rest is None or not plan.key.replace(rest):
+        cooldown = key_cooldown(failure)
+        if cooldown is None or not plan.key.replace(cooldown):
             return failure
         return plan.having(refused_key=failure)
 
     def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Tell that another key is used."""
+        """Return the notice that another key is used."""
         if plan.refused_key is None:
             return ()
         return (another_key_notice(plan.name, plan.refused_key),)
@@ -107,7 +119,7 @@ class AnotherKey(Recovery):
 class Wait(Recovery, Struct, eq=False):
     """Sends the same request later, as long as somebody waits for its answer.
 
-    People wait `seconds`; `clock` gives seconds, `luck` random numbers from 0 to 1.
+    People wait `seconds`; `clock` returns seconds, `luck` a random number from 0 to 1.
     """
 
     seconds: float
@@ -116,7 +128,7 @@ class Wait(Recovery, Struct, eq=False):
     luck: Callable[[], float] = random.random
 
     async def prepare(self, plan: Plan) -> Plan:
-        """Wait as long as it was planned."""
+        """Sleep for the planned pause."""
         if plan.patience is None:
             seconds = patience_of(plan.request, self.seconds)
             return plan.having(patience=Patience(seconds, plan.has_others))
@@ -126,7 +138,7 @@ class Wait(Recovery, Struct, eq=False):
         return plan.having(patience=replace(plan.patience, pause=0.0))
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Plan a wait, if the failure passes and there is patience left for it."""
+        """Plan a pause, if a retry may help and the patience is not used up."""
         if plan.patience is None or not isinstance(failure, UpstreamError):
             return failure
         now = self.clock()
@@ -137,34 +149,19 @@ class Wait(Recovery, Struct, eq=False):
         return plan.having(patience=planned, urgent=(notice,) if notice else ())
 
 
-# FIM: ask for code between a prefix and a suffix, in the best mode of a model.
-
-
-_MAX_MODELS = 1000
-# Another mode helps only where the upstream does not have this one.
-_NOT_SERVED = frozenset({400, 404, 405, 422, 501})
-_NOT_KNOWN = frozenset(
-    {
-        RefusalKind.UNKNOWN,
-        RefusalKind.NOT_FOUND,
-        RefusalKind.BAD_PARAMETER,
-        RefusalKind.WRONG_API,
-    }
-)
-
-
 class AnotherFimMode(Recovery, Struct, eq=False):
-    """Tries FIM modes in order, and keeps to the one that a model accepted.
+    """Tries FIM modes in order, and remembers which one a model accepted.
 
-    `codecs` are the upstream's, by mode, and `next_edit` those for next edits, which a
-    model is asked for in its own format first; None stands for a chat.
+    FIM asks for code between a prefix and a suffix. `codecs` are the upstream's codecs
+    by mode, and `next_edit` those for next edits, which a model is asked for in its own
+    format first; None stands for a chat.
     """
 
     upstream: str
     codecs: Mapping[FimMode, Codec | None]
     next_edit: Mapping[FimMode, Codec]
-    # by model, and whether a gap is filled: the mode it took last
-    _used: BoundedMap[tuple[str, bool], FimMode] = field(
+    # The mode that was accepted last, by model and by whether a gap was filled.
+    _accepted: BoundedMap[tuple[str, bool], FimMode] = field(
         default_factory=lambda: BoundedMap(_MAX_MODELS)
     )
     _logged: set[FimMode] = field(default_factory=set)
@@ -174,32 +171,32 @@ class AnotherFimMode(Recovery, Struct, eq=False):
         request = plan.request
         if plan.mode is not None or (request.fim or request.next_edit) is None:
             return plan
-        codecs, known = self._codecs_for(plan), self._used.get(_question_of(plan))
-        return self._use(plan, known if known in codecs else next(iter(codecs)))
+        codecs, mode = self._codecs_for(plan), self._accepted.get(_mode_key(plan))
+        return self._with_mode(plan, mode if mode in codecs else next(iter(codecs)))
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Use the mode after one that is not served here."""
+        """Try the next mode if the upstream does not serve this one."""
         if plan.mode is None or not _refuses_mode(failure):
             return failure
-        self._used.pop(_question_of(plan))
+        self._accepted.pop(_mode_key(plan))
         modes = [*self._codecs_for(plan)]
-        following = modes[modes.index(plan.mode) + 1 :]
-        if not following:
+        remaining = modes[modes.index(plan.mode) + 1 :]
+        if not remaining:
             return failure
         if plan.mode not in self._logged:
             self._logged.add(plan.mode)
             _log.info("%s does not serve FIM by %s", self.upstream, plan.mode)
-        return self._use(plan, following[0])
+        return self._with_mode(plan, remaining[0])
 
-    def note_begin(self, plan: Plan) -> None:
-        """Begin with this mode from now on."""
+    def on_answer_start(self, plan: Plan) -> None:
+        """Try this mode first from now on."""
         if plan.mode is not None:
-            self._used[_question_of(plan)] = plan.mode
+            self._accepted[_mode_key(plan)] = plan.mode
         if plan.codec is not None:
-            current_record().prompt = ""  # only a chat is told one
+            current_record().prompt = ""  # only a chat is sent a system prompt
 
-    def _use(self, plan: Plan, mode: FimMode) -> Plan:
-        """Return the plan in a mode; what was found out about another one is void."""
+    def _with_mode(self, plan: Plan, mode: FimMode) -> Plan:
+        """Return the plan in a mode, without what was learned in another mode."""
         return plan.having(
             mode=mode,
             codec=self._codecs_for(plan)[mode],
@@ -223,17 +220,17 @@ class AnotherFimMode(Recovery, Struct, eq=False):
         return {mode: self.codecs[mode] for mode in modes}
 
 
-def _question_of(plan: Plan) -> tuple[str, bool]:
+def _mode_key(plan: Plan) -> tuple[str, bool]:
     return plan.model, plan.request.next_edit is None
 
 
 def _refuses_mode(failure: ByokError) -> bool:
     """Tell whether the mode is refused, and not this request.
 
-    A refusal inside a stream, which has no status, never is one of the mode.
+    A refusal inside a stream has no status, and never refuses the mode.
     """
     return (
         isinstance(failure, UpstreamRefused)
-        and failure.upstream_status in _NOT_SERVED
-        and failure.kind in _NOT_KNOWN
+        and failure.upstream_status in _NOT_SERVED_STATUS
+        and failure.kind in _NOT_SERVED_KIND
     )

@@ -1,4 +1,10 @@
-"""Timeouts of an upstream: to connect, begin, go on, send more than comments, end."""
+"""Timeouts of an upstream's answer, and the watch that aborts what exceeds them.
+
+A local model answers only after it has read the whole prompt, so local servers get more
+time; many send the head of their answer long before. So does a model that reasons: many
+APIs send nothing while it thinks. Comments of a stream (": keep waiting") keep a
+connection from being idle, but not for ever.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -9,15 +15,10 @@ from msgspec.structs import replace
 
 from byok.core.errors import UpstreamTimeout
 
-# A local model answers only after it has read the whole prompt, so local servers get
-# more time; many send the head of their answer long before. So does a model that
-# reasons: many APIs send nothing while it thinks. Comments of a stream (": keep
-# waiting") keep a connection from being idle, but not for ever.
-
 NOT_BEGUN = "it did not begin to answer in time."
-_SILENT = "it fell silent in the middle of its answer."
-_ALIVE = "it sent only signs of life for too long."
-_ENDLESS = "its answer took too long."
+_IDLE = "it fell silent in the middle of its answer."
+_ONLY_COMMENTS = "it sent only signs of life for too long."
+_TOO_LONG = "its answer took too long."
 
 
 class Timeouts(Struct, frozen=True):
@@ -38,7 +39,7 @@ class Timeouts(Struct, frozen=True):
     total: float = 1800.0
 
     def with_idle(self, seconds: float) -> Self:
-        """Return these with the timeout that the user set, in seconds."""
+        """Return the timeouts with the idle time that the user set, in seconds."""
         return replace(
             self,
             first_byte=seconds,
@@ -54,9 +55,9 @@ LOCAL = Timeouts(first_byte=600.0, idle=300.0, comments_only=1800.0, total=7200.
 
 
 class Watch:
-    """Aborts an answer that exceeds its timeouts; `failure` says which.
+    """Aborts an answer that exceeds one of its timeouts; `failure` says which.
 
-    It has one timer, so that a read only notes the time.
+    It checks all timeouts with one timer, so that a read only stores the time.
     """
 
     def __init__(self, timeouts: Timeouts, abort: Callable[[], None]) -> None:
@@ -64,7 +65,7 @@ class Watch:
         self._abort = abort
         self._loop = asyncio.get_running_loop()
         self._began = self._last_read = self._last_event = self._loop.time()
-        self._has_begun = False  # the first event has come
+        self._has_begun = False  # the first event has arrived
         self._timer: asyncio.TimerHandle | None = None
         self.failure: UpstreamTimeout | None = None
 
@@ -77,7 +78,7 @@ class Watch:
             self._timer.cancel()
 
     def note_bytes(self, *, has_event: bool) -> None:
-        """Note a read, and whether it completed an event."""
+        """Record the time of a read, and whether it completed an event."""
         self._last_read = self._loop.time()
         if has_event:
             self._last_event = self._last_read
@@ -87,16 +88,17 @@ class Watch:
         timeouts, now = self._timeouts, self._loop.time()
         reason, idle = NOT_BEGUN, timeouts.first_byte
         if self._has_begun:
-            reason, idle = _SILENT, timeouts.idle
-        ends = {
+            reason, idle = _IDLE, timeouts.idle
+        deadlines = {
             reason: self._last_read + idle,
-            _ALIVE: self._last_event + timeouts.comments_only,
-            _ENDLESS: self._began + timeouts.total,
+            _ONLY_COMMENTS: self._last_event + timeouts.comments_only,
+            _TOO_LONG: self._began + timeouts.total,
         }
-        reason = min(ends, key=ends.__getitem__)
-        if ends[reason] > now:  # once an answer begins, `idle` counts: look in time
-            look = min(ends[reason], now + timeouts.idle)
-            self._timer = self._loop.call_at(look, self._check)
+        reason = min(deadlines, key=deadlines.__getitem__)
+        if deadlines[reason] > now:
+            # `idle` applies as soon as the answer begins, so check that soon again.
+            next_check = min(deadlines[reason], now + timeouts.idle)
+            self._timer = self._loop.call_at(next_check, self._check)
             return
         self.failure = too_slow(reason)
         self._abort()

@@ -39,7 +39,7 @@ from byok.core.events import (
 from byok.core.record import RequestRecord, begin_record
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
-from byok.upstream.own_tools import MOST_ROUNDS, OwnResult, OwnTools
+from byok.upstream.own_tools import MAX_ROUNDS, OwnResult, OwnTools
 from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, said
 
@@ -150,14 +150,14 @@ async def test_the_call_is_run_and_the_model_goes_on() -> None:
 
 
 async def test_after_five_rounds_nothing_is_run_and_then_nothing_offered() -> None:
-    rounds = [calling(call(n, q=str(n))) for n in range(MOST_ROUNDS + 2)]
+    rounds = [calling(call(n, q=str(n))) for n in range(MAX_ROUNDS + 2)]
     turns = Turns(*rounds)
     *_, last = await turns.ask()
     assert last == DONE
     assert turns.tool.asked == [*"01234"]
     offered = [len(chat.tools) for chat in turns.model.chats]
-    assert offered == [2] * (MOST_ROUNDS + 1) + [1]
-    assert "no more" in str(turns.sent(MOST_ROUNDS)[-1])
+    assert offered == [2] * (MAX_ROUNDS + 1) + [1]
+    assert "no more" in str(turns.sent(MAX_ROUNDS)[-1])
     [refused] = turns.sent()[-1].parts
     assert isinstance(refused, ToolResult)
     assert refused.is_error
@@ -253,7 +253,7 @@ async def test_rounds_count_through_the_requests_of_a_turn(
 ) -> None:
     turns = Turns()
     history: tuple[Message, ...] = (ASKED,)
-    for n in range(MOST_ROUNDS + 1):
+    for n in range(MAX_ROUNDS + 1):
         turns.left = [calling(call(2 * n, q=str(n)), call(2 * n + 1, "grep"))]
         await turns.ask(replace(CHAT, messages=history))
         theirs = ToolCall(f"c{2 * n + 1}", "grep", '{"q": "x"}')

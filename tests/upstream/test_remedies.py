@@ -87,7 +87,7 @@ def test_remedy_found_by_another_request_still_changes_this_one() -> None:
     for request in [remedies.begin(ModelFacts("m")) for _ in range(2)]:
         written = request.write(chat)
         assert b"temperature" in written.content
-        changed = request.find(refused, chat, written.head)
+        changed = request.add_remedy(refused, chat, written.head)
         assert changed
         assert b"temperature" not in changed.write(chat).content
         assert b"temperature" in request.write(chat).content
@@ -172,7 +172,7 @@ def profiled(file: Path, days: float = 0.0) -> tuple[Remedies, Profiles]:
 def learn(remedies: Remedies, asked: ChatRequest, message: str) -> None:
     request = remedies.begin(ModelFacts("m"))
     refused = refusal_of({"error": {"message": message}}, 500)
-    changed = request.find(refused, asked, request.write(asked).head)
+    changed = request.add_remedy(refused, asked, request.write(asked).head)
     assert changed
     changed.remember()
 
@@ -209,7 +209,7 @@ def test_what_did_not_help_is_not_kept(tmp_path: Path) -> None:
     remedies, profiles = profiled(file)
     request = remedies.begin(ModelFacts("m"))
     refused = refusal_of({"error": {"message": "gemma does not support tools"}}, 400)
-    assert request.find(refused, agent("a"), request.write(agent("a")).head)
+    assert request.add_remedy(refused, agent("a"), request.write(agent("a")).head)
     profiles.close()
     assert not file.exists()
 
@@ -263,9 +263,9 @@ def test_the_users_size_is_used_for_everything() -> None:
     )
     assert sizes.choose(chat(), facts(window=8 * K)) == 8 * K
     error = too_long()
-    assert not sizes.follow(facts(), 12_000, error)
+    assert not sizes.adapt(facts(), 12_000, error)
     assert error.window == 12_000
-    assert not sizes.follow(facts(), 12_000, NO_MEMORY)
+    assert not sizes.adapt(facts(), 12_000, NO_MEMORY)
 
 
 def test_a_size_grows_in_large_steps_and_never_shrinks() -> None:
@@ -290,7 +290,7 @@ def test_a_loaded_window_is_kept_where_it_is_large_enough() -> None:
 def test_a_model_that_runs_elsewhere_keeps_its_own_window() -> None:
     sizes, cloud = ContextSizes(), facts(memory=0)
     assert sizes.choose(chat(tools=True), cloud) == 0
-    assert sizes.follow(cloud, 0, too_long()), "unless that was too small"
+    assert sizes.adapt(cloud, 0, too_long()), "unless that was too small"
     assert sizes.choose(chat(tools=True), cloud) == 32 * K
 
 
@@ -298,5 +298,5 @@ def test_a_model_of_which_nothing_is_known_gets_64k_at_most() -> None:
     sizes = ContextSizes()
     assert sizes.choose(chat(900_000, tools=True), ModelFacts("m")) == 64 * K
     error = too_long()
-    assert not sizes.follow(ModelFacts("m"), 64 * K, error)
+    assert not sizes.adapt(ModelFacts("m"), 64 * K, error)
     assert error.window is None, "the server may have lowered it"

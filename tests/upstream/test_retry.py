@@ -13,7 +13,7 @@ from byok.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.upstream.retry import Patience, patience_of, rest_of_key
+from byok.upstream.retry import Patience, key_cooldown, patience_of
 
 MANY = 9  # of the tries of a test: as often as the patience allows
 
@@ -97,8 +97,8 @@ def test_retry_count_depends_on_the_failure(error: UpstreamError, times: int) ->
 def test_a_key_rests_after_a_refusal_of_its_own(
     kind: RefusalKind, asked: float | None, rest: float | None
 ) -> None:
-    assert rest_of_key(refused(429, asked, kind=kind)) == rest
-    assert rest_of_key(ConnectFailed("No.")) is None
+    assert key_cooldown(refused(429, asked, kind=kind)) == rest
+    assert key_cooldown(ConnectFailed("No.")) is None
 
 
 def test_waits_double_up_to_half_a_minute_and_end_with_the_patience() -> None:

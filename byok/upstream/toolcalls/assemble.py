@@ -1,27 +1,29 @@
 """Assemble complete tool calls from the fragments of a stream.
 
-Calls wait for the end of the answer, because a client runs a tool as soon as it sees
-the call. A cut stream may end on valid JSON by chance, and half a command is worse than
-none. So no call leaves before the upstream reported the end, and none at all if it
-stopped at the output limit: a Notice tells the user. Only the place of a call is told
-early (ToolCallPlace), as several providers want the history back in its exact order.
+Calls are buffered until the end of the answer, because a client runs a tool as soon as
+it sees the call. A stream that was cut off may end on valid JSON by chance, and half a
+command is worse than none. So no call is passed on before the upstream reported the
+end, and none at all if it stopped at the output limit: a Notice tells the user. Only
+the place of a call is announced early (ToolCallPlace), because several providers want
+the history back in its exact order.
 
 Matching fragments to calls needs rules, because compatible servers disagree: recorded
 streams repeat name and id in every delta, send ids that are empty or null after the
-first one, count indexes from 1, leave them out or repeat them, and send several whole
-calls in one delta. A fragment belongs to the call with its id, else to the one with its
-index, else to the last one. A new id at a known index opens a new call only if it
-brings a name. Widely used decoders concatenate repeated names (`viewview`); here names
-are joined only while the result begins the name of an offered tool. A name in a known
-wrapping (`functions.view`) is that of the only offered tool that it can mean.
+first one, count indexes from 1, leave them out or repeat them, and send several
+complete calls in one delta. A fragment belongs to the call with its id, else to the one
+with its index, else to the last one. A new id at a known index starts a new call only
+if it has a name. Widely used decoders concatenate repeated names (`viewview`); here
+names are joined only while the result is a prefix of the name of an offered tool. A
+name in a known wrapping (`functions.view`) is that of the only offered tool that it can
+mean.
 
-Some hosts give a call and leave its text in the answer as well. Such a printed call
-(`printed/`) is made only if the same one was not given.
+Some hosts send a call and leave its text in the answer as well. Such a printed call
+(`printed_calls.py`) is passed on only if the host did not send the same call.
 
 What breaks if this changes: joining by index alone merges parallel calls of servers
 that repeat an index; joining by id alone loses the fragments without one; passing calls
-on early runs half commands; without `_MOST_LOOKS` an answer with many closing braces
-costs quadratic time. Every rule has its test in
+on early runs half commands; without `_MAX_JSON_CHECKS` an answer with many closing
+braces takes quadratic time. Every rule has its test in
 tests/upstream/toolcalls/test_assemble.py.
 """
 
@@ -64,40 +66,12 @@ from byok.upstream.toolcalls.repair import (
     repair_arguments,
 )
 
-# Sentences for the user about tool calls that were not passed on.
-
-
-_LONGEST_NAME = 64
-
-
-def _list_tools(names: Iterable[str]) -> str:
-    """Name each tool once; a name may be empty."""
-    return ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
-
-
-def incomplete_notice(names: Iterable[str]) -> Notice:
-    """Return the sentence about calls that were cut."""
-    return Notice(
-        f"The model's call of {_list_tools(names)} was incomplete and was not passed "
-        "on; ask it to try again.",
-        "tool_call_incomplete",
-    )
-
-
-def cut_notice(names: Iterable[str]) -> Notice:
-    """Return the sentence about calls that the output limit cut."""
-    return Notice(
-        f"The model reached its output limit in its call of {_list_tools(names)}, so "
-        "none of its calls was passed on; ask it for less at once, or raise "
-        "max_tokens.",
-        "tool_call_incomplete",
-    )
-
-
 MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 1024 * 1024
-_MOST_LOOKS = 1000  # real calls need a handful; keeps the work linear
-_LONGEST_RULE = 80
+_MAX_JSON_CHECKS = 1000  # a call; real calls need a handful; keeps the work linear
+_MAX_NAME_CHARS = 64
+_MAX_RULE_CHARS = 80
+_CONTEXT_CHARS = 80  # shown to the model on either side of a wrong character
 
 
 class _OpenCall(Struct):
@@ -107,8 +81,8 @@ class _OpenCall(Struct):
     pieces: list[str] = field(default_factory=list)
     size: int = 0
     provider_data: ProviderData | None = None
-    place_id: str = ""  # the final id, once its place was announced
-    looks: int = 0  # how often the text was joined to see whether it is complete
+    place_id: str = ""  # the final id, once the place of the call was announced
+    json_checks: int = 0  # how often the text was parsed to see whether it is complete
     is_printed: bool = False
 
     @property
@@ -123,24 +97,24 @@ class _OpenCall(Struct):
 class BrokenCall(Struct, frozen=True):
     """A call that arrived completely, but whose arguments are not a JSON object.
 
-    `call` holds the arguments as they came, `problem` says what is wrong, and `at` is
-    the index of the first wrong character (0 where none is known).
+    `call` has the unchanged arguments, `problem` says what is wrong, and `offset` is
+    the index of the first wrong character (0 if it is unknown).
     """
 
     call: ToolCall
     problem: str
-    at: int
+    offset: int
 
 
 class ToolCallAssembler:
     """A Stage that joins ToolCallDelta events into complete, repaired ToolCalls.
 
     All other events pass through. `new_id` makes an id for a call without one, or with
-    one that is in `taken`. Calls are passed on at the Finish event, right
-    before it. From then on `broken` lists the complete calls whose arguments are not a
-    JSON object, and `others` counts all other calls. If the answer stopped at the
-    output limit, no call is passed on, `broken` is empty and `others` is 0. `on_drop`
-    is told the name of each complete call that is not passed on.
+    one that is in `taken`. Calls are passed on right before the Finish event. From then
+    on `broken` lists the complete calls whose arguments are not a JSON object, and
+    `others` counts all other calls. If the answer stopped at the output limit, no call
+    is passed on, `broken` is empty and `others` is 0. `on_drop` is called with the name
+    of each complete call that is not passed on.
     """
 
     def __init__(
@@ -169,9 +143,9 @@ class ToolCallAssembler:
         self.broken: list[BrokenCall] = []
 
     def feed(self, event: StreamEvent, /) -> Iterable[StreamEvent]:
-        """Collect a fragment, pass whole calls on at Finish, and pass the rest on."""
+        """Store a fragment, return complete calls at Finish, and any other event."""
         if isinstance(event, ToolCallDelta):
-            self._gather(event)
+            self._add_fragment(event)
             return ()
         if isinstance(event, Finish):
             return (*self._close(event), event)
@@ -188,31 +162,31 @@ class ToolCallAssembler:
         """
         if not event.text.strip() and not getattr(event, "provider_data", None):
             return []
-        begun = [call for call in self.unplaced if call.name]
+        named = [call for call in self.unplaced if call.name]
         self.unplaced = [call for call in self.unplaced if not call.name]
-        for call in begun:
-            call.place_id = self._unique(call.id)
-        return [ToolCallPlace(call.place_id) for call in begun]
+        for call in named:
+            call.place_id = self._unique_id(call.id)
+        return [ToolCallPlace(call.place_id) for call in named]
 
     @property
     def has_hidden_call(self) -> bool:
-        """Whether calls have begun of which nothing was passed on, not even a place."""
+        """Whether calls have begun, and nothing of them was passed on, nor a place."""
         return bool(self._calls) and not any(call.place_id for call in self._calls)
 
     def flush(self) -> Iterator[StreamEvent]:
         """Yield a Notice that names the open calls, if no Finish event came."""
-        if calls := self._take_calls():
+        if calls := self._pop_calls():
             yield incomplete_notice(_names_of_cut(calls))
 
-    def _take_calls(self) -> list[_OpenCall]:
-        """Take the collected calls, without the empty ones that some gateways send."""
+    def _pop_calls(self) -> list[_OpenCall]:
+        """Remove and return all calls but the empty ones that some gateways send."""
         calls, self._calls, self.unplaced = self._calls, [], []
         return [call for call in calls if not call.is_empty]
 
-    def _gather(self, delta: ToolCallDelta) -> None:
+    def _add_fragment(self, delta: ToolCallDelta) -> None:
         if self._too_many:
             return
-        call = self._find(delta)
+        call = self._find_call(delta)
         if call is None:
             if len(self._calls) == MAX_CALLS:
                 self._too_many = True
@@ -233,7 +207,8 @@ class ToolCallAssembler:
         if delta.arguments and call.size <= MAX_ARGUMENT_CHARS:
             call.pieces.append(delta.arguments)
 
-    def _find(self, delta: ToolCallDelta) -> _OpenCall | None:
+    def _find_call(self, delta: ToolCallDelta) -> _OpenCall | None:
+        """Return the call that a fragment belongs to; None if it starts a new one."""
         if not delta.id and not delta.name:  # nearly every fragment
             for call in reversed(self._calls):
                 if delta.index is None or delta.index == call.index:
@@ -242,15 +217,15 @@ class ToolCallAssembler:
         same_index = [c for c in self._calls if c.index == delta.index is not None]
         if delta.id:
             for call in reversed(self._calls):
-                if call.id == delta.id and not _another(call, delta):
+                if call.id == delta.id and not _reuses_id(call, delta):
                     return call
             if delta.index is not None:
                 latest = same_index[-1] if same_index else None
                 return None if latest and delta.name and latest.id else latest
             return None if delta.name or not self._calls else self._calls[-1]
         if delta.index is not None:
-            return self._open_call(same_index, delta)
-        return self._open_call(self._calls, delta)
+            return self._find_by_name(same_index, delta)
+        return self._find_by_name(self._calls, delta)
 
     def _is_piece(self, call: _OpenCall, name: str) -> bool:
         """Tell whether a name continues that of a call that has no arguments yet."""
@@ -260,10 +235,10 @@ class ToolCallAssembler:
             return False
         return any(offered.startswith(call.name + name) for offered in self._schemas)
 
-    def _open_call(
+    def _find_by_name(
         self, calls: list[_OpenCall], delta: ToolCallDelta
     ) -> _OpenCall | None:
-        """Find the call that a name without an id continues; None if it is new."""
+        """Return the call that a named fragment without an id continues, if any."""
         if not calls:
             return None
         last = calls[-1]
@@ -271,10 +246,10 @@ class ToolCallAssembler:
             return last if self._is_piece(last, delta.name) else None
         if delta.index is not None and not delta.arguments.strip():
             return last  # a repeated name without arguments
-        closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
-        if not closed or last.looks >= _MOST_LOOKS:
+        is_closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
+        if not is_closed or last.json_checks >= _MAX_JSON_CHECKS:
             return last
-        last.looks += 1
+        last.json_checks += 1
         return None if is_object(last.text) else last
 
     @staticmethod
@@ -290,24 +265,24 @@ class ToolCallAssembler:
         )
 
     def _close(self, finish: Finish) -> Iterator[StreamEvent]:
-        calls = self._take_calls()
+        calls = self._pop_calls()
         if calls and finish.reason is FinishReason.LENGTH:
             for call in calls:
                 self._on_drop(call.name)
             yield cut_notice(_names_of_cut(calls))
             return
-        wholes = [(call, self._whole(call)) for call in calls]
-        given = [
-            whole
-            for call, whole in wholes
-            if isinstance(whole, ToolCall) and not call.is_printed
+        results = [(call, self._complete(call)) for call in calls]
+        sent_calls = [
+            result
+            for call, result in results
+            if isinstance(result, ToolCall) and not call.is_printed
         ]
-        for call, whole in wholes:
-            if isinstance(whole, Notice):
+        for call, result in results:
+            if isinstance(result, Notice):
                 self._on_drop(call.name)
-            elif call.is_printed and any(_is_same(whole, other) for other in given):
+            elif call.is_printed and any(_is_same(result, c) for c in sent_calls):
                 continue
-            yield whole
+            yield result
         self.others = len(calls) - len(self.broken)
         if self._too_many:
             yield Notice(
@@ -321,20 +296,21 @@ class ToolCallAssembler:
         offered = (tool for tool in self._tools if tool.name == name)
         return any(is_memory_tool(tool.name, tool.description) for tool in offered)
 
-    def _whole(self, call: _OpenCall) -> ToolCall | Notice:
+    def _complete(self, call: _OpenCall) -> ToolCall | Notice:
+        """Return the repaired call, or why it is not passed on."""
         if not call.name or call.size > MAX_ARGUMENT_CHARS:
             return incomplete_notice([call.name])
-        before, found = call.text, ["printed as text"] if call.is_printed else []
+        text, rules = call.text, ["printed as text"] if call.is_printed else []
         may_rename = self._mode is not RepairMode.OFF and call.name not in self._schemas
         if may_rename and (
             name := ToolNames({n: n for n in self._schemas}).find(call.name)
         ):
-            found.append(f"called {call.name}"[:_LONGEST_RULE])
+            rules.append(f"called {call.name}"[:_MAX_RULE_CHARS])
             call.name = name
         schema = self._schemas.get(call.name)
         try:
-            arguments, rules = repair_arguments(
-                before,
+            arguments, argument_rules = repair_arguments(
+                text,
                 schema,
                 mode=self._mode,
                 supply=self._supply if self._stores_memory(call.name) else None,
@@ -342,73 +318,93 @@ class ToolCallAssembler:
         except Unrepairable as error:
             if error.cut:
                 return incomplete_notice([call.name])
-            raw = self._close_call(call, before)
-            self.broken.append(BrokenCall(raw, str(error), error.at))
+            raw = self._tool_call(call, text)
+            self.broken.append(BrokenCall(raw, str(error), error.offset))
             return Notice(
-                f"The model's call of {call.name[:_LONGEST_NAME]} was not passed on, "
+                f"The model's call of {call.name[:_MAX_NAME_CHARS]} was not passed on, "
                 "because its arguments are not valid JSON; ask it to try again.",
                 "tool_call_invalid",
             )
-        if rules := [*found, *rules]:
+        if rules := [*rules, *argument_rules]:
             rule = "; ".join(dict.fromkeys(rules))
-            self._on_repair(Repair(call.name, before, arguments, rule))
-        return self._close_call(call, arguments)
+            self._on_repair(Repair(call.name, text, arguments, rule))
+        return self._tool_call(call, arguments)
 
-    def _close_call(self, call: _OpenCall, arguments: str) -> ToolCall:
-        call_id = call.place_id or self._unique(call.id)
+    def _tool_call(self, call: _OpenCall, arguments: str) -> ToolCall:
+        call_id = call.place_id or self._unique_id(call.id)
         return ToolCall(call_id, call.name, arguments, call.provider_data)
 
-    def _unique(self, wanted: str) -> str:
-        while not wanted or wanted in self._taken:
-            wanted = self._new_id()
-        self._taken.add(wanted)
-        return wanted
+    def _unique_id(self, call_id: str) -> str:
+        """Return an id, or a new one if it is empty or in use."""
+        while not call_id or call_id in self._taken:
+            call_id = self._new_id()
+        self._taken.add(call_id)
+        return call_id
 
 
-def _is_same(one: ToolCall, other: ToolCall) -> bool:
+def _is_same(call: ToolCall, other: ToolCall) -> bool:
     """Tell whether two calls are of the same tool with the same arguments."""
-    if one.name != other.name:
+    if call.name != other.name:
         return False
-    texts = (one.arguments, other.arguments)
+    texts = (call.arguments, other.arguments)
     first, second = (
         parse_json(text.encode("utf-8", "surrogatepass")) for text in texts
     )
     return bool(first == second)
 
 
-def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:
+def _reuses_id(call: _OpenCall, delta: ToolCallDelta) -> bool:
     """Tell whether a fragment opens a second call with the id of the first one."""
-    moved = delta.index is not None and call.index not in (None, delta.index)
-    return moved and bool(delta.name)
+    has_moved = delta.index is not None and call.index not in (None, delta.index)
+    return has_moved and bool(delta.name)
 
 
 def _names_of_cut(calls: list[_OpenCall]) -> list[str]:
-    """Return the names of the calls that are not whole, or that of the last one."""
+    """Return the names of the incomplete calls, or that of the last call."""
     cut = [call.name for call in calls if not is_object(call.text)]
     return cut or [calls[-1].name]
 
 
-# Ask a model again for tool calls whose arguments were not valid JSON.
+def incomplete_notice(names: Iterable[str]) -> Notice:
+    """Return the notice about calls that arrived incompletely."""
+    return Notice(
+        f"The model's call of {_list_tools(names)} was incomplete and was not passed "
+        "on; ask it to try again.",
+        "tool_call_incomplete",
+    )
 
 
-_AROUND = 80  # characters shown on either side of the place
+def cut_notice(names: Iterable[str]) -> Notice:
+    """Return the notice about calls that the output limit cut off."""
+    return Notice(
+        f"The model reached its output limit in its call of {_list_tools(names)}, so "
+        "none of its calls was passed on; ask it for less at once, or raise "
+        "max_tokens.",
+        "tool_call_incomplete",
+    )
+
+
+def _list_tools(names: Iterable[str]) -> str:
+    """Name each tool once; a name may be empty."""
+    return ", ".join(dict.fromkeys(n[:_MAX_NAME_CHARS] or "a tool" for n in names))
 
 
 def correction_request(
-    chat: ChatRequest, said: Sequence[Part], broken: Sequence[BrokenCall]
+    chat: ChatRequest, parts: Sequence[Part], broken: Sequence[BrokenCall]
 ) -> ChatRequest | None:
     """Return a request that shows the model its answer and what was wrong with it.
 
-    The broken calls are shown with empty arguments, because strict upstreams refuse
-    invalid ones. Returns None if there is no broken call, or one of a tool that was not
-    offered: upstreams refuse such a history.
+    `parts` are the text and thoughts of the answer. The broken calls are shown with
+    empty arguments, because strict upstreams refuse invalid ones. Returns None if there
+    is no broken call, or one of a tool that was not offered: upstreams refuse such a
+    history.
     """
     offered = {tool.name for tool in chat.tools}
-    if not broken or any(one.call.name not in offered for one in broken):
+    if not broken or any(b.call.name not in offered for b in broken):
         return None
-    calls = (replace(one.call, arguments="{}") for one in broken)
-    answer = Message(Role.ASSISTANT, (*said, *calls))
-    results = (Message(Role.TOOL, (_result(one.call, one),)) for one in broken)
+    calls = (replace(b.call, arguments="{}") for b in broken)
+    answer = Message(Role.ASSISTANT, (*parts, *calls))
+    results = (Message(Role.TOOL, (_error_result(b),)) for b in broken)
     return replace(chat, messages=(*chat.messages, answer, *results))
 
 
@@ -416,67 +412,71 @@ def answer_parts(
     pieces: Iterable[str | ThinkingDelta | ToolCallPlace],
     calls: Iterable[ToolCall] = (),
 ) -> list[Part]:
-    """Join the pieces of an answer to blocks, in their order; text comes as strings.
+    """Join the pieces of an answer to blocks, in their order; text is given as str.
 
-    Calls stand in their places, those without one at the end.
+    Calls are put where their places are, and calls without a place at the end.
     """
     parts: list[Part] = []
-    left = {call.id: call for call in calls}
+    unplaced = {call.id: call for call in calls}
     for kind, group in groupby(pieces, type):
-        held: list[str] = []
+        texts: list[str] = []
         for piece in group:
             if isinstance(piece, str):
-                held.append(piece)
+                texts.append(piece)
             elif isinstance(piece, ToolCallPlace):
-                if call := left.pop(piece.call_id, None):
+                if call := unplaced.pop(piece.call_id, None):
                     parts.append(call)
             else:
-                held.append(piece.text)
+                texts.append(piece.text)
                 if piece.provider_data:
-                    parts.append(ThinkingPart("".join(held), piece.provider_data))
-                    held = []
-        if text := "".join(held):
+                    parts.append(ThinkingPart("".join(texts), piece.provider_data))
+                    texts = []
+        if text := "".join(texts):
             if kind is ThinkingDelta:
                 parts.append(ThinkingPart(text))
             elif text.strip():
                 parts.append(TextPart(text))
-    return [*parts, *left.values()]
+    return [*parts, *unplaced.values()]
 
 
-def _result(call: ToolCall, broken: BrokenCall) -> ToolResult:
-    raw, at = call.arguments, broken.at
-    start, end = max(0, at - _AROUND), at + _AROUND
-    place = f"{'…' if start else ''}{raw[start:end]}{'…' if raw[end:] else ''}"
-    told = (
+def _error_result(broken: BrokenCall) -> ToolResult:
+    call, offset = broken.call, broken.offset
+    raw, start, end = (
+        call.arguments,
+        max(0, offset - _CONTEXT_CHARS),
+        offset + _CONTEXT_CHARS,
+    )
+    context = f"{'…' if start else ''}{raw[start:end]}{'…' if raw[end:] else ''}"
+    text = (
         "ERROR: the tool was not run, because the arguments of this call are not valid "
-        f"JSON: {broken.problem} (character {at}). The text there is:\n{place}\n"
+        f"JSON: {broken.problem} (character {offset}). The text there is:\n{context}\n"
         "Make the call again, as one JSON object. Inside its strings a backslash is "
         'written \\\\, a quotation mark \\" and a line break \\n.'
     )
-    return ToolResult(call.id, call.name, told, is_error=True)
+    return ToolResult(call.id, call.name, text, is_error=True)
 
 
-class Unsaid:
+class RepetitionFilter:
     """Removes from a second answer the text that the first one already showed.
 
     Models often begin again with the words that preceded the broken call.
     """
 
-    def __init__(self, said: str) -> None:
-        self._said = said.strip()
-        self._gap = "" if said.endswith("\n") else "\n\n"
-        self._held = ""
-        self._over = not self._said
+    def __init__(self, shown: str) -> None:
+        self._shown = shown.strip()
+        self._separator = "" if shown.endswith("\n") else "\n\n"
+        self._buffer = ""
+        self._is_done = not self._shown
 
     def feed(self, text: str) -> str:
         """Return the new text; "" as long as it may still be a repetition."""
-        if self._over:
+        if self._is_done:
             return text
-        self._held += text
-        bare = self._held.lstrip()
-        if self._said.startswith(bare):
+        self._buffer += text
+        stripped = self._buffer.lstrip()
+        if self._shown.startswith(stripped):
             return ""
-        self._over, self._held = True, ""
-        if bare.startswith(self._said):
-            return bare[len(self._said) :]
-        return self._gap + bare
+        self._is_done, self._buffer = True, ""
+        if stripped.startswith(self._shown):
+            return stripped[len(self._shown) :]
+        return self._separator + stripped

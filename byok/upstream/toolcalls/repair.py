@@ -229,13 +229,13 @@ Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
 class Unrepairable(ValueError):
     """The arguments are cut or not a JSON object; the call must not be passed on.
 
-    If they are not `cut`, `at` is the index of the first wrong character, or 0 where
-    none is known.
+    If they are not `cut`, `offset` is the index of the first wrong character, or 0 if
+    it is unknown.
     """
 
-    def __init__(self, message: str, at: int = 0, *, cut: bool = False) -> None:
+    def __init__(self, message: str, offset: int = 0, *, cut: bool = False) -> None:
         super().__init__(message)
-        self.at = at
+        self.offset = offset
         self.cut = cut
 
 
@@ -466,7 +466,7 @@ def _derive(name: str, said: str) -> str:
 # name in their chat template (`view<|channel|>commentary`), another case (`View`).
 
 
-_LONGEST = 256  # characters; longer ones are no names
+_MAX_NAME_CHARS = 256  # characters; longer ones are no names
 _BEFORE = (
     *("functions", "function", "tools", "tool", "default_api", "api", "namespace"),
     *("multi_tool_use", "recipient_name", "recipient", "python", "assistant", "call"),
@@ -499,7 +499,7 @@ class ToolNames:
         """Return the original name of the only offered tool that a name can mean."""
         if (original := self._sent.get(name)) is not None:
             return original
-        if len(name) > _LONGEST:
+        if len(name) > _MAX_NAME_CHARS:
             return None
         bare = _unwrap(name)
         if (original := self._sent.get(bare)) is not None:

@@ -39,8 +39,8 @@ from byok.upstream.toolcalls.assemble import (
     MAX_ARGUMENT_CHARS,
     MAX_CALLS,
     BrokenCall,
+    RepetitionFilter,
     ToolCallAssembler,
-    Unsaid,
     answer_parts,
     correction_request,
 )
@@ -584,14 +584,16 @@ def test_correction_does_not_mention_a_tool_that_was_not_offered(
     ],
 )
 def test_a_repeated_text_is_not_shown_again(said: str, answer: str, new: str) -> None:
-    unsaid = Unsaid(said)
+    unsaid = RepetitionFilter(said)
     assert "".join(map(unsaid.feed, answer)) == new
-    assert Unsaid(said).feed(answer) == new
+    assert RepetitionFilter(said).feed(answer) == new
 
 
 @given(st.text("ab \n", max_size=6), st.text("ab \n", max_size=12), CUTS)
 def test_a_repeated_text_is_recognised_however_the_answer_is_sliced(
     said: str, answer: str, places: list[int]
 ) -> None:
-    unsaid = Unsaid(said)
-    assert "".join(map(unsaid.feed, cut(answer, places))) == Unsaid(said).feed(answer)
+    unsaid = RepetitionFilter(said)
+    assert "".join(map(unsaid.feed, cut(answer, places))) == RepetitionFilter(
+        said
+    ).feed(answer)

@@ -124,7 +124,7 @@ def test_repair_refuses_truncated_arguments_and_non_objects(
 def test_arguments_that_are_no_object_have_no_wrong_place() -> None:
     with pytest.raises(Unrepairable) as caught:
         repair_arguments("7", VIEW)
-    assert (caught.value.at, caught.value.cut) == (0, False)
+    assert (caught.value.offset, caught.value.cut) == (0, False)
 
 
 @pytest.mark.parametrize(
