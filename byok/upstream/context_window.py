@@ -1,17 +1,20 @@
 """Shorten a conversation to the model's context window, before and after refusals.
 
 Why byok does this itself: some servers refuse a prompt that is too long, others
-silently drop its beginning, and with it the tools and the task.
+silently drop its beginning, and with it the tools and the task. Such a server answers
+as if the user had never named the task, or as if there were no tools. The only sign is
+its count of the prompt's tokens.
 
-How long a prompt may be is learned, as nobody states it reliably. The user's setting,
-the server's report and refusals give the window in tokens; the counts in answers give
-the ratio of bytes to tokens (`upstream/window/estimate.py`). A refusal that names no
-number leads to a guess, which later answers raise again. Tokens are not counted here:
-each model has its own tokenizer, and a wrong one is no better than the learned ratio.
+The length that a prompt may have is learned, because no source states it reliably. The
+user's setting, the server's report and refusals give the window in tokens; the counts
+in answers give the ratio of bytes to tokens (`upstream/window/estimate.py`). A refusal
+that names no number leads to a guess, which later answers raise again. Tokens are not
+counted here: each model has its own tokenizer, and a wrong one is no better than the
+learned ratio.
 
-The server is asked before the first large prompt. Some know the window only of a model
-that they have loaded, so it is asked again after the answer, whose count may then tell
-that the prompt was cut.
+The server is asked for the window before the first large prompt. Some servers know the
+window only of a model that they have loaded, so it is asked again after the answer,
+whose token count may then show that the prompt was cut.
 """
 
 import logging
@@ -35,19 +38,20 @@ from byok.upstream.window.estimate import (
     weigh_tools,
 )
 
-# What users are told about windows, once per conversation and model.
-#
-# A server that cuts a prompt without a word answers as if the user had never named the
-# task, or as if there were no tools. The only sign is its count of the prompt's tokens.
-
-
-_MOST_TOLD = 1000
-_MOST_OF_TOOLS = 0.6  # of a window, from where no conversation fits beside them
+_log = logging.getLogger(__name__)
+_MAX_NOTICES = 1000  # conversations and models whose notices are remembered
+_MAX_MODELS = 200
+# Requests with at most so many messages, tools and bytes fit into any window.
+_FEW, _SMALL_WEIGHT = 8, 4_000
+_MIN_CUT_WEIGHT = 8_000  # bytes; no server is known to cut a shorter prompt
+_MAX_GUESSES = 3  # shorter requests if refusals name no number; else it is one
+_MIN_ANSWER_TOKENS = 64
+_MAX_TOOLS_SHARE = 0.6  # of a window; with more tools, no conversation fits
 _FEWER_TOOLS = (
     "Set compact_tools = true under [chat], which describes tools more briefly, or "
     "switch off MCP servers that you do not need."
 )
-_UNSAID = (
+_EMPTY_ANSWER_HINT = (
     "If this was too long for it, set context_window for this upstream, or lower it."
 )
 GUESSED = Notice(
@@ -57,43 +61,13 @@ GUESSED = Notice(
 )
 
 
-def _describe_cut(tokens: int, estimate: int, cure: str) -> str:
-    return (
-        f"The model has read only {tokens:,} of about {estimate:,} tokens: its server "
-        "cut off the beginning of this conversation without a word, and perhaps the "
-        f"task or the tools. {cure}"
-    )
-
-
-def _describe_instructions(window: int, cure: str) -> str:
-    return (
-        f"The instructions are too long for this model's window of {window:,} tokens, "
-        f"so byok left out their middle: shorten guidelines and rules. {cure}"
-    )
-
-
-def _describe_no_room(window: int, estimate: int, cure: str) -> str:
-    return (
-        f"The instructions and tools alone have about {estimate:,} tokens, which "
-        f"leaves no room in this model's window of {window:,}. {cure} {_FEWER_TOOLS}"
-    )
-
-
-_log = logging.getLogger(__name__)
-_MAX_MODELS = 200
-_FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
-_LEAST_CUT = 8_000  # bytes; no server is known to cut less
-_TRIES = 3  # of shorter requests where refusals name no number; else it is one
-_LEAST_ANSWER = 64  # tokens
-
-
 class WindowSource(Struct, frozen=True):
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
     Attributes:
-        lookup: tells the window of one model, by the user's setting or the server.
-        reasoning: the model's earlier thoughts are sent back and need room.
-        may_cut: the server may cut a prompt without a word.
+        lookup: returns the window of a model, by the user's setting or the server.
+        reasoning: whether the model's earlier thoughts are sent back and take space.
+        may_cut: whether the server may cut a prompt silently.
         cure: what the user can do about a window that is too small.
     """
 
@@ -117,12 +91,12 @@ class ShorterConversation(Recovery):
         self._window = window or WindowSource()
         self._cure = self._window.cure
         self._models = BoundedMap[str, WindowLimits](_MAX_MODELS)
-        self._told = SaidOnce(_MOST_TOLD, forgets=True)
+        self._noticed = SaidOnce(_MAX_NOTICES, forgets=True)
         weighing = weigh if self._window.reasoning else weigh_said
         self._fitter = ConversationFitter(upstream.name, weighing, self._write_summary)
 
     async def prepare(self, plan: Plan) -> Plan:
-        """Shorten a conversation that does not fit, as far as that is known."""
+        """Shorten a conversation that is known not to fit."""
         if plan.fitted is not None or self._is_small(plan.outgoing):
             return plan
         fitted = await self._fit(plan)
@@ -130,8 +104,9 @@ class ShorterConversation(Recovery):
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
         """Learn from a refusal, and shorten the conversation further, or the answer."""
-        if isinstance(failure, UpstreamEmpty) and plan.weight > _SMALL:
-            return failure.with_hint(_UNSAID)  # llama-cpp-python refuses it so
+        if isinstance(failure, UpstreamEmpty) and plan.weight > _SMALL_WEIGHT:
+            # llama-cpp-python answers a prompt that is too long with an empty answer.
+            return failure.with_hint(_EMPTY_ANSWER_HINT)
         if not isinstance(failure, ContextLengthExceeded) or not plan.fitted:
             return failure
         limits, weight = self._limits(plan.model), plan.weight
@@ -143,7 +118,7 @@ class ShorterConversation(Recovery):
             limits.learned,
         )
         explained = self._explain(failure, plan.request, limits)
-        if plan.shortenings >= (1 if failure.window else _TRIES):
+        if plan.shortenings >= (1 if failure.window else _MAX_GUESSES):
             return explained
         fitted = await self._fit(plan)
         if fitted.weight >= weight:
@@ -159,7 +134,7 @@ class ShorterConversation(Recovery):
         )
 
     def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Tell that the conversation had to be cut by a guess, or cannot fit."""
+        """Return the notice that the conversation was cut by a guess, or cannot fit."""
         if plan.fitted is None:
             return ()
         if plan.is_cut and self._limits(plan.model).guessed:
@@ -175,13 +150,13 @@ class ShorterConversation(Recovery):
         limits, model, weight = self._limits(plan.model), plan.model, plan.weight
         counts = (event.input_tokens for event in events if isinstance(event, Usage))
         tokens = next(counts, 0)
-        if tokens and weight > _LEAST_CUT:
-            limits.told = await self._ask(model)
+        if tokens and weight > _MIN_CUT_WEIGHT:
+            limits.reported = await self._look_up_window(model)
         if limits.learn_from_count(weight, tokens) or not self._window.may_cut:
             return ()
         estimate = int(weight / limits.ratio)
-        told_now = self._tell_once(plan, _describe_cut(tokens, estimate, self._cure))
-        if told_now is None:
+        notice = self._new_notice(plan, _describe_cut(tokens, estimate, self._cure))
+        if notice is None:
             return ()
         _log.warning(
             "%s counted %d tokens of a prompt of about %d: it cuts what is too long",
@@ -189,49 +164,49 @@ class ShorterConversation(Recovery):
             tokens,
             estimate,
         )
-        return (told_now,)
+        return (notice,)
 
-    def _tell_once(self, plan: Plan, text: str) -> Notice | None:
-        """Return the notice of a text, unless the user knows, or would not see it."""
-        about = plan.request.conversation, plan.model
-        is_seen = not plan.request.silent and self._told.is_new(about)
-        return Notice(text) if is_seen else None
+    def _new_notice(self, plan: Plan, text: str) -> Notice | None:
+        """Return a notice, once per conversation and model, None if nobody sees it."""
+        key = plan.request.conversation, plan.model
+        is_shown = not plan.request.silent and self._noticed.is_new(key)
+        return Notice(text) if is_shown else None
 
     async def _fit(self, plan: Plan) -> Fitted:
-        """Return what fits, with the notice where nothing can."""
+        """Return the shortened request, with a notice if it cannot fit."""
         chat, model = plan.restored or plan.request, plan.model
         limits, cure = self._limits(model), self._cure
         if not limits.learned:
-            limits.told = await self._ask(model)
-        room = limits.room(chat.sampling.max_tokens)
-        fitted = await self._fitter.fit(chat, model, room)
+            limits.reported = await self._look_up_window(model)
+        budget = limits.budget(chat.sampling.max_tokens)
+        fitted = await self._fitter.fit(chat, model, budget)
         window, notice = limits.window(), None
         if fitted.cuts_system:
-            notice = self._tell_once(plan, _describe_instructions(window, cure))
-        elif room and fitted.fixed >= room:
-            estimate = int(fitted.fixed / limits.ratio)
-            notice = self._tell_once(plan, _describe_no_room(window, estimate, cure))
+            notice = self._new_notice(plan, _describe_cut_system(window, cure))
+        elif budget and fitted.fixed_weight >= budget:
+            estimate = int(fitted.fixed_weight / limits.ratio)
+            notice = self._new_notice(plan, _describe_excess(window, estimate, cure))
         has_own_prompt = (chat.fim or chat.next_edit) is not None
         is_counted = not has_own_prompt and not has_images(fitted.chat.messages)
         return replace(fitted, is_counted=is_counted, notice=notice)
 
-    async def _ask(self, model: str) -> int:
-        """Return the window that the user or the server tells, 0 for none."""
+    async def _look_up_window(self, model: str) -> int:
+        """Return the window that the user or the server reports, 0 for none."""
         lookup = self._window.lookup
         return await lookup(model) if lookup else 0
 
     async def _write_summary(
-        self, model: str, dropped: Sequence[Message], room: int, longest: int
+        self, model: str, dropped: Sequence[Message], budget: int, longest: int
     ) -> str:
         asker = Destination(self._upstream, model)
-        return await self._summarise(asker, dropped, room, longest)
+        return await self._summarise(asker, dropped, budget, longest)
 
     def _explain(
         self, refusal: ContextLengthExceeded, chat: ChatRequest, limits: WindowLimits
     ) -> ContextLengthExceeded:
-        """Return the refusal with what the user can do, where tools are the cause."""
+        """Return the refusal, with a hint for the user if the tools are the cause."""
         tools, window = int(weigh_tools(chat.tools) / limits.ratio), limits.window()
-        if not window or tools < window * _MOST_OF_TOOLS:
+        if not window or tools < window * _MAX_TOOLS_SHARE:
             return refusal
         return refusal.with_hint(
             f"The {len(chat.tools)} tools alone have about {tools:,} tokens, and this "
@@ -248,18 +223,40 @@ class ShorterConversation(Recovery):
         if len(chat.tools) > _FEW or len(chat.messages) > _FEW:
             return False
         weight = weigh_tools(chat.tools) + self._fitter.sum(chat.messages)
-        return weight <= _SMALL
+        return weight <= _SMALL_WEIGHT
 
 
 def _with_shorter_answer(
     chat: ChatRequest, failure: ContextLengthExceeded
 ) -> ChatRequest | None:
-    """Lower max_tokens to what the window leaves beside a prompt that fits.
+    """Lower max_tokens to the tokens that the prompt leaves in the window.
 
     Returns None if that does not help.
     """
-    wanted = chat.sampling.max_tokens or 0
-    left = (failure.window or 0) - (failure.counted or failure.window or 0)
-    if not _LEAST_ANSWER <= left < wanted:
+    requested = chat.sampling.max_tokens or 0
+    remaining = (failure.window or 0) - (failure.counted or failure.window or 0)
+    if not _MIN_ANSWER_TOKENS <= remaining < requested:
         return None
-    return replace(chat, sampling=replace(chat.sampling, max_tokens=left))
+    return replace(chat, sampling=replace(chat.sampling, max_tokens=remaining))
+
+
+def _describe_cut(tokens: int, estimate: int, cure: str) -> str:
+    return (
+        f"The model has read only {tokens:,} of about {estimate:,} tokens: its server "
+        "cut off the beginning of this conversation without a word, and perhaps the "
+        f"task or the tools. {cure}"
+    )
+
+
+def _describe_cut_system(window: int, cure: str) -> str:
+    return (
+        f"The instructions are too long for this model's window of {window:,} tokens, "
+        f"so byok left out their middle: shorten guidelines and rules. {cure}"
+    )
+
+
+def _describe_excess(window: int, estimate: int, cure: str) -> str:
+    return (
+        f"The instructions and tools alone have about {estimate:,} tokens, which "
+        f"leaves no room in this model's window of {window:,}. {cure} {_FEWER_TOOLS}"
+    )

@@ -1,12 +1,12 @@
-"""Conversations that are made to fit a window, the same way in every turn.
+"""Shorten conversations to a model's context window, the same way in every turn.
 
-Conversations are compacted in large steps. When one exceeds the window it is cut to 60
-% of the room (`LOW_WATER` in `upstream/window/compaction.py`), and every later turn
-gets the same replacement for the same beginning. Cutting a little in each turn would
-keep more of the history, but it changes the start of the prompt each time, and the
+Conversations are compacted in large steps. One that exceeds the window is cut to 60 %
+of the budget (`LOW_WATER` in `upstream/window/compaction.py`), and in every later turn
+the same replacement stands for the same prefix. Cutting a little in each turn would
+keep more of the history, but it would change the start of the prompt each time, and the
 upstream's prompt cache would never be used. So above the low-water mark a known
-compaction is applied even if the whole conversation would fit again by what was learned
-since: do not optimise that away.
+compaction is applied even if the window was found to be larger since, and the whole
+conversation would fit: do not optimise that away.
 """
 
 import asyncio
@@ -34,24 +34,32 @@ from byok.upstream.window.compaction import (
 from byok.upstream.window.estimate import Weigh, weigh_tools
 
 _log = logging.getLogger(__name__)
-_MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
-_LEAST_SYSTEM = 1000  # bytes; of less, nothing would be left to follow
+# From these sizes on, a conversation is processed in a thread.
+_MANY_MESSAGES, _LARGE_WEIGHT = 500, 500_000  # bytes
+_MIN_SYSTEM_BYTES = 1000  # a shorter system message would be of no use
 
-# Summarises messages for a model: the model, the messages, the room, the most bytes.
+# Called with a model, the messages to summarise, the maximum weight of the model's
+# prompts in bytes, and the maximum length of the summary in characters.
 SummariseFor: TypeAlias = Callable[[str, Sequence[Message], int, int], Awaitable[str]]
 
 
 class Fitted(Struct, frozen=True):
-    """A request that fits as well as it can; `fixed` and `weight` are in bytes.
+    """A request that was shortened to the window, if possible; weights are in bytes.
 
-    `fixed` is what is not shortened further, the tools and the system message, and part
-    of `weight`. `is_new` means that more was cut than in the turn before, and
-    `cuts_system` that the system message left no room for anything else. `is_counted`:
-    the upstream counts the tokens of just what was weighed. `notice` is for the user.
+    Attributes:
+        chat: the shortened request.
+        fixed_weight: of the tools and the system message, which are not shortened
+            further; part of `weight`.
+        weight: of the whole request.
+        is_new: whether more was cut than in the turn before.
+        cuts_system: whether the system message had to be cut, because it left no space
+            for anything else.
+        is_counted: whether the upstream counts the tokens of just what was weighed.
+        notice: for the user.
     """
 
     chat: ChatRequest
-    fixed: int
+    fixed_weight: int
     weight: int
     is_new: bool = False
     cuts_system: bool = False
@@ -60,7 +68,7 @@ class Fitted(Struct, frozen=True):
 
 
 class ConversationFitter:
-    """Makes the conversations of one upstream fit, and remembers how it did."""
+    """Shortens the conversations of one upstream, and remembers each compaction."""
 
     def __init__(self, name: str, weigh: Weigh, summarise: SummariseFor) -> None:
         self._name = name
@@ -68,45 +76,50 @@ class ConversationFitter:
         self._summarise = summarise
         self._compactions = Compactions()
 
-    async def fit(self, chat: ChatRequest, model: str, room: int) -> Fitted:
-        """Fit a conversation into `room` bytes, if it can; 0 is unlimited.
+    async def fit(self, chat: ChatRequest, model: str, budget: int) -> Fitted:
+        """Shorten a conversation to `budget` bytes, if possible; 0 is unlimited.
 
-        The code that byok added to the question gets the room that is left.
+        The code that byok added to the question gets the space that remains.
         """
         tools = weigh_tools(chat.tools)
         system, body = _split(chat)
-        is_full = 0 < room <= tools + self.sum(system)
-        if cuts := is_full and room - tools > 2 * _LEAST_SYSTEM:
-            system = self._cut_system(system, (room - tools) // 2)
+        is_full = 0 < budget <= tools + self.sum(system)
+        if cuts := is_full and budget - tools > 2 * _MIN_SYSTEM_BYTES:
+            system = self._cut_system(system, (budget - tools) // 2)
             chat = replace(chat, messages=(*system, *body))
         fixed = tools + self.sum(system)
-        weight, room = self.sum(body), room - fixed
-        whole = Fitted(chat, fixed, fixed + weight, cuts_system=cuts)
-        if room <= 0 or weight <= room * LOW_WATER:
-            return whole
-        if weight <= room and not self._compactions.knows(model):
-            return whole
-        run = _run_for(len(body), weight)
+        weight, budget = self.sum(body), budget - fixed
+        unchanged = Fitted(chat, fixed, fixed + weight, cuts_system=cuts)
+        if budget <= 0 or weight <= budget * LOW_WATER:
+            return unchanged
+        if weight <= budget and not self._compactions.knows(model):
+            return unchanged
+        run = _runner_for(len(body), weight)
         lengths = self._compactions.lengths(model)
-        beginnings = await run(partial(digests, body, lengths))
-        known = self._compactions.find(model, beginnings) or Compaction(0, ())
-        compaction, now = known, known.apply(body)
-        bare = less_context(body, sys.maxsize)  # without any retrieved code
-        if self.sum(known.apply(bare)) > room:
-            compaction = await self._compact(chat, model, bare, known, room, run)
-            now = compaction.apply(body)
-        if (excess := self.sum(now) - room) > 0:
-            now = less_context(now, excess)
-        sent = replace(chat, messages=(*system, *now))
-        return Fitted(sent, fixed, fixed + self.sum(now), compaction is not known, cuts)
+        prefixes = await run(partial(digests, body, lengths))
+        known = self._compactions.find(model, prefixes) or Compaction(0, ())
+        compaction, messages = known, known.apply(body)
+        without_code = less_context(body, sys.maxsize)
+        if self.sum(known.apply(without_code)) > budget:
+            compaction = await self._compact(
+                chat, model, without_code, known, budget, run
+            )
+            messages = compaction.apply(body)
+        if (excess := self.sum(messages) - budget) > 0:
+            messages = less_context(messages, excess)
+        shortened = replace(chat, messages=(*system, *messages))
+        weight, is_new = fixed + self.sum(messages), compaction is not known
+        return Fitted(shortened, fixed, weight, is_new, cuts)
 
-    def _cut_system(self, system: Sequence[Message], room: int) -> tuple[Message, ...]:
-        """Cut a system message that leaves no room for a question.
+    def _cut_system(
+        self, system: Sequence[Message], budget: int
+    ) -> tuple[Message, ...]:
+        """Cut a system message that leaves no space for a question.
 
-        This is the last resort: where the window is known from the beginning, less is
-        put into the message (`protocols/augment/frames.py`).
+        This is the last resort: if the window is known from the beginning, less is put
+        into the message (`protocols/augment/frames.py`).
         """
-        cut = shorter_system(system, room)
+        cut = shorter_system(system, budget)
         _log.info(
             "the system message for %s is cut from %d to %d bytes, to fit its window",
             self._name,
@@ -125,21 +138,23 @@ class ConversationFitter:
         model: str,
         body: Sequence[Message],
         known: Compaction,
-        room: int,
+        budget: int,
         run: Runner,
     ) -> Compaction:
-        """Compact a conversation further, and remember it; not if it cannot fit."""
-        now = known.apply(body)
-        made = await run(partial(plan, now, room, self._weigh, chat.user_texts))
-        if made is None or made.weight > room:
+        """Return a further compaction, which is stored, or `known` if none can fit."""
+        messages = known.apply(body)
+        planned = await run(
+            partial(plan, messages, budget, self._weigh, chat.user_texts)
+        )
+        if planned is None or planned.weight > budget:
             return known
         summary = ""
-        if made.cut:
-            dropped = now[: made.cut]
-            summary = await self._summarise(model, dropped, room, made.longest)
-        compaction = known.further(made, summary)
+        if planned.cut:
+            dropped = messages[: planned.cut]
+            summary = await self._summarise(model, dropped, budget, planned.longest)
+        compaction = known.extend(planned, summary)
         (digest,) = await run(partial(digests, body, {compaction.length}))
-        self._compactions.keep(model, digest, compaction)
+        self._compactions.store(model, digest, compaction)
         _log.info(
             "a conversation of %d messages is sent to %s as %d, to fit its window",
             len(body),
@@ -154,6 +169,6 @@ def _split(chat: ChatRequest) -> tuple[tuple[Message, ...], tuple[Message, ...]]
     return chat.messages[:first], chat.messages[first:]
 
 
-def _run_for(messages: int, weight: int) -> Runner:
-    large = messages > _MANY_MESSAGES or weight > _LARGE
-    return asyncio.to_thread if large else inline
+def _runner_for(messages: int, weight: int) -> Runner:
+    is_large = messages > _MANY_MESSAGES or weight > _LARGE_WEIGHT
+    return asyncio.to_thread if is_large else inline

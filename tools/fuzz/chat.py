@@ -122,7 +122,7 @@ def _fitting(chat: ChatRequest) -> ChatRequest:
     made = plan(body, room, weigh, chat.own_words)
     if made is None:
         return chat
-    further = Compaction(0, ()).further(made, "Summary.")
+    further = Compaction(0, ()).extend(made, "Summary.")
     return replace(chat, messages=(*system, *further.apply(body)))
 
 

@@ -1,26 +1,26 @@
-"""Plan how a conversation that is too long is made to fit.
+"""Plan how a conversation that is too long is shortened, and remember the outcome.
 
 Why in two steps: most of a long agent conversation is tool output that the model has
-used already. So the middles of old results go first, then all of them but a line that
-tells how the call ended; the user's words and the calls stay. Only if that is not
-enough, the oldest steps are replaced by a summary. The user's last request, and all
-that the user wrote while the agent worked on it, follow word for word, because a
-summary loses just the detail that the task depends on.
+used already. So the middles of old results are removed first, then all of each result
+but a line that says how the call ended; the user's texts and the calls stay. Only if
+that is not enough, the oldest steps are replaced by a summary. The user's last request,
+and all that the user wrote while the agent worked on it, follow word for word, because
+a summary loses just the detail that the task depends on.
 
-Why down to a low-water mark (60 % of the room): a change at the beginning of a prompt
+Why down to a low-water mark (60 % of the budget): a change at the beginning of a prompt
 invalidates the upstream's prompt cache, and the whole prompt is paid in full again.
 Cutting just as much as needed would do so in every turn. With the mark cuts are rare,
-and between two cuts the beginning is the same byte for byte (`memory.py`).
+and between two cuts the beginning is the same byte for byte (`Compactions`).
 
-Never touched: the last step, the user's last words if not too much followed them
+Never changed: the last step, the user's last message if not too much followed it
 (`newest_from`), and the pairing of calls and results: a cut lies only before an
-assistant message. The exception is a newest result that alone exceeds the room: it is
-capped, or nothing could be sent at all.
+assistant message. The exception is a newest result that alone exceeds the budget: it is
+cut, or nothing could be sent at all.
 
 What breaks if this changes: every strict upstream refuses a call without its result. A
-plan that depends on anything but the messages and the room (a clock, a count of turns)
-gives the next turn another prefix. Weights are bytes, not tokens (`estimate.py`); the
-ratio is learned per model (`estimate.py`).
+plan that depends on anything but the messages and the budget (a clock, a count of
+turns) gives the next turn another prefix. Weights are bytes, not tokens; the ratio is
+learned per model (`estimate.py`).
 """
 
 import hashlib
@@ -52,31 +52,43 @@ from byok.upstream.window.estimate import IMAGE_WEIGHT, Weigh, weigh_images
 from byok.upstream.window.transcript import summary_message, without_summary
 
 NO_IMAGE = TextPart("[a picture stood here; it was left out to save room]")
-_ENDS = (1500, 500)  # characters of an old result that are kept first
-_WORTH_SHOWING = 1000  # bytes of code
+_END_CHARS = (1500, 500)  # stay of an old result in the first step
+_MIN_CONTEXT_BYTES = 1000  # less retrieved code is of no use
 
-_LINES = "\n[… {} lines were left out here to save room …]\n"
-_LINES_LEFT_OUT = re.compile(r"\[… (\d{1,9}) lines were left out here to save room …\]")
-_OUTLINE = re.compile(r"\[.*; the rest was left out to save room\]")
-_SHORT = 200  # characters: such a result says as much as a line about it
-_LONGEST_ARGUMENT, _LONGEST_ERROR = 100, 200  # characters
-_ARGUMENTS = (
+_LINES_NOTE = "\n[… {} lines were left out here to save room …]\n"
+_LINES_NOTE_PATTERN = re.compile(
+    r"\[… (\d{1,9}) lines were left out here to save room …\]"
+)
+_OUTLINE_PATTERN = re.compile(r"\[.*; the rest was left out to save room\]")
+_SHORT_RESULT_CHARS = 200  # such a result says as much as a line about it
+_MAX_ARGUMENT_CHARS, _MAX_ERROR_CHARS = 100, 200
+_MAIN_ARGUMENTS = (
     *("path", "file_path", "filePath", "target_file", "filename"),
     *("command", "cmd", "query", "information_request", "pattern", "url"),
 )
-_COMMANDS = ("command", "cmd")
+_COMMAND_ARGUMENTS = ("command", "cmd")
 _EXIT_CODE = re.compile(
     r"(?:return-code>|exit(?:ed with)?[ -](?:code|status):?)\s*(-?\d{1,9})", re.I
 )
 _REFERENCE = re.compile(r"reference[-_ ]?id:?\s*\S{1,100}", re.I)
-_AT_AN_END = 300  # characters: there stand exit codes, and the id of the whole result
+_SEARCHED_END_CHARS = 300  # contain exit codes, and the id of the whole result
+
+LOW_WATER = 0.6  # of the budget
+_NEWEST_SHARE = 0.25  # of the budget, for the newest messages
+_QUESTION_SHARE = 0.5  # instead, if that includes the user's last message
+_SUMMARY_DIVISOR = 8  # the summary may take 1/8 of the budget, the task as much
+_MAX_SUMMARY_CHARS = 8_000
+_MIN_TEXT_CHARS = 200  # of each text of the user that stays
+_MIN_RESULT_BYTES = 200
+_CACHE_BYTES = 16 * 2**20
+_PART_BYTES = 200  # of a cached part, without its text
 
 # Shortens a message with the help of the calls before it.
 Shorten: TypeAlias = Callable[[Message, Mapping[str, ToolCall]], Message]
 
 
 def keep_ends_of_results(message: Message, _: Mapping[str, ToolCall]) -> Message:
-    """Leave out the middles of a message's tool results, and its images.
+    """Remove the middles of a message's tool results, and its images.
 
     A message with nothing to shorten is returned as the same object.
     """
@@ -86,62 +98,62 @@ def keep_ends_of_results(message: Message, _: Mapping[str, ToolCall]) -> Message
 def outline_results(message: Message, calls: Mapping[str, ToolCall]) -> Message:
     """Replace tool results by one line each: tool, main argument and outcome.
 
-    `calls` has the calls by their ids. Short results stay, and so does what already is
-    such a line: a second compaction leaves it byte for byte.
+    `calls` has the calls by their ids. Short results stay, and so do results that are
+    such a line: a second compaction must not change a byte of them.
     """
     return _replace_parts(message, lambda r: _outline(r, calls.get(r.call_id)))
 
 
+# In the order in which they are applied.
 LEVELS: tuple[Shorten, ...] = (keep_ends_of_results, outline_results)
-"""In the order in which room is sought."""
 
 
 def _replace_parts(
-    message: Message, shorter: Callable[[ToolResult], ToolResult]
+    message: Message, shorten: Callable[[ToolResult], ToolResult]
 ) -> Message:
     if message.role not in (Role.TOOL, Role.USER):
         return message
-    parts = tuple(_shorter(part, shorter) for part in message.parts)
+    parts = tuple(_shorten_part(part, shorten) for part in message.parts)
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _shorter(part: Part, shorter: Callable[[ToolResult], ToolResult]) -> Part:
+def _shorten_part(part: Part, shorten: Callable[[ToolResult], ToolResult]) -> Part:
     if isinstance(part, ImagePart):
         return NO_IMAGE
-    return shorter(without_images(part)) if isinstance(part, ToolResult) else part
+    return shorten(without_images(part)) if isinstance(part, ToolResult) else part
 
 
 def _keep_ends(result: ToolResult) -> ToolResult:
-    text, (head, tail) = result.content, _ENDS
-    if len(text) <= head + tail + _SHORT:
+    text, (head, tail) = result.content, _END_CHARS
+    if len(text) <= head + tail + _SHORT_RESULT_CHARS:
         return result
-    note = _LINES.format(text.count("\n", head, len(text) - tail))
+    note = _LINES_NOTE.format(text.count("\n", head, len(text) - tail))
     return replace(result, content=text[:head] + note + text[-tail:])
 
 
 def _outline(result: ToolResult, call: ToolCall | None) -> ToolResult:
     text = result.content
-    if len(text) <= _SHORT or _OUTLINE.fullmatch(text):
+    if len(text) <= _SHORT_RESULT_CHARS or _OUTLINE_PATTERN.fullmatch(text):
         return result
     key, argument = _main_argument(call)
-    shown = f"{result.name} {argument}".strip()
-    outcome = _outcome(result, is_command=key in _COMMANDS)
-    if found := _REFERENCE.findall(text[-_AT_AN_END:]):
-        outcome += f"; {' '.join(found[-1].split())}"
-    line = f"[{shown}: {outcome}; the rest was left out to save room]"
+    label = f"{result.name} {argument}".strip()
+    outcome = _outcome(result, is_command=key in _COMMAND_ARGUMENTS)
+    if references := _REFERENCE.findall(text[-_SEARCHED_END_CHARS:]):
+        outcome += f"; {' '.join(references[-1].split())}"
+    line = f"[{label}: {outcome}; the rest was left out to save room]"
     return replace(result, content=line)
 
 
 def _main_argument(call: ToolCall | None) -> tuple[str, str]:
-    """Return the name and the value, as one line, of what a call is about."""
-    given = parse_object(call.arguments) if call else None
+    """Return the name and the value, as one line, of a call's most telling argument."""
+    arguments = parse_object(call.arguments) if call else None
     texts = {
         key: " ".join(value.split())
-        for key, value in (given or {}).items()
+        for key, value in (arguments or {}).items()
         if isinstance(value, str)
     }
-    key = next((key for key in (*_ARGUMENTS, *texts) if texts.get(key)), "")
-    return key, _cut_line(texts.get(key, ""), _LONGEST_ARGUMENT)
+    key = next((key for key in (*_MAIN_ARGUMENTS, *texts) if texts.get(key)), "")
+    return key, _cut_line(texts.get(key, ""), _MAX_ARGUMENT_CHARS)
 
 
 def _outcome(result: ToolResult, *, is_command: bool) -> str:
@@ -149,14 +161,14 @@ def _outcome(result: ToolResult, *, is_command: bool) -> str:
     text = result.content
     if result.is_error:
         first = next((line for line in text.splitlines() if line.strip()), "")
-        return f"error: {_cut_line(' '.join(first.split()), _LONGEST_ERROR)}"
+        return f"error: {_cut_line(' '.join(first.split()), _MAX_ERROR_CHARS)}"
     lines = text.count("\n") + (not text.endswith("\n"))
-    for number in _LINES_LEFT_OUT.findall(text):
-        lines += int(number) - 2  # the note stands on a line of its own
-    ends = f"{text[:_AT_AN_END]}\n{text[-_AT_AN_END:]}"
+    for number in _LINES_NOTE_PATTERN.findall(text):
+        lines += int(number) - 2  # the note is on a line of its own
+    ends = f"{text[:_SEARCHED_END_CHARS]}\n{text[-_SEARCHED_END_CHARS:]}"
     code = _EXIT_CODE.search(ends) if is_command else None
-    ended = f"exit code {code[1]}" if code and int(code[1]) else "ok"
-    return f"{ended}, {lines} line{'s' if lines > 1 else ''}"
+    status = f"exit code {code[1]}" if code and int(code[1]) else "ok"
+    return f"{status}, {lines} line{'s' if lines > 1 else ''}"
 
 
 def _cut_line(line: str, longest: int) -> str:
@@ -171,84 +183,80 @@ def without_images(result: ToolResult) -> ToolResult:
     return replace(result, content=content, images=())
 
 
-def shorter_system(messages: Sequence[Message], room: int) -> tuple[Message, ...]:
-    """Cut the middles of system messages that have more than `room` bytes together.
+def shorter_system(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
+    """Cut the middles of system messages that have more than `budget` bytes together.
 
-    The size that is left is a power of two, so that it stays the same while what is
-    known of a window changes a little: a prompt cache would miss.
+    The new size is a power of two, so that it stays the same while the estimate of the
+    window changes a little: otherwise the prompt cache would miss.
     """
-    most = 1 << max(0, room.bit_length() - 1)
-    sizes = [len(p.text.encode("utf-8", "replace")) for p in _texts(messages)]
-    cap = fair_share(sizes, most)
+    max_size = 1 << max(0, budget.bit_length() - 1)
+    sizes = [
+        len(part.text.encode("utf-8", "replace"))
+        for message in messages
+        for part in message.parts
+        if isinstance(part, TextPart)
+    ]
+    cap = fair_share(sizes, max_size)
     return tuple(
         replace(m, parts=tuple(_cut_text(part, cap) for part in m.parts))
         for m in messages
     )
 
 
-def _texts(messages: Sequence[Message]) -> list[TextPart]:
-    return [p for m in messages for p in m.parts if isinstance(p, TextPart)]
-
-
-def _cut_text(part: Part, most: int) -> Part:
+def _cut_text(part: Part, cap: int) -> Part:
     if not isinstance(part, TextPart):
         return part
     size = len(part.text.encode("utf-8", "replace"))
-    if size <= most:
+    if size <= cap:
         return part
-    return replace(part, text=truncate_middle(part.text, most * len(part.text) // size))
+    return replace(part, text=truncate_middle(part.text, cap * len(part.text) // size))
 
 
 def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...]:
     """Remove about `excess` bytes of retrieved code from the last message.
 
-    The end goes first, because the best matches stand first. A small rest goes as well.
+    Code is removed from the end, because the best matches come first. If only little
+    would remain, all of it is removed.
     """
     if not messages:
         return ()
-    *before, last = messages
+    *earlier, last = messages
     parts: list[Part] = []
     for part in last.parts:
         if isinstance(part, ContextPart):
             raw = part.text.encode("utf-8", "replace")
-            kept = raw[: max(0, len(raw) - excess)].rpartition(b"\n")[0]
-            excess -= len(raw) - len(kept)
-            if len(kept) >= _WORTH_SHOWING:
-                parts.append(ContextPart(kept.decode("utf-8", "replace")))
+            shortened = raw[: max(0, len(raw) - excess)].rpartition(b"\n")[0]
+            excess -= len(raw) - len(shortened)
+            if len(shortened) >= _MIN_CONTEXT_BYTES:
+                parts.append(ContextPart(shortened.decode("utf-8", "replace")))
         else:
             parts.append(part)
-    return (*before, replace(last, parts=tuple(parts)))
-
-
-# Where a conversation may be cut, and what must survive a cut.
-#
-# A cut lies before an assistant message. So results stay with their calls, and the
-# message that is put in front can be a user message, which every upstream accepts.
-
-
-_NEWEST = 0.25  # share of the room for the newest messages
-_LEAST_TEXT = 200  # characters of each text of the user that is kept
-_LAST_WORDS = 0.5  # a larger share if that includes the user's last words
+    return (*earlier, replace(last, parts=tuple(parts)))
 
 
 def cut_points(body: Sequence[Message]) -> list[int]:
-    """Return the indexes before which everything may be left out."""
+    """Return the indexes before which everything may be left out.
+
+    A cut lies before an assistant message. So results stay with their calls, and the
+    message that is put in front can be a user message, which every upstream accepts.
+    """
     return [n for n, m in enumerate(body) if n and m.role is Role.ASSISTANT]
 
 
 def newest_from(
-    body: Sequence[Message], points: Sequence[int], weights: Sequence[int], room: int
+    body: Sequence[Message], points: Sequence[int], weights: Sequence[int], budget: int
 ) -> int:
     """Return the cut point after which nothing is changed.
 
-    The last step always lies after it, and the user's last words too unless too much
-    followed them.
+    The last step always lies after it, and so does the user's last message unless too
+    much followed it.
     """
-    behind = list(accumulate(reversed(weights), initial=0))[::-1]
-    start = next((p for p in points if behind[p] <= room * _NEWEST), points[-1])
+    weight_from = list(accumulate(reversed(weights), initial=0))[::-1]
+    max_newest = budget * _NEWEST_SHARE
+    start = next((p for p in points if weight_from[p] <= max_newest), points[-1])
     question = question_before(body, len(body))
     last = max((p for p in points if p < question), default=points[-1])
-    return min(start, last) if behind[last] <= room * _LAST_WORDS else start
+    return min(start, last) if weight_from[last] <= budget * _QUESTION_SHARE else start
 
 
 def question_before(body: Sequence[Message], stop: int) -> int:
@@ -256,11 +264,11 @@ def question_before(body: Sequence[Message], stop: int) -> int:
     return next((n for n in reversed(range(stop)) if is_question(body, n)), -1)
 
 
-def is_question(body: Sequence[Message], place: int) -> bool:
+def is_question(body: Sequence[Message], index: int) -> bool:
     """Tell whether a user message is a question, not just text beside tool results."""
-    if body[place].role is not Role.USER:
+    if body[index].role is not Role.USER:
         return False
-    return place == 0 or body[place - 1].role is not Role.TOOL
+    return index == 0 or body[index - 1].role is not Role.TOOL
 
 
 def task_of(
@@ -268,31 +276,31 @@ def task_of(
 ) -> tuple[Part, ...]:
     """Return the user's last request among the dropped messages, word for word.
 
-    What the user wrote while the agent worked on it follows: words beside tool results,
-    which `user_texts` tells from the context that an editor sends there. Only very long
-    texts are cut, in the middle; images are kept if there is room, and of very many
-    parts the newest.
+    The texts follow that the user wrote while the agent worked on it: they stand beside
+    tool results, and only `user_texts` distinguishes them from the context that an
+    editor sends there. Only very long texts are cut, in the middle. Images stay if
+    there is space, and of very many parts only the newest ones.
     """
     start = max(question_before(dropped, len(dropped)), 0)
     parts = list(without_summary(dropped[start])) if dropped else []
-    whole = {text.strip() for text in user_texts}
+    whole_texts = {text.strip() for text in user_texts}
     lines = {line.strip() for text in user_texts for line in text.split("\n")}
-    for before, message in pairwise(dropped[start:]):
-        if message.role is Role.USER and before.role is Role.TOOL:
+    for previous, message in pairwise(dropped[start:]):
+        if message.role is Role.USER and previous.role is Role.TOOL:
             parts += (
                 p
                 for p in message.parts
-                if isinstance(p, TextPart) and (said := p.text.strip())
-                if said in whole
+                if isinstance(p, TextPart) and (part_text := p.text.strip())
+                if part_text in whole_texts
                 or (
-                    said.partition("\n")[0].strip() in lines  # cheap, so first
-                    and any(said in text for text in user_texts)
+                    part_text.partition("\n")[0].strip() in lines  # cheap, so first
+                    and any(part_text in text for text in user_texts)
                 )
             )
-    most = max(longest // _LEAST_TEXT, 2)
-    parts = parts[:1] + parts[1:][-(most - 1) :]
-    texts = [len(p.text) for p in parts if isinstance(p, TextPart)]
-    cap = max(fair_share(texts, longest), _LEAST_TEXT)
+    max_parts = max(longest // _MIN_TEXT_CHARS, 2)
+    parts = parts[:1] + parts[1:][-(max_parts - 1) :]
+    lengths = [len(p.text) for p in parts if isinstance(p, TextPart)]
+    cap = max(fair_share(lengths, longest), _MIN_TEXT_CHARS)
     images = sum(isinstance(p, ImagePart) for p in parts)
     return tuple(
         TextPart(truncate_middle(p.text, cap))
@@ -302,19 +310,13 @@ def task_of(
     )
 
 
-LOW_WATER = 0.6  # of the room
-_SHARE = 8  # the summary may take 1/8 of the room, the task as much
-_LONGEST_SUMMARY = 8_000
-_SHORTEST_RESULT = 200
-
-
 class CompactionPlan(Struct, frozen=True):
     """The planned outcome for a conversation without its system message.
 
     Attributes:
-        messages: all messages, with the shortened ones in their place.
+        messages: all messages, some of them shortened.
         cut: the messages before this index are replaced by a summary and `task`.
-        length: the index behind the last changed message.
+        length: the index after the last changed message.
         task: the user's last request among the messages that are left out.
         longest: how long the summary may be, in characters.
         weight: the weight of the outcome, in bytes.
@@ -327,79 +329,86 @@ class CompactionPlan(Struct, frozen=True):
     longest: int
     weight: int
 
-    def front(self, summary: str, length: int) -> tuple[Message, ...]:
+    def replacement(self, summary: str, length: int) -> tuple[Message, ...]:
         """Return the messages that replace the first `length` ones from now on."""
-        kept = self.messages[self.cut : length]
-        return (summary_message(summary, self.task), *kept) if self.cut else kept
+        remaining = self.messages[self.cut : length]
+        if not self.cut:
+            return remaining
+        return (summary_message(summary, self.task), *remaining)
 
 
 def plan(
-    body: Sequence[Message], room: int, weigh: Weigh, user_texts: Collection[str] = ()
+    body: Sequence[Message], budget: int, weigh: Weigh, user_texts: Collection[str] = ()
 ) -> CompactionPlan | None:
-    """Plan how to reduce a conversation to its low-water mark; `room` is in bytes.
+    """Plan how to reduce a conversation to its low-water mark; `budget` is in bytes.
 
-    `user_texts` is what the user wrote in each turn.
+    `user_texts` are the texts that the user wrote, by turn.
 
-    Returns None if nothing can be done: nobody has answered yet, or nothing is old.
+    Returns None if nothing can be removed: there is no answer yet, or nothing is old.
     """
     if not (points := cut_points(body)):
         return None
     draft = _Draft(body, weigh)
-    low = int(room * LOW_WATER)
-    newest = newest_from(body, points, draft.weights, room)
-    draft.shorten(newest, low)
-    front = _NO_FRONT
-    if draft.total > low:
+    low_water = int(budget * LOW_WATER)
+    newest = newest_from(body, points, draft.weights, budget)
+    draft.shorten(newest, low_water)
+    replacement = _NO_REPLACEMENT
+    if draft.total > low_water:
         old = [point for point in points if point <= newest]
-        front = _leave_out(draft, old, room, user_texts)
-    if draft.weight(front.cut) + front.weight > room:
-        between = draft.weight(front.cut, newest)
-        draft.cap_results(newest, low - front.weight - between)
-    if not front.cut and not draft.changed:
+        replacement = _find_front(draft, old, budget, user_texts)
+    if draft.weight(replacement.cut) + replacement.weight > budget:
+        between = draft.weight(replacement.cut, newest)
+        draft.cap_results(newest, low_water - replacement.weight - between)
+    if not replacement.cut and not draft.changed:
         return None
-    last = max(draft.changed, front.cut)
+    last = max(draft.changed, replacement.cut)
     return CompactionPlan(
         tuple(draft.messages),
-        front.cut,
+        replacement.cut,
         next((point for point in points if point >= last), len(body)),
-        front.task,
-        _longest_summary(room),
-        draft.weight(front.cut) + front.weight,
+        replacement.task,
+        _max_summary_chars(budget),
+        draft.weight(replacement.cut) + replacement.weight,
     )
 
 
-class _Front(Struct, frozen=True):
-    """What replaces the messages before `cut`; `weight` allows for the summary."""
+class _Replacement(Struct, frozen=True):
+    """A summary and the `task` in place of the messages before `cut`.
+
+    `weight` is that of both, with the longest summary that is allowed.
+    """
 
     cut: int
     task: tuple[Part, ...]
     weight: int
 
 
-_NO_FRONT = _Front(0, (), 0)
+_NO_REPLACEMENT = _Replacement(0, (), 0)
 
 
-def _leave_out(
+def _find_front(
     draft: "_Draft",
     points: Sequence[int],
-    room: int,
+    budget: int,
     user_texts: Collection[str],
-) -> _Front:
-    """Find the first cut point after which the rest fits, and the new beginning."""
-    front, low = _NO_FRONT, int(room * LOW_WATER)
-    added = _longest_summary(room)
+) -> _Replacement:
+    """Return the replacement at the first cut point after which everything fits."""
+    replacement, low_water = _NO_REPLACEMENT, int(budget * LOW_WATER)
+    added = _max_summary_chars(budget)
     for _ in range(2):  # the weight of the task depends on the cut
-        later = [point for point in points if point >= front.cut]
-        cut = draft.cut(later, low - added)
-        task = task_of(draft.messages[:cut], user_texts, room // _SHARE)
+        later = [point for point in points if point >= replacement.cut]
+        cut = draft.cut(later, low_water - added)
+        task = task_of(draft.messages[:cut], user_texts, budget // _SUMMARY_DIVISOR)
         weight = draft.weigh(summary_message("", task))
-        added = _longest_summary(room) + weight
-        front = _Front(cut, task, added)
-    return front if draft.weight(0, front.cut) > front.weight else _NO_FRONT
+        added = _max_summary_chars(budget) + weight
+        replacement = _Replacement(cut, task, added)
+    if draft.weight(0, replacement.cut) <= replacement.weight:
+        return _NO_REPLACEMENT
+    return replacement
 
 
-def _longest_summary(room: int) -> int:
-    return min(room // _SHARE, _LONGEST_SUMMARY)
+def _max_summary_chars(budget: int) -> int:
+    return min(budget // _SUMMARY_DIVISOR, _MAX_SUMMARY_CHARS)
 
 
 class _Draft:
@@ -410,95 +419,88 @@ class _Draft:
         self.messages = list(body)
         self.weights = [weigh(message) for message in body]
         self.total = sum(self.weights)
-        self.changed = 0  # index behind the last changed message
+        self.changed = 0  # the index after the last changed message
 
     def shorten(self, stop: int, low: int) -> None:
-        """Shorten old messages, the oldest first, until the total is at most `low`.
+        """Shorten messages before `stop`, the oldest first, to a total of `low`.
 
-        The last question is kept: everything after it refers to it.
+        The last question stays: everything after it refers to it.
         """
         question = question_before(self.messages, stop)
         for shorten in LEVELS:
             calls: dict[str, ToolCall] = {}
-            for place, message in enumerate(self.messages[:stop]):
+            for index, message in enumerate(self.messages[:stop]):
                 if self.total <= low:
                     return
                 calls |= {call.id: call for call in calls_of(message)}
-                if place != question:
-                    self.put(place, shorten(message, calls))
+                if index != question:
+                    self.put(index, shorten(message, calls))
 
-    def put(self, place: int, message: Message) -> None:
-        """Replace a message if the new one is lighter: a mark may outweigh a cut."""
-        if message is self.messages[place]:
+    def put(self, index: int, message: Message) -> None:
+        """Replace a message if the new one is lighter.
+
+        The note in the place of removed text may be longer than that text.
+        """
+        if message is self.messages[index]:
             return
         weight = self.weigh(message)
-        if weight >= self.weights[place]:
+        if weight >= self.weights[index]:
             return
-        self.total += weight - self.weights[place]
-        self.messages[place], self.weights[place] = message, weight
-        self.changed = max(self.changed, place + 1)
+        self.total += weight - self.weights[index]
+        self.messages[index], self.weights[index] = message, weight
+        self.changed = max(self.changed, index + 1)
 
     def weight(self, start: int, stop: int | None = None) -> int:
         return sum(self.weights[start:stop])
 
-    def cut(self, points: Sequence[int], room: int) -> int:
+    def cut(self, points: Sequence[int], budget: int) -> int:
         """Return the first point after which everything fits, else the last point."""
-        behind = self.weight(points[0])
-        for point, following in zip(points, [*points[1:], points[-1]], strict=True):
-            if behind <= room:
+        remaining = self.weight(points[0])
+        for point, next_point in zip(points, [*points[1:], points[-1]], strict=True):
+            if remaining <= budget:
                 return point
-            behind -= self.weight(point, following)
+            remaining -= self.weight(point, next_point)
         return points[-1]
 
-    def cap_results(self, start: int, room: int) -> None:
-        """Cap the newest results; without that the conversation could not fit."""
-        places = [
+    def cap_results(self, start: int, budget: int) -> None:
+        """Cut the newest results, without which the conversation could not fit."""
+        indexes = [
             n
             for n in range(start, len(self.messages))
             if self.messages[n].role is Role.TOOL
         ]
-        results = [self.weights[n] for n in places]
-        rest = self.weight(start) - sum(results)
-        cap = max(fair_share(results, room - rest), _SHORTEST_RESULT)
-        for place in places:
-            if self.weights[place] > cap:
-                self.put(place, self._cut_result(place, cap))
+        weights = [self.weights[n] for n in indexes]
+        other_weight = self.weight(start) - sum(weights)
+        cap = max(fair_share(weights, budget - other_weight), _MIN_RESULT_BYTES)
+        for index in indexes:
+            if self.weights[index] > cap:
+                self.put(index, self._cut_result(index, cap))
 
-    def _cut_result(self, place: int, cap: int) -> Message:
-        """Cut the result at a place to about `cap` bytes.
+    def _cut_result(self, index: int, cap: int) -> Message:
+        """Cut the result at an index to about `cap` bytes.
 
-        Its images are kept if they take at most half of that.
+        Its images stay if they take at most half of that.
         """
-        message, weight = self.messages[place], self.weights[place]
-        images = weigh_images(message)
-        if images > cap // 2:
-            message = replace(message, parts=tuple(map(_without, message.parts)))
-            weight, images = self.weigh(message), 0
-        share = max(cap - images, 0) / max(weight - images, 1)
-        cut = (_cut(part, share) for part in message.parts)
+        message, weight = self.messages[index], self.weights[index]
+        image_weight = weigh_images(message)
+        if image_weight > cap // 2:
+            parts = (
+                without_images(part) if isinstance(part, ToolResult) else part
+                for part in message.parts
+            )
+            message = replace(message, parts=tuple(parts))
+            weight, image_weight = self.weigh(message), 0
+        share = max(cap - image_weight, 0) / max(weight - image_weight, 1)
+        cut = (_cut_part(part, share) for part in message.parts)
         return replace(message, parts=tuple(cut)) if share < 1 else message
 
 
-def _without(part: Part) -> Part:
-    return without_images(part) if isinstance(part, ToolResult) else part
-
-
-def _cut(part: Part, share: float) -> Part:
-    """Keep a share (0 to 1) of a result's text."""
+def _cut_part(part: Part, share: float) -> Part:
+    """Return a part with a share (0 to 1) of a tool result's text."""
     if not isinstance(part, ToolResult):
         return part
     content = truncate_middle(part.content, int(len(part.content) * share))
     return replace(part, content=content)
-
-
-# Remember compactions, so that the next turn sends the same prefix.
-#
-# A compaction is found by the digest of the messages that it replaced. After an edit of
-# an old message, or in another conversation, the digest differs and none is found.
-
-
-_ROOM = 16 * 2**20  # bytes of everything that is kept
-_ENTRY = 200  # bytes of a part without its text
 
 
 class Compaction(Struct, frozen=True):
@@ -511,54 +513,56 @@ class Compaction(Struct, frozen=True):
         """Return a conversation with its beginning replaced."""
         return (*self.messages, *body[self.length :])
 
-    def further(self, made: CompactionPlan, summary: str) -> "Compaction":
-        """Return the compaction that results from a further plan on top of this one."""
-        length = max(made.length, len(self.messages))
+    def extend(self, plan: CompactionPlan, summary: str) -> "Compaction":
+        """Return the compaction after a plan for the conversation with this one."""
+        length = max(plan.length, len(self.messages))
         return Compaction(
-            length - len(self.messages) + self.length, made.front(summary, length)
+            length - len(self.messages) + self.length, plan.replacement(summary, length)
         )
 
 
 class Compactions:
-    """The most recently used compactions, up to a number of bytes.
+    """A cache of compactions, so that the next turn sends the same prefix.
 
-    The caller makes the digests (`digests`), because those of a long conversation take
-    time.
+    The key is the model and the digest of the messages that a compaction replaced.
+    After an edit of an old message, and in another conversation, the digest differs.
+    The caller computes digests (`digests`), because long conversations take time.
     """
 
-    def __init__(self, room: int = _ROOM) -> None:
-        self._kept = BoundedMap[tuple[str, bytes], Compaction](
-            room, lambda _, made: _size(made.messages)
+    def __init__(self, budget: int = _CACHE_BYTES) -> None:
+        self._compactions = BoundedMap[tuple[str, bytes], Compaction](
+            budget, lambda _, compaction: _size(compaction.messages)
         )
 
     def knows(self, model: str) -> bool:
         """Tell whether there is any compaction for a model."""
-        return any(name == model for name, _ in self._kept)
+        return any(name == model for name, _ in self._compactions)
 
     def lengths(self, model: str) -> set[int]:
-        """Return the lengths of the beginnings that have a compaction."""
-        return {c.length for (name, _), c in self._kept.items() if name == model}
+        """Return how many messages each compaction of a model replaces."""
+        return {c.length for (name, _), c in self._compactions.items() if name == model}
 
     def find(self, model: str, digests: Sequence[bytes]) -> Compaction | None:
-        """Return the compaction of the longest of these beginnings that has one."""
+        """Return the compaction of the last of these digests that has one."""
         keys = ((model, digest) for digest in reversed(digests))
-        found = next((key for key in keys if key in self._kept), None)
-        return None if found is None else self._kept.get(found)
+        key = next((key for key in keys if key in self._compactions), None)
+        return None if key is None else self._compactions.get(key)
 
-    def keep(self, model: str, digest: bytes, compaction: Compaction) -> None:
-        """Store the compaction of the beginning with this digest."""
-        self._kept[model, digest] = compaction
+    def store(self, model: str, digest: bytes, compaction: Compaction) -> None:
+        """Cache the compaction of the prefix with this digest."""
+        self._compactions[model, digest] = compaction
 
 
 def _size(messages: Iterable[Message]) -> int:
-    """Return about how many bytes messages take; an image may take millions."""
+    """Estimate how many bytes messages take; an image may take millions."""
     parts = [part for message in messages for part in message.parts]
-    return _ENTRY + sum(_ENTRY + sum(map(len, _texts_of(part))) for part in parts)
+    sizes = (_PART_BYTES + sum(map(len, _texts_of(part))) for part in parts)
+    return _PART_BYTES + sum(sizes)
 
 
 def digests(body: Sequence[Message], lengths: Iterable[int]) -> list[bytes]:
-    """Return the digests of the beginnings with these lengths, the shortest first."""
-    state, done, found = hashlib.blake2b(digest_size=16), 0, list[bytes]()
+    """Return the digests of the prefixes with these lengths, the shortest first."""
+    state, done, result = hashlib.blake2b(digest_size=16), 0, list[bytes]()
     for length in sorted(lengths):
         if length > len(body):
             break
@@ -570,8 +574,8 @@ def digests(body: Sequence[Message], lengths: Iterable[int]) -> list[bytes]:
                     state.update(b"|%d|" % len(raw))
                     state.update(raw)
         done = length
-        found.append(state.copy().digest())
-    return found
+        result.append(state.copy().digest())
+    return result
 
 
 def _texts_of(part: Part) -> tuple[str, ...]:
@@ -580,8 +584,8 @@ def _texts_of(part: Part) -> tuple[str, ...]:
         case TextPart(text=text):
             return ("text", text)
         case ThinkingPart(text=text):
-            kept = part.provider_data
-            data = (write_json(kept.data).decode(),) if kept else ()
+            raw = part.provider_data
+            data = (write_json(raw.data).decode(),) if raw else ()
             return ("thinking", text, *data)
         case ImagePart(media_type=media_type, data=data):
             return ("image", media_type, data)

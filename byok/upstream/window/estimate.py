@@ -1,7 +1,7 @@
-"""Estimate a conversation's size, and what is known of a model's window.
+"""Estimate the size of a conversation, and learn the size of a model's context window.
 
-Bytes, because three or four of them make a token in most texts, and characters do not:
-a Chinese character is about one token and has three bytes.
+Weights are in bytes, because three or four of them make a token in most texts. Counts
+of characters do not: a Chinese character is about one token and has three bytes.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,8 +22,24 @@ from byok.core.chat import (
 from byok.core.wire.json_body import write_json
 
 IMAGE_WEIGHT = 5_000  # an image is about 1,400 tokens, whatever its size in bytes
-_MESSAGE = 12  # what a chat template adds to a message
-_CALL = 24  # and to a call
+_MESSAGE_BYTES = 12  # what a chat template adds to a message
+_CALL_BYTES = 24  # and to a call
+
+# Bytes per token
+BYTES_A_TOKEN = 3.5  # until an answer's token count is known
+_MIN_RATIO, _MAX_RATIO = 1.0, 8.0
+_MAX_PLAUSIBLE_RATIO = 5.5  # a larger one means that part of the prompt was cut off
+_DOUBT_FACTOR = 1.25  # times the ratio: above it, a prompt beyond the window was cut
+_RISE = 0.3  # of the difference, when the ratio grows
+# Tokens
+_MAX_TOKENS_PER_BYTE = 4  # a larger count cannot be of this prompt alone
+_MIN_COUNT = 500  # shorter prompts are mostly chat template
+_DEFAULT_ANSWER_TOKENS = 4096  # reserved for an answer of unknown length
+_MIN_GUESS = 2048
+# Shares
+_MARGIN = 0.95  # of the budget, because weights are estimates
+_GUESS = 0.7  # of a prompt that was refused without a number
+_GROWTH = 1.25  # of a guess, when a prompt of half of it succeeds
 
 Weigh: TypeAlias = Callable[[Message], int]
 
@@ -31,7 +47,7 @@ Weigh: TypeAlias = Callable[[Message], int]
 def weigh(message: Message) -> int:
     """Return the weight of a message for an upstream that gets reasoning back.
 
-    Reasoning counts only beside tool calls; no upstream gets it anywhere else.
+    Reasoning counts only in messages with tool calls; no other reasoning is sent back.
     """
     if len(message.parts) == 1:
         return weigh_said(message)
@@ -46,15 +62,17 @@ def weigh(message: Message) -> int:
 
 def weigh_said(message: Message) -> int:
     """Return the weight of a message without its reasoning."""
-    total = _MESSAGE
+    total = _MESSAGE_BYTES
     for part in message.parts:
         if isinstance(part, TextPart):
             total += _bytes(part.text)
         elif isinstance(part, ToolResult):
-            total += _CALL + len(part.call_id) + _bytes(part.content)
+            total += _CALL_BYTES + len(part.call_id) + _bytes(part.content)
             total += IMAGE_WEIGHT * len(part.images)
         elif isinstance(part, ToolCall):
-            total += _CALL + len(part.id) + len(part.name) + _bytes(part.arguments)
+            total += (
+                _CALL_BYTES + len(part.id) + len(part.name) + _bytes(part.arguments)
+            )
         elif isinstance(part, ImagePart):
             total += IMAGE_WEIGHT
     return total
@@ -69,7 +87,7 @@ def weigh_images(message: Message) -> int:
 def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
     """Return the weight of the tool definitions, which are part of the prompt."""
     return sum(
-        _MESSAGE
+        _MESSAGE_BYTES
         + _bytes(t.name)
         + _bytes(t.description)
         + len(write_json(t.parameters))
@@ -91,81 +109,66 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-# The size of one model's context window, as far as it is known or learned.
-#
-# There are two sources: what is told by the user's setting or the server, and refusals.
-# Refusals are always right, but not every upstream names a number in them. The ratio of
-# bytes to tokens is learned from the token counts of answers.
-
-
-BYTES_A_TOKEN = 3.5  # until an answer's token count is known
-_FEWEST, _MOST = 1.0, 8.0
-_MOST_A_BYTE = 4  # tokens per byte; a larger count cannot be of this prompt alone
-_LIGHTEST = 5.5  # bytes per token that are believed; with more, part was cut off
-_DOUBT = 1.25  # times the ratio, from where a prompt above the window was surely cut
-_TELLING = 500  # tokens; shorter prompts are mostly chat template
-_RISE = 0.3
-_MARGIN = 0.95  # of the room, because weights are estimates
-_ANSWER = 4096  # tokens kept for an answer of unknown length
-_GUESS = 0.7  # of a prompt that was refused without a number
-_SMALLEST = 2048  # tokens; no guess goes below
-_GROWTH = 1.25  # of a guess, when a prompt of half of it succeeds
-
-
 class WindowLimits(Struct):
     """The context window of one model in tokens, and its ratio of bytes to tokens.
 
+    The window is known from two sources: the report of the user's setting or of the
+    server, and refusals. Refusals are always right, but not all of them name a number.
+    The ratio is learned from the token counts of answers.
+
     Attributes:
-        told: what the user or the server says, 0 if nobody does.
-        learned: what a refusal taught, 0 if nothing.
+        reported: the window that the user or the server reports, 0 for none.
+        learned: the window that a refusal taught, 0 for none.
         ratio: bytes per token.
-        answer: tokens that refusals showed to be reserved for answers.
-        guessed: the refusal named no number; the window grows again as answers succeed.
+        answer: the tokens that refusals showed to be reserved for answers.
+        guessed: whether the refusal named no number; the window then grows again as
+            answers succeed.
     """
 
-    told: int = 0
+    reported: int = 0
     learned: int = 0
     ratio: float = BYTES_A_TOKEN
     answer: int = 0
     guessed: bool = False
 
     def window(self) -> int:
-        """Return the window in tokens, 0 if unknown."""
-        return min(filter(None, (self.learned, self.told)), default=0)
+        """Return the window in tokens, 0 if it is unknown."""
+        return min(filter(None, (self.learned, self.reported)), default=0)
 
-    def room(self, max_tokens: int | None = None) -> int:
-        """Return the maximum weight of a prompt in bytes, 0 if unknown."""
+    def budget(self, max_tokens: int | None = None) -> int:
+        """Return the maximum weight of a prompt in bytes, 0 if it is unknown."""
         window = self.window()
-        answer = max(max_tokens or min(_ANSWER, window // 8), self.answer)
+        default = min(_DEFAULT_ANSWER_TOKENS, window // 8)
+        answer = max(max_tokens or default, self.answer)
         tokens = window - min(answer, window // 2)
         return int(tokens * _MARGIN * self.ratio)
 
     def learn_from_count(self, weight: int, tokens: int) -> bool:
         """Learn from a token count; return False if it cannot belong to this prompt.
 
-        Some servers count what is left of a prompt after they cut it. Such a count must
-        not raise the ratio: the room would grow, and more would be cut off. So a count
-        within the window does not count where the prompt was estimated to exceed it.
+        Some servers cut a prompt, and count only the remaining tokens. Such a count
+        must not raise the ratio: the budget would grow, and more would be cut off. So a
+        count within the window is ignored if the prompt was estimated to exceed it.
 
         Otherwise the ratio falls at once and rises slowly, since a ratio that is too
-        small only wastes some room.
+        small only wastes some space.
         """
         if self.guessed and 2 * weight >= self.learned * self.ratio:
             self.learned = int(self.learned * _GROWTH)
-        is_short = tokens < _TELLING and weight < _TELLING * _MOST
-        if tokens <= 0 or is_short or tokens > weight * _MOST_A_BYTE:
+        is_short = tokens < _MIN_COUNT and weight < _MIN_COUNT * _MAX_RATIO
+        if tokens <= 0 or is_short or tokens > weight * _MAX_TOKENS_PER_BYTE:
             return True
-        seen = weight / tokens
-        if seen > _MOST:
+        ratio = weight / tokens
+        if ratio > _MAX_RATIO:
             return False
         if tokens <= self.window() < weight / self.ratio:
-            return seen <= self.ratio * _DOUBT
+            return ratio <= self.ratio * _DOUBT_FACTOR
         if self.learned and tokens > self.learned:
             self.learned = tokens
-        if seen > max(_LIGHTEST, self.ratio):
+        if ratio > max(_MAX_PLAUSIBLE_RATIO, self.ratio):
             return True
-        rise = max(0.0, seen - self.ratio) * _RISE
-        self.ratio = max(_FEWEST, min(self.ratio, seen) + rise)
+        rise = max(0.0, ratio - self.ratio) * _RISE
+        self.ratio = max(_MIN_RATIO, min(self.ratio, ratio) + rise)
         return True
 
     def learn_from_refusal(
@@ -174,12 +177,12 @@ class WindowLimits(Struct):
         """Learn from a refusal, and from the window and count that it may name."""
         self.guessed = not window
         if counted:
-            self.ratio = min(max(weight / counted, _FEWEST), _MOST)
+            self.ratio = min(max(weight / counted, _MIN_RATIO), _MAX_RATIO)
         if window:
             self.learned = window
-            if counted:  # it fitted, but left too little room for the answer
+            if counted:  # the prompt fitted, but left too few tokens for the answer
                 self.answer = max(self.answer, window - counted)
-            else:  # it was refused, so it has more tokens than the window
-                self.ratio = max(min(self.ratio, weight / window), _FEWEST)
+            else:  # the prompt was refused, so it has more tokens than the window
+                self.ratio = max(min(self.ratio, weight / window), _MIN_RATIO)
         else:
-            self.learned = max(int(_GUESS * weight / self.ratio), _SMALLEST)
+            self.learned = max(int(_GUESS * weight / self.ratio), _MIN_GUESS)

@@ -18,15 +18,21 @@ from byok.core.escapes import fair_share, truncate_middle
 from byok.core.prompts.prompt_set import PromptSet
 from byok.core.routing import SUMMARY_HOLDS
 
-# The message that replaces the beginning of a conversation.
-
-
 _SUMMARY = "[The earlier part of this conversation no longer fits. A summary of it:]"
 _TASK = "[The user's request then, word for word:]"
+_MAX_TEXT_CHARS = 4_000
+_MAX_RESULT_CHARS = 1_200
+_MIN_ENTRY_CHARS = 120
+_MAX_USER_LINE_CHARS = 300
+_CHARS_A_WORD = 7
+_STEPS_LEFT_OUT = "(Some steps are left out here.)"
 
 
 def summary_message(summary: str, task: Sequence[Part]) -> Message:
-    """Return a user message with the summary and the user's request at that time."""
+    """Return a user message that replaces the beginning of a conversation.
+
+    It has the summary, and the `task`, which is the user's request at that time.
+    """
     text = f"{_SUMMARY}\n{summary.strip()}"
     if task:
         text += f"\n\n{_TASK}"
@@ -34,7 +40,7 @@ def summary_message(summary: str, task: Sequence[Part]) -> Message:
 
 
 def summary_of(message: Message) -> str:
-    """Return the summary in such a message, "" for any other message."""
+    """Return the summary in a summary message, "" for any other message."""
     first = message.parts[0] if message.parts else None
     if message.role is not Role.USER or not isinstance(first, TextPart):
         return ""
@@ -48,31 +54,23 @@ def without_summary(message: Message) -> tuple[Part, ...]:
     return message.parts[1:] if summary_of(message) else message.parts
 
 
-_LONGEST_ENTRY = 4_000
-_LONGEST_RESULT = 1_200
-_SHORTEST_ENTRY = 120
-_STEPS_LEFT_OUT = "(Some steps are left out here.)"
-_SAID = 300
-_WORD = 7  # characters
-
-
 def transcript(messages: Iterable[Message], longest: int) -> str:
-    """Return who said and did what, in at most `longest` characters.
+    """Return a text of all messages and calls, in at most `longest` characters.
 
     If even short entries are too many, those in the middle are left out.
     """
     entries = [entry for m in messages for entry in _entries(m)]
-    most = max(longest // _SHORTEST_ENTRY, 4)
-    if len(entries) > most:
-        begin = most // 4
-        entries[begin : len(entries) - (most - begin - 1)] = [_STEPS_LEFT_OUT]
+    max_entries = max(longest // _MIN_ENTRY_CHARS, 4)
+    if len(entries) > max_entries:
+        first = max_entries // 4
+        entries[first : len(entries) - (max_entries - first - 1)] = [_STEPS_LEFT_OUT]
     cap = fair_share([len(e) + 1 for e in entries], longest)
     return "\n".join(truncate_middle(entry, cap - 1) for entry in entries)
 
 
 def instruction(longest: int, prompts: PromptSet) -> str:
     """Return the system prompt for the model that writes the summary."""
-    words = str(longest // _WORD)
+    words = str(longest // _CHARS_A_WORD)
     values = {"holds": SUMMARY_HOLDS, "words": words}
     return prompts.render("summary", values=values).text
 
@@ -80,12 +78,12 @@ def instruction(longest: int, prompts: PromptSet) -> str:
 def outline(messages: Sequence[Message], longest: int) -> str:
     """Return a summary made without a model: the user's words, the tools that ran."""
     earlier = [summary for m in messages if (summary := summary_of(m))]
-    said = [f"- {line}" for m in messages if (line := _line(m))]
+    user_lines = [f"- {line}" for m in messages if (line := _user_line(m))]
     calls = Counter(call.name for message in messages for call in calls_of(message))
     tools = ", ".join(f"{name} ({n})" for name, n in calls.most_common())
     parts = [
         *earlier[-1:],
-        "The user said:\n" + "\n".join(said) if said else "",
+        "The user said:\n" + "\n".join(user_lines) if user_lines else "",
         f"The assistant called these tools: {tools}." if tools else "",
     ]
     parts = [part for part in parts if part]
@@ -93,37 +91,36 @@ def outline(messages: Sequence[Message], longest: int) -> str:
     return "\n\n".join(truncate_middle(part, cap - 2) for part in parts)
 
 
-def _line(message: Message) -> str:
-    """Return what the user said as one short line."""
+def _user_line(message: Message) -> str:
+    """Return the text of a user message as one short line, "" for other messages."""
     if message.role is not Role.USER:
         return ""
     texts = (p.text for p in without_summary(message) if isinstance(p, TextPart))
-    return truncate_middle(" ".join(" ".join(texts).split()), _SAID)
+    return truncate_middle(" ".join(" ".join(texts).split()), _MAX_USER_LINE_CHARS)
 
 
 def _entries(message: Message) -> Iterator[str]:
-    who = "User" if message.role is Role.USER else "Assistant"
+    speaker = "User" if message.role is Role.USER else "Assistant"
     if summary := summary_of(message):
         yield f"Summary of what was before: {summary}"
     for part in without_summary(message):
-        if entry := _entry(part, who):
+        if entry := _entry(part, speaker):
             yield entry
 
 
-def _entry(part: Part, who: str) -> str:
+def _entry(part: Part, speaker: str) -> str:
     match part:
         case TextPart(text=text):
-            return f"{who}: {truncate_middle(text, _LONGEST_ENTRY)}"
+            return f"{speaker}: {truncate_middle(text, _MAX_TEXT_CHARS)}"
         case ToolCall(name=name, arguments=arguments):
-            return (
-                f"Assistant calls {name}: {truncate_middle(arguments, _LONGEST_RESULT)}"
-            )
+            shortened = truncate_middle(arguments, _MAX_RESULT_CHARS)
+            return f"Assistant calls {name}: {shortened}"
         case ToolResult(name=name, content=content):
             kind = "Error of" if part.is_error else "Result of"
             picture = " (with a picture)" if part.images else ""
-            shown = truncate_middle(content, _LONGEST_RESULT)
-            return f"{kind} {name}{picture}: {shown}"
+            shortened = truncate_middle(content, _MAX_RESULT_CHARS)
+            return f"{kind} {name}{picture}: {shortened}"
         case ImagePart():
-            return f"{who}: (a picture)"
+            return f"{speaker}: (a picture)"
         case ThinkingPart():
             return ""

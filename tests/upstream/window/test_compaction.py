@@ -63,7 +63,7 @@ def total(messages: tuple[Message, ...]) -> int:
 def outcome(made: CompactionPlan, body: tuple[Message, ...]) -> tuple[Message, ...]:
     """Carry a plan out, with the longest summary that it allows."""
     summary = (SUMMARY * made.longest)[: made.longest]
-    return (*made.front(summary, made.length), *body[made.length :])
+    return (*made.replacement(summary, made.length), *body[made.length :])
 
 
 def planned(body: tuple[Message, ...], room: int, *user_texts: str) -> CompactionPlan:
@@ -80,7 +80,7 @@ def test_a_message_that_would_get_no_lighter_stays_as_it_is() -> None:
     body = agent(12, 3000)
     made = plan(body, 200, lambda _: 10, ())
     assert made is not None
-    assert [m for m in made.front("x", made.length)[1:] if m not in body] == []
+    assert [m for m in made.replacement("x", made.length)[1:] if m not in body] == []
     assert made.length == 17
 
 
@@ -107,7 +107,7 @@ def test_compaction_touches_new_messages_last(
         assert made.cut <= start
         assert made.messages[made.length :] == body[made.length :]
         if made.messages[start:] != body[start:]:
-            untouched = (*made.front("", start), *body[start:])
+            untouched = (*made.replacement("", start), *body[start:])
             summary = made.longest if made.cut else 0
             assert total(untouched) + summary > room
         elif made.length < len(body):
@@ -142,15 +142,15 @@ def test_compaction_keeps_the_prefix_of_later_turns(
         now = known.apply(body)
         if not (made := plan(now, next_room, weigh)):
             continue
-        further = known.further(made, SUMMARY)
+        further = known.extend(made, SUMMARY)
         (digest,) = digests(body, {further.length})
-        kept.keep("m", digest, further)
+        kept.store("m", digest, further)
         answer = Message(Role.ASSISTANT, (TextPart("Yes."),))
         longer = (*body, answer, *more)
         found = kept.find("m", digests(longer, kept.lengths("m")))
         assert found is not None
         sent = found.apply(body)
-        assert sent == made.front(SUMMARY, len(now)), "as it was planned"
+        assert sent == made.replacement(SUMMARY, len(now)), "as it was planned"
         assert found.apply(longer)[: len(sent)] == sent
         assert rules_broken_by(sent) == rules_broken_by(found.apply(longer)) == []
 
@@ -493,7 +493,7 @@ def keep(
     kept: Compactions, body: Sequence[Message], made: Compaction, model: str = "m"
 ) -> None:
     (digest,) = digests(body, {made.length})
-    kept.keep(model, digest, made)
+    kept.store(model, digest, made)
 
 
 def find(
@@ -563,7 +563,7 @@ def large(length: int, size: int = 1000) -> Compaction:
 
 
 def test_compaction_memory_evicts_the_least_recently_used() -> None:
-    kept = Compactions(room=5000)
+    kept = Compactions(budget=5000)
     for length in (3, 5, 7):
         keep(kept, BODY, large(length))
     assert find(kept, BODY[:3])  # now 5 is the oldest

@@ -130,9 +130,9 @@ def test_limits_correct_the_token_ratio_after_an_unexpected_refusal() -> None:
 def test_limits_learn_the_answer_reserve_from_a_refusal_of_what_fits() -> None:
     """A setting of the upstream's own may ask for longer answers than byok knows of."""
     limits = WindowLimits(32 * K)
-    before = limits.room()
+    before = limits.budget()
     limits.learn_from_refusal(round(3.5 * 20 * K), 32 * K, 20 * K)
-    assert limits.room() < 0.95 * 20 * K * limits.ratio + 1 < before
+    assert limits.budget() < 0.95 * 20 * K * limits.ratio + 1 < before
     limits.learn_from_refusal(round(3.5 * 50 * K), 32 * K, 50 * K)
     assert limits.answer == 12 * K
 
@@ -143,8 +143,8 @@ def test_limits_shrink_with_each_refusal_without_a_number() -> None:
     weight = 400 * K
     for _ in range(6):
         limits.learn_from_refusal(weight, None, None)
-        rooms.append(limits.room())
-        weight = limits.room()
+        rooms.append(limits.budget())
+        weight = limits.budget()
     assert rooms[0] < 0.7 * 400 * K
     assert all(b < a * 0.7 for a, b in pairwise(rooms[:5]))
     limits.learn_from_refusal(10, None, None)
@@ -158,8 +158,8 @@ def test_limits_try_a_guess_upwards_as_answers_come() -> None:
     limits.learn_from_count(1 * K, 0)
     assert limits.window() == low, "a short prompt tells nothing"
     for _ in range(12):
-        limits.learn_from_count(limits.room(), 0)
+        limits.learn_from_count(limits.budget(), 0)
     assert limits.window() > 8 * low
     limits.learn_from_refusal(40 * K, 16 * K, None)
-    limits.learn_from_count(limits.room(), 0)
+    limits.learn_from_count(limits.budget(), 0)
     assert limits.window() == 16 * K, "a number is no guess"
