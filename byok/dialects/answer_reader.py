@@ -1,4 +1,4 @@
-"""What the readers of answers have in common: their documents, and how they end."""
+"""What the readers of answers share: JSON documents, endings, and think blocks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,14 +33,63 @@ from byok.dialects.presets import (
 
 Item = TypeVar("Item")
 NO_NAMES: Mapping[str, str] = {}
+# Finish reasons of all protocols in one table, because gateways mix them.
+WINDOW_EXCEEDED = "model_context_window_exceeded"  # of Anthropic and Z.ai
+_REASON_WORDS = {
+    FinishReason.LENGTH: f"length max_tokens max_output_tokens limit {WINDOW_EXCEEDED}",
+    FinishReason.TOOL_CALLS: "tool_calls tool_use function_call",
+    FinishReason.CONTENT_FILTER: "content_filter safety sensitive refusal",
+}
+_REASONS = {
+    word: reason for reason, words in _REASON_WORDS.items() for word in words.split()
+}
+# Reasons of answers that are not complete.
+_FAILURES = frozenset(
+    {
+        "error",
+        "abort",
+        "aborted",
+        "cancelled",
+        "canceled",
+        "timeout",
+        "network_error",
+        "insufficient_system_resource",  # DeepSeek
+        "malformed_function_call",  # this and the next three: Gemini
+        "unexpected_tool_call",
+        "too_many_tool_calls",
+        "missing_thought_signature",
+    }
+)
+_DONE = b"[DONE]"
+_PROTOCOLS = {
+    OPENAI_CHAT: "Chat Completions",
+    ANTHROPIC: "Anthropic's Messages API",
+    OPENAI_RESPONSES: "OpenAI's Responses API",
+    GEMINI: "Gemini's own API",
+    OLLAMA: "Ollama's own API",
+}
+_ANTHROPIC_EVENTS = frozenset(
+    {"message", "message_start", "content_block_start", "content_block_delta"}
+)
+_MAX_BLANK_CHARS = 1024  # white space that may precede an opening tag
+_TAG_PAIRS = (
+    ("<think>", "</think>"),
+    ("<seed:think>", "</seed:think>"),  # Seed-OSS
+    ("◁think▷", "◁/think▷"),  # Kimi's SGLang builds
+    ("[THINK]", "[/THINK]"),  # Magistral
+    ("<thought>", "</thought>"),  # Gemini's thoughts in its OpenAI-compatible API
+)
+_ALL_TAGS = tuple(tag for pair in _TAG_PAIRS for tag in pair)
+_FIRST_CHARS = {tag[0] for tag in _ALL_TAGS}
+_DATA_FIELD = "tags"
 
 
 class AnswerReader(ABC, Generic[Item]):
-    """Stage[Item, StreamEvent] without its protocol, which a subclass reads.
+    """A Stage[Item, StreamEvent] for one answer, whose protocol a subclass decodes.
 
-    `dialect` is the name of that protocol's. `_out` collects events, `_spoke` is set
-    when something of an answer has come, and `_done` when its Finish was given. Some
-    servers leave a think block in the text.
+    `dialect` is the name of the protocol's dialect. `_out` collects events, `_spoke` is
+    set when a part of an answer has come, and `_done` when its Finish was emitted.
+    `_think` reads the think blocks that some servers leave in the text.
     """
 
     dialect: ClassVar[str]
@@ -54,25 +103,25 @@ class AnswerReader(ABC, Generic[Item]):
         self._spoke = False
         self._done = False
         self._text = SurrogateBuffer()
-        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
+        self._think: ThinkTags | None = ThinkTags(origin)  # None: none can follow
 
     def feed(self, item: Item, /) -> Iterable[StreamEvent]:
-        """Decode one item; text before a failure is given first."""
+        """Decode one item; events before a failure are emitted first."""
         try:
             self._read(item)
         except UpstreamError as error:
-            self._rest()
+            self._flush_parts()
             return then_raise(self._take_events(), error)
         out, self._out = self._out, []
         return out
 
     def flush(self) -> Iterator[StreamEvent]:
-        """End the answer; one whose end did not come was cut off."""
+        """End the answer; raise an error if it was cut off before its end."""
         if self._done:
             return
         self._end_if_finished()
         if not self._done:
-            self._rest()
+            self._flush_parts()
         yield from self._take_events()
         if not self._done:
             raise missing_end(spoke=self._spoke)
@@ -81,39 +130,39 @@ class AnswerReader(ABC, Generic[Item]):
     def _read(self, item: Item) -> None:
         """Decode one item into `_out`."""
 
-    def _take(self, document: Any) -> None:
-        """Decode a document of JSON, which may be an array of several."""
+    def _read_json(self, document: Any) -> None:
+        """Decode a JSON value: one document, or an array of several."""
         if not self._spoke:
             check_protocol(document, self.dialect)
-        for one in document if isinstance(document, list) else (document,):
-            if not isinstance(one, dict):
+        for item in document if isinstance(document, list) else (document,):
+            if not isinstance(item, dict):
                 raise UpstreamNotJson("a part of its answer is not a JSON object.")
-            self._read_document(one)
+            self._read_document(item)
 
     @abstractmethod
     def _read_document(self, document: dict[str, Any]) -> None:
         """Decode one object of the protocol into `_out`."""
 
     @abstractmethod
-    def _rest(self) -> None:
-        """Give what was held back of an answer that breaks off here."""
+    def _flush_parts(self) -> None:
+        """Emit the parts that are still buffered."""
 
     def _end_if_finished(self) -> None:
-        """End the answer if all has come but for the last mark of the protocol."""
+        """End the answer if only the last mark of the protocol is missing."""
         return
 
-    def _give_end(
+    def _emit_end(
         self, reason: FinishReason, usage: Usage | None, *, fills_window: bool = False
     ) -> None:
-        """Give what was held back, and the last events of an answer."""
+        """Emit the parts that are still buffered, then the usage and the Finish."""
         self._done = True
-        self._rest()
+        self._flush_parts()
         if usage:
             self._out.append(usage)
         self._out.append(Finish(reason, fills_window=fills_window))
 
-    def _give_text(self, text: str) -> None:
-        """Give a text, or the reasoning in it."""
+    def _emit_text(self, text: str) -> None:
+        """Emit a text, or the reasoning in it."""
         if self._think is None:
             self._out.append(TextDelta(text))
             return
@@ -121,8 +170,8 @@ class AnswerReader(ABC, Generic[Item]):
         if self._think.over:
             self._think = None
 
-    def _give_held_tag(self) -> None:
-        """Give what may have been a tag, and ends here."""
+    def _emit_partial_tag(self) -> None:
+        """Emit text that was buffered because it could have become a tag."""
         if self._think is not None:
             self._out.extend(self._think.flush())
 
@@ -132,7 +181,10 @@ class AnswerReader(ABC, Generic[Item]):
 
 
 def missing_end(*, spoke: bool) -> UpstreamError:
-    """Return the error for an answer without its end; `spoke`: something came."""
+    """Return the error for an answer that ended too early.
+
+    `spoke`: a part of it had come.
+    """
     if not spoke:
         return UpstreamEmpty("its answer was empty.", retryable=True)
     return UpstreamGarbled(
@@ -141,7 +193,7 @@ def missing_end(*, spoke: bool) -> UpstreamError:
 
 
 class EventReader(AnswerReader[ServerSentEvent]):
-    """Reads the documents in server-sent events."""
+    """A reader of the JSON documents in server-sent events."""
 
     def _read(self, sse: ServerSentEvent) -> None:
         if self._done:
@@ -156,98 +208,53 @@ class EventReader(AnswerReader[ServerSentEvent]):
         if self._spoke and type(document) is dict:  # as nearly always
             self._read_document(document)
         else:
-            self._take(document)
+            self._read_json(document)
 
     def _read_lines(self, sse: ServerSentEvent, error: Exception) -> None:
-        """Read an event that is no document: a mark, words, or several documents.
+        """Read an event that is not one document: a mark, an error, or several.
 
-        Between several, the blank lines are missing.
+        There are several documents if the server omits the blank lines between events.
         """
         lines = [line for line in map(bytes.strip, sse.data.split(b"\n")) if line]
-        written = [line for line in lines if line != _DONE]
-        if written and sse.event == "error":
+        content = [line for line in lines if line != _DONE]
+        if content and sse.event == "error":
             raise refusal_of(sse.data.decode("utf-8", "replace")) from error
         try:
-            found = [parse_json(line, keep_halves=True) for line in written]
+            documents = [parse_json(line, keep_halves=True) for line in content]
         except (ValueError, RecursionError):
-            found = []
-        if written and (len(lines) < 2 or not found):
+            documents = []
+        if content and (len(lines) < 2 or not documents):
             raise UpstreamNotJson("a part of its answer is not JSON.") from error
-        for document in found:
-            self._take(document)
-        if len(written) < len(lines):
-            self._read_mark()
+        for document in documents:
+            self._read_json(document)
+        if len(content) < len(lines):
+            self._read_done_mark()
 
-    def _read_mark(self) -> None:
-        """Read `[DONE]`, which gateways also send where a protocol has no such mark."""
-
-
-# Why an answer ended, in the words of all protocols: gateways mix them.
-
-
-WINDOW_EXCEEDED = "model_context_window_exceeded"  # of Anthropic and Z.ai
-_REASONS = {
-    FinishReason.LENGTH: f"length max_tokens max_output_tokens limit {WINDOW_EXCEEDED}",
-    FinishReason.TOOL_CALLS: "tool_calls tool_use function_call",
-    FinishReason.CONTENT_FILTER: "content_filter safety sensitive refusal",
-}
-_FINISH = {word: reason for reason, words in _REASONS.items() for word in words.split()}
-# Of answers that are not complete.
-_BROKEN = frozenset(
-    {
-        "error",
-        "abort",
-        "aborted",
-        "cancelled",
-        "canceled",
-        "timeout",
-        "network_error",
-        "insufficient_system_resource",  # DeepSeek
-        "malformed_function_call",  # Gemini, and the next three
-        "unexpected_tool_call",
-        "too_many_tool_calls",
-        "missing_thought_signature",
-    }
-)
+    def _read_done_mark(self) -> None:
+        """Read `[DONE]`, which some gateways send in protocols that lack this mark."""
 
 
 def read_finish(
     reason: str, otherwise: FinishReason = FinishReason.STOP
 ) -> FinishReason:
-    """Return what a finish reason means; `otherwise` is that of unknown ones.
+    """Return the meaning of a finish reason; `otherwise` that of unknown ones.
 
     Raises:
         UpstreamGarbled: the upstream failed.
     """
-    if (word := reason.lower()) in _BROKEN:
+    if (word := reason.lower()) in _FAILURES:
         raise UpstreamGarbled(
             f"it broke off its answer ({reason}).",
             code="upstream_cut",
             hint="Try again.",
             retryable=True,
         )
-    return _FINISH.get(word, otherwise)
-
-
-# Which protocol an answer is in, for servers that speak another one at a URL.
-
-
-_DONE = b"[DONE]"
-_NAMES = {
-    OPENAI_CHAT: "Chat Completions",
-    ANTHROPIC: "Anthropic's Messages API",
-    OPENAI_RESPONSES: "OpenAI's Responses API",
-    GEMINI: "Gemini's own API",
-    OLLAMA: "Ollama's own API",
-}
-_EVENTS = frozenset(
-    {"message", "message_start", "content_block_start", "content_block_delta"}
-)
+    return _REASONS.get(word, otherwise)
 
 
 def dialect_of(document: Any) -> str:
-    """Return the dialect that the first document of an answer is in, or ""."""
-    if isinstance(document, list):  # Gemini, where no events were asked for
+    """Return the dialect of an answer, judged by its first document, or ""."""
+    if isinstance(document, list):  # Gemini, unless it streams server-sent events
         document = document[0] if document else None
     if not isinstance(document, dict):
         return ""
@@ -255,7 +262,7 @@ def dialect_of(document: Any) -> str:
     kind = kind if isinstance(kind, str) else ""
     if "choices" in document:
         return OPENAI_CHAT
-    if kind in _EVENTS:
+    if kind in _ANTHROPIC_EVENTS:
         return ANTHROPIC
     if kind.startswith("response.") or document.get("object") == "response":
         return OPENAI_RESPONSES
@@ -266,150 +273,137 @@ def dialect_of(document: Any) -> str:
     return ""
 
 
-def check_protocol(document: Any, own: str) -> None:
-    """Check that the first document of an answer is not from another protocol.
+def check_protocol(document: Any, expected: str) -> None:
+    """Check that the first document of an answer is not of another dialect.
 
     Raises:
-        UpstreamGarbled: it is; the message names the protocol.
+        UpstreamGarbled: it is of another one, which the message names.
     """
-    found = dialect_of(document)
-    if not found or found == own:
+    actual = dialect_of(document)
+    if not actual or actual == expected:
         return
-    hint = f'Set dialect = "{found}" for this upstream.'
-    if own == OPENAI_CHAT:
+    hint = f'Set dialect = "{actual}" for this upstream.'
+    if expected == OPENAI_CHAT:
         hint = (
             "Set base_url to the address of its OpenAI-compatible API, which usually "
             "ends in /v1."
         )
+    names = _PROTOCOLS[actual], _PROTOCOLS[expected]
     raise UpstreamGarbled(
-        f"it answers in the format of {_NAMES[found]}, not of {_NAMES[own]}.",
+        f"it answers in the format of {names[0]}, not of {names[1]}.",
         code="upstream_protocol",
         hint=hint,
     )
 
 
-# Reasoning between think tags at the start of an answer's text, made into thoughts.
-#
-# Some servers remove the reasoning but not its closing tag. A closing tag at the start
-# of an answer is removed. Models that want their reasoning back want it between the
-# same tags, so the block ends with these as its data: `{"tags": [OPENING, CLOSING]}`,
-# with the white space around them.
-
-
-_MOST_BLANK = 1024
-_PAIRS = (
-    ("<think>", "</think>"),
-    ("<seed:think>", "</seed:think>"),  # Seed-OSS
-    ("◁think▷", "◁/think▷"),  # Kimi's SGLang builds
-    ("[THINK]", "[/THINK]"),  # Magistral
-    ("<thought>", "</thought>"),  # Gemini's thoughts in its OpenAI-compatible API
-)
-_MARKS = tuple(mark for pair in _PAIRS for mark in pair)
-_FIRST = {mark[0] for mark in _MARKS}
-_TAGS = "tags"
-
-
 def tags_of(data: Json) -> tuple[str, str] | None:
-    """Read the tags from the data of a block; None where there are none."""
-    match data.get(_TAGS):
+    """Return the opening and the closing tag from a block's data, or None."""
+    match data.get(_DATA_FIELD):
         case [str(opening), str(closing)] if (
             opening.strip(),
             closing.strip(),
-        ) in _PAIRS:
+        ) in _TAG_PAIRS:
             return opening, closing
         case _:
             return None
 
 
 class ThinkTags:
-    """Stage[StreamEvent, StreamEvent]: a leading think block becomes ThinkingDelta."""
+    """A Stage[StreamEvent, StreamEvent]: a leading think block becomes ThinkingDelta.
+
+    Some servers remove the reasoning but not its closing tag, so a closing tag at the
+    start of an answer is removed. Models that need their reasoning back need it between
+    the same tags. So the block ends with the tags as its data, with the white space
+    around them: `{"tags": [OPENING, CLOSING]}`.
+    """
 
     def __init__(self, origin: Origin = NO_ORIGIN) -> None:
         self._origin = origin
-        self._held: str | None = ""  # None once the block is over, or there is none
+        self._buffer: str | None = ""  # None: the block has ended, or there is none
         self._opener = ""
-        self._breaks = 0  # after the closing tag
-        self._thought = False  # some reasoning was given
+        self._newlines = 0  # after the closing tag
+        self._has_thoughts = False  # some reasoning was emitted
         self._closer = ""
-        self._closed = False  # the block is over, and no text came since
+        self._is_closed = False  # the block has ended, and no text has followed yet
 
     @property
     def over(self) -> bool:
         """Whether all further text passes unchanged."""
-        return self._held is None and not self._closed
+        return self._buffer is None and not self._is_closed
 
     def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
         """Pass events on, except text that may belong to the block."""
         if isinstance(event, Finish):
             yield from self.flush()
-        if self._closed and isinstance(event, TextDelta):
-            yield from self._after(event.text)
-        elif self._held is None or not isinstance(event, TextDelta):
+        if self._is_closed and isinstance(event, TextDelta):
+            yield from self._read_after_block(event.text)
+        elif self._buffer is None or not isinstance(event, TextDelta):
             yield event
         elif self._closer:
-            yield from self._inside(self._held + event.text)
+            yield from self._read_in_block(self._buffer + event.text)
         else:
-            yield from self._before(self._held + event.text)
+            yield from self._read_before_block(self._buffer + event.text)
 
     def flush(self) -> Iterator[StreamEvent]:
-        """Give the text that was held; an unclosed block is reasoning, too."""
-        held, self._held = self._held, None
-        if held:
-            yield ThinkingDelta(held) if self._closer else TextDelta(held)
+        """Emit the buffered text; an unclosed block is reasoning, too."""
+        text, self._buffer = self._buffer, None
+        if text:
+            yield ThinkingDelta(text) if self._closer else TextDelta(text)
         yield from self.end()
 
     def end(self) -> Iterator[StreamEvent]:
-        """End a block that was closed, before a tool call that follows it."""
-        if self._closed:
-            yield from self._end()
+        """Emit the data of a closed block, before a tool call that follows it."""
+        if self._is_closed:
+            yield from self._emit_tags()
 
-    def _before(self, text: str) -> Iterator[StreamEvent]:
+    def _read_before_block(self, text: str) -> Iterator[StreamEvent]:
         start = text.lstrip()
-        if start and start[0] not in _FIRST:  # as nearly always
-            self._held = None
+        if start and start[0] not in _FIRST_CHARS:  # as nearly always
+            self._buffer = None
             yield TextDelta(text)
             return
-        for opener, closer in _PAIRS:
+        for opener, closer in _TAG_PAIRS:
             if start.startswith((opener, closer)):
                 self._closer = closer
                 self._opener = text[: len(text) - len(start)] + opener
-                yield from self._inside(start.removeprefix(opener))
+                yield from self._read_in_block(start.removeprefix(opener))
                 return
-        if len(text) <= _MOST_BLANK and any(m.startswith(start) for m in _MARKS):
-            self._held = text  # not enough to tell, and also for ""
+        is_short = len(text) <= _MAX_BLANK_CHARS
+        if is_short and any(tag.startswith(start) for tag in _ALL_TAGS):
+            self._buffer = text  # it may become a tag, or is blank so far
             return
-        self._held = None
+        self._buffer = None
         yield TextDelta(text)
 
-    def _inside(self, text: str) -> Iterator[StreamEvent]:
-        thought, closer, rest = text.partition(self._closer)
+    def _read_in_block(self, text: str) -> Iterator[StreamEvent]:
+        thought, closer, tail = text.partition(self._closer)
         if closer:
-            self._held, self._closed = None, True
+            self._buffer, self._is_closed = None, True
             if thought:
-                self._thought = True
+                self._has_thoughts = True
                 yield ThinkingDelta(thought)
-            yield from self._after(rest)
+            yield from self._read_after_block(tail)
             return
-        keep = next(
-            n for n in range(len(closer) or len(self._closer), -1, -1)
+        partial = next(  # length of the closing tag's beginning at the end of the text
+            n for n in range(len(self._closer), -1, -1)
             if text.endswith(self._closer[:n])
         )  # fmt: skip
-        cut = len(text) - keep
-        self._held = text[cut:]
+        cut = len(text) - partial
+        self._buffer = text[cut:]
         if cut:
-            self._thought = True
+            self._has_thoughts = True
             yield ThinkingDelta(text[:cut])
 
-    def _after(self, text: str) -> Iterator[StreamEvent]:
-        said = text.lstrip("\n")
-        self._breaks += len(text) - len(said)
-        if said:
-            yield from self._end()
-            yield TextDelta(said)
+    def _read_after_block(self, text: str) -> Iterator[StreamEvent]:
+        content = text.lstrip("\n")
+        self._newlines += len(text) - len(content)
+        if content:
+            yield from self._emit_tags()
+            yield TextDelta(content)
 
-    def _end(self) -> Iterator[StreamEvent]:
-        """Give the data of the block, once it is known what follows its tags."""
-        self._closed = False
-        if self._thought:
-            tags = [self._opener, self._closer + "\n" * self._breaks]
-            yield ThinkingDelta("", ProviderData(self._origin, {_TAGS: tags}))
+    def _emit_tags(self) -> Iterator[StreamEvent]:
+        """Emit the data of the block, once the newlines after it are counted."""
+        self._is_closed = False
+        if self._has_thoughts:
+            tags = [self._opener, self._closer + "\n" * self._newlines]
+            yield ThinkingDelta("", ProviderData(self._origin, {_DATA_FIELD: tags}))

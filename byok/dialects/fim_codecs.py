@@ -47,13 +47,13 @@ class FimAnswer(EventReader):
 
     def _end_if_finished(self) -> None:
         if self._finish is not None:
-            self._read_mark()
+            self._read_done_mark()
 
-    def _read_mark(self) -> None:
+    def _read_done_mark(self) -> None:
         if self._spoke:
-            self._give_end(self._finish or FinishReason.STOP, read_usage(self._usage))
+            self._emit_end(self._finish or FinishReason.STOP, read_usage(self._usage))
 
-    def _rest(self) -> None:
+    def _flush_parts(self) -> None:
         self._say(self._text.flush())
 
     def _read_document(self, chunk: dict[str, Any]) -> None:
@@ -63,7 +63,7 @@ class FimAnswer(EventReader):
         self._usage = chunk.get("usage") or self._usage
         self._say(self._text.feed(self._text_of(chunk)))
         if chunk.get("stop") is True:
-            self._read_mark()
+            self._read_done_mark()
 
     def _say(self, text: str) -> None:
         if text:

@@ -1,7 +1,7 @@
 """Messages API: decoding the answer, streamed or whole.
 
-Each branch is there for the API's reference ("Streaming Messages") or for recorded
-answers. Tools that the API runs itself are not shown: what they find is in the text.
+Each branch follows from the API's reference ("Streaming Messages") or from recorded
+answers. Tools that the API runs itself are not shown: their results are in the text.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,13 @@ from byok.dialects.answer_reader import (
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.presets import ANTHROPIC
 
-# Messages API: one block of a model's reasoning while it comes.
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+_PAUSED = Notice("The model paused in the middle of its work: ask it to go on.")
 
 
 class ThinkingBlock:
@@ -50,14 +56,14 @@ class ThinkingBlock:
         """Add a piece of the signature."""
         self._signature.append(piece)
 
-    def rest(self) -> str:
-        """Return the text that was held back."""
+    def flush(self) -> str:
+        """Return the text that is still buffered."""
         if text := self._buffer.flush():
             self._texts.append(text)
         return text
 
     def block(self) -> dict[str, Any]:
-        """Return the block to send back, {} if it is not a complete one."""
+        """Return the block to send back, {} if it is incomplete."""
         if self._block.get("type") == "redacted_thinking":
             data = self._block.get("data")
             return {"type": "redacted_thinking", "data": data} if data else {}
@@ -67,55 +73,41 @@ class ThinkingBlock:
         return {"type": "thinking", "thinking": text, "signature": signature}
 
 
-# Token counts in answers of the Messages API.
-
-
-_COUNTS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-)
-
-
 class UsageCounter:
-    """Keeps the newest count of each kind.
+    """The newest token count of each kind.
 
-    The counts of a `message_delta` are those of the whole answer so far; what it lacks
-    or has as 0 was in the `message_start`.
+    A `message_delta` has the counts of the whole answer so far. Counts that it lacks or
+    has as 0 were in the `message_start`.
     """
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def note(self, usage: Any) -> None:
+    def read(self, usage: Any) -> None:
         """Read a usage object; anything else is ignored."""
         if not isinstance(usage, dict):
             return
         thinking = read_object(usage, "output_tokens_details").get("thinking_tokens")
-        found = {name: usage.get(name) for name in _COUNTS} | {"thinking": thinking}
-        for name, value in found.items():
+        counts = {name: usage.get(name) for name in _COUNTS} | {"thinking": thinking}
+        for name, value in counts.items():
             if type(value) is int and value > 0:
                 self._counts[name] = value
 
     def usage(self) -> Usage | None:
-        """Return the counts, None where there were none.
+        """Return the counts, None if there were none.
 
-        The API's `input_tokens` are without those of the cache.
+        The API's `input_tokens` do not include those of the cache.
         """
         if not self._counts:
             return None
-        fresh, output, read, written = (self._counts.get(n, 0) for n in _COUNTS)
+        uncached, output, read, written = (self._counts.get(n, 0) for n in _COUNTS)
         thinking = self._counts.get("thinking", 0)
-        sent = fresh + read + written
-        return Usage(sent, output, read, written, thinking, cache_told=True)
-
-
-_PAUSED = Notice("The model paused in the middle of its work: ask it to go on.")
+        prompt = uncached + read + written
+        return Usage(prompt, output, read, written, thinking, cache_told=True)
 
 
 class AnthropicAnswer(EventReader):
-    """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+    """A Stage[ServerSentEvent, StreamEvent] that decodes the answer of a chat."""
 
     dialect = ANTHROPIC
 
@@ -124,11 +116,11 @@ class AnthropicAnswer(EventReader):
         self._usage = UsageCounter()
         self._index = 0  # of the last block
         self._thoughts: dict[int, ThinkingBlock] = {}  # open blocks, by index
-        self._calls: dict[int, Any] = {}  # input given with the block, by index
+        self._calls: dict[int, Any] = {}  # input in the block's start event, by index
         self._finish: FinishReason | None = None
         self._fills_window = False
         self._last = ""  # the last piece of the text
-        self._is_apart = False  # a tool of the API's own ran behind it
+        self._needs_blank_line = False  # a tool of the API ran after the text
 
     def _end_if_finished(self) -> None:
         if self._finish is not None:
@@ -136,14 +128,14 @@ class AnthropicAnswer(EventReader):
 
     def _read_document(self, event: dict[str, Any]) -> None:
         if event.get("type") != "content_block_delta":
-            self._event(event)
+            self._read_event(event)
         elif isinstance(delta := event.get("delta"), dict):
-            if delta.get("type") == "text_delta":  # nearly all of them are just that
-                self._say(delta.get("text"))
+            if delta.get("type") == "text_delta":  # as in nearly all events
+                self._add_text(delta.get("text"))
             else:
-                self._delta(self._place(event), delta)
+                self._read_delta(self._block_index(event), delta)
 
-    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+    def _read_delta(self, index: int, delta: dict[str, Any]) -> None:
         kind = delta.get("type")
         if kind == "input_json_delta":
             if index in self._calls:
@@ -159,34 +151,34 @@ class AnthropicAnswer(EventReader):
             self._cite(delta.get("citation"))
 
     def _thought(self, index: int) -> ThinkingBlock:
-        """Return the open block of reasoning, or open one: a server left it out."""
+        """Return the open block of reasoning; some servers do not send its start."""
         if index not in self._thoughts:
             self._thoughts[index] = ThinkingBlock()
         return self._thoughts[index]
 
-    def _place(self, event: dict[str, Any]) -> int:
-        """Return the index of a block; where it is missing, that of the last one."""
+    def _block_index(self, event: dict[str, Any]) -> int:
+        """Return the index of an event's block; without one, that of the last block."""
         index = event.get("index")
         return index if isinstance(index, int) else self._index
 
-    def _event(self, event: dict[str, Any]) -> None:
+    def _read_event(self, event: dict[str, Any]) -> None:
         match event.get("type"):
             case "content_block_start":
-                self._index = self._place(event)
-                self._start(self._index, event.get("content_block"))
+                self._index = self._block_index(event)
+                self._start_block(self._index, event.get("content_block"))
             case "content_block_stop":
-                self._stop(self._place(event))
+                self._stop_block(self._block_index(event))
             case "message_delta":
-                self._message_delta(event)
+                self._read_message_delta(event)
             case "message_start":
                 self._spoke = True
-                self._message(event.get("message"))
+                self._read_message(event.get("message"))
             case "message_stop":
-                self._message_stop()
-            case "message":  # a whole answer; LiteLLM gives one for a stream, too
+                self._stop_message()
+            case "message":  # a whole answer, also for a stream by LiteLLM
                 self._spoke = True
-                self._message(event)
-                self._note_finish(event)
+                self._read_message(event)
+                self._read_stop_reason(event)
                 self._finish = self._finish or FinishReason.STOP
                 self._end()
             case "ping":
@@ -194,50 +186,51 @@ class AnthropicAnswer(EventReader):
             case kind if kind == "error" or event.get("error") or event.get("detail"):
                 raise refusal_of(event)
             case _:
-                pass  # a later version of the protocol may say more
+                pass  # an event of a later version of the protocol
 
-    def _message(self, message: Any) -> None:
-        """Read a message: empty at the start of a stream, else the whole answer."""
+    def _read_message(self, message: Any) -> None:
+        """Read a message: it is empty at the start of a stream, else a whole answer."""
         if not isinstance(message, dict):
             return
-        self._usage.note(message.get("usage"))
+        self._usage.read(message.get("usage"))
         content = message.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
-            self._start(index, block)
-            self._stop(index)
+            self._start_block(index, block)
+            self._stop_block(index)
 
-    def _message_delta(self, event: dict[str, Any]) -> None:
-        self._usage.note(event.get("usage"))
+    def _read_message_delta(self, event: dict[str, Any]) -> None:
+        self._usage.read(event.get("usage"))
         if isinstance(delta := event.get("delta"), dict):
-            self._note_finish(delta)
+            self._read_stop_reason(delta)
 
-    def _message_stop(self) -> None:
-        """End the answer; without a reason nothing says that its calls are whole."""
+    def _stop_message(self) -> None:
+        """End the answer; without a stop reason its calls may be incomplete."""
         if self._finish is None and self._calls:
             raise missing_end(spoke=True)
         self._end()
 
-    def _note_finish(self, message: dict[str, Any]) -> None:
-        """Note the reason; the start of a stream has none, or one without meaning."""
+    def _read_stop_reason(self, message: dict[str, Any]) -> None:
+        """Record the stop reason, which is null or empty at the start of a stream."""
         reason = read_text(message, "stop_reason")
         if not reason:
             return
         self._finish = read_finish(reason)
         self._fills_window = reason == WINDOW_EXCEEDED
-        if why := read_text(read_object(message, "stop_details"), "explanation"):
-            self._rest()
-            self._out.append(Notice(f"The model gives as its reason: {why}"))
+        details = read_object(message, "stop_details")
+        if explanation := read_text(details, "explanation"):
+            self._flush_parts()
+            self._out.append(Notice(f"The model gives as its reason: {explanation}"))
         if reason == "pause_turn":
-            self._rest()
+            self._flush_parts()
             self._out.append(_PAUSED)
 
-    def _start(self, index: int, block: Any) -> None:
+    def _start_block(self, index: int, block: Any) -> None:
         if not isinstance(block, dict):
             return
         match block.get("type"):
             case "text":
-                self._part_text()
-                self._say(block.get("text"))
+                self._separate_text()
+                self._add_text(block.get("text"))
                 for citation in read_objects(block, "citations"):
                     self._cite(citation)
             case "tool_use":
@@ -252,49 +245,49 @@ class AnthropicAnswer(EventReader):
             case "redacted_thinking":
                 self._thoughts[index] = ThinkingBlock(dict(block))
             case _:  # a tool that the API runs itself, or its result
-                self._is_apart = True
+                self._needs_blank_line = True
 
-    def _stop(self, index: int) -> None:
-        """End a block: hand on the whole of it, or arguments that came with it."""
+    def _stop_block(self, index: int) -> None:
+        """End a block: emit the data of reasoning, or input from the start event."""
         if thought := self._thoughts.pop(index, None):
             self._end_thought(thought)
-        if given := self._calls.get(index):
-            arguments = write_json(given).decode()
+        if call_input := self._calls.get(index):
+            arguments = write_json(call_input).decode()
             self._calls[index] = None
             self._out.append(ToolCallDelta(index, "", "", arguments))
 
     def _end_thought(self, thought: ThinkingBlock) -> None:
-        rest, block = thought.rest(), thought.block()
+        text, block = thought.flush(), thought.block()
         data = ProviderData(self._origin, {"block": block}) if block else None
-        if rest or data:
-            self._out.append(ThinkingDelta(rest, data))
+        if text or data:
+            self._out.append(ThinkingDelta(text, data))
 
-    def _part_text(self) -> None:
-        """Part a text by a blank line from the one before a tool of the API's own."""
-        if self._is_apart and self._last and not self._last.endswith("\n"):
-            self._give_text("\n\n")
-        self._is_apart = False
+    def _separate_text(self) -> None:
+        """Emit a blank line if a tool of the API ran since the last text."""
+        if self._needs_blank_line and self._last and not self._last.endswith("\n"):
+            self._emit_text("\n\n")
+        self._needs_blank_line = False
 
-    def _say(self, text: Any) -> None:
+    def _add_text(self, text: Any) -> None:
         if isinstance(text, str) and (text := self._text.feed(text)):
             self._last = text
-            self._give_text(text)
+            self._emit_text(text)
 
     def _cite(self, citation: Any) -> None:
-        """Note a source on the web; documents of the prompt have no address."""
+        """Emit a source on the web; sources in the prompt have no URL."""
         if isinstance(citation, dict) and (url := read_text(citation, "url")):
             self._out.append(Citation(url, read_text(citation, "title")))
 
-    def _rest(self) -> None:
-        """Give the text that was held back: half an emoji."""
+    def _flush_parts(self) -> None:
+        """Emit buffered text: half an emoji, half a tag."""
         for thought in self._thoughts.values():
-            if rest := thought.rest():
-                self._out.append(ThinkingDelta(rest))
-        self._say(self._text.flush())
-        self._give_held_tag()
+            if text := thought.flush():
+                self._out.append(ThinkingDelta(text))
+        self._add_text(self._text.flush())
+        self._emit_partial_tag()
 
     def _end(self) -> None:
-        self._give_end(
+        self._emit_end(
             self._finish or FinishReason.STOP,
             self._usage.usage(),
             fills_window=self._fills_window,

@@ -24,12 +24,12 @@ from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
 from byok.dialects.presets import OLLAMA
 
-_NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt
-REASONING = {"thinking": True}  # provider data: the text itself is what goes back
+_EMPTY_REASONS = frozenset({"load", "unload"})  # of a request without a prompt
+REASONING = {"thinking": True}  # provider data: only the text is sent back
 
 
 class OllamaAnswer(AnswerReader[Any]):
-    """Stage[Any, StreamEvent]: decodes the lines of an answer."""
+    """A Stage[Any, StreamEvent] that decodes the lines of an answer."""
 
     dialect = OLLAMA
 
@@ -38,12 +38,12 @@ class OllamaAnswer(AnswerReader[Any]):
     ) -> None:
         super().__init__(tool_names, origin)
         self._thinking = SurrogateBuffer()
-        self._thinks = False  # a block of reasoning has begun and not ended
+        self._in_thought = False  # a block of reasoning has begun and not ended
         self._calls = 0
-        self._plain = False  # a line with nothing but text is just that
+        self._plain = False  # a line with text only needs no further checks
 
     def feed(self, line: Any, /) -> Iterable[StreamEvent]:
-        """Decode one line; text before a failure is given first."""
+        """Decode one line; events before a failure are emitted first."""
         try:
             message = line["message"]
             if self._plain and len(message) == 2 and "role" in message:
@@ -57,7 +57,7 @@ class OllamaAnswer(AnswerReader[Any]):
 
     def _read(self, line: Any) -> None:
         if not self._done:
-            self._take(line)
+            self._read_json(line)
 
     def _read_document(self, line: dict[str, Any]) -> None:
         if line.get("error"):
@@ -67,29 +67,29 @@ class OllamaAnswer(AnswerReader[Any]):
             message = _prompt_answer(line)
         self._spoke = True
         if thought := self._thinking.feed(read_text(message, "thinking")):
-            self._thinks, self._plain = True, False
+            self._in_thought, self._plain = True, False
             self._out.append(ThinkingDelta(thought))
-        self._say(self._text.feed(read_text(message, "content")))
+        self._add_text(self._text.feed(read_text(message, "content")))
         for call in read_objects(message, "tool_calls"):
             self._end_thinking()
             self._out.append(self._call(call))
         if line.get("done") is True:
             self._read_end(line)
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if not text:
             return
         self._end_thinking()
-        self._give_text(text)
+        self._emit_text(text)
         self._plain = self._think is None
 
     def _end_thinking(self) -> None:
-        """End a block of reasoning, with the model that it belongs to."""
-        if self._thinks:
-            self._thinks = False
-            rest = self._thinking.flush()
+        """End a block of reasoning with data that carry its origin."""
+        if self._in_thought:
+            self._in_thought = False
+            text = self._thinking.flush()
             data = ProviderData(self._origin, REASONING)
-            self._out.append(ThinkingDelta(rest, data))
+            self._out.append(ThinkingDelta(text, data))
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
         """Decode a call, which is always whole; its own index may be missing or 0."""
@@ -103,20 +103,20 @@ class OllamaAnswer(AnswerReader[Any]):
 
     def _read_end(self, line: dict[str, Any]) -> None:
         reason = read_text(line, "done_reason")
-        if reason in _NOTHING_SAID:
+        if reason in _EMPTY_REASONS:
             raise UpstreamEmpty(
                 f"it only answered that the model was told to {reason}.", retryable=True
             )
         finish = read_finish(reason)
         if self._calls and finish is FinishReason.STOP:
             finish = FinishReason.TOOL_CALLS
-        self._give_end(finish, _usage(line))
+        self._emit_end(finish, _usage(line))
 
-    def _rest(self) -> None:
-        """Give the text that was held back: half an emoji, half a tag."""
+    def _flush_parts(self) -> None:
+        """Emit buffered text: half an emoji, half a tag."""
         self._end_thinking()
-        self._say(self._text.flush())
-        self._give_held_tag()
+        self._add_text(self._text.flush())
+        self._emit_partial_tag()
         self._plain = False
 
 
@@ -126,6 +126,6 @@ def _prompt_answer(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _usage(line: dict[str, Any]) -> Usage | None:
-    """Return the counts; old versions leave out a prompt that they had cached."""
+    """Return the counts; old servers omit that of a prompt in their cache."""
     read, written = (read_positive(line.get(f"{n}eval_count")) for n in ("prompt_", ""))
     return Usage(read, written) if read or written else None

@@ -64,7 +64,7 @@ class OpenAIAnswer(EventReader):
         else:
             super()._read(sse)
 
-    def _read_mark(self) -> None:
+    def _read_done_mark(self) -> None:
         self._end()
 
     def _usual(self, delta: UsualDelta) -> None:
@@ -88,13 +88,13 @@ class OpenAIAnswer(EventReader):
             raise missing_end(spoke=False)
         self._close(whole=self._finish is not FinishReason.LENGTH)
         self._out.extend(self._sources.take())
-        self._give_end(
+        self._emit_end(
             self._finish or FinishReason.STOP,
             read_usage(self._usage),
             fills_window=self._fills_window,
         )
 
-    def _rest(self) -> None:
+    def _flush_parts(self) -> None:
         self._close(whole=False)
 
     def _close(self, *, whole: bool) -> None:
@@ -104,7 +104,7 @@ class OpenAIAnswer(EventReader):
         """
         self._end_block(whole=whole)
         self._say(self._text.flush())
-        self._give_held_tag()
+        self._emit_partial_tag()
 
     def _read_document(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") or is_error(chunk):
@@ -219,7 +219,7 @@ class OpenAIAnswer(EventReader):
             self._out.append(TextDelta(text))
             return
         self._end_block()
-        self._give_text(text)
+        self._emit_text(text)
         self._plain = self._think is None
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:

@@ -2,8 +2,8 @@
 
 One reader decodes streamed events and whole answers. Some servers leave out deltas,
 others the items, others everything but the last event, and gateways lose single deltas.
-So what an event repeats completes what its deltas have brought: arguments always, text
-where the deltas are its beginning (what was shown cannot be taken back).
+So an event that repeats a whole item completes its deltas: arguments always, text only
+if the deltas are its beginning, because text that was shown cannot be withdrawn.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,29 +33,33 @@ from byok.dialects.openai_responses.request import (
 )
 from byok.dialects.presets import OPENAI_RESPONSES
 
-# Function calls of a streamed response: which call each event belongs to.
-
-
-_MOST_CHARS = 2**20  # pieces that wait; a longer call is handed on as it comes
+_MAX_BUFFERED_CHARS = 2**20  # pieces of arguments; of longer calls they pass at once
+_FAILED_STATUSES = frozenset({"failed", "cancelled"})
+_NO_INDEX = object()
+# An item, by its index or, without one, by its kind.
+Key: TypeAlias = int | str
+# A part of an item: the kind of text, and its number.
+Part: TypeAlias = tuple[str, Any]
 
 
 class Calls:
     """The calls of one answer, numbered in their order.
 
     Events name their call by `output_index`, by `item_id`, or not at all: then they
-    belong to the last one. `tool_names` are the user's names, by the names sent.
+    belong to the last call. `tool_names` maps the names that were sent to the user's.
 
-    A call is passed on as a whole anyway, so the pieces of its arguments wait for the
-    event that repeats them in full: that one is right where a piece was lost.
+    The pieces of a call's arguments are buffered until the event that repeats them in
+    full, which is right even if a piece was lost. This delays nothing, because calls
+    are passed on to the client as a whole.
     """
 
     def __init__(self, tool_names: Mapping[str, str]) -> None:
         self.tool_names = tool_names
-        self._places: dict[object, int] = {}
+        self._numbers: dict[object, int] = {}  # of calls, by each of their keys
         self._count = 0
-        self._written: set[int] = set()  # calls whose arguments were handed on
+        self._written: set[int] = set()  # calls whose whole arguments were emitted
         self._pieces: dict[int, list[str]] = {}  # of the other calls
-        self._size = 0
+        self._size = 0  # characters in `_pieces`
 
     @property
     def any(self) -> bool:
@@ -67,56 +71,62 @@ class Calls:
         number = self._count
         self._count += 1
         keys = (index, item.get("id"), item.get("call_id"))
-        self._places.update({key: number for key in keys if _is_key(key)})
+        self._numbers.update({key: number for key in keys if _is_key(key)})
         name = read_text(item, "name")
         call_id = read_text(item, "call_id") or read_text(item, "id")
         return ToolCallDelta(number, call_id, self.tool_names.get(name, name))
 
     def add(self, event: Json) -> Iterator[ToolCallDelta]:
-        """Read a piece of arguments; without a call that it belongs to it is none."""
+        """Buffer a piece of arguments; it is ignored if there is no call yet."""
         number = self._find(event.get("output_index"), event.get("item_id"))
         delta = read_text(event, "delta")
         if not delta or number is None or number in self._written:
             return
         self._pieces.setdefault(number, []).append(delta)
         self._size += len(delta)
-        if self._size > _MOST_CHARS:
-            yield from self.rest()
+        if self._size > _MAX_BUFFERED_CHARS:
+            yield from self.flush()
 
-    def rest(self) -> Iterator[ToolCallDelta]:
-        """Hand on the pieces that no event has repeated, when the answer ends."""
-        waiting, self._pieces, self._size = self._pieces, {}, 0
-        for number, pieces in waiting.items():
+    def flush(self) -> Iterator[ToolCallDelta]:
+        """Emit the buffered pieces, which no event has repeated."""
+        buffered, self._pieces, self._size = self._pieces, {}, 0
+        for number, pieces in buffered.items():
             yield ToolCallDelta(number, arguments="".join(pieces))
 
     def complete(self, event: Json) -> Iterator[ToolCallDelta]:
-        """Read all arguments of a call."""
+        """Read the event with all arguments of a call."""
         number = self._find(event.get("output_index"), event.get("item_id"))
-        yield from self._write(number, read_text(event, "arguments"))
+        yield from self._emit_arguments(number, read_text(event, "arguments"))
 
     def end(self, index: object, item: Json) -> Iterator[ToolCallDelta]:
-        """Read a complete call, as far as it did not come."""
+        """Read a complete call, and emit the parts that have not come yet."""
         keys = (index, item.get("id"), item.get("call_id"))
-        if not any(key in self._places for key in keys if _is_key(key)):
+        if not any(key in self._numbers for key in keys if _is_key(key)):
             yield self.begin(index, item)
-            yield from self._write(self._count - 1, read_text(item, "arguments"))
+            yield from self._emit_arguments(
+                self._count - 1, read_text(item, "arguments")
+            )
         else:
-            yield from self._write(self._find(*keys), read_text(item, "arguments"))
+            yield from self._emit_arguments(
+                self._find(*keys), read_text(item, "arguments")
+            )
 
     def end_all(self, items: Iterable[tuple[int, Json]]) -> Iterator[ToolCallDelta]:
-        """Read the calls of a whole response, with their places.
+        """Read the calls of a whole response, with their indices.
 
         Servers that give their items new ids in each event keep the order at least.
         """
-        found = [*items]
-        if len(found) == self._count:
-            for number, (_, item) in enumerate(found):
-                yield from self._write(number, read_text(item, "arguments"))
+        calls = [*items]
+        if len(calls) == self._count:
+            for number, (_, item) in enumerate(calls):
+                yield from self._emit_arguments(number, read_text(item, "arguments"))
             return
-        for place, item in found:
-            yield from self.end(place, item)
+        for index, item in calls:
+            yield from self.end(index, item)
 
-    def _write(self, number: int | None, arguments: str) -> Iterator[ToolCallDelta]:
+    def _emit_arguments(
+        self, number: int | None, arguments: str
+    ) -> Iterator[ToolCallDelta]:
         if number is not None and arguments and number not in self._written:
             self._written.add(number)
             pieces = self._pieces.pop(number, [])
@@ -125,8 +135,8 @@ class Calls:
 
     def _find(self, *keys: object) -> int | None:
         for key in keys:
-            if _is_key(key) and key in self._places:
-                return self._places[key]
+            if _is_key(key) and key in self._numbers:
+                return self._numbers[key]
         return self._count - 1 if self._count else None
 
 
@@ -134,19 +144,15 @@ def _is_key(key: object) -> bool:
     return isinstance(key, int) or (isinstance(key, str) and key != "")
 
 
-# How a response ends: the reason, a failure, or an answer in another protocol.
-
-
-_FAILED = frozenset({"failed", "cancelled"})
-
-
 def is_failure(response: Json) -> bool:
-    """Tell whether a response has failed, whatever its event is called."""
-    return read_text(response, "status") in _FAILED or bool(response.get("error"))
+    """Tell whether a response has failed; not all servers send `response.failed`."""
+    return read_text(response, "status") in _FAILED_STATUSES or bool(
+        response.get("error")
+    )
 
 
 def failure_of(event: Json) -> UpstreamRefused:
-    """Decode a failure: the error is in the response, in the event, or its fields."""
+    """Decode a failure, which is in the response, in the event, or in its fields."""
     error = read_object(event, "response").get("error") or event.get("error")
     if not error:
         error = {k: event[k] for k in ("code", "message") if event.get(k)}
@@ -154,77 +160,70 @@ def failure_of(event: Json) -> UpstreamRefused:
 
 
 def finish_reason(event: Json, *, has_calls: bool) -> FinishReason:
-    """Return why the model stopped, from the last event."""
+    """Return the finish reason, from the last event."""
     response = read_object(event, "response")
-    why = read_object(response, "incomplete_details").get("reason")
+    reason = read_object(response, "incomplete_details").get("reason")
     is_cut = "incomplete" in (
         response.get("status"),
         read_text(event, "type").removeprefix("response."),
     )
-    if why or is_cut:
-        return read_finish(str(why), FinishReason.LENGTH)
+    if reason or is_cut:
+        return read_finish(str(reason), FinishReason.LENGTH)
     return FinishReason.TOOL_CALLS if has_calls else FinishReason.STOP
 
 
-# The reasoning of a streamed response: its text, and what must come back of it.
-
-
-Key: TypeAlias = int | str
-Part: TypeAlias = tuple[str, Any]
-
-
 class ReasoningStream:
-    """Collects the reasoning of one answer, whose parts come one after the other."""
+    """The reasoning of one answer: its text, and the data to send back."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
         self._text = SurrogateBuffer()
         self._part: tuple[Key, Part] | None = None
-        self._kept: dict[str, Any] = {}
+        self._data: dict[str, Any] = {}
 
     def add(self, key: Key, part: Part, delta: str) -> str:
-        """Return the text to show of a delta; a new part begins on a new line.
+        """Return the text to show for a delta; a new part begins on a new line.
 
-        `part` is the kind of text and its number in the item `key`. Of the reasoning
-        and its summary in one item, the one that comes first is shown.
+        `part` is the kind of text and its number in the item `key`. If an item has both
+        reasoning and a summary, only the one that comes first is shown.
         """
-        before, self._part = self._part, (key, part)
-        if before == self._part:
+        previous, self._part = self._part, (key, part)
+        if previous == self._part:
             return self._text.feed(delta)
-        if before and before[0] == key and before[1][0] != part[0]:
-            self._part = before
+        if previous and previous[0] == key and previous[1][0] != part[0]:
+            self._part = previous
             return ""
-        return self._text.feed(f"\n{delta}" if before else delta)
+        return self._text.feed(f"\n{delta}" if previous else delta)
 
-    def keep(self, item: Json) -> None:
-        """Keep what must come back of a complete item, until the next item begins."""
-        self._kept = reasoning_data(item)
+    def store(self, item: Json) -> None:
+        """Store the data of a complete item until the next item begins."""
+        self._data = reasoning_data(item)
 
     def end(self, phase: str = "") -> list[ThinkingDelta]:
-        """End the reasoning before the next item; give what must come back.
+        """End the reasoning before the next item; return an event with its data.
 
-        The phase of a message comes back with the message that follows its data.
+        `phase` is that of a message which follows; it is sent back with that message.
         """
         data: dict[str, Any] = {}
-        if self._kept:
-            data["item"], self._kept = self._kept, {}
+        if self._data:
+            data["item"], self._data = self._data, {}
         if phase:
             data["phase"] = phase
         if not data:
             return []
         return [ThinkingDelta(self._text.flush(), ProviderData(self._origin, data))]
 
-    def rest(self) -> list[ThinkingDelta]:
-        """Give what was held back: half an emoji."""
-        rest = self._text.flush()
-        return [ThinkingDelta(rest)] if rest else []
-
-
-_NONE = object()
+    def flush(self) -> list[ThinkingDelta]:
+        """Return half an emoji that is buffered."""
+        text = self._text.flush()
+        return [ThinkingDelta(text)] if text else []
 
 
 class ResponsesAnswer(EventReader):
-    """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+    """A Stage[ServerSentEvent, StreamEvent] that decodes the answer of a chat.
+
+    Items are known by their `Key`: some servers send no index, and a new id each time.
+    """
 
     dialect = OPENAI_RESPONSES
 
@@ -234,12 +233,12 @@ class ResponsesAnswer(EventReader):
         super().__init__(tool_names, origin)
         self._calls = Calls(tool_names)
         self._reasoning = ReasoningStream(origin)
-        self._texts: dict[int | str, list[str]] = {}  # of messages, by their items
-        self._said: list[str] = []  # the text of the item that comes now
-        self._told: set[int | str] = set()  # items of which deltas came
-        self._telling: object = _NONE  # the place of the last of them
-        self._seen: set[int | str] = set()  # items that came
-        self._ended: set[int | str] = set()  # items that came as a whole
+        self._texts: dict[Key, list[str]] = {}  # deltas of messages, by item
+        self._current_text: list[str] = []  # those of the current message
+        self._with_deltas: set[Key] = set()  # items of which deltas came
+        self._text_index: object = _NO_INDEX  # of the last delta of a text
+        self._begun: set[Key] = set()  # items that came, at least in part
+        self._ended: set[Key] = set()  # items that came as a whole
         self._has_foreign = False  # a tool was called that byok cannot run
 
     def _read_document(self, event: dict[str, Any]) -> None:
@@ -247,7 +246,7 @@ class ResponsesAnswer(EventReader):
         if handle := self._HANDLERS.get(kind) if isinstance(kind, str) else None:
             handle(self, event)
         elif isinstance(kind, str) and kind.startswith("response."):
-            pass  # what it tells comes again
+            pass  # other events repeat its content
         elif isinstance(event.get("output"), list):  # an answer in one piece
             self._read_end({"response": event})
         elif event.get("error") or is_error(event):
@@ -257,27 +256,28 @@ class ResponsesAnswer(EventReader):
         delta = event.get("delta")
         if isinstance(delta, str) and (text := self._text.feed(delta)):
             self._spoke = True
-            if (index := event.get("output_index")) != self._telling:
+            if (index := event.get("output_index")) != self._text_index:
                 self._begin_text(_key(index, "message"))
-                self._telling = index
-            self._said.append(delta)
-            if self._think is None:  # nearly all events are just that
+                self._text_index = index
+            self._current_text.append(delta)
+            if self._think is None:  # as in nearly all events
                 self._out.append(TextDelta(text))
             else:
-                self._give_text(text)
+                self._emit_text(text)
 
-    def _begin_text(self, key: int | str) -> None:
-        """Begin or go on with a message; a blank line parts it from the last one."""
-        self._told.add(key)
-        if key not in self._texts and self._said and not self._said[-1].endswith("\n"):
-            self._give_text("\n\n")
-        self._said = self._texts.setdefault(key, [])
+    def _begin_text(self, key: Key) -> None:
+        """Begin or continue a message; a blank line separates it from the last one."""
+        self._with_deltas.add(key)
+        last = self._current_text[-1] if self._current_text else "\n"
+        if key not in self._texts and not last.endswith("\n"):
+            self._emit_text("\n\n")
+        self._current_text = self._texts.setdefault(key, [])
 
-    def _complete_text(self, key: int | str, item: Json) -> None:
-        """Give the end of a message, if its last deltas were lost."""
-        said, whole = "".join(self._texts.get(key, ())), message_text(item)
-        if len(whole) > len(said) and whole.startswith(said):
-            self._add_text({"delta": whole[len(said) :], "output_index": key})
+    def _complete_text(self, key: Key, item: Json) -> None:
+        """Emit the end of a message, if its last deltas were lost."""
+        text, whole = "".join(self._texts.get(key, ())), message_text(item)
+        if len(whole) > len(text) and whole.startswith(text):
+            self._add_text({"delta": whole[len(text) :], "output_index": key})
 
     def _add_summary(self, event: Json) -> None:
         self._add_thought(event, ("summary", event.get("summary_index")))
@@ -291,14 +291,14 @@ class ResponsesAnswer(EventReader):
             return
         key = _key(event.get("output_index"), "reasoning")
         self._spoke = True
-        self._told.add(key)
+        self._with_deltas.add(key)
         if thought := self._reasoning.add(key, part, delta):
             self._out.append(ThinkingDelta(thought))
 
     def _begin_item(self, event: Json) -> None:
         item = event.get("item")
         if isinstance(item, dict):
-            self._note_item(event.get("output_index"), item)
+            self._open_item(event.get("output_index"), item)
             if item.get("type") == "function_call":
                 self._before_call()
                 self._out.append(self._calls.begin(event.get("output_index"), item))
@@ -308,40 +308,41 @@ class ResponsesAnswer(EventReader):
         if isinstance(item, dict):
             self._finish_item(event.get("output_index"), item)
 
-    def _note_item(self, index: object, item: Json) -> int | str:
+    def _open_item(self, index: object, item: Json) -> Key:
+        """Return the key of an item; its first event ends the reasoning before it."""
         kind = read_text(item, "type")
         key = _key(index, kind)
-        if key not in self._seen:
-            self._seen.add(key)
+        if key not in self._begun:
+            self._begun.add(key)
             self._end_thinking(read_text(item, "phase") if kind == "message" else "")
         return key
 
     def _finish_item(self, index: object, item: dict[str, Any]) -> None:
-        """Read a complete item, as far as its deltas did not come."""
-        key = self._note_item(index, item)
+        """Read a complete item, and emit the parts that have not come yet."""
+        key = self._open_item(index, item)
         self._ended.add(key)
         kind = read_text(item, "type")
-        if key not in self._told and kind in self._told:
-            key = kind  # its deltas came without a place
-        is_told, self._telling = key in self._told, _NONE
+        if key not in self._with_deltas and kind in self._with_deltas:
+            key = kind  # its deltas came without an index
+        has_deltas, self._text_index = key in self._with_deltas, _NO_INDEX
         match kind:
             case "message":
                 self._complete_text(key, item)
                 self._cite(item)
             case "reasoning":
-                if not is_told:
+                if not has_deltas:
                     event = {"delta": reasoning_text(item), "output_index": key}
                     self._add_thought(event, ("summary", None))
                 self._spoke = True
-                self._reasoning.keep(item)
+                self._reasoning.store(item)
             case "function_call":
                 self._before_call()
                 self._out.extend(self._calls.end(index, item))
             case _:
                 self._finish_other(item)
         if not isinstance(key, int):  # another item of this kind may follow
-            self._told.discard(key)
-            self._seen.discard(key)
+            self._with_deltas.discard(key)
+            self._begun.discard(key)
             self._texts.pop(key, None)
 
     def _before_call(self) -> None:
@@ -350,18 +351,20 @@ class ResponsesAnswer(EventReader):
             self._out.extend(self._think.end())
 
     def _finish_other(self, item: dict[str, Any]) -> None:
-        """Read a call of a tool that is no function."""
+        """Read a call of a tool that is not a function."""
         self._spoke = True
         if read_text(item, "name") in self._calls.tool_names:
             function = {**item, "arguments": read_text(item, "input")}
             self._out.extend(self._calls.end(None, function))
         elif name := foreign_tool(item):
             self._has_foreign = True
-            said = f"The model called `{name}`, a tool of its API that byok cannot run."
-            self._out.append(Notice(said))
+            notice = (
+                f"The model called `{name}`, a tool of its API that byok cannot run."
+            )
+            self._out.append(Notice(notice))
 
     def _cite(self, item: Json) -> None:
-        """Name the sources of a message that its text does not name."""
+        """Emit the sources of a message that its text does not name."""
         if sources := citations(item):
             text = message_text(item)
             self._out += (Citation(*s) for s in sources if s[0] not in text)
@@ -379,35 +382,35 @@ class ResponsesAnswer(EventReader):
             self._out.extend(ended)
 
     def _flush_text(self) -> None:
-        if rest := self._text.flush():
-            self._give_text(rest)
+        if text := self._text.flush():
+            self._emit_text(text)
 
     def _fail(self, event: Json) -> None:
         raise failure_of(event)
 
     def _read_end(self, event: Json) -> None:
-        """Read the last event: items that did not come before, usage, the reason."""
+        """Read the last event: items that did not come before, usage, finish reason."""
         response = read_object(event, "response")
         if is_failure(response):
             raise failure_of(event)
         self._read_output(response.get("output"))
         has_calls = self._calls.any or self._has_foreign
         finish = finish_reason(event, has_calls=has_calls)
-        self._give_end(finish, read_usage(response.get("usage")))
+        self._emit_end(finish, read_usage(response.get("usage")))
 
     def _read_output(self, output: Any) -> None:
         """Read the items of a whole answer that did not come before."""
         items = output if isinstance(output, list) else []
         whole = [(n, item) for n, item in enumerate(items) if isinstance(item, dict)]
-        known = self._told | self._seen
-        has_places = any(isinstance(key, int) for key in known)
-        if has_places or not self._spoke:
-            for place, item in whole:
-                if place not in known or (
-                    item.get("type") == "message" and place not in self._ended
+        known = self._with_deltas | self._begun
+        has_indices = any(isinstance(key, int) for key in known)
+        if has_indices or not self._spoke:
+            for index, item in whole:
+                if index not in known or (
+                    item.get("type") == "message" and index not in self._ended
                 ):
-                    self._finish_item(place, item)
-        elif "message" in self._told:
+                    self._finish_item(index, item)
+        elif "message" in self._with_deltas:
             texts = [item for _, item in whole if item.get("type") == "message"]
             if len(texts) == 1:
                 self._complete_text("message", texts[0])
@@ -415,13 +418,13 @@ class ResponsesAnswer(EventReader):
             calls = [(n, i) for n, i in whole if i.get("type") == "function_call"]
             self._out.extend(self._calls.end_all(calls))
 
-    def _rest(self) -> None:
-        """Give what was held back: the end of reasoning, half an emoji, half a tag."""
-        self._out.extend(self._calls.rest())
+    def _flush_parts(self) -> None:
+        """Emit buffered arguments, the reasoning's data, half an emoji, half a tag."""
+        self._out.extend(self._calls.flush())
         self._end_thinking()
-        self._out += self._reasoning.rest()
+        self._out += self._reasoning.flush()
         self._flush_text()
-        self._give_held_tag()
+        self._emit_partial_tag()
 
     _HANDLERS: ClassVar[Mapping[str, Callable[["ResponsesAnswer", Json], None]]] = {
         "response.output_text.delta": _add_text,
@@ -440,9 +443,6 @@ class ResponsesAnswer(EventReader):
     }
 
 
-def _key(index: object, kind: str) -> int | str:
-    """Return what tells items apart: their places, or their kinds without those.
-
-    Some servers give an item another id in each event.
-    """
+def _key(index: object, kind: str) -> Key:
+    """Return the key of an item: its index or, without one, its kind."""
     return index if type(index) is int else kind
