@@ -1,4 +1,4 @@
-"""Error bodies of model APIs: decoded into one error with a hint."""
+"""Error bodies of model APIs, decoded into an error with a hint for the user."""
 
 import contextlib
 import html
@@ -22,36 +22,38 @@ from byok.dialects.rate_limits import (
 )
 from byok.dialects.refusals import Refusal, classify_refusal
 
-_LONGEST = 300
-_READ = 4096
-_DEEPEST = 8
-_TELLING = ("message", "msg", "status_msg", "detail", "errors")
-_KINDS = ("code", "type", "status", "error_type", "status_code", "reason")
+_MAX_SHOWN_CHARS = 300
+_MAX_READ_CHARS = 4096
+_MAX_DEPTH = 8
+_MESSAGE_FIELDS = ("message", "msg", "status_msg", "detail", "errors")
+_KIND_FIELDS = ("code", "type", "status", "error_type", "status_code", "reason")
 _STATUS = re.compile(r"[45]\d\d\Z")
-_ZAI = re.compile(r"1\d{3}\Z")  # a code of Z.ai and Zhipu
-_MINIMAX = re.compile(r"\((\d{4})\)\.?\Z")  # a code behind a message of MiniMax
+_ZAI_CODE = re.compile(r"1\d{3}\Z")  # also Zhipu
+_MINIMAX_CODE = re.compile(r"\((\d{4})\)\.?\Z")  # at the end of a message
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})", re.IGNORECASE)
-# An error of a stream that was not begun, before its JSON.
-_EVENT = re.compile(r"\A\s*(?:event:.*\s+)?data:")
-_WALL = re.compile(r"cloudflare|cdn-cgi|captcha|you have been blocked|just a moment")
+# The beginning of a server-sent event, before the JSON of an error.
+_EVENT_PREFIX = re.compile(r"\A\s*(?:event:.*\s+)?data:")
+_FIREWALL = re.compile(
+    r"cloudflare|cdn-cgi|captcha|you have been blocked|just a moment"
+)
 _BLOCKED = Refusal(
     RefusalKind.REGION,
     "A firewall before it blocks this machine: try it without VPN or proxy.",
 )
-# Seconds; a shorter wait of a quota is only when to ask again, not when it is reset.
-_SHORTEST_RESET = 120.0
-_ROUTERS_OWN = "provider returned error"
+# Seconds; a shorter wait after a used-up quota is for a retry, not until its reset.
+_MIN_RESET_SECONDS = 120.0
+_ROUTER_MESSAGE = "provider returned error"
 
 
 def error_text(body: Any) -> tuple[str, str]:
-    """Return the message and the type or code of an error body, either may be "".
+    """Return the message and the type or code of an error body; either may be "".
 
-    Read are `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
+    Known forms are `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
     `{"message"}`, `{"detail"}`, a list with one of these inside (Gemini), and
-    `{"base_resp": {"status_code", "status_msg"}}` (MiniMax).
-    A code that only repeats an HTTP status is none.
+    `{"base_resp": {"status_code", "status_msg"}}` (MiniMax). A code that only repeats
+    an HTTP status is ignored.
     """
-    message, kinds = _read(body)
+    message, kinds = _read_error(body)
     return message, next((k for k in kinds.values() if not _STATUS.match(k)), "")
 
 
@@ -60,28 +62,28 @@ def refusal_of(
 ) -> UpstreamRefused:
     """Decode an error body; `status` 0 means that it came inside a stream.
 
-    `now` is the time in seconds since 1970, 0 where it is not known.
+    `now` is the time in seconds since 1970, 0 if it is not known.
     """
     body = _unwrap(body)
-    message, kinds = _read(body)
+    message, kinds = _read_error(body)
     inner = _inner(body)
     words = [*kinds.values(), _line(quotas_exceeded(inner))]
-    seen = status or next((int(k) for k in words if _STATUS.match(k)), 0)
+    any_status = status or next((int(k) for k in words if _STATUS.match(k)), 0)
     codes = [*kinds.values(), *_vendor_codes(body, message, kinds)]
-    refusal = classify_refusal(message, codes, inner, seen)
+    refusal = classify_refusal(message, codes, inner, any_status)
     if _is_page(body):
-        text = body[:_READ].lower()
-        if seen in (403, 429, 503) and _WALL.search(text):
+        text = body[:_MAX_READ_CHARS].lower()
+        if any_status in (403, 429, 503) and _FIREWALL.search(text):
             refusal = _BLOCKED
     # The kind is more specific than a type such as invalid_request_error.
-    known = refusal.kind is not RefusalKind.UNKNOWN
-    code = kinds.get("code", "") if known else error_text(body)[1]
-    reason = _short(message or " ".join(words)) or "no reason given"
+    is_known = refusal.kind is not RefusalKind.UNKNOWN
+    code = kinds.get("code", "") if is_known else error_text(body)[1]
+    reason = _shorten(message or " ".join(words)) or "no reason given"
     may_wait = refusal.retryable or refusal.kind is RefusalKind.RATE_LIMIT
     if retry_after is None:
         wait = requested_wait(message, inner, now)
         is_quota = refusal.kind is RefusalKind.QUOTA
-        if may_wait or (is_quota and (wait or 0.0) > _SHORTEST_RESET):
+        if may_wait or (is_quota and (wait or 0.0) > _MIN_RESET_SECONDS):
             retry_after = wait
     sentence = _sentence(
         f"it answered {status}: {reason}"
@@ -90,10 +92,10 @@ def refusal_of(
     )
     details: RefusalDetails = {
         "upstream_status": status,
-        "upstream_code": "" if _STATUS.match(code) else _short(code),
+        "upstream_code": "" if _STATUS.match(code) else _shorten(code),
         "retry_after": retry_after,
         "hint": _hint(refusal, retry_after, message),
-        # A client that waits as it is told must not wait for days.
+        # A client that obeys Retry-After must not wait for days.
         "status": 429 if status == 429 and may_wait and retry_after is not None else 0,
         "retryable": refusal.retryable,
         "reason": message or " ".join(words),
@@ -107,61 +109,60 @@ def refusal_of(
 
 
 def _hint(refusal: Refusal, retry_after: float | None, message: str) -> str:
-    """Return the hint; of a limit it names the wait, or when the limit is reset."""
+    """Return the hint; for a limit it says how long to wait, or when it is reset."""
     is_rate = refusal.kind is RefusalKind.RATE_LIMIT
     if retry_after is not None and is_rate and refusal.retryable:
         return f"Wait {wait_in_words(retry_after)} and try again."
     if refusal.kind is RefusalKind.QUOTA:
-        when = reset_time(message)
-        when = f"at {when}" if when else ""
-        if retry_after is not None and retry_after > _SHORTEST_RESET:
-            when = f"in {wait_in_words(retry_after)}"
-        if when:
-            return f"It is reset {when}: go on then, or choose another model or plan."
+        reset = reset_time(message)
+        reset = f"at {reset}" if reset else ""
+        if retry_after is not None and retry_after > _MIN_RESET_SECONDS:
+            reset = f"in {wait_in_words(retry_after)}"
+        if reset:
+            return f"It is reset {reset}: go on then, or choose another model or plan."
     return refusal.hint
 
 
 def _unwrap(body: Any) -> Any:
-    """Return the error body that a gateway passes on as the text of its own error.
+    """Return the error body that a gateway wraps as the text of its own error.
 
-    Ollama does so with the errors of llama.cpp's server, proxies with those of Google.
+    Ollama wraps the errors of llama.cpp's server so, and proxies those of Google.
     """
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         inner = _inner(body)
         text = inner
         if isinstance(inner, dict):
             text = inner.get("error") or inner.get("message")
         if not isinstance(text, str):
             return body
-        text = _EVENT.sub("", text, count=1).lstrip()
+        text = _EVENT_PREFIX.sub("", text, count=1).lstrip()
         if text[:1] not in ("{", "["):
             return body
-        found: Any = None
-        # It may also be a text that only looks like one.
-        with contextlib.suppress(ValueError, RecursionError):
-            found = parse_json(text.encode("utf-8", "replace"))
-        if not isinstance(found, (dict, list)) or not _read(found)[0]:
+        inner_body: Any = None
+        with contextlib.suppress(ValueError, RecursionError):  # it only looks like JSON
+            inner_body = parse_json(text.encode("utf-8", "replace"))
+        if not isinstance(inner_body, (dict, list)) or not _read_error(inner_body)[0]:
             return body
-        body = found
+        body = inner_body
     return body
 
 
 def _vendor_codes(body: Any, message: str, kinds: dict[str, str]) -> list[str]:
-    """Return numbers that are codes of one vendor, with its name (`CODES`)."""
+    """Return numeric codes in the form of `CODES`: with the name of their vendor."""
     if isinstance(body, dict) and isinstance(body.get("base_resp"), dict):
         return [f"minimax:{kinds.get('status_code', '')}"]
-    if found := _MINIMAX.search(message):
-        return [f"minimax:{found[1]}"]
+    if match := _MINIMAX_CODE.search(message):
+        return [f"minimax:{match[1]}"]
     code = kinds.get("code", "")
-    return [f"zai:{code}"] if _ZAI.match(code) else []
+    return [f"zai:{code}"] if _ZAI_CODE.match(code) else []
 
 
 def _is_page(body: Any) -> bool:
     return isinstance(body, str) and body.lstrip()[:1] == "<"
 
 
-def _first(body: Any) -> Any:
-    """Take the error out of a list (Gemini) or a frame (MiniMax)."""
+def _unwrap_list(body: Any) -> Any:
+    """Return the error body inside a list (Gemini) or a frame (MiniMax)."""
     while isinstance(body, list) and body:
         body = body[0]
     frame = body.get("base_resp") if isinstance(body, dict) else None
@@ -169,42 +170,42 @@ def _first(body: Any) -> Any:
 
 
 def _inner(body: Any) -> Any:
-    body = _first(body)
+    body = _unwrap_list(body)
     error = body.get("error") if isinstance(body, dict) else None
     return error if isinstance(error, dict) else body
 
 
-def _read(body: Any) -> tuple[str, dict[str, str]]:
+def _read_error(body: Any) -> tuple[str, dict[str, str]]:
     """Return the message, and every field that names the kind of error."""
-    body, inner = _first(body), _inner(body)
+    body, inner = _unwrap_list(body), _inner(body)
     if not isinstance(body, dict):
-        return (_line(_name_page(body)) if isinstance(body, str) else ""), {}
+        return (_line(_describe_page(body)) if isinstance(body, str) else ""), {}
     error = body.get("error")
     message = _line(_message(error, body))
-    if message.lower().endswith(_ROUTERS_OWN):
+    if message.lower().endswith(_ROUTER_MESSAGE):
         message = _line(_provider_message(inner.get("metadata"))) or message
-    kinds = {name: _line(_words(inner.get(name))) for name in _KINDS}
+    kinds = {name: _line(_words(inner.get(name))) for name in _KIND_FIELDS}
     return message, {name: kind for name, kind in kinds.items() if kind}
 
 
 def _message(error: Any, body: Json) -> str:
     if isinstance(error, dict):
         return _words(error) or _words(body)
-    said = _words(error) if isinstance(error, (str, list)) else ""
-    return ": ".join(dict.fromkeys(w for w in (said, _words(body)) if w))
+    words = _words(error) if isinstance(error, (str, list)) else ""
+    return ": ".join(dict.fromkeys(w for w in (words, _words(body)) if w))
 
 
-def _name_page(text: str) -> str:
-    """Return what stands for a web page, with its title; any other text unchanged."""
+def _describe_page(text: str) -> str:
+    """Return a web page as "a web page" with its title, any other text unchanged."""
     if not _is_page(text):
         return text
-    title = _TITLE.search(text[:_READ])
+    title = _TITLE.search(text[:_MAX_READ_CHARS])
     return f"a web page: {html.unescape(title[1])}" if title else "a web page"
 
 
 def _words(value: Any, depth: int = 0) -> str:
-    """Read a message, which may be a list of details with their places (FastAPI)."""
-    if depth > _DEEPEST or value is None:
+    """Return a message, which may be a list of details with their paths (FastAPI)."""
+    if depth > _MAX_DEPTH or value is None:
         return ""
     match value:
         case str():
@@ -212,14 +213,16 @@ def _words(value: Any, depth: int = 0) -> str:
         case list():
             return "; ".join(w for v in value[:9] if (w := _words(v, depth + 1)))
         case dict():
-            found = (w for n in _TELLING if (w := _words(value.get(n), depth + 1)))
-            words, place = next(found, ""), value.get("loc")
-            if words and isinstance(place, list):
-                return ".".join(_words(p, _DEEPEST) for p in place) + f": {words}"
-            # Xiaomi explains in it what its message does not.
-            more = value.get("param")
-            if words and isinstance(more, str) and " " in more:
-                return f"{words}: {more}"
+            messages = (
+                w for n in _MESSAGE_FIELDS if (w := _words(value.get(n), depth + 1))
+            )
+            words, location = next(messages, ""), value.get("loc")
+            if words and isinstance(location, list):
+                return ".".join(_words(p, _MAX_DEPTH) for p in location) + f": {words}"
+            # Xiaomi puts the explanation of its message into this field.
+            explanation = value.get("param")
+            if words and isinstance(explanation, str) and " " in explanation:
+                return f"{words}: {explanation}"
             return words
         case _:
             return str(value)
@@ -230,7 +233,7 @@ def _provider_message(metadata: Any) -> str:
     if not isinstance(raw, str):
         return _words(raw)
     try:
-        return _read(parse_json(raw.encode("utf-8", "replace")))[0] or raw
+        return _read_error(parse_json(raw.encode("utf-8", "replace")))[0] or raw
     except (ValueError, RecursionError):
         return raw
 
@@ -241,11 +244,11 @@ def _sentence(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(text[:_READ].split())
+    return " ".join(text[:_MAX_READ_CHARS].split())
 
 
-def _short(line: str) -> str:
-    if len(line) <= _LONGEST:
+def _shorten(line: str) -> str:
+    if len(line) <= _MAX_SHOWN_CHARS:
         return line
     # Cut between words only: half a key would no longer be recognised as one.
-    return line[:_LONGEST].rpartition(" ")[0] + " …"
+    return line[:_MAX_SHOWN_CHARS].rpartition(" ")[0] + " …"

@@ -1,4 +1,4 @@
-"""Refusals classified: by the error's structure, then its words, then its status."""
+"""Refusals, classified by the error's structure, then its words, then its status."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -17,27 +17,16 @@ from byok.dialects.rate_limits import (
     requested_wait,
 )
 
-# What refusals say, as data: patterns of their text, the kind of refusal, a hint.
-#
-# What a vendor's own code says (`CODES`) counts before all words. Of the words the
-# first row with a pattern in the message or code decides. Quotas and rate limits come
-# before the context length, because their texts mention tokens too. A pattern is a
-# regular expression for text in lower case; words of one meaning in other languages are
-# one pattern.
-#
-# Sources of the codes: the error pages of OpenAI, Google Cloud (`ErrorInfo.reason`),
-# Alibaba Model Studio, Volcengine Ark, Z.ai, MiniMax and Moonshot, and public threads.
-
 
 class Refusal(Struct, frozen=True):
-    """A class of refusals; `retryable` ones may pass when asked again."""
+    """A class of refusals; the same request may succeed later if it is `retryable`."""
 
     kind: RefusalKind
     hint: str
     retryable: bool = False
 
 
-RefusalRow: TypeAlias = tuple[tuple[str, ...], Refusal]
+RefusalRow: TypeAlias = tuple[tuple[str, ...], Refusal]  # patterns of the text
 
 _LATER = "go on later, or choose another model or plan."
 _AGAIN = "Wait a little and try again, or choose another model."
@@ -75,9 +64,11 @@ _PARAMETER = Refusal(
     "Change that parameter in [chat], in that upstream's section or in extra_body.",
 )
 
-# Codes that say it all, in lower case; one without a full stop stands for all that
-# begin with it and a full stop. A number is written with its vendor, because vendors
-# give the same numbers to different errors.
+# Codes that identify an error, in lower case. A code without a full stop also stands
+# for codes that begin with it and a full stop. A number is written with its vendor,
+# because vendors use the same numbers for different errors.
+# Sources: the error pages of OpenAI, Google Cloud (`ErrorInfo.reason`), Alibaba Model
+# Studio, Volcengine Ark, Z.ai, MiniMax and Moonshot, and public threads.
 CODES: Mapping[str, Refusal] = MappingProxyType(
     {
         code: refusal
@@ -134,8 +125,8 @@ CODES: Mapping[str, Refusal] = MappingProxyType(
     }
 )  # fmt: skip
 
-# What chat templates of models raise, which llama.cpp, vLLM, LM Studio, TGI and Ollama
-# pass on in words of their own, and what Mistral, Perplexity and DashScope say.
+# Errors of models' chat templates, which llama.cpp, vLLM, LM Studio, TGI and Ollama
+# pass on in different wordings, and those of Mistral, Perplexity and DashScope.
 ROLE_ORDER = (
     r"roles? (?:must|should) (?:be )?alternat|must alternate between"
     r"|unexpected (?:message )?role"
@@ -147,9 +138,13 @@ LAST_ROLE = (
     r"pre-?fill|must end with a user message|ends? with a user role"
     r"|last (?:role|message)\b.{0,60}\buser\b"
 )
-# Z.ai, of any of these.
+# Z.ai, for all errors in the order of messages.
 SOME_ORDER = r"messages (?:parameter is illegal|参数非法)"
 
+# Patterns of refusals' texts: regular expressions for text in lower case. The first row
+# with a match in the message or a code decides; `CODES` count before. Quotas and rate
+# limits come before the context length, because their texts mention tokens, too. Words
+# of one meaning in other languages are one pattern.
 ROWS: tuple[RefusalRow, ...] = (
     (
         (r"extra usage is required",),
@@ -338,11 +333,11 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     (
         (r"unknown variant `image_url`",
-         # Of one kind of pictures, all others are seen.
+         # Not refusals of one picture format: the model accepts the others.
          r"not support (?:image|vision)(?!s? (?:\w+ )?(?:type|format|mime|url))",
          r"images?(?: inputs?| blocks?)? (?:is|are) not supported",
          r"image_url is only supported", r"at most 0 image",
-         # of what the content is, where a picture makes it a list
+         # of content that is a list, which only a picture makes it
          r"\['str'\], got list", r"single `text` element",
          r"missing data required for image input",
          r"unsupported content part type: .image",
@@ -460,7 +455,7 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
-        # A place in the conversation: what stands there is refused.
+        # The path of a message, whose content is refused.
         (r"\b(?:messages|input|contents)(?:\[|\.|/)\d", r"cannot make get request",
          r"support the \w*(?:uri|url|file|audio)\w* field"),
         Refusal(
@@ -503,16 +498,23 @@ _BY_STATUS = {
     ),
     529: BUSY,
 }
-_NOT_SERVED = 501  # the request asks for something that the server does not have
+_NOT_IMPLEMENTED = 501
 # Inside a stream only the type of an error says that the request is at fault.
-_OWN_FAULT = compile_late(
+_REQUEST_FAULT = compile_late(
     r"invalid[_ ](?:request|argument|prompt)|bad[_ ]request|permission|failed_precond"
 )
-_LONGEST_RATE = 3600.0  # seconds; a limit that takes longer to reset is one of a plan
-
-
-_KNOWN = tuple((compile_late("|".join(words)), refusal) for words, refusal in ROWS)
-_READ = 8192  # characters: a message and its codes
+_MAX_RATE_SECONDS = 3600.0  # a limit that takes longer to reset is a plan's quota
+_COMPILED_ROWS = tuple(
+    (compile_late("|".join(words)), refusal) for words, refusal in ROWS
+)
+_MAX_READ_CHARS = 8192  # of a message and its codes
+# Hints about a context window that is too small.
+_RAISE_NUM_CTX = (
+    "Raise num_ctx of this upstream, or choose a model with a larger window."
+)
+_RAISE_CONTEXT = (
+    "Raise the context length of its server, or set context_window for this upstream."
+)
 
 
 def classify_refusal(
@@ -524,43 +526,43 @@ def classify_refusal(
     them.
     """
     names = [*codes, quotas_exceeded(error)]
-    found = _read_structure(error, names)
-    found = found or class_of(" ".join((message, *names)), status)
-    if found.kind is RefusalKind.RATE_LIMIT:
+    refusal = _read_structure(error, names)
+    refusal = refusal or class_of(" ".join((message, *names)), status)
+    if refusal.kind is RefusalKind.RATE_LIMIT:
         wait = requested_wait(message, error)
-        if wait is not None and wait > _LONGEST_RATE:
+        if wait is not None and wait > _MAX_RATE_SECONDS:
             return USED_UP
-    return found
+    return refusal
 
 
 def class_of_words(text: str) -> Refusal | None:
-    """Classify a refusal by its words alone; None where they say nothing that is known.
+    """Classify a refusal by its words alone; None if no pattern matches.
 
-    Only the beginning of the text counts: the patterns may take quadratic time.
+    Only the beginning of the text is searched: the patterns may take quadratic time.
     """
-    text = text[:_READ].lower()
-    return next((refusal for row, refusal in _KNOWN if row.search(text)), None)
+    text = text[:_MAX_READ_CHARS].lower()
+    return next((refusal for row, refusal in _COMPILED_ROWS if row.search(text)), None)
 
 
 def class_of(text: str, status: int) -> Refusal:
     """Classify a refusal by its words and status; 0 is the status inside a stream."""
     if refusal := class_of_words(text):
         return refusal
-    text = text[:_READ].lower()
+    text = text[:_MAX_READ_CHARS].lower()
     if status == 413 and "token" in text:
         return TOO_LONG
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    if status == _NOT_SERVED:
+    if status == _NOT_IMPLEMENTED:
         return Refusal(RefusalKind.UNKNOWN, "", True)
-    # Where a stream has begun, the request was accepted, unless the error denies it.
-    if status >= 500 or (not status and not _OWN_FAULT.search(text)):
+    # An error inside a stream comes after the request was accepted, or denies it.
+    if status >= 500 or (not status and not _REQUEST_FAULT.search(text)):
         return FAILED
     return Refusal(RefusalKind.UNKNOWN, "")
 
 
 def _read_structure(error: Any, codes: Iterable[str]) -> Refusal | None:
-    """Classify by Google's details, else by a code; None where neither says enough."""
+    """Classify by Google's details, else by a code; None if neither is known."""
     if refusal := _read_google(error):
         return refusal
     for code in codes:
@@ -574,8 +576,8 @@ def _read_structure(error: Any, codes: Iterable[str]) -> Refusal | None:
 def _read_google(error: Any) -> Refusal | None:
     """Classify by the details of Google's APIs (`google.rpc.QuotaFailure` and others).
 
-    Their messages say "exceeded your current quota" of every limit, also of those for
-    a minute, so only the name of the quota tells how long it takes.
+    Their messages say "exceeded your current quota" for every limit, also for limits
+    per minute. So only the name of the quota tells how long its period is.
     """
     if not (details := read_objects(error, "details")):
         return None
@@ -584,25 +586,18 @@ def _read_google(error: Any) -> Refusal | None:
     if quotas and isinstance(message, str) and "limit: 0" in message:
         return NOT_IN_PLAN
     if "perday" in quotas:
-        return None  # the words for a day
+        return None  # the words tell: a limit per day
     if "perminute" in quotas or "persecond" in quotas:
         return RATE
     for reason in read_error_reasons(error):
         if reason in CODES:
             return CODES[reason]
-    asks = any("retryDelay" in detail for detail in details)
-    return RATE if asks and (quotas or requested_wait("", error)) else None
-
-
-# What a user can do about a window that is too small, by the server's vendor.
-
-
-_OWN = "Raise num_ctx of this upstream, or choose a model with a larger window."
-_ANY = (
-    "Raise the context length of its server, or set context_window for this upstream."
-)
+    has_delay = any("retryDelay" in detail for detail in details)
+    return RATE if has_delay and (quotas or requested_wait("", error)) else None
 
 
 def window_cure(vendor: str, dialect: str) -> str:
-    """Return the sentence for a vendor's server that is asked in a dialect."""
-    return _OWN if dialect == OLLAMA else preset_of(vendor).window_cure or _ANY
+    """Return the hint how to enlarge the window of a vendor's server in a dialect."""
+    if dialect == OLLAMA:
+        return _RAISE_NUM_CTX
+    return preset_of(vendor).window_cure or _RAISE_CONTEXT
