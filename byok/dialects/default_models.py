@@ -25,15 +25,15 @@ from byok.dialects.presets import (
     preset_of,
 )
 
-# Names of models that do not chat, or not about code.
-_NO_CHAT = re.compile(
+# Names of models that cannot chat, or not about code.
+_NO_CHAT_NAME = re.compile(
     r"embed|rerank|whisper|tts|dall-e|moderation|transcri|image|audio|speech|realtime"
     r"|guard|bge-|davinci|babbage|sora|veo|imagen|ocr|lyria|robotics|compound|orpheus"
     r"|next-edit|zeta-?2|mercury-edit",
     re.IGNORECASE,
 )
-# Words, sizes as one word, and each part of a version.
-_NAME = re.compile(r"\d+(?:\.\d+)?[bk](?![a-z])|[a-z]+|\d+")
+# Tokens of a name: words, sizes as one word, and each part of a version.
+_NAME_TOKEN = re.compile(r"\d+(?:\.\d+)?[bk](?![a-z])|[a-z]+|\d+")
 _NICKNAMES = dict.fromkeys(("sonnet", "opus", "haiku"), "claude")
 _NO_FAMILY = frozenset(
     ("auto", "best", "chat", "default", "fast", "inherit", "latest", "model", "smart")
@@ -45,84 +45,87 @@ def patterns_of(vendor: str) -> DefaultModels:
     preset = PRESETS.get(vendor)
     if preset is None:
         return ANY_MODELS
-    own = preset.models or preset_of(preset.vendor).models
-    return own or (LOCAL_MODELS if preset.local else HOST_MODELS)
+    models = preset.models or preset_of(preset.vendor).models
+    return models or (LOCAL_MODELS if preset.local else HOST_MODELS)
 
 
 def choose_chat_model(vendor: str, models: Sequence[ModelFacts]) -> str:
-    """Return the best of the listed models for chats and agents, "" without any.
+    """Return the best of the listed models for chats and agents, "" if there are none.
 
-    Where no pattern matches it is one that takes tools, else one that chats, else the
-    first one.
+    If no pattern matches, it is the first model that accepts tools, else the first one
+    that chats, else the first one.
     """
-    talking = [m for m in models if m.chats is not False and not _is_no_chat(m)]
-    usable = [m for m in talking if m.tools is not False]
+    chatting = [m for m in models if m.chats is not False and not _has_no_chat_name(m)]
+    usable = [m for m in chatting if m.tools is not False]
     best = _best(patterns_of(vendor).chat, usable)
-    rest = (*(m.id for m in (*usable, *talking, *models)), "")
-    return best or rest[0]
+    fallbacks = (*(m.id for m in (*usable, *chatting, *models)), "")
+    return best or fallbacks[0]
 
 
 def choose_job_model(
     vendor: str, purpose: Purpose, models: Sequence[ModelFacts]
 ) -> str:
-    """Return the best of the listed models for a job, "" for that of the chat.
+    """Return the best of the listed models for a job, or "" for the chat's model.
 
-    Commit messages and titles are short and need nothing of the conversation.
-    Summaries and prompts to enhance come with it: the model of the chat has it in its
-    cache, and in a window that is large enough.
+    Commit messages and titles are short and do not need the conversation. Summaries and
+    prompts to enhance include it: the chat's model has it in its cache, and has a large
+    enough window.
     """
     patterns = patterns_of(vendor)
-    talking = [m for m in models if m.chats is not False and not _is_no_chat(m)]
+    chatting = [m for m in models if m.chats is not False and not _has_no_chat_name(m)]
     match purpose:
         case Purpose.COMMIT | Purpose.TITLE:
-            return _best(patterns.small, talking)
+            return _best(patterns.small, chatting)
         case Purpose.COMPLETION:
-            found = _best(patterns.completion, talking)
-            fills = fim_profile_of(vendor).modes[0] is not FimMode.CHAT
-            filling = [m.id for m in models if fills and template_of(m.id)]
-            quickest = min(filling, key=_billions, default="")
-            return found or quickest or _best(patterns.small, talking)
+            best = _best(patterns.completion, chatting)
+            has_fim = fim_profile_of(vendor).modes[0] is not FimMode.CHAT
+            fim_models = [m.id for m in models if has_fim and template_of(m.id)]
+            smallest = min(fim_models, key=_billions, default="")
+            return best or smallest or _best(patterns.small, chatting)
         case Purpose.NEXT_EDIT:
-            served = next_edit_codecs(vendor)
-            made = [m.id for m in models if format_of(m.id, served)]
-            return min(made, key=_billions, default="")
+            modes = next_edit_codecs(vendor)
+            edit_models = [m.id for m in models if format_of(m.id, modes)]
+            return min(edit_models, key=_billions, default="")
         case _:
             return ""
 
 
 def _billions(model: str) -> float:
-    """Return how many billions of parameters a name tells, infinity for none."""
-    told = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", model.lower())
-    return float(told[1]) if told else math.inf
+    """Return the billions of parameters in a model's name, infinity without any."""
+    size = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", model.lower())
+    return float(size[1]) if size else math.inf
 
 
 def find_closest(wanted: str, models: Sequence[str]) -> int | None:
     """Return the index of the model of the same family whose name is closest, or None.
 
-    Of a family are models whose vendor calls them so, as sonnet4.5 and claude-haiku-4.
-    The closest has most words in common, then the nearest version (the newest, where
-    none is wanted), and fewest words of its own, which often mean a smaller model.
+    A family has models that their vendor names so, as sonnet4.5 and claude-haiku-4. The
+    closest has the most words in common, then the nearest version (the newest, if none
+    is wanted), then the fewest further words, which often mean a smaller model.
     """
-    asked = _ModelName.parse(wanted)
-    if not asked.family:
+    target = _ModelName.parse(wanted)
+    if not target.family:
         return None
 
     def distance(index: int) -> tuple[float, ...]:
-        own = named[index]
+        candidate = candidates[index]
         major, *minor = (
-            abs(a - b) if asked.version else -b
-            for a, b in zip_longest(asked.version, own.version or (0,), fillvalue=0)
+            abs(a - b) if target.version else -b
+            for a, b in zip_longest(
+                target.version, candidate.version or (0,), fillvalue=0
+            )
         )
-        shared = len(asked.words & own.words)
-        return -shared, major, len(own.words) - shared, *minor, *[0] * (4 - len(minor))
+        shared = len(target.words & candidate.words)
+        extra = len(candidate.words) - shared
+        return -shared, major, extra, *minor, *[0] * (4 - len(minor))
 
     names = map(_ModelName.parse, models)
-    named = {
+    candidates = {
         index: name
         for index, name in enumerate(names)
-        if name.family == asked.family and not _NO_CHAT.search(models[index])
+        if name.family == target.family and not _NO_CHAT_NAME.search(models[index])
     }
-    return min(named, key=distance, default=None)
+    return min(candidates, key=distance, default=None)
 
 
 class _ModelName(NamedTuple):
@@ -135,12 +138,12 @@ class _ModelName(NamedTuple):
     @classmethod
     def parse(cls, model: str) -> Self:
         name = family_name(model)
-        tokens: list[str] = _NAME.findall(name)
+        tokens: list[str] = _NAME_TOKEN.findall(name)
         words = [token for token in tokens if not token.isdecimal() and len(token) > 1]
         first = words[0] if words else ""
-        own = first if len(first) > 2 else ""
+        unknown = first if len(first) > 2 else ""
         known = (starts[0] for starts in FAMILIES if name.startswith(starts))
-        family = _NICKNAMES.get(first) or next(known, own)
+        family = _NICKNAMES.get(first) or next(known, unknown)
         numbers = dropwhile(lambda token: not token.isdecimal(), tokens)
         version = takewhile(lambda t: t.isdecimal() and len(t) < 4, numbers)
         return cls(
@@ -150,8 +153,8 @@ class _ModelName(NamedTuple):
         )
 
 
-def _is_no_chat(model: ModelFacts) -> bool:
-    return bool(_NO_CHAT.search(model.id))
+def _has_no_chat_name(model: ModelFacts) -> bool:
+    return bool(_NO_CHAT_NAME.search(model.id))
 
 
 def _best(patterns: Iterable[str], models: Sequence[ModelFacts]) -> str:
@@ -160,13 +163,13 @@ def _best(patterns: Iterable[str], models: Sequence[ModelFacts]) -> str:
         (model.id, family_name(model.id.removesuffix(":free"))) for model in models
     ]
     for pattern in patterns:
-        found = [(mid, m) for mid, name in names if (m := re.fullmatch(pattern, name))]
-        if found:
-            return max(found, key=lambda pair: _rank(*pair))[0]
+        matches = [(i, m) for i, name in names if (m := re.fullmatch(pattern, name))]
+        if matches:
+            return max(matches, key=lambda pair: _rank(*pair))[0]
     return ""
 
 
 def _rank(model: str, match: re.Match[str]) -> tuple[tuple[int, ...], int]:
-    """Rank by version, then by the length of the name: a name without a date lasts."""
+    """Rank by version, then shorter names first: those without a date stay valid."""
     version = match[1] if match.re.groups else ""
     return tuple(map(int, re.findall(r"\d+", version or ""))), -len(model)

@@ -1,4 +1,4 @@
-"""Model families: what their models take on any host, found by the model's name.
+"""Model families: facts that hold for their models on any host, by the model's name.
 
 Sources: the vendors' public API references, and the issue threads of other bridges. A
 window or a price belongs to a host, so no row has one.
@@ -34,11 +34,11 @@ class Family(Struct, frozen=True):
 
 
 def _row(names: str, **facts: Any) -> Family:
-    """Make a row, whose pattern is compiled late: all of them would take 10 ms."""
+    """Return a row; patterns are compiled late, because all would take 10 ms."""
     return Family(compile_late(names), facts)
 
 
-# Of several rows that match a name, the first one that knows a fact counts.
+# Of several rows that match a name, the first one with a fact counts.
 _GPT = (
     _row(r"gpt-5(?:\.3)?-chat", sampling=True, thinking=False, images=True),
     _row(r"(?:gpt-5\.[124-9]-)?chat-latest", efforts=("medium",)),
@@ -135,7 +135,7 @@ _DEEPSEEK = (
         replay=Replay.TOOL_TURNS,
         empty_reasoning=True,
     ),
-    # it refuses a conversation that has some
+    # it refuses a conversation with reasoning
     _row(r"deepseek[.-]r1", images=False, thinking=True, replay=Replay.NEVER),
     _row(r"deepseek[.-](?:v[23]|chat|coder)", images=False, replay=Replay.NEVER),
 )
@@ -165,7 +165,7 @@ _GLM = (
         replay=Replay.TOOL_TURNS,
     ),
 )
-# Its thoughts are in the text.
+# Their reasoning is in the text.
 _MINIMAX = (
     _row(r"minimax-m3", images=True),
     _row(r"minimax-m2", images=False),
@@ -198,7 +198,7 @@ _MISTRAL = (
 )
 _QWEN = (
     _row(r"qwen.*(?:-vl|omni)|qwen-?3\.(?:[5689]|7(?!-max))|qvq", images=True),
-    # trained to use the reasoning of earlier turns; asked for with preserve_thinking
+    # trained to use the reasoning of earlier turns, with preserve_thinking
     _row(r"qwen-?3\.(?:[6-9]|\d\d)", replay=Replay.EVERY_TURN),
     _row(r"qwen.*coder|codeqwen", images=False, thinking=False),
     _row(r"qwen-?3.*-instruct", thinking=False),
@@ -212,10 +212,10 @@ _LLAMA = (
     _row(r"(?:code-?)?llama-?[234](?!.*nemotron)", thinking=False),
     _row(r"(?:code-?)?llama-?2|code-?llama", tools=False),
 )
-# Bedrock serves Claude in its own API only, and names it like this.
-_BEDROCKS = _row(r"(?:[a-z]+\.)?anthropic\.claude", dialect=ANTHROPIC)
-# The rows, by how the names of each vendor's models begin. The last one says the name
-# of the family, where prompts differ by it.
+# Bedrock serves Claude in Anthropic's API only, by names of this form.
+_BEDROCK_CLAUDE = _row(r"(?:[a-z]+\.)?anthropic\.claude", dialect=ANTHROPIC)
+# The rows, by the beginnings of model names. A last row names the family, if prompts
+# depend on it.
 FAMILIES: Mapping[tuple[str, ...], tuple[Family, ...]] = {
     ("gpt", "chat", "codex", "computer", *(f"o{n}" for n in range(1, 10))): (
         *_GPT,
@@ -239,20 +239,20 @@ FAMILIES: Mapping[tuple[str, ...], tuple[Family, ...]] = {
 
 
 def family_name(model: str) -> str:
-    """Return a model's name in lower case, without what its host puts before it."""
+    """Return a model's name in lower case, without the prefix of its host."""
     name = model.lower()
     prefix = _PREFIXES.match(name)
     return _FIREWORKS_POINT.sub(".", name[prefix.end() if prefix else 0 :])
 
 
 def family_facts(model: str) -> ModelFacts:
-    """Return what a model takes on any host, judged by its name."""
+    """Return the facts about a model that hold on any host, judged by its name."""
     name = family_name(model)
     groups = (rows for begins, rows in FAMILIES.items() if name.startswith(begins))
     rows = [row for group in groups for row in group if row.names.match(name)]
-    if _BEDROCKS.names.match(model):
-        rows.append(_BEDROCKS)
+    if _BEDROCK_CLAUDE.names.match(model):
+        rows.append(_BEDROCK_CLAUDE)
     known: dict[str, Any] = {}
     for row in rows:
-        known = {**row.facts, **known}  # the first row that knows a fact counts
+        known = {**row.facts, **known}  # the first row with a fact counts
     return ModelFacts(model, **known)

@@ -18,12 +18,38 @@ _BARRED = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 _DEEPSEEK = ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
 
 
+class FimMode(StrEnum):
+    """A fill-in-the-middle (FIM) interface: how a model receives the code around a gap.
+
+    INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name
+    next to the prompt, TEMPLATE a raw prompt with the model's special tokens, CHAT an
+    ordinary chat. EDIT is Inception's endpoint, which is for next edits only.
+    """
+
+    INFILL = "infill"
+    SUFFIX = "suffix"
+    FIM = "fim"
+    TEMPLATE = "template"
+    CHAT = "chat"
+    EDIT = "edit"
+
+
+class FimProfile(Struct, frozen=True):
+    """The modes of one vendor, the best first.
+
+    `suffix_path` is the path of the mode SUFFIX.
+    """
+
+    modes: tuple[FimMode, ...] = (FimMode.CHAT,)
+    suffix_path: str = "completions"
+
+
 @dataclass(frozen=True)
 class FimTemplate:
     """The FIM prompt of a model family; `text` contains {prefix} and {suffix}.
 
-    `stop` are the tokens that end an answer, `marks` all special tokens, which code in
-    the prompt must not be able to contain.
+    `stop` are the tokens that end an answer, `marks` the other special tokens, which
+    code in the prompt must not contain.
     """
 
     names: str  # a regular expression, for the name in lower case
@@ -36,7 +62,7 @@ class FimTemplate:
         return self.text.format(prefix=self.inert(prefix), suffix=self.inert(suffix))
 
     def inert(self, code: str) -> str:
-        """Return the code without special tokens."""
+        """Return the code with a space inside of each special token."""
         return self._marks_pattern.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", code)
 
     @cached_property
@@ -44,6 +70,8 @@ class FimTemplate:
         return re.compile("|".join(map(re.escape, (*self.marks, *self.stop))))
 
 
+# The modes of Ollama's own API.
+OLLAMA_MODES: tuple[FimMode, ...] = (FimMode.SUFFIX, FimMode.TEMPLATE, FimMode.CHAT)
 TEMPLATES: tuple[FimTemplate, ...] = (
     FimTemplate(
         r"qwen[\d.]*-?coder",
@@ -52,7 +80,7 @@ TEMPLATES: tuple[FimTemplate, ...] = (
         ("<|endoftext|>", "<|file_sep|>", "<|im_end|>"),
     ),
     FimTemplate(
-        # the larger ones and those for Python alone did not learn to fill
+        # the larger models and those for Python only were not trained to fill gaps
         r"code-?llama(?!.*(?:python|34b|70b))",
         "<PRE> {prefix} <SUF>{suffix} <MID>",
         ("<PRE>", "<SUF>", "<MID>", "<s>"),
@@ -91,41 +119,8 @@ def template_of(model: str) -> FimTemplate | None:
     return next((row for row in TEMPLATES if re.search(row.names, name)), None)
 
 
-# FIM modes: the ways to ask for code between a prefix and a suffix.
-
-
-class FimMode(StrEnum):
-    """The fill-in-the-middle (FIM) interface: how a model receives the code around it.
-
-    INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name
-    beside the prompt, TEMPLATE a raw prompt with the model's own marks, CHAT a question
-    like any other. EDIT is Inception's endpoint, which is for next edits alone.
-    """
-
-    INFILL = "infill"
-    SUFFIX = "suffix"
-    FIM = "fim"
-    TEMPLATE = "template"
-    CHAT = "chat"
-    EDIT = "edit"
-
-
-class FimProfile(Struct, frozen=True):
-    """The modes of one vendor, the best first.
-
-    `suffix_path` is where the mode `suffix` is served.
-    """
-
-    modes: tuple[FimMode, ...] = (FimMode.CHAT,)
-    suffix_path: str = "completions"
-
-
-# of Ollama's own API
-OLLAMA_MODES: tuple[FimMode, ...] = (FimMode.SUFFIX, FimMode.TEMPLATE, FimMode.CHAT)
-
-
 def fim_profile_of(vendor: str) -> FimProfile:
-    """Return a vendor's profile; others complete code by a chat."""
+    """Return a vendor's profile; every vendor has the mode CHAT."""
     preset = preset_of(vendor)
-    own = ("template",) if vendor == OPENAI_COMPATIBLE else preset.fim
-    return FimProfile((*map(FimMode, own), FimMode.CHAT), preset.suffix_path)
+    modes = ("template",) if vendor == OPENAI_COMPATIBLE else preset.fim
+    return FimProfile((*map(FimMode, modes), FimMode.CHAT), preset.suffix_path)

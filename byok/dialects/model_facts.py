@@ -1,18 +1,25 @@
 """Model facts: what is known about a model, and which source says so.
 
-`Quirks` of a dialect hold how a vendor's API speaks. Facts hold what one model takes,
-on whatever host it runs.
+Facts are about one model, on any host; differences of a vendor's API are its `Quirks`.
+Values of an upstream or a file are not trusted: an invalid one counts as unknown.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct, field
 
 # From the least to the most; `none` switches the reasoning off.
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _RANK = {effort: rank for rank, effort in enumerate(EFFORTS)}
+# Limits of plausible values.
+_MAX_TOKENS = 2**31 - 1
+LEAST_WINDOW, LEAST_OUTPUT = 512, 16
+_MAX_TOOLS = 100_000
+_MAX_DOLLARS = 100_000.0  # per million tokens
+_MAX_NAME_CHARS = 64
+_MAX_NUMBER, _MAX_NUMBER_CHARS = 1e15, 32
 
 
 class Replay(StrEnum):
@@ -49,7 +56,7 @@ class ModelFacts(Struct, frozen=True):
 
     Attributes:
         id: the name at its upstream.
-        window: the context window in tokens, with the answer.
+        window: the context window in tokens, including the answer.
         max_output: the longest answer in tokens.
         chats: it answers chats; others make embeddings, pictures or speech.
         tools: it accepts tools; `most_tools` is how many at most.
@@ -59,16 +66,16 @@ class ModelFacts(Struct, frozen=True):
         sampling: it accepts temperature and top_p.
         adaptive_thinking: it decides by itself how much to reason (Anthropic).
         replay: which of its earlier reasoning must be sent back.
-        empty_reasoning: where that is unknown, an empty one must be sent.
-        dialect: the only dialect in which it can be asked with tools.
-        printed_calls: tool calls that are printed as text are read; unless it is
-            false, they are.
+        empty_reasoning: if its earlier reasoning is lost, "" must be sent instead.
+        dialect: the only dialect in which it accepts tools.
+        printed_calls: tool calls that it prints as text are recognised, unless this
+            is false.
         price: its prices.
         loaded_window: the part of the window with which a local server has loaded it,
             or is set up to load it.
         token_memory: the memory in bytes that a local server needs per token of the
             window.
-        family: whose model it is, such as `qwen`, where prompts differ by that.
+        family: the name of its family, such as `qwen`, if prompts depend on it.
     """
 
     id: str
@@ -102,7 +109,7 @@ UNKNOWN_MODEL = ModelFacts("")
 
 
 class FactSource(StrEnum):
-    """Who says so; of two sources that know a fact the first in this order counts."""
+    """The source of a fact; of several sources, the first in this order counts."""
 
     USER = "settings"
     PROBE = "probe"
@@ -114,8 +121,11 @@ class FactSource(StrEnum):
     LOCAL = "this machine"
 
 
+_ORDER = {source: rank for rank, source in enumerate(FactSource)}
+
+
 class SourcedFacts(Struct, frozen=True):
-    """The facts about a model, and the source of each that is known, by field."""
+    """The facts about a model, and the sources of the known ones, by field."""
 
     facts: ModelFacts
     sources: Mapping[str, FactSource] = field(default_factory=dict)
@@ -124,7 +134,7 @@ class SourcedFacts(Struct, frozen=True):
 def combine_facts(
     model: str, layers: Iterable[tuple[FactSource, ModelFacts]]
 ) -> SourcedFacts:
-    """Combine what several sources know about a model; the first one counts."""
+    """Combine the facts of several sources about a model, in the sources' order."""
     known: dict[str, Any] = {}
     sources: dict[str, FactSource] = {}
     for source, facts in sorted(layers, key=lambda layer: _ORDER[layer[0]]):
@@ -134,39 +144,21 @@ def combine_facts(
     return SourcedFacts(ModelFacts(model, **known), sources)
 
 
-_ORDER = {source: place for place, source in enumerate(FactSource)}
-
-
-# Values of model facts, as lists of models and files have them: checked and read.
-#
-# Nothing of an upstream or a file is trusted: what is not valid counts as unknown.
-
-
-_MOST_TOKENS = 2**31
-LEAST_WINDOW, LEAST_OUTPUT = 512, 16
-_MOST_TOOLS = 100_000
-_MOST_DOLLARS = 100_000.0  # per million tokens
-_LONGEST_NAME = 64  # characters
-_LARGEST, _LONGEST = 1e15, 32  # of numbers; characters of one that is a string
-
-_Reader: TypeAlias = Callable[[Any], Any]
-
-
 def read_number(value: Any) -> float | None:
     """Return a finite number of at least 0, which may be written as a string."""
     if isinstance(value, str):
         text = value.strip()
-        if not text.isascii() or len(text) > _LONGEST:
+        if not text.isascii() or len(text) > _MAX_NUMBER_CHARS:
             return None
         try:
             value = float(text)
         except ValueError:
             return None
-    fits = type(value) in (int, float) and 0 <= value <= _LARGEST
+    fits = type(value) in (int, float) and 0 <= value <= _MAX_NUMBER
     return float(value) if fits else None
 
 
-def read_count(value: Any, least: int = 1, most: int = _MOST_TOKENS - 1) -> int:
+def read_count(value: Any, least: int = 1, most: int = _MAX_TOKENS) -> int:
     """Return a whole number between the limits, else 0."""
     number = read_number(value) if type(value) is not int else value
     if number is None or number != int(number) or not least <= number <= most:
@@ -175,17 +167,17 @@ def read_count(value: Any, least: int = 1, most: int = _MOST_TOKENS - 1) -> int:
 
 
 def read_positive(value: Any) -> int:
-    """Return a whole number above 0 of any size, else 0; a text is none."""
+    """Return a whole number above 0 of any size, else 0; strings do not count."""
     return int(value) if type(value) is int and value > 0 else 0
 
 
 def read_window(value: Any) -> int:
-    """Return a context window in tokens, 0 if it is none."""
+    """Return a plausible context window in tokens, else 0."""
     return read_count(value, LEAST_WINDOW)
 
 
 def read_output(value: Any) -> int:
-    """Return the length of an answer in tokens, 0 if it is none."""
+    """Return a plausible maximum length of an answer in tokens, else 0."""
     return read_count(value, LEAST_OUTPUT)
 
 
@@ -195,23 +187,23 @@ def read_flag(value: Any) -> bool | None:
 
 
 def read_efforts(value: Any) -> tuple[str, ...]:
-    """Return the efforts of a list that are known ones, the smallest first."""
-    given = [v for v in value if isinstance(v, str)] if isinstance(value, list) else ()
-    return tuple(effort for effort in EFFORTS if effort in given)
+    """Return the known efforts in a list, the smallest first."""
+    words = [v for v in value if isinstance(v, str)] if isinstance(value, list) else ()
+    return tuple(effort for effort in EFFORTS if effort in words)
 
 
 def read_dollars(value: Any) -> float | None:
     """Return a price in US dollars per million tokens, or None."""
     number = read_number(value)
-    return None if number is None or number > _MOST_DOLLARS else round(number, 6)
+    return None if number is None or number > _MAX_DOLLARS else round(number, 6)
 
 
 def _read_price(value: Any) -> Price | None:
     if not isinstance(value, dict):
         return None
     names = ("input", "output", "cache_read", "cache_write")
-    found = {name: read_dollars(value.get(name)) for name in names}
-    return Price(**found) if any(v is not None for v in found.values()) else None
+    prices = {name: read_dollars(value.get(name)) for name in names}
+    return Price(**prices) if any(p is not None for p in prices.values()) else None
 
 
 def _read_replay(value: Any) -> Replay | None:
@@ -220,15 +212,15 @@ def _read_replay(value: Any) -> Replay | None:
 
 def _read_name(value: Any) -> str:
     fits = isinstance(value, str) and value.isidentifier()
-    return value if fits and len(value) <= _LONGEST_NAME else ""
+    return value if fits and len(value) <= _MAX_NAME_CHARS else ""
 
 
-_READERS: Mapping[str, _Reader] = {
+_READERS: Mapping[str, Callable[[Any], Any]] = {
     "window": read_window,
     "max_output": read_output,
     "chats": read_flag,
     "tools": read_flag,
-    "most_tools": lambda value: read_count(value, 1, _MOST_TOOLS),
+    "most_tools": lambda value: read_count(value, 1, _MAX_TOOLS),
     "images": read_flag,
     "thinking": read_flag,
     "efforts": read_efforts,
@@ -253,9 +245,9 @@ def read_facts(model: str, value: Any) -> ModelFacts:
 
 
 def write_facts(facts: ModelFacts) -> dict[str, Any]:
-    """Return the facts that are known as JSON, without the model's id.
+    """Return the known facts as JSON, without the model's id.
 
-    What holds only while a server has loaded a model is left out.
+    Facts that hold only while a server has the model loaded are left out.
     """
     known = {n: v for n, v in facts.known_fields().items() if n in _READERS}
     if facts.price is not None:
@@ -266,15 +258,12 @@ def write_facts(facts: ModelFacts) -> dict[str, Any]:
     return known
 
 
-# How much a model should reason, and the nearest value that it accepts.
-
-
 def nearest_effort(wanted: str, accepted: Iterable[str]) -> str:
     """Return the accepted effort that is nearest to the wanted one.
 
-    Of two that are equally near it is the lower one, which costs less. `none` stands
-    only for itself, unless nothing else is accepted. "" where no effort is wanted or
-    accepted.
+    Of two that are equally near, it is the lower one, which costs less. `none` is the
+    nearest only to itself, unless nothing else is accepted. The result is "" if no
+    effort is wanted or accepted.
     """
     known = [effort for effort in accepted if effort in _RANK]
     if wanted in known or wanted not in _RANK:
@@ -287,9 +276,9 @@ def nearest_effort(wanted: str, accepted: Iterable[str]) -> str:
 def effort_for(
     wanted: str, facts: ModelFacts, usual: Iterable[str] = EFFORTS
 ) -> tuple[str, str]:
-    """Return the effort to send, and a sentence where one is wanted and none can be.
+    """Return the effort to send, and a notice if one is wanted but cannot be sent.
 
-    `usual` are accepted where nobody knows which ones a model accepts.
+    `usual` are the accepted efforts of a model whose facts do not name them.
     """
     accepted = () if facts.thinking is False else facts.efforts or usual
     effort = nearest_effort(wanted, accepted)
@@ -298,5 +287,5 @@ def effort_for(
 
 
 def unsent_effort(wanted: str) -> str:
-    """Return the sentence for an effort that cannot be sent in any form."""
+    """Return the notice for an effort that cannot be sent."""
     return f"This model has no setting for effort, so `{wanted}` was not sent."

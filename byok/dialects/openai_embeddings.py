@@ -1,10 +1,10 @@
-"""POST /v1/embeddings: the request, and its answer read strictly.
+"""POST /v1/embeddings: encoding the request, and decoding its answer strictly.
 
-Vectors are asked for in base64: a batch is a quarter of the size then, and is read in a
-fifth of the time. Servers that do not know it answer with lists of numbers.
+Vectors are requested in base64, which makes a batch four times smaller and five times
+faster to decode. Servers that do not know it answer with lists of numbers.
 
 One wrong vector would be stored and would spoil searches until somebody notices, so an
-answer that is not exactly what was asked for is no answer.
+answer that does not match the request exactly is an error.
 """
 
 import binascii
@@ -19,13 +19,13 @@ from byok.core.errors import UpstreamGarbled
 from byok.core.wire.json_body import join_surrogates, parse_json, write_json
 from byok.dialects.error_bodies import refusal_of
 
-# Vectors as they come: 32-bit floats, of any length above 0.
+# A vector: 32-bit floats, at least one.
 Floats: TypeAlias = "array[float]"
 
 MOST_DIMENSIONS = 8192
 _NUMBER_BYTES = 24  # of a number in a list, with its comma
-_MOST_OPENERS = 16  # brackets for each text; two are usual
-_SPARE = 4096
+_MAX_BRACKETS = 16  # opening ones for each text; two are usual
+_SPARE = 4096  # opening brackets, or sixteenths of the spare bytes, of an answer
 
 
 def write_embeddings_request(
@@ -44,7 +44,7 @@ def write_embeddings_request(
 
 
 def longest_answer(count: int) -> int:
-    """Return how many bytes an answer for this many texts may have."""
+    """Return the maximum bytes of an answer for this many texts."""
     return 16 * _SPARE + count * MOST_DIMENSIONS * _NUMBER_BYTES
 
 
@@ -53,10 +53,10 @@ def read_embeddings(raw: bytes, count: int, *, dimensions: int = 0) -> list[Floa
 
     Raises:
         UpstreamRefused: the answer is an error, although its status was 200.
-        UpstreamGarbled: it is anything but `count` usable vectors.
+        UpstreamGarbled: the answer is not exactly `count` usable vectors.
     """
-    openers = raw.count(b"{") + raw.count(b"[")
-    if openers > _SPARE + count * _MOST_OPENERS:  # they would fill the memory
+    brackets = raw.count(b"{") + raw.count(b"[")
+    if brackets > _SPARE + count * _MAX_BRACKETS:  # decoded, they would fill the memory
         raise _unusable("the answer is no list of vectors")
     items = _by_index(_items(raw), count)
     vectors = [_vector(item.get("embedding")) for item in items]
@@ -95,22 +95,22 @@ def _by_index(items: list[Any], count: int) -> list[Json]:
         raise _unusable(f"it gave {len(items)} vectors for {count} texts")
     if not all(isinstance(item, dict) for item in items):
         raise _unusable("the answer is no list of vectors")
-    places = [item.get("index") for item in items]
-    if places == [None] * count:
+    indices = [item.get("index") for item in items]
+    if indices == [None] * count:
         return items
     ordered: list[Json | None] = [None] * count
-    for place, item in zip(places, items, strict=True):
-        if type(place) is not int or not 0 <= place < count or ordered[place]:
+    for index, item in zip(indices, items, strict=True):
+        if type(index) is not int or not 0 <= index < count or ordered[index]:
             raise _unusable("it does not tell which vector belongs to which text")
-        ordered[place] = item
+        ordered[index] = item
     return [item for item in ordered if item is not None]
 
 
-def _vector(given: Any) -> Floats:
-    vector = _floats(given)
+def _vector(value: Any) -> Floats:
+    vector = _floats(value)
     if not 0 < len(vector) <= MOST_DIMENSIONS:
         raise _unusable(f"a vector has {len(vector)} dimensions")
-    # One number that is none makes the sum none; 32-bit floats cannot overflow it.
+    # One NaN or infinity makes the sum one; finite 32-bit floats cannot overflow it.
     if not math.isfinite(sum(vector)):
         raise _unusable("a vector has numbers that are infinite or none")
     if not any(vector):
@@ -118,15 +118,15 @@ def _vector(given: Any) -> Floats:
     return vector
 
 
-def _floats(given: Any) -> Floats:
+def _floats(value: Any) -> Floats:
     vector: Floats = array("f")
     try:
-        if isinstance(given, str):
-            vector.frombytes(binascii.a2b_base64(given, strict_mode=True))
+        if isinstance(value, str):
+            vector.frombytes(binascii.a2b_base64(value, strict_mode=True))
             if sys.byteorder == "big":
                 vector.byteswap()
-        elif isinstance(given, list) and len(given) <= MOST_DIMENSIONS:
-            vector.extend(given)
+        elif isinstance(value, list) and len(value) <= MOST_DIMENSIONS:
+            vector.extend(value)
         else:
             raise TypeError
     except (TypeError, ValueError, OverflowError) as error:
@@ -134,9 +134,9 @@ def _floats(given: Any) -> Floats:
     return vector
 
 
-def _unusable(what: str) -> UpstreamGarbled:
+def _unusable(reason: str) -> UpstreamGarbled:
     return UpstreamGarbled(
-        f"it gave no usable vectors: {what}.",
+        f"it gave no usable vectors: {reason}.",
         code="embedding_garbled",
         hint="Is this an embedding model?",
         retryable=True,
