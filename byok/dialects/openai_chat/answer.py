@@ -1,7 +1,7 @@
 """Chat Completions: decoding the answer, of OpenAI and of compatible servers.
 
 One reader decodes streamed chunks and whole answers. Only choice 0 counts. Each branch
-is there for recorded answers of real providers.
+follows from recorded answers of real providers.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from byok.dialects.presets import OPENAI_CHAT
 
 
 class OpenAIAnswer(EventReader):
-    """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+    """A Stage[ServerSentEvent, StreamEvent] that decodes the answer of a chat."""
 
     dialect = OPENAI_CHAT
 
@@ -50,8 +50,8 @@ class OpenAIAnswer(EventReader):
         self._usage: Any = None
         self._block = ReasoningBlock()
         self._sources = SourceList()
-        self._plain = False  # no block of reasoning is open, in whatever form
-        self._has_more = False  # something came that a call may have to end
+        self._plain = False  # no block of reasoning, no think tag is open
+        self._may_need_end = False  # a part came that the next tool call may end
 
     def _end_if_finished(self) -> None:
         if self._finish is not None:
@@ -60,23 +60,23 @@ class OpenAIAnswer(EventReader):
     def _read(self, sse: ServerSentEvent) -> None:
         is_usual = self._spoke and not (self._done or sse.event)
         if is_usual and (delta := usual_delta(sse.data)):
-            self._usual(delta)
+            self._read_usual_delta(delta)
         else:
             super()._read(sse)
 
     def _read_done_mark(self) -> None:
         self._end()
 
-    def _usual(self, delta: UsualDelta) -> None:
-        """Read what `_part` would read of the same delta."""
+    def _read_usual_delta(self, delta: UsualDelta) -> None:
+        """Read a delta as `_read_part` would read it, but faster."""
         if thought := delta.reasoning_content:
-            self._reason(thought, "reasoning_content")
+            self._add_reasoning(thought, "reasoning_content")
         elif thought := delta.reasoning:
-            self._reason(thought, "reasoning")
+            self._add_reasoning(thought, "reasoning")
         if text := delta.content:
-            self._say(self._text.feed(text))
+            self._add_text(self._text.feed(text))
         if calls := delta.tool_calls:
-            if self._has_more:
+            if self._may_need_end:
                 self._end_blocks()
             self._out += [
                 ToolCallDelta(call.index, arguments=call.function.arguments)
@@ -86,7 +86,7 @@ class OpenAIAnswer(EventReader):
     def _end(self) -> None:
         if self._finish is None and not (self._spoke or self._usage):
             raise missing_end(spoke=False)
-        self._close(whole=self._finish is not FinishReason.LENGTH)
+        self._close(is_whole=self._finish is not FinishReason.LENGTH)
         self._out.extend(self._sources.take())
         self._emit_end(
             self._finish or FinishReason.STOP,
@@ -95,15 +95,15 @@ class OpenAIAnswer(EventReader):
         )
 
     def _flush_parts(self) -> None:
-        self._close(whole=False)
+        self._close(is_whole=False)
 
-    def _close(self, *, whole: bool) -> None:
-        """Give what was held back: half an emoji, half a tag, the data of a block.
+    def _close(self, *, is_whole: bool) -> None:
+        """Emit buffered parts: half an emoji, half a tag, the data of a block.
 
-        A block that was cut off has no data: without its signature it is refused.
+        A block that was cut off gets no data: without its signature it is refused.
         """
-        self._end_block(whole=whole)
-        self._say(self._text.flush())
+        self._end_block(is_whole=is_whole)
+        self._add_text(self._text.flush())
         self._emit_partial_tag()
 
     def _read_document(self, chunk: dict[str, Any]) -> None:
@@ -114,21 +114,21 @@ class OpenAIAnswer(EventReader):
         if isinstance(choices, list):
             for choice in choices:
                 if isinstance(choice, dict) and not choice.get("index"):
-                    self._choice(choice)
-        # The last usage counts; it comes here, in x_groq, or in a choice.
+                    self._read_choice(choice)
+        # The last usage counts; it may be here, in x_groq, or in a choice.
         if usage := chunk.get("usage"):
             self._usage = usage
         elif isinstance(groq := chunk.get("x_groq"), dict):
             self._usage = groq.get("usage") or self._usage
 
-    def _choice(self, choice: dict[str, Any]) -> None:
+    def _read_choice(self, choice: dict[str, Any]) -> None:
         part, message = choice.get("delta"), choice.get("message")
-        # Some repeat the whole message at the end of a stream: read it only once.
+        # Some servers repeat the whole message at the end of a stream.
         is_whole = not self._spoke and is_whole_message(message, part)
         if is_whole:
             part = message
         if isinstance(part, dict):
-            self._part(part)
+            self._read_part(part)
         if choice.get("error"):
             raise refusal_of(choice)
         if usage := choice.get("usage"):
@@ -139,82 +139,82 @@ class OpenAIAnswer(EventReader):
         if reason := choice.get("native_finish_reason"):
             self._finish = stricter_finish(self._finish, reason, only_length=True)
         if is_whole and self._finish is None:
-            self._finish = FinishReason.STOP  # nothing can follow it
+            self._finish = FinishReason.STOP  # nothing can follow a whole answer
 
-    def _part(self, part: dict[str, Any]) -> None:
+    def _read_part(self, part: dict[str, Any]) -> None:
         self._spoke = True
         calls = part.get("tool_calls")
         if len(part) > 1 or not calls:
             self._read_delta(part)
         if calls and isinstance(calls, list):
-            if self._has_more:
+            if self._may_need_end:
                 self._end_blocks()
             for call in calls:
                 if isinstance(call, dict):
-                    self._out.append(self._call(call))
+                    self._out.append(self._decode_call(call))
 
     def _read_delta(self, part: dict[str, Any]) -> None:
         """Decode a delta except its tool calls."""
-        self._has_more = True
+        self._may_need_end = True
         content = part.get("content")
         thought, form = reasoning(part)
         if form:
-            self._reason(thought, form)
+            self._add_reasoning(thought, form)
         if details := part.get(DETAILS):
             self._block.add_details(details)
             self._plain = False
         if extra := part.get("extra_content"):
             self._block.add_extra(extra)
         if isinstance(content, str):
-            self._say(self._text.feed(content))
+            self._add_text(self._text.feed(content))
         elif isinstance(content, list):
-            self._content_parts(content)
+            self._read_content_parts(content)
         elif isinstance(audio := part.get("audio"), dict):  # of models that speak
-            self._say(self._text.feed(read_text(audio, "transcript")))
+            self._add_text(self._text.feed(read_text(audio, "transcript")))
         if isinstance(refusal := part.get("refusal"), str):
-            self._say(self._text.feed(refusal))
+            self._add_text(self._text.feed(refusal))
         if part.get("annotations"):
             self._sources.add(part)
         if isinstance(call := part.get("function_call"), dict):
-            self._out.append(self._call({"index": 0, "function": call}))
+            self._out.append(self._decode_call({"index": 0, "function": call}))
 
-    def _content_parts(self, parts: list[Any]) -> None:
+    def _read_content_parts(self, parts: list[Any]) -> None:
         """Read list content, as Mistral's reasoning models send it."""
         for part in parts:
             if not isinstance(part, dict):
                 continue
             if isinstance(text := part.get("text"), str):
-                self._say(self._text.feed(text))
+                self._add_text(self._text.feed(text))
             elif (thought := part.get("thinking")) is not None:
-                self._reason(texts(thought), PARTS)
+                self._add_reasoning(texts(thought), PARTS)
 
-    def _reason(self, text: str, form: str) -> None:
+    def _add_reasoning(self, text: str, form: str) -> None:
         if form != DETAILS:
-            self._block.note_form(form)
-        self._plain, self._has_more = False, True
+            self._block.add_form(form)
+        self._plain, self._may_need_end = False, True
         if thought := self._thinking.feed(text):
             self._out.append(ThinkingDelta(thought))
 
     def _end_blocks(self) -> None:
-        """End what a tool call ends."""
+        """End the blocks of reasoning before a tool call."""
         self._end_block()
         if self._think is not None:
             self._out.extend(self._think.end())
-        self._has_more = False
+        self._may_need_end = False
 
-    def _end_block(self, *, whole: bool = True) -> None:
+    def _end_block(self, *, is_whole: bool = True) -> None:
         """End the block of reasoning before what follows it, with its data."""
-        rest = self._thinking.flush()
-        data = self._block.take() if self._block.is_open else {}
-        own = ProviderData(self._origin, data) if data and whole else None
-        if rest or own:
-            self._out.append(ThinkingDelta(rest, own))
+        text = self._thinking.flush()
+        block = self._block.take() if self._block.is_open else {}
+        data = ProviderData(self._origin, block) if block and is_whole else None
+        if text or data:
+            self._out.append(ThinkingDelta(text, data))
         self._plain = self._think is None
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if not text:
             return
-        self._has_more = True
+        self._may_need_end = True
         if self._plain:
             self._out.append(TextDelta(text))
             return
@@ -222,20 +222,18 @@ class OpenAIAnswer(EventReader):
         self._emit_text(text)
         self._plain = self._think is None
 
-    def _call(self, call: dict[str, Any]) -> ToolCallDelta:
+    def _decode_call(self, call: dict[str, Any]) -> ToolCallDelta:
         function, index = read_object(call, "function"), call.get("index")
         arguments, name = function.get("arguments"), read_text(function, "name")
         extra = call.get("extra_content")
         if not isinstance(arguments, str):
-            written = (
-                write_json(arguments) if isinstance(arguments, (dict, list)) else b""
-            )
-            arguments = written.decode()
+            is_object = isinstance(arguments, (dict, list))
+            arguments = write_json(arguments).decode() if is_object else ""
         return ToolCallDelta(
             index if isinstance(index, int) else None,
             read_text(call, "id"),
             self._tool_names.get(name, name),
             arguments,
-            # Gemini's signature
+            # The signature of a Gemini model.
             ProviderData(self._origin, {"extra_content": extra}) if extra else None,
         )

@@ -1,4 +1,4 @@
-"""What a chat.completion.chunk carries: text, finish reason, usage, sources."""
+"""Parts of a chat.completion.chunk: text, errors, finish reason, usage, sources."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -14,8 +14,32 @@ from byok.dialects.answer_reader import read_finish
 from byok.dialects.model_facts import read_positive
 
 DETAILS = "reasoning_details"
-# The last is Copilot's.
+# The last one is Copilot's.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
+# Of several finish reasons, the one with the highest weight counts.
+_WEIGHT = {
+    FinishReason.STOP: 0,
+    FinishReason.TOOL_CALLS: 1,
+    FinishReason.CONTENT_FILTER: 2,
+    FinishReason.LENGTH: 3,
+}
+_DECODER = json.JSONDecoder()
+_MAX_USAGE_CHARS = 2000
+# Counts of tokens read from the cache: OpenAI and Moonshot, Mistral, DeepSeek, Claude
+# behind a gateway.
+_CACHE_READ = (
+    "cached_tokens",
+    "num_cached_tokens",
+    "prompt_cache_hit_tokens",
+    "cache_read_input_tokens",
+)
+# Counts of tokens written to it: OpenAI and OpenRouter, LiteLLM, Claude behind a
+# gateway.
+_CACHE_WRITTEN = (
+    "cache_write_tokens",
+    "cache_creation_tokens",
+    "cache_creation_input_tokens",
+)
 
 
 class _Function(Struct, gc=False, forbid_unknown_fields=True):
@@ -66,10 +90,10 @@ _decode = Decoder(_Chunk).decode
 
 
 def usual_delta(data: bytes) -> UsualDelta | None:
-    """Return the delta of a chunk that has nothing else, None for any other chunk.
+    """Return the delta of a chunk with nothing else, None for any other chunk.
 
-    Nine of ten are of this kind. It takes a third of the time of parsing all fields
-    and looking at them.
+    Nine of ten chunks are of this kind. Decoding them so takes a third of the time of
+    decoding and checking all fields.
     """
     try:
         return _decode(data).choices[0].delta
@@ -78,20 +102,23 @@ def usual_delta(data: bytes) -> UsualDelta | None:
 
 
 def is_whole_message(message: Any, delta: Any) -> bool:
-    """Distinguish a whole answer from the text so far beside a delta (Perplexity)."""
+    """Tell whether a message is a whole answer.
+
+    Perplexity sends a message with the text so far next to each delta.
+    """
     if not isinstance(message, dict):
         return False
     if not isinstance(delta, dict):
         return True
-    return _says_something(message) and not _says_something(delta)
+    return _has_content(message) and not _has_content(delta)
 
 
-def _says_something(part: dict[str, Any]) -> bool:
+def _has_content(part: dict[str, Any]) -> bool:
     return any(value for name, value in part.items() if name != "role")
 
 
 def reasoning(part: dict[str, Any]) -> tuple[str, str]:
-    """Return the reasoning once, even if several fields repeat it, and its field."""
+    """Return the reasoning and its field; several fields may repeat it."""
     for field in REASONING_FIELDS:
         value = part.get(field)
         if value and (text := value if isinstance(value, str) else texts(value)):
@@ -109,11 +136,8 @@ def texts(value: Any) -> str:
     )
 
 
-# Errors inside a stream without an `error` field.
-
-
 def is_error(chunk: Json) -> bool:
-    """Recognise an error by the fields that a chunk has and lacks."""
+    """Tell whether a chunk is an error, although it has no field `error`."""
     frame = chunk.get("base_resp")  # MiniMax has it in each answer
     if isinstance(frame, dict) and frame.get("status_code"):
         return True
@@ -125,61 +149,28 @@ def is_error(chunk: Json) -> bool:
     return any(isinstance(word, str) and word for word in words)
 
 
-# Which of several finish reasons counts.
-
-
-# If there are several finish reasons, the one with the highest weight counts.
-_WEIGHT = {
-    FinishReason.STOP: 0,
-    FinishReason.TOOL_CALLS: 1,
-    FinishReason.CONTENT_FILTER: 2,
-    FinishReason.LENGTH: 3,
-}
-
-
 def stricter_finish(
     known: FinishReason | None, reason: Any, *, only_length: bool = False
 ) -> FinishReason | None:
-    """Return the finish reason that counts after one more was read.
+    """Return the finish reason that counts: the known one or a further one.
 
-    With `only_length`, only a reached limit counts.
+    With `only_length`, the further one counts only if it is a reached limit.
 
     Raises:
-        UpstreamGarbled: the reason is that the upstream failed.
+        UpstreamGarbled: the further reason is a failure of the upstream.
     """
     if not isinstance(reason, str) or not reason:
         return known
-    found = read_finish(reason)
-    if only_length and found is not FinishReason.LENGTH:
+    further = read_finish(reason)
+    if only_length and further is not FinishReason.LENGTH:
         return known
-    if known is None or _WEIGHT[found] > _WEIGHT[known]:
-        return found
+    if known is None or _WEIGHT[further] > _WEIGHT[known]:
+        return further
     return known
 
 
-# Token counts in answers of OpenAI and of compatible servers.
-
-
-_DECODER = json.JSONDecoder()
-_LONGEST = 2000  # characters of a usage object
-
-# OpenAI and Moonshot, Mistral, DeepSeek, Claude behind a gateway
-_READ = (
-    "cached_tokens",
-    "num_cached_tokens",
-    "prompt_cache_hit_tokens",
-    "cache_read_input_tokens",
-)
-# OpenAI and OpenRouter, LiteLLM, Claude behind a gateway
-_WRITTEN = (
-    "cache_write_tokens",
-    "cache_creation_tokens",
-    "cache_creation_input_tokens",
-)
-
-
 def read_usage(usage: Any) -> Usage | None:
-    """Decode a usage object; None where it has no counts.
+    """Decode a usage object; None if it has no counts.
 
     Prompt tokens include the cached part (OpenAI API reference, usage).
     """
@@ -192,45 +183,49 @@ def read_usage(usage: Any) -> Usage | None:
     if not prompt and not completion:
         return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
-    places = (usage, details) if isinstance(details, dict) else (usage,)
-    read, written = _most(places, _READ), _most(places, _WRITTEN) or 0
-    told, thought = read is not None, _reasoning(usage)
-    return Usage(prompt, completion, read or 0, written, thought, cache_told=told)
+    holders = (usage, details) if isinstance(details, dict) else (usage,)
+    read = _highest_count(holders, _CACHE_READ)
+    written = _highest_count(holders, _CACHE_WRITTEN) or 0
+    return Usage(
+        prompt,
+        completion,
+        read or 0,
+        written,
+        _reasoning_tokens(usage),
+        cache_told=read is not None,
+    )
 
 
-def _reasoning(usage: Json) -> int:
+def _reasoning_tokens(usage: Json) -> int:
     """Return the tokens of reasoning; xAI's completion tokens do not include them."""
     details = usage.get("completion_tokens_details")
     details = details or usage.get("output_tokens_details")
-    places = (details, usage) if isinstance(details, dict) else (usage,)
-    return _most(places, ("reasoning_tokens",)) or 0
+    holders = (details, usage) if isinstance(details, dict) else (usage,)
+    return _highest_count(holders, ("reasoning_tokens",)) or 0
 
 
-def _most(places: Iterable[Json], names: Iterable[str]) -> int | None:
-    found = [place.get(name) for place in places for name in names]
-    counts = [read_positive(count) for count in found if count is not None]
+def _highest_count(holders: Iterable[Json], names: Iterable[str]) -> int | None:
+    values = [holder.get(name) for holder in holders for name in names]
+    counts = [read_positive(value) for value in values if value is not None]
     return max(counts, default=None)
 
 
 def usage_near_end(answer: bytes) -> Usage | None:
-    """Return the last usage object of an answer that is passed on, or None."""
+    """Return the last usage object in the end of an answer's bytes, or None."""
     start = answer.rfind(b'"usage"')
     start = answer.find(b"{", start) if start >= 0 else -1
     if start < 0:
         return None
     try:
-        text = answer[start : start + _LONGEST].decode(errors="replace")
+        text = answer[start : start + _MAX_USAGE_CHARS].decode(errors="replace")
         usage, _ = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None
     return read_usage(usage)
 
 
-# Sources that an answer names: Perplexity's and xAI's lists, and annotations.
-
-
 class SourceList:
-    """The sources of one answer, each once; a title may come later than its address."""
+    """The sources of one answer, each once; a title may come later than its URL."""
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
@@ -238,22 +233,22 @@ class SourceList:
     def add(self, holder: dict[str, Any]) -> None:
         """Add the sources that a chunk or a message names."""
         for name in ("search_results", "citations", "annotations"):
-            found = holder.get(name)
-            for item in found if isinstance(found, list) else ():
+            items = holder.get(name)
+            for item in items if isinstance(items, list) else ():
                 self._add(item)
 
     def take(self) -> Iterator[Citation]:
-        """Give all of them, once."""
+        """Return all sources, and forget them."""
         titles, self._titles = self._titles, {}
         for url, title in titles.items():
             yield Citation(url, title)
 
     def _add(self, item: Any) -> None:
-        """Add an address, or an object with one (in OpenAI's annotations, nested)."""
-        place = item.get("url_citation", item) if isinstance(item, dict) else item
-        url, title = place, None
-        if isinstance(place, dict):
-            url, title = place.get("url"), place.get("title")
+        """Add a URL, or an object with one (nested in OpenAI's annotations)."""
+        source = item.get("url_citation", item) if isinstance(item, dict) else item
+        url, title = source, None
+        if isinstance(source, dict):
+            url, title = source.get("url"), source.get("title")
         if not isinstance(url, str) or "://" not in url:
             return
         known = self._titles.setdefault(url, "")

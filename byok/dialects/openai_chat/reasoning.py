@@ -1,13 +1,24 @@
-"""Reasoning in Chat Completions: how it came, and how it is sent back.
+"""Reasoning in Chat Completions: in which form it came, and how it is sent back.
 
 Chat Completions has no field for reasoning, and each vendor added another one. The
-opaque data of a ThinkingPart says which it was:
+opaque data of a ThinkingPart tell the form:
 
     {"field": "reasoning_content"}      the text was in this field of the message
-    {"details": [...]}                  `reasoning_details`, complete
-    {"tags": ["<think>", "</think>"]}   the text began the content, between these
+    {"details": [...]}                  all `reasoning_details` of a router
+    {"tags": ["<think>", "</think>"]}   the text began the content, between tags
     {"parts": true}                     the text was a thinking part of the content
-    {"extra_content": {...}}            a signature that no tool call has (Gemini)
+    {"extra_content": {...}}            a signature beside text (Gemini)
+
+Reasoning goes back only to its origin, in the form in which it came. The facts about a
+model say which turns need their reasoning. If they do not:
+
+- `reasoning_details` go back, because routers need them for every model that has some.
+- Reasoning from a field goes back beside tool calls: models that think between calls
+  forget why they made them, and repeat them.
+
+Chat templates drop the reasoning of earlier turns. byok does not, because then the
+prompt would no longer begin with the previous one; an API that accepts no such field
+refuses it once (`remedies.py`).
 
 Sources: the API references of DeepSeek, Moonshot, Z.ai, MiniMax, Mistral and
 OpenRouter, and Google's page about thought signatures in its compatible API.
@@ -24,22 +35,21 @@ from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
 from byok.dialects.presets import Quirks
 from byok.dialects.safe_names import NOT_CHECKED, wants_signatures
 
-# `reasoning_details`: the blocks of a model's reasoning as routers pass them on.
-#
-# A router such as OpenRouter wants the whole list back, unchanged and in its order. In
-# a stream each chunk has pieces of entries. Source: OpenRouter's guide to reasoning
-# tokens.
-
-
-_TEXTS = ("text", "summary")
+PARTS = "parts"
+_EXTRA = "extra_content"
 _ENCRYPTED = "reasoning.encrypted"
+_TEXT_FIELDS = ("text", "summary")  # of an entry of `reasoning_details`
+# The value of `extra_content` that replaces the missing signature of a tool call.
+UNSIGNED = {_EXTRA: {"google": {"thought_signature": NOT_CHECKED}}}
 
 
 class DetailList:
-    """Joins the pieces of one list: an entry for each type and index.
+    """The `reasoning_details` of a message, joined from the pieces in its chunks.
 
-    Texts are continued; of every other field the last value counts. Entries of the same
-    chunk are never joined, and encrypted ones are only kept once each.
+    A router needs the whole list back, unchanged and in its order (OpenRouter's guide
+    to reasoning tokens). Pieces of one type and index are one entry: their texts are
+    joined, of every other field the last value counts. Entries of the same chunk are
+    never joined, and equal encrypted ones are stored once.
     """
 
     def __init__(self) -> None:
@@ -52,7 +62,7 @@ class DetailList:
         return bool(self._details)
 
     def add(self, entries: Any) -> None:
-        """Add the entries of one chunk; what cannot be an entry is ignored."""
+        """Add the entries of one chunk; other values are ignored."""
         self._chunk += 1
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict) and isinstance(entry.get("type"), str):
@@ -65,15 +75,15 @@ class DetailList:
     def _add(self, entry: dict[str, Any]) -> None:
         index = entry.get("index")
         if entry["type"] == _ENCRYPTED:
-            mark = (repr(entry.get("id")), repr(entry.get("data")))
-            if mark in self._encrypted:
-                return  # a gateway that sends its last chunk twice
-            self._encrypted.add(mark)
+            identity = (repr(entry.get("id")), repr(entry.get("data")))
+            if identity in self._encrypted:
+                return  # some gateways send their last chunk twice
+            self._encrypted.add(identity)
         else:
             key = (entry["type"], repr(index))
-            begun = self._open.get(key)
-            if begun and begun.continues(entry, self._chunk):
-                begun.add(entry, self._chunk)
+            detail = self._open.get(key)
+            if detail and detail.is_continued_by(entry, self._chunk):
+                detail.add(entry, self._chunk)
                 return
         detail = _Detail(entry, self._chunk)
         self._details.append(detail)
@@ -81,7 +91,7 @@ class DetailList:
 
 
 class _Detail:
-    """One entry; the pieces of its text are joined at the end, which is linear."""
+    """One entry, whose pieces are joined at the end, in linear time."""
 
     def __init__(self, entry: dict[str, Any], chunk: int) -> None:
         self._fields = dict(entry)
@@ -89,7 +99,7 @@ class _Detail:
         self._chunk = -1
         self.add(entry, chunk)
 
-    def continues(self, entry: dict[str, Any], chunk: int) -> bool:
+    def is_continued_by(self, entry: dict[str, Any], chunk: int) -> bool:
         """Tell whether an entry of a later chunk is a piece of this one."""
         own, other = self._fields.get("id"), entry.get("id")
         return self._chunk < chunk and (own == other or None in (own, other))
@@ -97,7 +107,7 @@ class _Detail:
     def add(self, entry: dict[str, Any], chunk: int) -> None:
         self._chunk = chunk
         for name, value in entry.items():
-            if name in _TEXTS and isinstance(value, str):
+            if name in _TEXT_FIELDS and isinstance(value, str):
                 self._pieces.setdefault(name, []).append(value)
             elif value is not None or name not in self._fields:
                 self._fields[name] = value
@@ -115,19 +125,16 @@ def join_details(lists: Iterable[Any]) -> list[dict[str, Any]]:
     return whole.entries()
 
 
-PARTS = "parts"
-
-
 class ReasoningBlock:
-    """The block of reasoning that is being read; `is_open` until its data is taken."""
+    """The data of the current block of reasoning; `is_open` if it has any."""
 
     def __init__(self) -> None:
         self.is_open = False
         self._form: dict[str, Any] = {}
         self._details = DetailList()
 
-    def note_form(self, name: str) -> None:
-        """Note the field that the text came in, or PARTS for a part of the content."""
+    def add_form(self, name: str) -> None:
+        """Record the field of the text, or PARTS for a part of the content."""
         self.is_open = True
         if name == PARTS:
             self._form[PARTS] = True
@@ -135,12 +142,12 @@ class ReasoningBlock:
             self._form.setdefault("field", name)
 
     def add_details(self, entries: Any) -> None:
-        """Add `reasoning_details` of one chunk."""
+        """Add the `reasoning_details` of one chunk."""
         self._details.add(entries)
         self.is_open = self.is_open or bool(self._details)
 
     def add_extra(self, extra: Any) -> None:
-        """Add `extra_content` of a delta, where it has a signature."""
+        """Add the `extra_content` of a delta, if it has a signature."""
         google = extra.get("google") if isinstance(extra, dict) else None
         if isinstance(google, dict) and google.get("thought_signature"):
             self._form["extra_content"] = extra
@@ -155,17 +162,8 @@ class ReasoningBlock:
         return data
 
 
-# Gemini's signatures of tool calls in Chat Completions: what replaces missing ones.
-#
-# It stands beside the call, or as an entry of `reasoning_details` where a router passes
-# signatures on in these.
-
-
-_EXTRA = "extra_content"
-UNSIGNED = {_EXTRA: {"google": {"thought_signature": NOT_CHECKED}}}
-
-
 def _unsigned_detail(call_id: str) -> dict[str, Any]:
+    """Return the entry of `reasoning_details` that replaces a missing signature."""
     return {
         "type": _ENCRYPTED,
         "data": NOT_CHECKED,
@@ -175,43 +173,32 @@ def _unsigned_detail(call_id: str) -> dict[str, Any]:
     }
 
 
-# Earlier reasoning in a request: what goes back to the model, and in which form.
-#
-# Reasoning goes back only to its origin, in the form in which it came (`reasoning.py`).
-# Which turns need theirs is a fact of the model. Where it is unknown,
-# `reasoning_details` go back, because routers want them for every model that has some,
-# and reasoning that came in a field goes back beside tool calls: models that think
-# between calls forget why they made them, and repeat them. Templates leave out what is
-# of an earlier turn. byok does not, because the prompt would no longer begin as the one
-# before; an API that takes no such field says so once (`remedies.py`).
-
-
 def replay_of(target: Target, quirks: Quirks) -> Replay | None:
-    """Return which earlier reasoning goes back; None where nobody knows."""
-    known = target.facts.replay
-    return quirks.replay if known is None else known
+    """Return which earlier reasoning goes back; None if it is unknown."""
+    replay = target.facts.replay
+    return quirks.replay if replay is None else replay
 
 
 def add_reasoning(
     sent: dict[str, Any], message: Message, target: Target, quirks: Quirks
 ) -> None:
-    """Add the reasoning of an assistant message to what is sent of it.
+    """Add the reasoning of an assistant message to `sent`, its encoded form.
 
-    `sent` has `content`, and `tool_calls` where the message has calls.
+    `sent` has `content`, and `tool_calls` if the message has calls.
     """
     replay, calls = replay_of(target, quirks), sent.get("tool_calls")
     if replay is Replay.NEVER:
         return
-    wanted = replay is Replay.EVERY_TURN or bool(calls)
+    is_replayed = replay is Replay.EVERY_TURN or bool(calls)
     thoughts = (part for part in message.parts if isinstance(part, ThinkingPart))
     blocks = [(part, data_of(part)) for part in thoughts]
     details = join_details(data.get("details") for _, data in blocks) if blocks else []
-    if details and (wanted or replay is None):
+    if details and (is_replayed or replay is None):
         sent[DETAILS] = details
-        wanted = wanted and replay is not None
+        is_replayed = is_replayed and replay is not None
     elif calls and quirks.details and wants_signatures(target.model):
         sent[DETAILS] = [_unsigned_detail(calls[0]["id"])]
-    if wanted:
+    if is_replayed:
         _add_text(sent, blocks, target, quirks, is_known=replay is not None)
     for _, data in blocks:
         if isinstance(data.get(_EXTRA), dict):
@@ -228,31 +215,31 @@ def _add_text(
 ) -> None:
     """Add reasoning as text: in a field, between tags, or as parts of the content.
 
-    Between tags it is sent only if the model is known to want it.
+    Text between tags is sent only if the model is known to need it (`is_known`).
     """
     known = target.facts.empty_reasoning
-    empty = quirks.empty_reasoning if known is None else known
-    plain = empty or quirks.replay is not None
-    usual = "reasoning" if quirks.details else "reasoning_content"
-    before, thoughts = "", list[str]()
+    needs_empty = quirks.empty_reasoning if known is None else known
+    takes_plain = needs_empty or quirks.replay is not None
+    default_field = "reasoning" if quirks.details else "reasoning_content"
+    tagged, thoughts = "", list[str]()
     for part, data in blocks:
         name = data.get("field")
-        if part.provider_data is None and plain and part.text:
-            name = usual
+        if part.provider_data is None and takes_plain and part.text:
+            name = default_field
         if name in REASONING_FIELDS:
             sent[name] = sent.get(name, "") + part.text
         elif is_known and (tags := tags_of(data)):
-            before += f"{tags[0]}{part.text}{tags[1]}"
+            tagged += f"{tags[0]}{part.text}{tags[1]}"
         elif data.get(PARTS) is True:
             thoughts.append(part.text)
-    if before:
-        sent["content"] = f"{before}{sent['content'] or ''}"
+    if tagged:
+        sent["content"] = f"{tagged}{sent['content'] or ''}"
     if thoughts:
-        said = _texts(sent["content"]) if sent["content"] else []
-        parts = [{"type": "thinking", "thinking": _texts(one)} for one in thoughts]
-        sent["content"] = [*parts, *said]
-    if empty and not any(sent.get(name) for name in (*REASONING_FIELDS, DETAILS)):
-        sent[usual] = ""
+        content = _texts(sent["content"]) if sent["content"] else []
+        parts = [{"type": "thinking", "thinking": _texts(text)} for text in thoughts]
+        sent["content"] = [*parts, *content]
+    if needs_empty and not any(sent.get(n) for n in (*REASONING_FIELDS, DETAILS)):
+        sent[default_field] = ""
 
 
 def _texts(content: str) -> list[dict[str, Any]]:

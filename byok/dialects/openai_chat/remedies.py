@@ -1,4 +1,4 @@
-"""Remedies of Chat Completions: what to change in a request after each refusal."""
+"""Remedies of Chat Completions: how to change a request after each refusal."""
 
 import re
 from collections.abc import Sequence
@@ -25,33 +25,6 @@ from byok.dialects.remedies import (
     when,
 )
 
-# Changes to a chat/completions body: its reasoning, empty contents.
-
-
-def without_reasoning(body: Json, _: Remedy) -> Body:
-    """Remove the reasoning from the history, where it is in fields of its own."""
-    names = (*REASONING_FIELDS, DETAILS)
-    messages = [_without(m, names) for m in body.get("messages") or ()]
-    return {**body, "messages": messages}
-
-
-def with_blank_reasoning(body: Json, _: Remedy) -> Body:
-    """Write a space for reasoning that is empty, or is missing beside calls."""
-    messages = [_with_reasoning(m) for m in body.get("messages") or ()]
-    return {**body, "messages": messages}
-
-
-def _with_reasoning(message: Json) -> Body:
-    names = [name for name in (*REASONING_FIELDS, DETAILS) if name in message]
-    if not names and message.get("tool_calls"):
-        return {**message, _USUAL: " "}
-    return {**message, **{name: " " for name in names if message[name] == ""}}
-
-
-def _without(item: Json, names: Sequence[str]) -> Body:
-    return {key: value for key, value in item.items() if key not in names}
-
-
 # Parameters that may be dropped without changing the meaning of a request.
 _DROPPABLE = (
     "stream_options",
@@ -71,7 +44,7 @@ _CAPS = {
 }
 
 
-# The settings for effort, in the forms of all vendors.
+# The parameters for effort, in the forms of all vendors.
 _EFFORTS = (
     "reasoning_effort",
     "reasoning.effort",
@@ -80,22 +53,12 @@ _EFFORTS = (
     "thinking",
     "chat_template_kwargs",
 )
-_USUAL = "reasoning_content"
-# Kimi, DeepSeek and Xiaomi take empty reasoning for none.
+_DEFAULT_FIELD = "reasoning_content"
+# Kimi, DeepSeek and Xiaomi treat empty reasoning as missing.
 _MISSING_REASONING = (
     r"(?:reasoning|thinking).*(?:passed back|missing|required)|missing.*reasoning"
 )
-
-
-def _find_reasoning(refused: RefusedRequest) -> RemedyMatch:
-    """Recognise a refusal of reasoning in a message of the history."""
-    text = refused.text.lower()
-    named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
-    is_refused = any(words in text for words in _EXTRA_FIELD)
-    return ("", "") if named and is_refused else None
-
-
-# As DashScope, SiliconFlow, LM Studio and FastAPI's servers say it.
+# Refusals of null and of "" by DashScope, SiliconFlow, LM Studio, FastAPI's servers.
 _NO_NULL = re.compile(
     r"\bcontent\b.*(?:required|null|none|<nil|be a (?:valid )?string)"
     r"|(?:required|null|none|<nil>)\b.*\bcontent|parameter is invalid. please check"
@@ -104,13 +67,26 @@ _NO_BLANK = re.compile(
     r"\bcontent\b.*(?:non-empty|(?:not|cannot) be (?:empty|blank)|is (?:empty|blank))"
     r"|empty.*\bcontent"
 )
+# Words of refusals of unknown fields.
+_EXTRA_FIELD = (
+    *("extra", "unknown", "unrecognized", "unexpected", "additional propert"),
+    *("not permitted", "not allowed", "unsupported", "not supported"),
+)
+
+
+def _find_reasoning(refused: RefusedRequest) -> RemedyMatch:
+    """Recognise a refusal of reasoning in a message of the history."""
+    text = refused.text.lower()
+    is_named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
+    is_refused = any(words in text for words in _EXTRA_FIELD)
+    return ("", "") if is_named and is_refused else None
 
 
 def _find_empty_content(refused: RefusedRequest) -> RemedyMatch:
-    """Find out what an API takes beside tool calls instead of null, or of ""."""
-    for pattern, refusing, empty in ((_NO_NULL, None, ""), (_NO_BLANK, "", None)):
+    """Find out whether an API requires "" or null as empty content of tool calls."""
+    for pattern, refused_value, empty in ((_NO_NULL, None, ""), (_NO_BLANK, "", None)):
         is_sent = any(
-            m.get("tool_calls") and m.get("content", "") == refusing
+            m.get("tool_calls") and m.get("content", "") == refused_value
             for m in refused.body.get("messages") or ()
         )
         if is_sent and pattern.search(refused.text.lower()):
@@ -119,7 +95,7 @@ def _find_empty_content(refused: RefusedRequest) -> RemedyMatch:
 
 
 def _write_empty_content(body: Json, remedy: Remedy) -> Body:
-    """Write it where a message has tool calls but no words."""
+    """Write the accepted form into messages with tool calls but without text."""
     empty = None if remedy.what == "null" else ""
     messages = [
         {**m, "content": empty} if m.get("tool_calls") and not m.get("content") else m
@@ -128,10 +104,28 @@ def _write_empty_content(body: Json, remedy: Remedy) -> Body:
     return {**body, "messages": messages}
 
 
-_EXTRA_FIELD = (
-    *("extra", "unknown", "unrecognized", "unexpected", "additional propert"),
-    *("not permitted", "not allowed", "unsupported", "not supported"),
-)
+def _remove_reasoning(body: Json, _: Remedy) -> Body:
+    """Remove the fields of reasoning from the history."""
+    names = (*REASONING_FIELDS, DETAILS)
+    messages = [_drop_fields(m, names) for m in body.get("messages") or ()]
+    return {**body, "messages": messages}
+
+
+def _add_blank_reasoning(body: Json, _: Remedy) -> Body:
+    """Write a space where reasoning is empty, or is missing beside calls."""
+    messages = [_fill_reasoning(m) for m in body.get("messages") or ()]
+    return {**body, "messages": messages}
+
+
+def _fill_reasoning(message: Json) -> Body:
+    names = [name for name in (*REASONING_FIELDS, DETAILS) if name in message]
+    if not names and message.get("tool_calls"):
+        return {**message, _DEFAULT_FIELD: " "}
+    return {**message, **{name: " " for name in names if message[name] == ""}}
+
+
+def _drop_fields(item: Json, names: Sequence[str]) -> Body:
+    return {key: value for key, value in item.items() if key not in names}
 
 
 # The first row that helps counts.
@@ -144,8 +138,8 @@ REMEDIES: RemedyTable = {
         lambda body, _: {**body, "reasoning_effort": "none"},
         "This model calls tools in this API only without reasoning.",
     ),
-    "reasoning": RemedyRow(_find_reasoning, without_reasoning),
-    "blank reasoning": RemedyRow(when(_MISSING_REASONING), with_blank_reasoning),
+    "reasoning": RemedyRow(_find_reasoning, _remove_reasoning),
+    "blank reasoning": RemedyRow(when(_MISSING_REASONING), _add_blank_reasoning),
     "empty content": RemedyRow(_find_empty_content, _write_empty_content),
     "cache": CACHE_ROW,
     "nearest effort": effort_row("reasoning_effort", "reasoning.effort"),

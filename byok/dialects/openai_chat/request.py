@@ -1,7 +1,10 @@
 """Chat Completions: encoding the request.
 
-Order and pairing of messages come from `protocols/augment/history.py`; here each
-message is encoded.
+The order of messages and the pairing of calls with results come from
+`protocols/augment/history.py`; here each message is encoded.
+
+Sources: the API references of OpenAI, OpenRouter, DeepSeek, Z.ai, Moonshot and
+DashScope, and the servers' documents about `chat_template_kwargs`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,31 +46,50 @@ from byok.dialects.safe_names import (
 )
 from byok.dialects.schemas import write_parameters, write_schema
 
-# How much a model should reason, in the form that each vendor's API has for it.
-#
-# Sources: the API references of OpenAI, OpenRouter, DeepSeek, Z.ai, Moonshot and
-# DashScope, and the servers' documents about `chat_template_kwargs`.
-
-
 _OFF = "none"
 _GRADES = ("low", "medium", "high")
-_ALL = (_OFF, "minimal", *_GRADES, "xhigh", "max")  # a router maps them itself
-# Tokens of reasoning; without a number the model decides.
+_ALL_GRADES = (_OFF, "minimal", *_GRADES, "xhigh", "max")  # a router maps them itself
+# Tokens of reasoning; for other efforts, the model decides.
 _BUDGETS = {"minimal": 1024, "low": 4096, "medium": 8192, "high": 16384}
+_NO_EFFORT = (
+    "This model calls tools in this API only without reasoning, so it was asked not to "
+    "reason."
+)
+
+
+def encode_request(
+    chat: ChatRequest, target: Target, quirks: Quirks
+) -> UpstreamRequest:
+    """Encode the body of `POST chat/completions`."""
+    body: dict[str, Any] = {"model": target.model}
+    body["messages"] = [*_messages(chat.messages, target, quirks)]
+    body["stream"] = True
+    if quirks.stream_options:
+        body["stream_options"] = {"include_usage": True}
+    if tools := [_tool(tool, quirks) for tool in chat.tools]:
+        body["tools"] = tools
+    notice = add_options(body, chat, target, quirks)
+    headers = add_caching(body, chat, target, quirks)
+    return UpstreamRequest(
+        "chat/completions",
+        body,
+        headers,
+        unsent=(notice,) if notice else (),
+    )
 
 
 def effort_fields(
     wanted: str, facts: ModelFacts, form: EffortForm
 ) -> tuple[dict[str, Any], str]:
-    """Return the body fields for an effort, and a notice where it cannot be sent."""
+    """Return the body fields for an effort, and a notice if it cannot be sent."""
     if form is EffortForm.NONE:
         return {}, "" if wanted in ("", _OFF) else unsent_effort(wanted)
-    usual = _ALL if form is EffortForm.OBJECT else (_OFF, *_GRADES)
+    usual = _ALL_GRADES if form is EffortForm.OBJECT else (_OFF, *_GRADES)
     effort, notice = effort_for(wanted, facts, usual)
-    return (_write(effort, wanted, facts, form) if effort else {}), notice
+    return (_write_effort(effort, wanted, facts, form) if effort else {}), notice
 
 
-def _write(
+def _write_effort(
     effort: str, wanted: str, facts: ModelFacts, form: EffortForm
 ) -> dict[str, Any]:
     is_off = effort == _OFF
@@ -80,8 +102,8 @@ def _write(
             return {"thinking": {"type": "disabled" if is_off else "enabled"}, **level}
         case EffortForm.BUDGET:
             budget = _BUDGETS.get(wanted)
-            most = {"thinking_budget": budget} if budget else {}
-            return {"enable_thinking": not is_off, **most}
+            limit = {"thinking_budget": budget} if budget else {}
+            return {"enable_thinking": not is_off, **limit}
         case EffortForm.TEMPLATE:
             flags = {"enable_thinking": not is_off, "thinking": not is_off}
             return {"chat_template_kwargs": {**flags, **level}, **level}
@@ -89,27 +111,19 @@ def _write(
             return {"reasoning_effort": effort}
 
 
-# The parameters of a Chat Completions request: sampling, effort, tool choice, JSON.
-#
-# What the model or the vendor refuses is left out, and a notice says so.
-
-
-_NO_EFFORT = (
-    "This model calls tools in this API only without reasoning, so it was asked not to "
-    "reason."
-)
-
-
 def add_options(
     body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
 ) -> str:
-    """Add the parameters to a body; return a notice about the effort, or ""."""
+    """Add parameters for tools, sampling, effort and JSON to a body.
+
+    Returns a notice if the effort cannot be sent, else "".
+    """
     if body.get("tools") and target.facts.thinking:
         body.update(quirks.with_tools)
-    is_trained = target.facts.family == "qwen"
+    is_qwen = target.facts.family == "qwen"
     if (
         quirks.preserve_thinking
-        and is_trained
+        and is_qwen
         and replay_of(target, quirks) is Replay.EVERY_TURN
     ):
         body.update(set_parameter(body, quirks.preserve_thinking, True))
@@ -140,23 +154,24 @@ def _add_sampling(body: dict[str, Any], sampling: Sampling, quirks: Quirks) -> N
         body[quirks.output_cap] = sampling.max_tokens
     if sampling.stop:
         body["stop"] = list(sampling.stop)
-    given = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-    body.update({name: value for name, value in given.items() if value is not None})
+    fields = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    body.update({name: value for name, value in fields.items() if value is not None})
 
 
 def _add_effort(
     body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
 ) -> str:
     facts, wanted = target.facts, chat.sampling.effort
-    elsewhere = quirks.tools_without_effort and facts.dialect not in ("", OPENAI_CHAT)
-    if elsewhere and body.get("tools") and "none" in facts.efforts:
+    # A model of another API takes tools here only without reasoning.
+    is_guest = quirks.tools_without_effort and facts.dialect not in ("", OPENAI_CHAT)
+    if is_guest and body.get("tools") and "none" in facts.efforts:
         wanted, notice = "none", _NO_EFFORT if wanted != "none" else ""
         fields, _ = effort_fields(wanted, facts, quirks.effort)
     else:
         fields, notice = effort_fields(wanted, facts, quirks.effort)
     for name, value in fields.items():
-        known = body.get(name)
-        body[name] = {**known, **value} if isinstance(known, dict) else value
+        old = body.get(name)
+        body[name] = {**old, **value} if isinstance(old, dict) else value
     return notice
 
 
@@ -175,18 +190,16 @@ def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -
     body["response_format"] = {"type": "json_schema", "json_schema": inner}
 
 
-# Prompt caching in Chat Completions, for the vendors that want to be asked for it.
-#
-# Claude behind OpenRouter has a cache point at the top of the body and one more behind
-# the system message, Qwen at DashScope one there and at the end. Other vendors cache
-# unasked; a key of the conversation leads its requests to the same host. Sources: their
-# API references.
-
-
 def add_caching(
     body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
 ) -> dict[str, str]:
-    """Ask for caching in a body; return further headers."""
+    """Add requests for prompt caching to a body; return further headers.
+
+    For Claude behind OpenRouter, there is a cache point at the top of the body and one
+    after the system message; for Qwen at DashScope, one there and one at the end. Other
+    vendors cache without being asked: a key of the conversation routes its requests to
+    the same server.
+    """
     if not target.cache:
         return {}
     is_claude = quirks.cache is CacheForm.CLAUDE and "claude" in target.model.lower()
@@ -203,27 +216,6 @@ def add_caching(
         body.update(key_fields(chat, target))
     key = prompt_cache_key(chat) if quirks.cache_header else ""
     return {quirks.cache_header: key} if key else {}
-
-
-def encode_request(
-    chat: ChatRequest, target: Target, quirks: Quirks
-) -> UpstreamRequest:
-    """Encode the body of `POST chat/completions`."""
-    body: dict[str, Any] = {"model": target.model}
-    body["messages"] = [*_messages(chat.messages, target, quirks)]
-    body["stream"] = True
-    if quirks.stream_options:
-        body["stream_options"] = {"include_usage": True}
-    if tools := [_tool(tool, quirks) for tool in chat.tools]:
-        body["tools"] = tools
-    notice = add_options(body, chat, target, quirks)
-    headers = add_caching(body, chat, target, quirks)
-    return UpstreamRequest(
-        "chat/completions",
-        body,
-        headers,
-        unsent=(notice,) if notice else (),
-    )
 
 
 def _tool(tool: ToolDefinition, quirks: Quirks) -> dict[str, Any]:
@@ -267,27 +259,29 @@ def _assistant(message: Message, target: Target, quirks: Quirks) -> dict[str, An
         if isinstance(part, TextPart):
             texts.append(part.text)
         elif isinstance(part, ToolCall):
-            called = {"name": part.name, "arguments": part.arguments}
-            call = {"id": part.id, "type": "function", "function": called}
-            extra = data_of(part).get("extra_content")  # a signature of Gemini's
-            is_whole = isinstance(extra, dict)
-            calls.append({**call, "extra_content": extra} if is_whole else call)
+            function = {"name": part.name, "arguments": part.arguments}
+            call = {"id": part.id, "type": "function", "function": function}
+            extra = data_of(part).get(
+                "extra_content"
+            )  # the signature of a Gemini model
+            has_extra = isinstance(extra, dict)
+            calls.append({**call, "extra_content": extra} if has_extra else call)
     text = "".join(texts)
-    out: dict[str, Any] = {"role": "assistant", "content": text}
+    sent: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         if wants_signatures(target.model) and not quirks.details:
             calls[0] = {**UNSIGNED, **calls[0]}
         empty = None if quirks.null_content else ""
-        out |= {"content": text or empty, "tool_calls": calls}
-    add_reasoning(out, message, target, quirks)
-    return out
+        sent |= {"content": text or empty, "tool_calls": calls}
+    add_reasoning(sent, message, target, quirks)
+    return sent
 
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
-    """Return a plain string where there is no picture: all servers accept that."""
+    """Return a plain string if there is no picture: all servers accept strings."""
     if not any(isinstance(part, ImagePart) for part in parts):
         return text_of(parts)
-    return [written for part in parts if (written := _content_part(part))]
+    return [encoded for part in parts if (encoded := _content_part(part))]
 
 
 def _content_part(part: Part) -> dict[str, Any] | None:

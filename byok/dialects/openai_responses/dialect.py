@@ -32,20 +32,20 @@ class OpenAIResponses(Dialect):
     serves: ClassVar[frozenset[str]] = frozenset({"responses"})
     remedies: ClassVar[RemedyTable] = REMEDIES
     encode = staticmethod(encode_request)
-    read_models = staticmethod(read_models)  # that of all of OpenAI's APIs
     sends_thoughts: ClassVar[bool] = True
+    read_models = staticmethod(read_models)  # the list of all of OpenAI's APIs
 
     @classmethod
     def of(cls, vendor: str) -> "OpenAIResponses":
         """Return the dialect of a vendor, with its header and its limit of tools."""
         quirks = quirks_of(vendor)
-        # What else a vendor needs in Chat Completions, it may not need here.
+        # The other remedies are for the vendor's Chat Completions.
         limits = (need for need in quirks.needs if need.startswith("most tools:"))
         return cls(quirks.auth_header, (*limits,))
 
     @property
     def second_best(self) -> frozenset[str]:
-        """All of it: beside another API that is used, a server may not have it."""
+        """All paths: if another API is used, the server may not have this one."""
         return self.serves
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:

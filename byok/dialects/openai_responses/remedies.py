@@ -1,4 +1,4 @@
-"""Remedies of Responses: what to change in a request after each refusal."""
+"""Remedies of Responses: how to change a request after each refusal."""
 
 import re
 
@@ -41,13 +41,14 @@ _DROPPABLE = (
     "include",
 )
 _CAP = "max_output_tokens"
-# Refusals of reasoning items: sealed for another key, out of order, or not known.
+# Refusals of reasoning items: encrypted for another key, out of order, or unknown.
 _REASONING = re.compile(
     r"encrypted[ _]content|required (?:following item|'reasoning' item)"
     r"|of type 'reasoning'|items are not persisted|item with id 'rs_"
 )
-# of models that seal no reasoning, as those that do not reason
-_NO_SEALING = r"encrypted[ _]content is not supported|\binclude\b"
+# Refusals of models that encrypt no reasoning, such as those that do not reason.
+_NO_ENCRYPTION = r"encrypted[ _]content is not supported|\binclude\b"
+# Parameters that need a verified organisation, by words of the refusal.
 _UNVERIFIED = (
     ("reasoning summaries", "reasoning.summary"),
     ("stream this model", "stream"),
@@ -56,23 +57,23 @@ _PARAMETERS = drop_row((*_DROPPABLE, _CAP))
 
 
 def _find_reasoning(refused: RefusedRequest) -> RemedyMatch:
-    """Name the last reasoning item of the request: all up to it are left out.
+    """Find the last reasoning item of the request: all up to it are dropped.
 
-    Another conversation keeps its own.
+    Reasoning items of other conversations stay.
     """
     if not _REASONING.search(refused.text.lower()):
         return None
     items = read_objects(refused.body, "input")
-    sealed = [item for item in items if item.get("type") == "reasoning"]
-    return (_digest(sealed[-1]), "") if sealed else None
+    reasoning = [item for item in items if item.get("type") == "reasoning"]
+    return (_digest(reasoning[-1]), "") if reasoning else None
 
 
 def _drop_reasoning(body: Json, remedy: Remedy) -> Body:
     items = read_objects(body, "input")
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if item.get("type") == "reasoning" and _digest(item) == remedy.what:
-            kept = [one for one in items[:place] if one.get("type") != "reasoning"]
-            return {**body, "input": [*kept, *items[place + 1 :]]}
+            earlier = [i for i in items[:index] if i.get("type") != "reasoning"]
+            return {**body, "input": [*earlier, *items[index + 1 :]]}
     return dict(body)
 
 
@@ -81,42 +82,43 @@ def _digest(item: Json) -> str:
 
 
 def _find_parameter(refused: RefusedRequest) -> RemedyMatch:
-    """Find a refused parameter; refusals of reasoning items use their names as words.
+    """Find a refused parameter, unless the refusal is about a reasoning item.
 
-    Without `store` a vendor would store the conversation.
+    Such refusals mention names of parameters. `store` is never dropped: without it, a
+    vendor would store the conversation.
     """
-    is_other = _REASONING.search(refused.text.lower())
-    return None if is_other else _PARAMETERS.find(refused)
+    is_about_item = _REASONING.search(refused.text.lower())
+    return None if is_about_item else _PARAMETERS.find(refused)
 
 
 def _find_instructions(refused: RefusedRequest) -> RemedyMatch:
-    """Find out whether a server takes the system prompt only as an item."""
+    """Find out whether a server accepts the system prompt only as an input item."""
     named = name_parameter(refused, ("instructions",))
     return ("", "") if named and read_objects(refused.body, "input") else None
 
 
 def _find_unverified(refused: RefusedRequest) -> RemedyMatch:
-    """Find what an organisation may not ask for before OpenAI has verified it."""
+    """Find a parameter that OpenAI allows to verified organisations only."""
     text = refused.text.lower()
     if "must be verified" not in text:
         return None
     return next(((path, "") for words, path in _UNVERIFIED if words in text), None)
 
 
-def _instructions_as_item(body: Json, _: Remedy) -> Body:
+def _move_instructions(body: Json, _: Remedy) -> Body:
     """Move the system prompt to the beginning of the input."""
     if "instructions" not in body:
         return dict(body)
-    rest = {key: value for key, value in body.items() if key != "instructions"}
+    others = {key: value for key, value in body.items() if key != "instructions"}
     system = {"type": "message", "role": "system", "content": body["instructions"]}
-    return {**rest, "input": [system, *read_objects(body, "input")]}
+    return {**others, "input": [system, *read_objects(body, "input")]}
 
 
 # The first row that helps counts.
 REMEDIES: RemedyTable = {
     "reasoning": RemedyRow(_find_reasoning, _drop_reasoning),
     "include": RemedyRow(
-        when(_NO_SEALING), lambda body, _: drop_parameter(body, "include")
+        when(_NO_ENCRYPTION), lambda body, _: drop_parameter(body, "include")
     ),
     "dialect": switch_row(RESPONSES_REFUSED),
     "path": missing_path_row(OPENAI_CHAT),
@@ -125,5 +127,5 @@ REMEDIES: RemedyTable = {
     "effort": effort_row("reasoning.effort"),
     "lower": lower_row((_CAP,)),
     "parameter": RemedyRow(_find_parameter, _PARAMETERS.make),
-    "instructions": RemedyRow(_find_instructions, _instructions_as_item),
+    "instructions": RemedyRow(_find_instructions, _move_instructions),
 }

@@ -1,8 +1,9 @@
 """Responses: encoding the request.
 
-Nothing is stored at the vendor (`store: false`), so the whole conversation is sent each
-time, and reasoning comes back as the encrypted item that the model wrote. Order and
-pairing of messages come from `protocols/augment/history.py`.
+Nothing is stored at the vendor (`store: false`). So the whole conversation is sent each
+time, with reasoning as the encrypted items that the model wrote. Items have no ids,
+because ids name stored items (OpenAI's Codex sends none either). The order of messages
+and the pairing of calls with results come from `protocols/augment/history.py`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,12 +37,9 @@ from byok.dialects.safe_names import (
 )
 from byok.dialects.schemas import write_parameters
 
-# Items of Responses: what a call, a reasoning item or a message carries.
-
-
-# Items that ask the client to act, though byok offers only functions. They come where
+# Calls of tools other than functions, which the client would have to run. They come if
 # the user adds tools of the API.
-_FOREIGN = {
+_FOREIGN_CALLS = {
     "apply_patch_call": "apply_patch",
     "computer_call": "computer",
     "local_shell_call": "local_shell",
@@ -50,146 +48,12 @@ _FOREIGN = {
 }
 # Fields of a reasoning item that are not sent back: its id names an item that is not
 # stored, and the API refuses the status of an input item.
-_NOT_SENT = frozenset({"id", "status"})
-
-
-def reasoning_data(item: Json) -> dict[str, Any]:
-    """Return what must come back of a reasoning item, {} where it is only a summary."""
-    if not (item.get("encrypted_content") or item.get("content")):
-        return {}
-    return {key: v for key, v in item.items() if key not in _NOT_SENT and v is not None}
-
-
-def reasoning_text(item: Json) -> str:
-    """Return the text of a reasoning item: its summary, else the reasoning itself."""
-    return join_texts(item.get("summary")) or join_texts(item.get("content"))
-
-
-def join_texts(parts: Any) -> str:
-    """Return the texts of parts, one below the other."""
-    found = (read_text(part, "text") for part in objects_in(parts))
-    return "\n".join(filter(None, found))
-
-
-def message_text(item: Json) -> str:
-    """Return the text or the refusal that a message consists of."""
-    return "".join(
-        read_text(part, "text") or read_text(part, "refusal")
-        for part in read_objects(item, "content")
-    )
-
-
-def citations(item: Json) -> list[tuple[str, str]]:
-    """Return the URL and the title of each source that a message names."""
-    return [
-        (url, read_text(note, "title"))
-        for part in read_objects(item, "content")
-        for note in read_objects(part, "annotations")
-        if (url := read_text(note, "url"))
-    ]
-
-
-def foreign_tool(item: Json) -> str:
-    """Return the name of the tool that the client would have to run, or ""."""
-    kind = read_text(item, "type")
-    if kind == "custom_tool_call":
-        return read_text(item, "name") or "custom"
-    if kind == "shell_call":
-        place = item.get("environment")
-        if isinstance(place, dict) and place.get("type") != "local":
-            return ""  # it runs at the vendor
-    if kind == "tool_search_call":
-        return "tool_search" if item.get("execution") == "client" else ""
-    return _FOREIGN.get(kind, "")
-
-
-# The assistant's turns as input items: reasoning, messages and function calls.
-#
-# A reasoning item goes back unchanged, directly before what it led to; alone it would
-# be refused. Items have no ids: they name what the vendor has stored, and nothing is
-# stored (OpenAI's Codex sends none either).
-
-
-# The last two are those of OpenRouter, for models of other vendors.
-_SEALS = ("encrypted_content", "signature", "format")
+_UNSENT_FIELDS = frozenset({"id", "status"})
+# Fields of signatures; the last two are OpenRouter's, for models of other vendors.
+_SEAL_FIELDS = ("encrypted_content", "signature", "format")
 _PHASES = ("commentary", "final_answer")
-
-
-def assistant_items(parts: Iterable[Part], target: Target) -> list[dict[str, Any]]:
-    """Return the items of one turn, in the order of its parts."""
-    items: list[dict[str, Any]] = []
-    reasoning: list[dict[str, Any]] = []  # waits for what it led to
-    phase = ""
-    for part in parts:
-        match part:
-            case ThinkingPart():
-                own = data_of(part)
-                reasoning += _reasoning_item(own.get("item"), target)
-                phase = own["phase"] if own.get("phase") in _PHASES else phase
-            case TextPart(text=text) if text:
-                items += reasoning
-                message = {"type": "message", "role": "assistant", "content": text}
-                items.append({**message, "phase": phase} if phase else message)
-                reasoning, phase = [], ""
-            case ToolCall():
-                if phase and items and items[-1].get("role"):
-                    # its data was restored beside the call
-                    items[-1].setdefault("phase", phase)
-                items += reasoning
-                items.append(_call(part))
-                reasoning, phase = [], ""
-            case _:
-                pass
-    return items
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {
-        "type": "function_call",
-        "call_id": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
-    }
-
-
-def _reasoning_item(item: Any, target: Target) -> list[dict[str, Any]]:
-    """Return an item that this model wrote, unless it is damaged or not wanted.
-
-    Without the encrypted form, it is text that only some models want back.
-    """
-    if not isinstance(item, dict) or item.get("type") != "reasoning":
-        return []
-    sealed = item.get("encrypted_content")
-    if sealed is not None and not isinstance(sealed, str):
-        return []
-    if not sealed and target.facts.replay in (None, Replay.NEVER):
-        return []
-    summary, content = item.get("summary", []), item.get("content", [])
-    if not _are_texts(summary) or not _are_texts(content):
-        return []
-    sent: dict[str, Any] = {"type": "reasoning", "summary": _copy_texts(summary)}
-    if "content" in item:
-        sent["content"] = _copy_texts(content)
-    seals = {name: item.get(name) for name in _SEALS}
-    return [sent | {k: v for k, v in seals.items() if v and isinstance(v, str)}]
-
-
-def _copy_texts(parts: list[Json]) -> list[Json]:
-    return [{"type": part["type"], "text": part["text"]} for part in parts]
-
-
-def _are_texts(parts: Any) -> bool:
-    return isinstance(parts, list) and all(map(_is_text, parts))
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and all(
-        isinstance(part.get(name), str) for name in ("type", "text")
-    )
-
-
 ENCRYPTED = "reasoning.encrypted_content"
-_LEAST_OUTPUT = 16  # tokens; the API refuses less
+_MIN_OUTPUT = 16  # tokens; the API refuses less
 _NO_STOP = "This API has no texts that stop an answer, so yours were not sent."
 
 
@@ -215,9 +79,10 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
 
 
 def _system(chat: ChatRequest) -> Json:
-    """Return the system prompt, which stands above the input.
+    """Return the field for the system prompt.
 
-    For an answer of any JSON it stays in the input, which must contain that word.
+    For an answer in JSON without a schema, the prompt stays in the input, because the
+    input must contain the word JSON.
     """
     wants_json = chat.json_answer is not None and chat.json_answer.schema is None
     if wants_json or not chat.messages or chat.messages[0].role is not Role.SYSTEM:
@@ -240,7 +105,7 @@ def _items(messages: Iterable[Message], target: Target) -> Iterator[dict[str, An
 
 
 def _result(result: ToolResult) -> dict[str, Any]:
-    """Return a result: a plain string where there is no picture."""
+    """Return a result; its output is a plain string if there is no picture."""
     text = result_text(result)
     output: str | list[Json] = text
     if result.images:
@@ -253,7 +118,7 @@ def _result(result: ToolResult) -> dict[str, Any]:
 
 
 def _content(parts: Iterable[Part]) -> str | list[Json]:
-    """Return a plain string where there is no picture: all servers accept that."""
+    """Return a plain string if there is no picture: all servers accept strings."""
     parts = list(parts)
     if not any(isinstance(part, ImagePart) for part in parts):
         return text_of(parts)
@@ -289,24 +154,24 @@ def _tool_choice(chat: ChatRequest) -> str | Json:
 
 
 def _reasoning(effort: str, facts: ModelFacts) -> Json:
-    """Return the fields about reasoning; none of them is sent to a plain model."""
+    """Return the fields about reasoning; none for a model that does not reason."""
     if facts.thinking is False:
         return {}
     body: dict[str, Any] = {"include": [ENCRYPTED]}
     reasoning = {"effort": effort} if effort else {}
     if facts.thinking:
-        reasoning["summary"] = "auto"  # so that users see thoughts
+        reasoning["summary"] = "auto"  # for the user to see
     return {**body, "reasoning": reasoning} if reasoning else body
 
 
 def _limits(sampling: Sampling) -> Json:
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
     }
     if sampling.max_tokens is not None:
-        found["max_output_tokens"] = max(sampling.max_tokens, _LEAST_OUTPUT)
-    return {name: value for name, value in found.items() if value is not None}
+        fields["max_output_tokens"] = max(sampling.max_tokens, _MIN_OUTPUT)
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _json_format(answer: JsonAnswer) -> Json:
@@ -315,3 +180,132 @@ def _json_format(answer: JsonAnswer) -> Json:
     name = spell_name(answer.name, 0)
     schema = dict(answer.schema)
     return {"type": "json_schema", "name": name, "schema": schema, "strict": False}
+
+
+def assistant_items(parts: Iterable[Part], target: Target) -> list[dict[str, Any]]:
+    """Return the input items of one turn, in the order of its parts.
+
+    A reasoning item stands directly before the message or call that followed it; alone
+    it would be refused.
+    """
+    items: list[dict[str, Any]] = []
+    reasoning: list[dict[str, Any]] = []  # for the next message or call
+    phase = ""
+    for part in parts:
+        match part:
+            case ThinkingPart():
+                data = data_of(part)
+                reasoning += _reasoning_item(data.get("item"), target)
+                phase = data["phase"] if data.get("phase") in _PHASES else phase
+            case TextPart(text=text) if text:
+                items += reasoning
+                message = {"type": "message", "role": "assistant", "content": text}
+                items.append({**message, "phase": phase} if phase else message)
+                reasoning, phase = [], ""
+            case ToolCall():
+                if phase and items and items[-1].get("role"):
+                    # The data of the message were restored beside the call.
+                    items[-1].setdefault("phase", phase)
+                items += reasoning
+                items.append(_call(part))
+                reasoning, phase = [], ""
+            case _:
+                pass
+    return items
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+    }
+
+
+def _reasoning_item(item: Any, target: Target) -> list[dict[str, Any]]:
+    """Return a reasoning item, [] if it is damaged or not needed.
+
+    An item without an encrypted form is text that only some models need back.
+    """
+    if not isinstance(item, dict) or item.get("type") != "reasoning":
+        return []
+    encrypted = item.get("encrypted_content")
+    if encrypted is not None and not isinstance(encrypted, str):
+        return []
+    if not encrypted and target.facts.replay in (None, Replay.NEVER):
+        return []
+    summary, content = item.get("summary", []), item.get("content", [])
+    if not _are_texts(summary) or not _are_texts(content):
+        return []
+    sent: dict[str, Any] = {"type": "reasoning", "summary": _copy_texts(summary)}
+    if "content" in item:
+        sent["content"] = _copy_texts(content)
+    seals = {name: item.get(name) for name in _SEAL_FIELDS}
+    return [sent | {k: v for k, v in seals.items() if v and isinstance(v, str)}]
+
+
+def _copy_texts(parts: list[Json]) -> list[Json]:
+    return [{"type": part["type"], "text": part["text"]} for part in parts]
+
+
+def _are_texts(parts: Any) -> bool:
+    return isinstance(parts, list) and all(map(_is_text, parts))
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and all(
+        isinstance(part.get(name), str) for name in ("type", "text")
+    )
+
+
+def reasoning_data(item: Json) -> dict[str, Any]:
+    """Return the fields of a reasoning item to send back, {} if it is a summary."""
+    if not (item.get("encrypted_content") or item.get("content")):
+        return {}
+    return {
+        key: v for key, v in item.items() if key not in _UNSENT_FIELDS and v is not None
+    }
+
+
+def reasoning_text(item: Json) -> str:
+    """Return the text of a reasoning item: its summary, else the reasoning itself."""
+    return join_texts(item.get("summary")) or join_texts(item.get("content"))
+
+
+def join_texts(parts: Any) -> str:
+    """Return the texts of parts, separated by line breaks."""
+    texts = (read_text(part, "text") for part in objects_in(parts))
+    return "\n".join(filter(None, texts))
+
+
+def message_text(item: Json) -> str:
+    """Return the text of a message, or the model's refusal in it."""
+    return "".join(
+        read_text(part, "text") or read_text(part, "refusal")
+        for part in read_objects(item, "content")
+    )
+
+
+def citations(item: Json) -> list[tuple[str, str]]:
+    """Return the URL and the title of each source that a message names."""
+    return [
+        (url, read_text(note, "title"))
+        for part in read_objects(item, "content")
+        for note in read_objects(part, "annotations")
+        if (url := read_text(note, "url"))
+    ]
+
+
+def foreign_tool(item: Json) -> str:
+    """Return the name of the tool that the client would have to run, or ""."""
+    kind = read_text(item, "type")
+    if kind == "custom_tool_call":
+        return read_text(item, "name") or "custom"
+    if kind == "shell_call":
+        environment = item.get("environment")
+        if isinstance(environment, dict) and environment.get("type") != "local":
+            return ""  # it runs at the vendor
+    if kind == "tool_search_call":
+        return "tool_search" if item.get("execution") == "client" else ""
+    return _FOREIGN_CALLS.get(kind, "")
