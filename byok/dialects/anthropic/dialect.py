@@ -18,56 +18,51 @@ from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
 from byok.dialects.safe_names import IdRule
 
-# Messages API: the list of models, with what the API says each one takes.
-
-
 FIRST_PAGE = "models?limit=1000"
-_SANE = range(512, 2**31)
+_PLAUSIBLE_TOKENS = range(512, 2**31)
+_VERSION = "2023-06-01"
 
 
 def read_models(body: Any) -> ModelPage:
     """Decode `{"data": [{"id", ...}], "has_more", "last_id"}`; see "List Models"."""
     rows = read_objects(body, "data")
-    found = tuple(_facts(row) for row in rows if read_text(row, "id"))
+    models = tuple(_facts(row) for row in rows if read_text(row, "id"))
     last = read_text(body, "last_id")
     if last and body.get("has_more") is True:
-        return ModelPage(found, f"{FIRST_PAGE}&after_id={quote(last, safe='')}")
-    return ModelPage(found)
+        return ModelPage(models, f"{FIRST_PAGE}&after_id={quote(last, safe='')}")
+    return ModelPage(models)
 
 
 def _facts(row: dict[str, Any]) -> ModelFacts:
-    able = read_object(row, "capabilities")
-    thinking, effort = read_object(able, "thinking"), read_object(able, "effort")
-    efforts = tuple(name for name in EFFORTS if _supports(effort, name))
+    capabilities = read_object(row, "capabilities")
+    thinking = read_object(capabilities, "thinking")
+    effort = read_object(capabilities, "effort")
     return ModelFacts(
         row["id"],
-        window=_size(row.get("max_input_tokens")),
-        max_output=_size(row.get("max_tokens")),
-        images=_supports(able, "image_input"),
-        thinking=_supports(able, "thinking"),
-        efforts=efforts,
+        window=_tokens(row.get("max_input_tokens")),
+        max_output=_tokens(row.get("max_tokens")),
+        images=_supports(capabilities, "image_input"),
+        thinking=_supports(capabilities, "thinking"),
+        efforts=tuple(name for name in EFFORTS if _supports(effort, name)),
         adaptive_thinking=_supports(read_object(thinking, "types"), "adaptive"),
     )
 
 
 def _supports(node: dict[str, Any], name: str) -> bool | None:
-    """Read `{"supported": true}`; None where the API does not say."""
+    """Read `{"supported": true}`; None if the API does not tell."""
     return read_flag(read_object(node, name).get("supported"))
 
 
-def _size(value: Any) -> int:
-    return value if type(value) is int and value in _SANE else 0
-
-
-_VERSION = "2023-06-01"
+def _tokens(value: Any) -> int:
+    return value if type(value) is int and value in _PLAUSIBLE_TOKENS else 0
 
 
 @dataclass(frozen=True)
 class AnthropicMessages(Dialect):
-    """Dialect: the Messages API, which all its servers speak alike."""
+    """Dialect: the Messages API, which is the same for all vendors."""
 
     name: ClassVar[str] = ANTHROPIC
-    sends_thoughts: ClassVar[bool] = True  # all, as they were signed
+    sends_thoughts: ClassVar[bool] = True  # all of it, with its signatures
     serves: ClassVar[frozenset[str]] = frozenset({"messages", "messages/count_tokens"})
     models_path: ClassVar[str] = FIRST_PAGE
     tool_ids: ClassVar[IdRule] = IdRule(64, is_plain=True, is_unique=True)

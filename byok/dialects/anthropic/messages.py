@@ -35,10 +35,11 @@ from byok.dialects.safe_names import NO_OUTPUT, read_arguments
 
 Block: TypeAlias = dict[str, Any]
 
+_LOOKBACK = 20  # blocks
 _NO_WORDS = "(no text)"
-_BETWEEN = "\n\n"  # texts of a user or a system prompt
-# The fields of the blocks that come back; the last one must not be empty.
-_SIGNED = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
+_SEPARATOR = "\n\n"  # between texts of a user or a system prompt
+# The fields of reasoning blocks to send back; the last one must not be empty.
+_SIGNED_FIELDS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 
 
 class Conversation(Struct):
@@ -56,15 +57,15 @@ class Conversation(Struct):
                 case Role.ASSISTANT:
                     self._add("assistant", self._assistant(message.parts))
                 case Role.USER:
-                    said = _join_texts(message.parts, _BETWEEN)
-                    self._add("user", [*map(_user_block, said)])
+                    parts = _join_texts(message.parts, _SEPARATOR)
+                    self._add("user", [*map(_user_block, parts)])
                 case Role.TOOL:
                     self._add("user", self._results(message.parts))
         if not self.messages:
             self._add("user", [_text(_NO_WORDS)])
         blocks = self.messages[-1]["content"]
         if self.messages[-1]["role"] == "assistant" and blocks[-1]["type"] == "text":
-            # The API refuses white space at the end of a begun answer.
+            # The API refuses white space at the end of a prefilled answer.
             blocks[-1] = _text(blocks[-1]["text"].rstrip())
 
     def _add(self, role: str, blocks: list[Block]) -> None:
@@ -85,7 +86,7 @@ class Conversation(Struct):
                 case TextPart(text=text):
                     blocks.append(_text(text))
                 case _:
-                    pass  # pictures and results are of the user
+                    pass  # an assistant has no pictures and no results
         return blocks
 
     def _results(self, parts: Iterable[Part]) -> list[Block]:
@@ -102,25 +103,25 @@ class Conversation(Struct):
 
 
 def _texts(parts: Iterable[Part]) -> list[Block]:
-    joined = _join_texts(parts, _BETWEEN)
+    joined = _join_texts(parts, _SEPARATOR)
     return [_text(part.text) for part in joined if isinstance(part, TextPart)]
 
 
-def _join_texts(parts: Iterable[Part], between: str = "") -> Iterator[Part]:
-    """Join adjacent texts, and leave out blank ones.
+def _join_texts(parts: Iterable[Part], separator: str = "") -> Iterator[Part]:
+    """Join adjacent texts, and drop blank ones.
 
-    Those of an assistant are pieces of one text; any others stand apart.
+    Without a separator, blank pieces of a text that is not blank are kept.
     """
     pieces: list[str] = []
     for part in parts:
         if isinstance(part, TextPart):
-            pieces += [part.text] if part.text.strip() or not between else []
+            pieces += [part.text] if part.text.strip() or not separator else []
             continue
-        if (text := between.join(pieces)).strip():
+        if (text := separator.join(pieces)).strip():
             yield TextPart(text)
         pieces = []
         yield part
-    if (text := between.join(pieces)).strip():
+    if (text := separator.join(pieces)).strip():
         yield TextPart(text)
 
 
@@ -144,7 +145,7 @@ def _image(image: ImagePart) -> Block:
 
 
 def _result_content(result: ToolResult) -> str | list[Block]:
-    """Return the content of a result; errors without any are refused."""
+    """Return the content of a result; the API refuses errors without content."""
     content = result.content if result.content.strip() else NO_OUTPUT
     if not result.images:
         return content
@@ -152,15 +153,15 @@ def _result_content(result: ToolResult) -> str | list[Block]:
 
 
 def _thinking(part: ThinkingPart) -> list[Block]:
-    """Return the block that the model wrote, unchanged, if it is a valid one.
+    """Return the block of reasoning that the model wrote, unchanged, if it is valid.
 
-    The data has been at the client: whatever cannot be a signed block is left out.
+    The data come from the client and may be damaged: an invalid block is dropped.
     """
     block = data_of(part).get("block")
     if not isinstance(block, dict):
         return []
     kind = block.get("type")
-    names = _SIGNED.get(kind, ()) if isinstance(kind, str) else ()
+    names = _SIGNED_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
     fields = {name: block[name] for name in names if name in block}
     is_whole = len(fields) == len(names) and bool(names) and fields[names[-1]]
     if not is_whole or not all(isinstance(value, str) for value in fields.values()):
@@ -168,22 +169,20 @@ def _thinking(part: ThinkingPart) -> list[Block]:
     return [{"type": kind, **fields}]
 
 
-_LOOKBACK = 20
-
-
 def ask_for_cache(body: Json, is_long: bool = False) -> Body:
-    """Set all cache points of a body that has none; it may have four.
+    """Set the cache points of a body that has none; the API allows four.
 
-    A second one beside that at the top is behind tools and system prompt, which other
-    conversations share. Before a point the API looks back 20 blocks for what was
-    written: a turn that added more gets a third one at its beginning, where the last
-    request ended.
+    The first point is the field at the top. The second one is after the tools and the
+    system prompt, which other conversations share. From a point, the API looks back 20
+    blocks for a prefix in the cache. So a turn that added more blocks gets a third
+    point at its beginning, where the previous request ended.
     """
     mark = point(is_long=is_long)
     # The system prompt comes after the tools.
     body = mark_end(body, "system" if body.get("system") else "tools", mark)
-    asked, messages = ends_of_turns(body["messages"])[-2:-1], body["messages"]
-    added = sum(len(m["content"]) for m in messages[asked[0] + 1 :]) if asked else 0
-    if added >= _LOOKBACK:
-        body = mark_messages(body, asked, mark)
+    messages = body["messages"]
+    previous = ends_of_turns(messages)[-2:-1]  # the index where the last request ended
+    new = messages[previous[0] + 1 :] if previous else ()
+    if sum(len(message["content"]) for message in new) >= _LOOKBACK:
+        body = mark_messages(body, previous, mark)
     return {**body, FIELD: mark}

@@ -1,4 +1,4 @@
-"""Remedies of the Messages API: what to change in a request after each refusal."""
+"""Remedies of the Messages API: how to change a request after each refusal."""
 
 import re
 from typing import Any
@@ -31,84 +31,22 @@ from byok.dialects.remedies import (
     when,
 )
 
-# Thinking blocks that the Messages API refuses: they and all before them are left out.
-#
-# Signatures belong to a model, and with the newest models to the conversation before
-# them (the API's guide, "Thinking"). Blocks after the refused one may still be valid,
-# so they stay, and so does what the model thinks later.
-
-
-_REFUSED = re.compile(r"signature|blocks? .*cannot be modified|block.?binding")
-_PLACE = re.compile(r"messages\.(\d+)\.")
-
-
-def _find_thinking(refused: RefusedRequest) -> RemedyMatch:
-    """Find the last block of the message that is named, or of all messages."""
-    if not _REFUSED.search(refused.text.lower()):
-        return None
-    messages = list(refused.body.get("messages") or ())
-    if place := _PLACE.search(refused.text):
-        messages = messages[: int(place[1]) + 1]
-    blocks = [block for m in messages for block in m["content"] if is_thought(block)]
-    return ("", _digest(blocks[-1])) if blocks else None
-
-
-def _drop_thinking(body: Json, remedy: Remedy) -> Body:
-    messages: list[Any] = list(body.get("messages") or ())
-    for place, message in enumerate(messages):
-        digests = (_digest(b) for b in message["content"] if is_thought(b))
-        if remedy.version in digests:
-            kept = [*without_thinking(messages[: place + 1]), *messages[place + 1 :]]
-            return {**body, "messages": kept}
-    return dict(body)
-
-
-def _digest(block: Json) -> str:
-    mark = str(block.get("signature") or block.get("data"))
-    return digest_of(mark.encode("utf-8", "replace"))
-
-
-# Pictures that the Messages API refuses as too large: each becomes a sentence.
-
-
-_PICTURE_PLACE = re.compile(
+_REFUSED_THINKING = re.compile(r"signature|blocks? .*cannot be modified|block.?binding")
+_MESSAGE_PATH = re.compile(r"messages\.(\d+)\.")
+_PICTURE_PATH = re.compile(
     r"messages\.(\d+)\.content\.(\d+)(?:\.tool_result\.content\.(\d+))?"
 )
 _TOO_LARGE = "[a picture stood here; it is too large for this model]"
-
-
-def _find_picture(refused: RefusedRequest) -> RemedyMatch:
-    if refused.error.kind is not RefusalKind.TOO_LARGE:
-        return None
-    found = _PICTURE_PLACE.search(refused.text)
-    block = _block_at(refused.body, found) if found else {}
-    if block.get("type") != "image":
-        return None
-    return ("", digest_of_picture(read_text(block.get("source"), "data")))
-
-
-def _block_at(body: Json, place: re.Match[str]) -> Json:
-    """Return the block at a place such as `messages.0.content.1`, {} for no block."""
-    node: Any = {"content": body.get("messages")}
-    numbers = (int(n) for n in place.groups() if n is not None)
-    for number in numbers:
-        inner = node.get("content") if isinstance(node, dict) else None
-        if not isinstance(inner, list) or number >= len(inner):
-            return {}
-        node = inner[number]
-    return node if isinstance(node, dict) else {}
-
-
-# Texts are in lower case. Of prompt + max_tokens > window
-_TOO_MUCH = re.compile(r"(\d+) \+ \d+ > (\d+)")
-_LEAST_ANSWER = 1024  # tokens; with less room the conversation must be cut
+_OVERFLOW = re.compile(r"(\d+) \+ \d+ > (\d+)")  # prompt + max_tokens > window
+_MIN_ANSWER = 1024  # tokens; for less, the conversation must be cut instead
+# Patterns of refusals about thinking, for text in lower case.
 _UNSIGNED = r"expected `?thinking|must start with a thinking"
 _BUDGET = r"thinking\.type\.enabled|budget_tokens|(?:use|only) .*adaptive"
 _ADAPTIVE = r"adaptive(?!\.)"
-_ALWAYS = re.compile(
+_ALWAYS_THINKS = re.compile(
     r"thinking\.type\.disabled|between_tools|thinking.{0,60}disabl|disabl.{0,40}thinking"
 )
-_OLD_BUDGET = 8192  # tokens, where the model does not think adaptively
+_BUDGET_TOKENS = 8192  # for a model that cannot think adaptively
 _DROPPABLE = (
     "thinking.display",
     "output_config.effort",
@@ -122,31 +60,84 @@ _DROPPABLE = (
 )
 
 
+def _find_thinking(refused: RefusedRequest) -> RemedyMatch:
+    """Find the last thinking block of the named message, or of all messages.
+
+    Signatures belong to a model, and with the newest models to the conversation before
+    them (the API's guide, "Thinking"). So the remedy drops this block and all before
+    it; later blocks, and those still to come, may be valid.
+    """
+    if not _REFUSED_THINKING.search(refused.text.lower()):
+        return None
+    messages = list(refused.body.get("messages") or ())
+    if path := _MESSAGE_PATH.search(refused.text):
+        messages = messages[: int(path[1]) + 1]
+    blocks = [block for m in messages for block in m["content"] if is_thought(block)]
+    return ("", _digest(blocks[-1])) if blocks else None
+
+
+def _drop_thinking(body: Json, remedy: Remedy) -> Body:
+    messages: list[Any] = list(body.get("messages") or ())
+    for number, message in enumerate(messages, 1):
+        digests = (_digest(b) for b in message["content"] if is_thought(b))
+        if remedy.version in digests:
+            bare = without_thinking(messages[:number])
+            return {**body, "messages": [*bare, *messages[number:]]}
+    return dict(body)
+
+
+def _digest(block: Json) -> str:
+    signature = str(block.get("signature") or block.get("data"))
+    return digest_of(signature.encode("utf-8", "replace"))
+
+
+def _find_picture(refused: RefusedRequest) -> RemedyMatch:
+    if refused.error.kind is not RefusalKind.TOO_LARGE:
+        return None
+    path = _PICTURE_PATH.search(refused.text)
+    block = _block_at(refused.body, path) if path else {}
+    if block.get("type") != "image":
+        return None
+    return ("", digest_of_picture(read_text(block.get("source"), "data")))
+
+
+def _block_at(body: Json, path: re.Match[str]) -> Json:
+    """Return the block at a path such as `messages.0.content.1`, or {}."""
+    node: Any = {"content": body.get("messages")}
+    indices = (int(n) for n in path.groups() if n is not None)
+    for index in indices:
+        inner = node.get("content") if isinstance(node, dict) else None
+        if not isinstance(inner, list) or index >= len(inner):
+            return {}
+        node = inner[index]
+    return node if isinstance(node, dict) else {}
+
+
 def _thinking_type(body: Json) -> str:
     return read_text(read_object(body, "thinking"), "type")
 
 
-def _as_adaptive(body: Json, _: Remedy) -> Body:
+def _think_adaptively(body: Json, _: Remedy) -> Body:
     if _thinking_type(body) != "enabled":
         return dict(body)
     return {**body, "thinking": {"type": "adaptive"}}
 
 
-def _as_budget(body: Json, _: Remedy) -> Body:
-    """Give a budget if there is room for one, else do not think."""
+def _think_with_budget(body: Json, _: Remedy) -> Body:
+    """Set a budget if `max_tokens` leaves space for one, else do not think."""
     if _thinking_type(body) != "adaptive":
         return dict(body)
     body = drop_parameter(drop_parameter(body, "thinking"), "output_config.effort")
-    budget = min(_OLD_BUDGET, body.get("max_tokens", 0) // 2)
-    if budget < _LEAST_ANSWER or _goes_on(body):
+    budget = min(_BUDGET_TOKENS, body.get("max_tokens", 0) // 2)
+    if budget < _MIN_ANSWER or _is_turn_open(body):
         return body
     return {**body, "thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _find_always(refused: RefusedRequest) -> RemedyMatch:
-    """Find what a model that cannot stop thinking takes instead: its least thinking."""
+def _find_least_thinking(refused: RefusedRequest) -> RemedyMatch:
+    """Find the least thinking of a model that cannot be told not to think."""
     text = refused.text.lower()
-    if not _ALWAYS.search(text):
+    if not _ALWAYS_THINKS.search(text):
         return None
     if "between_tools" in text:
         return ("between_tools", "")
@@ -154,16 +145,16 @@ def _find_always(refused: RefusedRequest) -> RemedyMatch:
 
 
 def _stop_thinking(body: Json, _: Remedy) -> Body:
-    """Do not think in a conversation that has turns without their reasoning."""
+    """Disable thinking if an earlier turn of the model has lost its reasoning."""
     answers = [m["content"] for m in body["messages"] if m["role"] == "assistant"]
     if all(any(map(is_thought, content)) for content in answers):
         return dict(body)
-    kept = without_thinking(body["messages"])
-    return {**body, "messages": kept, "thinking": {"type": "disabled"}}
+    messages = without_thinking(body["messages"])
+    return {**body, "messages": messages, "thinking": {"type": "disabled"}}
 
 
 def _think_least(body: Json, remedy: Remedy) -> Body:
-    """Change only requests that were not to think: others keep their thinking."""
+    """Replace disabled thinking by the least possible; other requests stay."""
     if _thinking_type(body) != "disabled":
         return dict(body)
     if remedy.what == "between_tools":
@@ -174,22 +165,22 @@ def _think_least(body: Json, remedy: Remedy) -> Body:
     return set_parameter(body, "output_config.effort", "low")
 
 
-def _goes_on(body: Json) -> bool:
-    """Tell whether the model goes on with a turn, which would begin with a thought."""
+def _is_turn_open(body: Json) -> bool:
+    """Tell whether the model continues a turn, which had to begin with a thought."""
     last = body["messages"][-1]
     is_result = any(block["type"] == "tool_result" for block in last["content"])
     return is_result or last["role"] == "assistant"
 
 
-def _find_room(refused: RefusedRequest) -> RemedyMatch:
-    if not (found := _TOO_MUCH.search(refused.text)):
+def _find_space(refused: RefusedRequest) -> RemedyMatch:
+    if not (counts := _OVERFLOW.search(refused.text)):
         return None
-    room = int(found[2]) - int(found[1])
-    return ("max_tokens", str(room)) if room >= _LEAST_ANSWER else None
+    space = int(counts[2]) - int(counts[1])
+    return ("max_tokens", str(space)) if space >= _MIN_ANSWER else None
 
 
-# The first row that helps counts. What a schema is refused for may have the name of a
-# parameter, so tools come first.
+# The first row that helps counts. A refused part of a schema may have the name of a
+# parameter, so rows about tools come first.
 REMEDIES: RemedyTable = {
     **CHAT_ROWS,
     "large picture": RemedyRow(
@@ -205,10 +196,10 @@ REMEDIES: RemedyTable = {
     "no reasoning": RemedyRow(
         when(r"thinking\b.*must be passed back"), _stop_thinking, UNSIGNED
     ),
-    "adaptive": RemedyRow(when(_BUDGET), _as_adaptive),
-    "budget": RemedyRow(when(_ADAPTIVE), _as_budget),
-    "always thinks": RemedyRow(_find_always, _think_least),
-    "room": RemedyRow(_find_room, lower_named),
+    "adaptive": RemedyRow(when(_BUDGET), _think_adaptively),
+    "budget": RemedyRow(when(_ADAPTIVE), _think_with_budget),
+    "always thinks": RemedyRow(_find_least_thinking, _think_least),
+    "room": RemedyRow(_find_space, lower_named),
     "lower": lower_row(("max_tokens", "thinking.budget_tokens")),
     "cache": CACHE_ROW,
     "both": RemedyRow(

@@ -18,20 +18,18 @@ from byok.dialects.presets import GEMINI
 from byok.dialects.remedies import RemedyTable
 from byok.dialects.safe_names import IdRule
 
-# Gemini's model list: names, limits, and whether a model generates text and thinks.
-
-
 MODELS_PATH = "models?pageSize=1000"
 _FOLDER = "models/"
 _GENERATES = "generateContent"
+_OAUTH_PREFIX = "ya29."  # of access tokens of Google Cloud
 
 
 def read_models(body: Any) -> ModelPage:
     """Decode a page of `GET models`; models that generate no text are left out."""
-    found = map(_facts, filter(_is_usable, read_objects(body, "models")))
+    models = map(_facts, filter(_is_usable, read_objects(body, "models")))
     token = read_text(body, "nextPageToken")
     path = f"{MODELS_PATH}&pageToken={quote(token, safe='')}" if token else ""
-    return ModelPage(tuple(found), path)
+    return ModelPage(tuple(models), path)
 
 
 def _is_usable(row: dict[str, Any]) -> bool:
@@ -41,16 +39,13 @@ def _is_usable(row: dict[str, Any]) -> bool:
 
 
 def _facts(row: dict[str, Any]) -> ModelFacts:
-    """Return the facts; a field that is missing may only be unknown."""
+    """Return the facts in a row; a missing field means unknown."""
     return ModelFacts(
         row["name"].removeprefix(_FOLDER),
         window=read_positive(row.get("inputTokenLimit")),
         max_output=read_positive(row.get("outputTokenLimit")),
         thinking=True if row.get("thinking") is True else None,
     )
-
-
-_OAUTH = "ya29."  # how access tokens of Google Cloud begin
 
 
 @dataclass(frozen=True)
@@ -78,6 +73,6 @@ class Gemini(Dialect):
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; an access token of Google Cloud is a bearer token."""
         headers = {"Accept": "text/event-stream, application/json"}
-        if key.startswith(_OAUTH):
+        if key.startswith(_OAUTH_PREFIX):
             return headers | {"Authorization": f"Bearer {key}"}
         return headers | {"x-goog-api-key": key} if key else headers

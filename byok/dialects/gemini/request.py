@@ -1,4 +1,8 @@
-"""Gemini: encoding the request, `POST models/MODEL:streamGenerateContent?alt=sse`."""
+"""Gemini: encoding the request, `POST models/MODEL:streamGenerateContent?alt=sse`.
+
+Provider data, whose forms `answer.py` describes, come from a client and may be forged
+or damaged: values of a wrong type are dropped.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -39,209 +43,38 @@ from byok.dialects.safe_names import (
 )
 from byok.dialects.schemas import write_parameters
 
-# Gemini: a turn of the model, given back with what the model sent beside it.
-#
-# `answer.py` says what the provider data holds. It comes from a client, so it may be
-# forged or damaged: what has the wrong type is left out.
-
-
-_BASE64 = re.compile(r"[A-Za-z0-9+/_=-]+\Z")
-_BESIDE = {"thoughtSignature", "thought"}
-
-
-class ModelTurns:
-    """Encodes the turns of the model in one request.
-
-    `ids` holds the ids that the model gave to its calls, by the ids of the client.
-    """
-
-    def __init__(self, target: Target) -> None:
-        self._bypass = wants_signatures(target.model)
-        self.ids: dict[str, str] = {}
-
-    def parts_of(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
-        """Yield the parts of one turn; a signature waits for the text that it signs."""
-        waiting: Json = {}
-        chars, called = 0, False
-        for part in parts:
-            if waiting:
-                text = part.text if isinstance(part, TextPart) else ""
-                yield {"text": text[:chars], **waiting}
-                waiting = {}
-                if text:
-                    part = TextPart(text[chars:])
-            match part:
-                case TextPart(text=text) if text:
-                    yield {"text": text}
-                case ToolCall():
-                    yield self._call(part, is_first=not called)
-                    called = True
-                case ThinkingPart():
-                    own = data_of(part)
-                    chars = _chars(own)
-                    waiting = _signature(own) if chars else {}
-                    yield from () if chars else _thought(part.text, own)
-                case _:
-                    pass  # a user's parts
-        if waiting:
-            yield {"text": "", **waiting}
-
-    def _call(self, call: ToolCall, *, is_first: bool) -> dict[str, Any]:
-        own = data_of(call)
-        signature = _signature(own)
-        if not signature and is_first and self._bypass:
-            signature = {"thoughtSignature": NOT_CHECKED}
-        body = {"name": call.name, "args": read_arguments(call.arguments)}
-        if isinstance(id_ := own.get("id"), str) and id_:
-            self.ids[call.id] = id_
-            body = {"id": id_, **body}
-        return {"functionCall": body, **signature}
-
-
-def _signature(own: Json) -> dict[str, Any]:
-    signature = own.get("thoughtSignature")
-    is_valid = isinstance(signature, str) and _BASE64.match(signature)
-    return {"thoughtSignature": signature} if is_valid else {}
-
-
-def _chars(own: Json) -> int:
-    """Return how many characters of the next text are signed, 0 for none of them."""
-    chars = own.get("chars")
-    is_valid = type(chars) is int and chars > 0 and bool(_signature(own))
-    return chars if is_valid and isinstance(chars, int) else 0
-
-
-def _thought(text: str, own: Json) -> Iterator[dict[str, Any]]:
-    """Yield the part of one block of reasoning.
-
-    Summaries without a signature are for people: the model does not need them.
-    """
-    part = own.get("part")
-    if isinstance(part, dict):
-        thought = {"thought": True} if part.get("thought") is True else {}
-        kinds = part.keys() - _BESIDE
-        is_opaque = len(kinds) == 1 and kinds <= set(OPAQUE)
-        if is_opaque and all(isinstance(part[kind], dict) for kind in kinds):
-            yield {kind: part[kind] for kind in kinds} | thought | _signature(part)
-    elif signature := _signature(own):
-        is_thought = own.get("thought") is True
-        yield (
-            {"text": text, "thought": True, **signature}
-            if is_thought
-            else {"text": "", **signature}
-        )
-
-
-# Gemini: the messages of a conversation as `contents` and `systemInstruction`.
-#
-# Users and tools speak as `user`, the model as `model`, and the roles alternate: the
-# results of a step stand in one content directly after its calls, in their order.
-
-
 _NO_WORDS = "(no words)"
-
-
-class GeminiContents:
-    """The contents of one request."""
-
-    def __init__(self, target: Target) -> None:
-        self._turns = ModelTurns(target)
-        # Gemini 3, which also wants signatures, sees pictures inside of results.
-        self._inside = wants_signatures(target.model)
-        self._contents: list[dict[str, Any]] = []
-        self._system: list[dict[str, Any]] = []
-        self._asked: list[str] = []  # ids of the calls whose results come next
-        self._results: list[ToolResult] = []
-
-    def add(self, messages: Iterable[Message]) -> None:
-        """Add messages, the oldest first."""
-        for message in messages if self._inside else move_images(messages):
-            if message.role is not Role.TOOL:
-                self._end_step()
-            match message.role:
-                case Role.SYSTEM:
-                    self._system += self._words(message.parts)
-                case Role.ASSISTANT:
-                    calls = calls_of(message)
-                    self._asked = [call.id for call in calls]
-                    self._put("model", [*self._turns.parts_of(message.parts)])
-                case Role.USER:
-                    words = [*self._words(message.parts)]
-                    self._put("user", words or [{"text": _NO_WORDS}])
-                case Role.TOOL:
-                    found = (p for p in message.parts if isinstance(p, ToolResult))
-                    self._results += found
-        self._end_step()
-
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of the body."""
-        system = {"systemInstruction": {"parts": self._system}} if self._system else {}
-        return {**system, "contents": self._contents}
-
-    def _put(self, role: str, parts: list[dict[str, Any]]) -> None:
-        if parts and self._contents and self._contents[-1]["role"] == role:
-            self._contents[-1]["parts"] += parts
-        elif parts:
-            self._contents.append({"role": role, "parts": parts})
-
-    def _end_step(self) -> None:
-        """Add the results of a step in the order of its calls, which have no ids."""
-        place = {call_id: n for n, call_id in enumerate(self._asked)}
-        self._results.sort(key=lambda result: place.get(result.call_id, len(place)))
-        self._put("user", [*map(self._response, self._results)])
-        self._results = []
-
-    def _words(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
-        for part in parts:
-            if isinstance(part, TextPart) and part.text:
-                yield {"text": part.text}
-            elif isinstance(part, ImagePart):
-                yield _picture(part)
-
-    def _response(self, result: ToolResult) -> dict[str, Any]:
-        id_ = self._turns.ids.get(result.call_id)
-        response: dict[str, Any] = {
-            **({"id": id_} if id_ else {}),
-            "name": result.name,
-            "response": {
-                "error" if result.is_error else "output": result.content or NO_OUTPUT
-            },
-        }
-        if result.images:
-            response["parts"] = [*map(_picture, result.images)]
-        return {"functionResponse": response}
-
-
-def _picture(image: ImagePart) -> dict[str, Any]:
-    return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
-
-
-# Gemini's thinkingConfig: a level for Gemini 3 and later, a budget for Gemini 2.5.
-#
-# Source: Gemini API, Thinking (ranges of the budget, levels by model).
-
-
-_THINKS = re.compile(r"gemini-(?:2\.5|[3-9]|\d\d|\w+-latest|latest)")
-_BUDGET_ONLY = re.compile(r"gemini-2\.5")
-# Of models whose levels nobody names.
+_BASE64 = re.compile(r"[A-Za-z0-9+/_=-]+\Z")
+_EXTRA_FIELDS = {"thoughtSignature", "thought"}  # of a part, beside its kind
+_MODES = {ToolUse.NONE: "NONE", ToolUse.REQUIRED: "ANY"}
+_FOLDERS = ("models/", "tunedModels/")
+_DOT_SEGMENTS = frozenset({".", ".."})  # clients and servers resolve them
+_SAFE_CHARS = "/:@,=+~"
+_MAX_STOPS = 5  # API reference, GenerationConfig.stopSequences
+_MAX_NAME_CHARS = 64
+_FEWER_STOPS = "Gemini takes five stop texts at most, so the others were left out."
+_THINKING_MODEL = re.compile(r"gemini-(?:2\.5|[3-9]|\d\d|\w+-latest|latest)")
+_BUDGET_MODEL = re.compile(r"gemini-2\.5")
+# Levels of models whose facts name none.
 _LEVELS = ("low", "high")
 _FLASH_LEVELS = ("minimal", "low", "medium", "high")
 _ALL_LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
 class _Range(Struct, frozen=True):
-    """Tokens that a model may think; `off` where 0 is accepted as well."""
+    """Accepted budgets in tokens; with `can_be_off`, 0 is accepted as well."""
 
-    least: int
-    most: int
-    off: bool = True
+    min: int
+    max: int
+    can_be_off: bool = True
 
 
-# The first name that a model's contains counts.
+# Ranges by a part of the model's name; the first match counts. Source: Gemini API,
+# Thinking.
 _RANGES = {
     "flash-lite": _Range(512, 24_576),
     "flash": _Range(1, 24_576),
-    "": _Range(128, 32_768, off=False),
+    "": _Range(128, 32_768, can_be_off=False),
 }
 _BUDGETS = {
     "none": 0,
@@ -254,57 +87,8 @@ _BUDGETS = {
 }
 
 
-def thinking_config(
-    chat: ChatRequest, target: Target
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the thinkingConfig, which may be empty, and notices for the user.
-
-    Summaries of the thoughts are asked for where someone sees them.
-    """
-    effort, model = chat.sampling.effort, target.model.lower()
-    thinks = target.facts.thinking
-    if thinks is None:
-        thinks = bool(_THINKS.search(model))
-    if not thinks:
-        wanted = effort not in ("", "none")
-        return {}, ((unsent_effort(effort),) if wanted else ())
-    config: dict[str, Any] = {} if chat.silent else {"includeThoughts": True}
-    if _BUDGET_ONLY.search(model):
-        budget = _budget(effort, model)
-        if budget is not None:
-            config["thinkingBudget"] = budget
-        if budget == 0:
-            config.pop("includeThoughts", None)
-    elif level := nearest_effort(effort, _levels(target)):
-        config["thinkingLevel"] = level.upper()
-    return config, ()
-
-
-def _levels(target: Target) -> tuple[str, ...]:
-    known = tuple(e for e in target.facts.efforts if e in _ALL_LEVELS)
-    return known or (_FLASH_LEVELS if "flash" in target.model.lower() else _LEVELS)
-
-
-def _budget(effort: str, model: str) -> int | None:
-    if effort not in _BUDGETS:
-        return None
-    limits = next(limits for name, limits in _RANGES.items() if name in model)
-    if effort == "none" and limits.off:
-        return 0
-    return min(max(_BUDGETS[effort], limits.least), limits.most)
-
-
-_MODES = {ToolUse.NONE: "NONE", ToolUse.REQUIRED: "ANY"}
-_FOLDERS = ("models/", "tunedModels/")
-_STEPS = frozenset({".", ".."})  # clients and servers resolve them
-_SAFE = "/:@,=+~"
-_MOST_STOPS = 5  # API reference, GenerationConfig.stopSequences
-_LONGEST_NAME = 64
-_FEWER_STOPS = "Gemini takes five stop texts at most, so the others were left out."
-
-
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
-    """Encode a conversation; everything but the model is in the body."""
+    """Encode a conversation; the path names the model."""
     contents = GeminiContents(target)
     contents.add(chat.messages)
     config, unsent = _generation_config(chat, target)
@@ -325,22 +109,23 @@ def _model_path(model: str) -> str:
     """Return the path of a model, whose name may have folders.
 
     Raises:
-        BadRequest: the name leads out of the API's own path.
+        BadRequest: the name would leave the path of the API.
     """
     path = model if model.startswith(_FOLDERS) else f"models/{model}"
-    if not _STEPS.isdisjoint(path.split("/")):
+    if not _DOT_SEGMENTS.isdisjoint(path.split("/")):
+        name = model[:_MAX_NAME_CHARS]
         raise BadRequest(
-            f'the model\'s name "{model[:_LONGEST_NAME]}" has "." or ".." as a folder.',
+            f'the model\'s name "{name}" has "." or ".." as a folder.',
             hint="Check the model's name (byok models).",
         )
-    return quote(path, safe=_SAFE)
+    return quote(path, safe=_SAFE_CHARS)
 
 
 def spell_tool(name: str, again: int) -> str:
-    """Return a name that begins with a letter or _, as the API wants it."""
+    """Return a name that begins with a letter or _, as the API requires."""
     spelled = spell_name(name, again)
-    is_good = re.match("[A-Za-z_]", spelled)
-    return spelled if is_good else f"_{spelled}"[:_LONGEST_NAME]
+    is_valid = re.match("[A-Za-z_]", spelled)
+    return spelled if is_valid else f"_{spelled}"[:_MAX_NAME_CHARS]
 
 
 def _declaration(tool: ToolDefinition) -> dict[str, Any]:
@@ -370,17 +155,220 @@ def _generation_config(
         "maxOutputTokens": sampling.max_tokens,
         "temperature": sampling.temperature,
         "topP": sampling.top_p,
-        "stopSequences": [*sampling.stop[:_MOST_STOPS]] or None,
+        "stopSequences": [*sampling.stop[:_MAX_STOPS]] or None,
         **_json_answer(chat.json_answer),
         "thinkingConfig": thinking or None,
     }
-    if sampling.stop[_MOST_STOPS:]:
+    if sampling.stop[_MAX_STOPS:]:
         unsent += (_FEWER_STOPS,)
     return {key: value for key, value in config.items() if value is not None}, unsent
 
 
-def _json_answer(wanted: JsonAnswer | None) -> dict[str, Any]:
-    if wanted is None:
+def _json_answer(answer: JsonAnswer | None) -> dict[str, Any]:
+    if answer is None:
         return {}
-    schema = {} if wanted.schema is None else {"responseJsonSchema": wanted.schema}
+    schema = {} if answer.schema is None else {"responseJsonSchema": answer.schema}
     return {"responseMimeType": "application/json", **schema}
+
+
+class ModelTurns:
+    """An encoder for the turns of the model in one request.
+
+    `ids` maps the call ids of the client to those that the model gave.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._needs_signatures = wants_signatures(target.model)
+        self.ids: dict[str, str] = {}
+
+    def parts_of(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
+        """Yield the parts of one turn; a signature joins the text that it signs."""
+        signature: Json = {}  # of the first `chars` characters of the next part
+        chars, has_call = 0, False
+        for part in parts:
+            if signature:
+                text = part.text if isinstance(part, TextPart) else ""
+                yield {"text": text[:chars], **signature}
+                signature = {}
+                if text:
+                    part = TextPart(text[chars:])
+            match part:
+                case TextPart(text=text) if text:
+                    yield {"text": text}
+                case ToolCall():
+                    yield self._call(part, is_first=not has_call)
+                    has_call = True
+                case ThinkingPart():
+                    data = data_of(part)
+                    chars = _signed_chars(data)
+                    signature = _signature(data) if chars else {}
+                    yield from () if chars else _thought(part.text, data)
+                case _:
+                    pass  # parts of a user
+        if signature:
+            yield {"text": "", **signature}
+
+    def _call(self, call: ToolCall, *, is_first: bool) -> dict[str, Any]:
+        data = data_of(call)
+        signature = _signature(data)
+        if not signature and is_first and self._needs_signatures:
+            signature = {"thoughtSignature": NOT_CHECKED}
+        body = {"name": call.name, "args": read_arguments(call.arguments)}
+        if isinstance(call_id := data.get("id"), str) and call_id:
+            self.ids[call.id] = call_id
+            body = {"id": call_id, **body}
+        return {"functionCall": body, **signature}
+
+
+def _signature(data: Json) -> dict[str, Any]:
+    signature = data.get("thoughtSignature")
+    is_valid = isinstance(signature, str) and _BASE64.match(signature)
+    return {"thoughtSignature": signature} if is_valid else {}
+
+
+def _signed_chars(data: Json) -> int:
+    """Return the number of signed characters at the beginning of the next text."""
+    chars = data.get("chars")
+    is_valid = type(chars) is int and chars > 0 and bool(_signature(data))
+    return chars if is_valid and isinstance(chars, int) else 0
+
+
+def _thought(text: str, data: Json) -> Iterator[dict[str, Any]]:
+    """Yield the part of one block of reasoning.
+
+    A summary without a signature is not sent: it is for people, not for the model.
+    """
+    part = data.get("part")
+    if isinstance(part, dict):
+        thought = {"thought": True} if part.get("thought") is True else {}
+        kinds = part.keys() - _EXTRA_FIELDS
+        is_opaque = len(kinds) == 1 and kinds <= set(OPAQUE)
+        if is_opaque and all(isinstance(part[kind], dict) for kind in kinds):
+            yield {kind: part[kind] for kind in kinds} | thought | _signature(part)
+    elif signature := _signature(data):
+        is_thought = data.get("thought") is True
+        yield (
+            {"text": text, "thought": True, **signature}
+            if is_thought
+            else {"text": "", **signature}
+        )
+
+
+class GeminiContents:
+    """The `contents` and the `systemInstruction` of one request.
+
+    Users and tools speak as `user`, the model as `model`, and the roles alternate: the
+    results of a step are one content directly after its calls, in their order.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._turns = ModelTurns(target)
+        # Gemini 3, which also needs signatures, accepts pictures inside of results.
+        self._takes_result_images = wants_signatures(target.model)
+        self._contents: list[dict[str, Any]] = []
+        self._system: list[dict[str, Any]] = []
+        self._call_ids: list[str] = []  # of the calls whose results come next
+        self._results: list[ToolResult] = []
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Add messages, the oldest first."""
+        for message in messages if self._takes_result_images else move_images(messages):
+            if message.role is not Role.TOOL:
+                self._end_step()
+            match message.role:
+                case Role.SYSTEM:
+                    self._system += self._words(message.parts)
+                case Role.ASSISTANT:
+                    calls = calls_of(message)
+                    self._call_ids = [call.id for call in calls]
+                    self._put("model", [*self._turns.parts_of(message.parts)])
+                case Role.USER:
+                    words = [*self._words(message.parts)]
+                    self._put("user", words or [{"text": _NO_WORDS}])
+                case Role.TOOL:
+                    parts = message.parts
+                    self._results += (p for p in parts if isinstance(p, ToolResult))
+        self._end_step()
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the body."""
+        system = {"systemInstruction": {"parts": self._system}} if self._system else {}
+        return {**system, "contents": self._contents}
+
+    def _put(self, role: str, parts: list[dict[str, Any]]) -> None:
+        if parts and self._contents and self._contents[-1]["role"] == role:
+            self._contents[-1]["parts"] += parts
+        elif parts:
+            self._contents.append({"role": role, "parts": parts})
+
+    def _end_step(self) -> None:
+        """Add the results of a step in the order of its calls, which may lack ids."""
+        order = {call_id: n for n, call_id in enumerate(self._call_ids)}
+        self._results.sort(key=lambda result: order.get(result.call_id, len(order)))
+        self._put("user", [*map(self._response, self._results)])
+        self._results = []
+
+    def _words(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
+        for part in parts:
+            if isinstance(part, TextPart) and part.text:
+                yield {"text": part.text}
+            elif isinstance(part, ImagePart):
+                yield _picture(part)
+
+    def _response(self, result: ToolResult) -> dict[str, Any]:
+        call_id = self._turns.ids.get(result.call_id)
+        response: dict[str, Any] = {
+            **({"id": call_id} if call_id else {}),
+            "name": result.name,
+            "response": {
+                "error" if result.is_error else "output": result.content or NO_OUTPUT
+            },
+        }
+        if result.images:
+            response["parts"] = [*map(_picture, result.images)]
+        return {"functionResponse": response}
+
+
+def _picture(image: ImagePart) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+
+
+def thinking_config(
+    chat: ChatRequest, target: Target
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the thinkingConfig, which may be empty, and notices for the user.
+
+    It has a level for Gemini 3 and later, a budget for Gemini 2.5. Summaries of the
+    thoughts are requested unless the answer is not shown (`silent`).
+    """
+    effort, model = chat.sampling.effort, target.model.lower()
+    can_think = target.facts.thinking
+    if can_think is None:
+        can_think = bool(_THINKING_MODEL.search(model))
+    if not can_think:
+        is_lost = effort not in ("", "none")
+        return {}, ((unsent_effort(effort),) if is_lost else ())
+    config: dict[str, Any] = {} if chat.silent else {"includeThoughts": True}
+    if _BUDGET_MODEL.search(model):
+        budget = _budget(effort, model)
+        if budget is not None:
+            config["thinkingBudget"] = budget
+        if budget == 0:
+            config.pop("includeThoughts", None)
+    elif level := nearest_effort(effort, _levels(target)):
+        config["thinkingLevel"] = level.upper()
+    return config, ()
+
+
+def _levels(target: Target) -> tuple[str, ...]:
+    levels = tuple(e for e in target.facts.efforts if e in _ALL_LEVELS)
+    return levels or (_FLASH_LEVELS if "flash" in target.model.lower() else _LEVELS)
+
+
+def _budget(effort: str, model: str) -> int | None:
+    if effort not in _BUDGETS:
+        return None
+    limits = next(limits for name, limits in _RANGES.items() if name in model)
+    if effort == "none" and limits.can_be_off:
+        return 0
+    return min(max(_BUDGETS[effort], limits.min), limits.max)

@@ -1,7 +1,7 @@
 """The dialect of Ollama's own API.
 
-Its compatible API under /v1 has no field for the window, and silently leaves out the
-beginning of a prompt that exceeds it.
+Its compatible API under /v1 has no field for the window, and silently drops the
+beginning of a prompt that exceeds it. Source of the paths: Ollama's API reference.
 """
 
 import re
@@ -38,47 +38,22 @@ from byok.dialects.remedies import (
     drop_parameter,
 )
 
-# A weaker `think` for models of Ollama that refuse it.
-
-
-_UNCLEAR = (RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER)
-
-
-def _find_think(refused: RefusedRequest) -> RemedyMatch:
-    """Find a refused `think`: a level may be no more than on or off to a model."""
-    is_named = "think" in refused.text.lower() and "think" in refused.body
-    if not is_named or refused.error.kind not in _UNCLEAR:
-        return None
-    is_level = isinstance(refused.body["think"], str)
-    return ("think", "switch" if is_level else "drop")
-
-
-def _change_think(body: Json, remedy: Remedy) -> Body:
-    if remedy.version == "drop":
-        return drop_parameter(body, "think")
-    is_level = isinstance(body.get("think"), str)
-    return {**body, "think": True} if is_level else dict(body)
-
-
-THINK_ROW = RemedyRow(_find_think, _change_think)
-
-
-# Ollama: what its server tells of models.
-#
-# `GET /api/tags` lists them, `POST /api/show` describes one, `GET /api/ps` lists the
-# loaded ones with the window that each was loaded with. Source: its API reference.
-
-
-TAGS, SHOW, PS = "/api/tags", "/api/show", "/api/ps"
+TAGS = "/api/tags"  # lists all models
+SHOW = "/api/show"  # describes one model
+PS = "/api/ps"  # lists the loaded models, with the window of each
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
-_ELEMENT = 2  # bytes of a number in the cache of keys and values
-_LOCAL_LAYERS = 4  # at most every fourth layer is taken to see the whole window
+_NUMBER_BYTES = 2  # of a number in the cache of keys and values
+# With a sliding window, every fourth layer at most is assumed to see the whole window.
+_LAYERS_PER_FULL_LAYER = 4
+_PARAMETER_KINDS = (RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER)
+_MISSING_MODEL = re.compile(r"model ['\"]([\w./:-]{1,100})['\"] not found")
+_API_PATHS = ("/v1", "/api")  # which users copy from the settings of other clients
 
 
 def read_models(body: Any) -> ModelPage:
     """Decode the list; models that only embed are left out."""
-    found = map(_list_row, read_objects(body, "models"))
-    return ModelPage(tuple(facts for facts in found if facts is not None))
+    models = map(_list_row, read_objects(body, "models"))
+    return ModelPage(tuple(facts for facts in models if facts is not None))
 
 
 def read_probe(body: Any, model: str) -> ModelFacts:
@@ -91,7 +66,7 @@ def read_probe(body: Any, model: str) -> ModelFacts:
     preset = _NUM_CTX.search(read_text(body, "parameters"))
     return ModelFacts(
         model,
-        window=read_positive(_of_family(info, "context_length")),
+        window=read_positive(_architecture_value(info, "context_length")),
         loaded_window=int(preset[1]) if preset else 0,
         token_memory=_token_memory(info),
         **_capabilities(body),
@@ -105,9 +80,9 @@ def _list_row(row: Json) -> ModelFacts | None:
     window = read_object(row, "details").get("context_length")
     if not isinstance(name := _name(row), str) or not name:
         return None
-    # The list misses what only the template inside a model's file tells.
-    able: dict[str, Any] = {n: True for n, has in _capabilities(row).items() if has}
-    return ModelFacts(name, window=read_positive(window), **able)
+    # A capability that is missing in the list may still be in the model's template.
+    known: dict[str, Any] = {n: True for n, has in _capabilities(row).items() if has}
+    return ModelFacts(name, window=read_positive(window), **known)
 
 
 def _name(row: Json) -> object:
@@ -115,45 +90,62 @@ def _name(row: Json) -> object:
 
 
 def _capabilities(body: Json) -> dict[str, Any]:
-    """Return what a model can do; an absent list tells nothing."""
-    able = body.get("capabilities")
-    if not isinstance(able, list) or not able:
+    """Return the facts about a model's capabilities; none if they are not listed."""
+    capabilities = body.get("capabilities")
+    if not isinstance(capabilities, list) or not capabilities:
         return {}
     names = {"tools": "tools", "images": "vision", "thinking": "thinking"}
-    return {fact: name in able for fact, name in names.items()}
+    return {fact: name in capabilities for fact, name in names.items()}
 
 
-def _of_family(info: Json, name: str) -> Any:
-    """Return a value that is named after the model's architecture."""
+def _architecture_value(info: Json, name: str) -> Any:
+    """Return a value whose key begins with the name of the architecture."""
     return info.get(f"{info.get('general.architecture')}.{name}")
 
 
 def _token_memory(info: Json) -> int:
-    """Estimate how many bytes the keys and values of a token take in all layers.
+    """Estimate the bytes of the keys and values of one token in all layers.
 
-    Models with a sliding window keep few tokens in most layers. The server may keep
-    the numbers in less than 16 bits, so this is an upper bound.
+    Models with a sliding window cache few tokens in most layers. The server may store
+    numbers in less than 16 bits, so this is an upper bound.
     """
-    layers = read_positive(_of_family(info, "block_count"))
-    heads = read_positive(_of_family(info, "attention.head_count"))
-    own = _of_family(info, "attention.head_count_kv")
+    layers = read_positive(_architecture_value(info, "block_count"))
+    heads = read_positive(_architecture_value(info, "attention.head_count"))
+    own = _architecture_value(info, "attention.head_count_kv")
     many = [n for n in map(read_positive, own) if n] if isinstance(own, list) else []
     if many:
         layers, shared = len(many), max(many)
     else:
         shared = read_positive(own) or heads
-    width = read_positive(_of_family(info, "embedding_length")) // heads if heads else 0
-    key = read_positive(_of_family(info, "attention.key_length")) or width
-    value = read_positive(_of_family(info, "attention.value_length")) or width
-    if read_positive(_of_family(info, "attention.sliding_window")):
-        layers = -(-layers // _LOCAL_LAYERS)
-    return layers * shared * (key + value) * _ELEMENT
+    width = (
+        read_positive(_architecture_value(info, "embedding_length")) // heads
+        if heads
+        else 0
+    )
+    key = read_positive(_architecture_value(info, "attention.key_length")) or width
+    value = read_positive(_architecture_value(info, "attention.value_length")) or width
+    if read_positive(_architecture_value(info, "attention.sliding_window")):
+        layers = -(-layers // _LAYERS_PER_FULL_LAYER)
+    return layers * shared * (key + value) * _NUMBER_BYTES
 
 
-_MISSING = re.compile(r"model ['\"]([\w./:-]{1,100})['\"] not found")
-_OTHER_PATHS = ("/v1", "/api")  # where users find other clients pointed to
+def _find_think(refused: RefusedRequest) -> RemedyMatch:
+    """Find a refused `think`: some models accept true and false, but no level."""
+    is_named = "think" in refused.text.lower() and "think" in refused.body
+    if not is_named or refused.error.kind not in _PARAMETER_KINDS:
+        return None
+    is_level = isinstance(refused.body["think"], str)
+    return ("think", "switch" if is_level else "drop")
 
 
+def _change_think(body: Json, remedy: Remedy) -> Body:
+    if remedy.version == "drop":
+        return drop_parameter(body, "think")
+    is_level = isinstance(body.get("think"), str)
+    return {**body, "think": True} if is_level else dict(body)
+
+
+THINK_ROW = RemedyRow(_find_think, _change_think)
 REMEDIES: RemedyTable = {
     **CHAT_ROWS,
     "think": THINK_ROW,
@@ -181,7 +173,7 @@ class Ollama(Dialect):
 
     def url(self, base_url: str, path: str) -> str:
         """Return the URL of a path; a base URL may end in the path of an API."""
-        for ending in _OTHER_PATHS:
+        for ending in _API_PATHS:
             base_url = without_ending(base_url, ending)
         return base_url + path
 
@@ -193,7 +185,7 @@ class Ollama(Dialect):
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode `{"error": "text"}`; a model that is not there can be pulled."""
         error = super().refusal(response)
-        if missing := _MISSING.search(error.message):
+        if missing := _MISSING_MODEL.search(error.message):
             return error.with_hint(
                 f"Get it on that machine with: ollama pull {missing[1]}. byok models "
                 "lists those that are there."

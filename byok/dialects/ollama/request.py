@@ -2,12 +2,12 @@
 
 Sources: Ollama's API reference and the types of its server. Three fields matter most:
 
-- `options.num_ctx` is the window with which the server loads the model. Without it, it
-  is 4,096 tokens on most machines.
-- `truncate: false` makes it refuse a prompt that exceeds the window. By default it
-  silently leaves out the oldest messages.
-- `shift: false` makes an answer end where the window does. By default the server then
-  forgets half of the prompt and goes on.
+- `options.num_ctx` is the window with which the server loads the model. The default is
+  4,096 tokens on most machines.
+- `truncate: false`: the server refuses a prompt that exceeds the window. By default it
+  silently drops the oldest messages.
+- `shift: false`: the answer ends when the window is full. By default the server then
+  drops half of the prompt and continues.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,18 +36,18 @@ from byok.dialects.safe_names import (
 from byok.dialects.schemas import write_parameters
 
 CHAT_PATH = "/api/chat"
-_LEVELS = ("none", "low", "medium", "high")  # that all versions with levels accept
+_LEVELS = ("none", "low", "medium", "high")  # accepted by all versions with levels
 
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
-    """Encode the body; what Ollama cannot express becomes a notice."""
+    """Encode the body; an effort that cannot be sent becomes a notice."""
     body: dict[str, Any] = {"model": target.model}
     body["messages"] = [*_messages(chat.messages, target)]
     if tools := [*map(_tool, chat.tools)]:
         body["tools"] = tools
     body |= {"stream": True, "truncate": False, "shift": False}
     effort, notice = effort_for(chat.sampling.effort, target.facts, _LEVELS)
-    if effort:  # without it a model that can reason does so
+    if effort:  # without the field, a model that can reason does so
         body["think"] = False if effort == "none" else effort
     if chat.json_answer is not None:
         body["format"] = _format(chat.json_answer)
@@ -62,19 +62,19 @@ def with_options(
     body: dict[str, Any], sampling: Sampling, target: Target
 ) -> dict[str, Any]:
     """Add the options, if there are any."""
-    given = {
+    fields = {
         "num_ctx": target.num_ctx or None,
         "num_predict": sampling.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "stop": list(sampling.stop) or None,
     }
-    options = {name: value for name, value in given.items() if value is not None}
+    options = {name: value for name, value in fields.items() if value is not None}
     return {**body, "options": options} if options else body
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:
-    """Encode a tool; the server drops references, so they are replaced."""
+    """Encode a tool; references are resolved, because the server drops them."""
     function = {
         "name": tool.name,
         "description": tool.description,
@@ -106,16 +106,16 @@ def _messages(messages: Iterable[Message], target: Target) -> Iterator[dict[str,
 
 
 def _text_message(message: Message) -> dict[str, Any]:
-    """Encode text, with its pictures beside it as bare base64."""
+    """Encode a message; pictures are plain base64 in a field of their own."""
     content = text_of(message.parts)
-    out: dict[str, Any] = {"role": message.role.value, "content": content}
+    sent: dict[str, Any] = {"role": message.role.value, "content": content}
     images = [part.data for part in message.parts if isinstance(part, ImagePart)]
-    return {**out, "images": images} if images else out
+    return {**sent, "images": images} if images else sent
 
 
 def _assistant(message: Message, target: Target) -> dict[str, Any]:
     text = text_of(message.parts, "")
-    out: dict[str, Any] = {"role": "assistant", "content": text}
+    sent: dict[str, Any] = {"role": "assistant", "content": text}
     calls = [
         {
             "id": part.id,
@@ -128,15 +128,15 @@ def _assistant(message: Message, target: Target) -> dict[str, Any]:
         if isinstance(part, ToolCall)
     ]
     if thoughts := _thoughts(message, target, has_calls=bool(calls)):
-        out["thinking"] = thoughts
-    return {**out, "tool_calls": calls} if calls else out
+        sent["thinking"] = thoughts
+    return {**sent, "tool_calls": calls} if calls else sent
 
 
 def _thoughts(message: Message, target: Target, *, has_calls: bool) -> str:
-    """Return the reasoning to send back: what this model is known to have written.
+    """Return the reasoning to send back, if it is of this model.
 
-    Where nothing is known, it goes beside tool calls: each model's template takes from
-    it what the model wants.
+    If the facts do not tell, it goes beside tool calls; the template of each model
+    drops reasoning that the model does not need.
     """
     replay = target.facts.replay or Replay.TOOL_TURNS
     if replay is Replay.NEVER or (replay is Replay.TOOL_TURNS and not has_calls):
