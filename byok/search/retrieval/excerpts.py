@@ -19,8 +19,8 @@ from byok.search.index.parse.chunking import cut
 from byok.search.index.parse.tokens import COMPOUND, expand_words, spell_terms, terms
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import SkipReason, Span
-from byok.search.retrieval.masking import LONGEST_MASKED, mask, mask_lines
-from byok.search.retrieval.pack import LONGEST_LINE
+from byok.search.retrieval.masking import MAX_MASKED_CHARS, mask, mask_lines
+from byok.search.retrieval.pack import MAX_LINE_CHARS
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.scope import Scope
@@ -174,7 +174,7 @@ def show_lines(
     shown = mask_lines(lines, first, last, path=path)
     return [
         text
-        if len(lines[number]) <= LONGEST_LINE or text == MARK
+        if len(lines[number]) <= MAX_LINE_CHARS or text == MARK
         else _cut_line(lines[number], text, find, path)
         for number, text in enumerate(shown, first)
     ]
@@ -183,7 +183,7 @@ def show_lines(
 def _cut_line(line: str, masked: str, find: FindSpots, path: str) -> str:
     """Cut a long line; `masked` is its beginning without secrets."""
     before = after = 0
-    if len(line) > LONGEST_MASKED:
+    if len(line) > MAX_MASKED_CHARS:
         before, after = _part_with_match(line, find)
         part = line[before : len(line) - after]
         masked = mask(part, path=path, longest=_PART)
@@ -213,10 +213,10 @@ def _windows(spots: Sequence[MatchSpot], length: int) -> list[tuple[int, int]]:
         if len(chosen) < _SPOTS:
             chosen.setdefault(spot.word, spot)
     if not chosen:
-        return [(0, min(length, LONGEST_LINE))]
+        return [(0, min(length, MAX_LINE_CHARS))]
     places = sorted({(spot.start, spot.end) for spot in chosen.values()})
-    places = _join(places, LONGEST_LINE // len(places))
-    width = LONGEST_LINE // len(places)
+    places = _join(places, MAX_LINE_CHARS // len(places))
+    width = MAX_LINE_CHARS // len(places)
     wide: list[tuple[int, int]] = []
     for first, last in places:
         start = max(0, min((first + last - width) // 2, length - width))
@@ -281,7 +281,7 @@ def glimpse(file: RankedFile, current: CurrentFiles, query: Query) -> Span | Non
     if lines is None or ordinal >= len(spans):
         return None
     first, last, _ = spans[ordinal]
-    texts = [line[:LONGEST_LINE] for line in lines[first : first + _FARTHEST]]
+    texts = [line[:MAX_LINE_CHARS] for line in lines[first : first + _FARTHEST]]
     for says in (_defines, _tells):
         worth = {
             n: _score([text], query.terms)

@@ -21,7 +21,7 @@ _COMMON = 0.05  # share of all pieces: a word that more have says nothing
 _SHORTEST = 3
 
 
-def words_beside(
+def find_related_words(
     query: Query,
     pieces: Iterable[tuple[float, Sequence[str]]],
     share_of: Callable[[str], float],

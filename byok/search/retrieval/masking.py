@@ -165,10 +165,10 @@ _HEADER = compile_late(rf"{_LEAD}(?:Proc-Type|DEK-Info|Comment|Version): ")
 _PASSWORDS = ("pass", "pwd", "secret")
 _FIRST_BODY = 32
 _LONGEST_KEY = 400
-LONGEST_MASKED = 4096
+MAX_MASKED_CHARS = 4096
 
 
-def mask(line: str, *, path: str = "", longest: int = LONGEST_MASKED) -> str:
+def mask(line: str, *, path: str = "", longest: int = MAX_MASKED_CHARS) -> str:
     """Return one line of a file with secrets masked; see `mask_lines`."""
     return mask_lines([line], path=path, longest=longest)[0]
 
@@ -179,7 +179,7 @@ def mask_lines(
     last: int | None = None,
     *,
     path: str = "",
-    longest: int = LONGEST_MASKED,
+    longest: int = MAX_MASKED_CHARS,
 ) -> list[str]:
     """Return the lines `first` to `last` (inclusive, from 0) with secrets masked.
 
@@ -243,7 +243,7 @@ def _key_lines(lines: Sequence[str], start: int, end: int) -> set[int]:
         began = False
         for number in range(number, min(number + _LONGEST_KEY, end)):  # noqa: B020
             line = lines[number]
-            body = _BODY.fullmatch(line, 0, LONGEST_MASKED)
+            body = _BODY.fullmatch(line, 0, MAX_MASKED_CHARS)
             if body and (began or len(body[1]) >= _FIRST_BODY):
                 began = True
                 found.add(number)

@@ -176,7 +176,7 @@ _PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
 _MOST_DOUBLED = 9
 
 
-class ModelRest:
+class ModelCooldown:
     """Keeps searches from waiting in vain for a model.
 
     `without` says in the log what happens while it is not asked, such as "files keep
@@ -188,20 +188,20 @@ class ModelRest:
     ) -> None:
         self._without = without
         self._clock = clock
-        self._asked_again = float("-inf")  # when
+        self._retry_time = float("-inf")  # when
         self._failures = 0  # one after the other
         self._was_told = False  # that it may not be asked
 
     @property
     def is_over(self) -> bool:
         """Whether the model may be asked."""
-        return self._clock() >= self._asked_again
+        return self._clock() >= self._retry_time
 
-    def note_answer(self) -> None:
+    def record_success(self) -> None:
         """Note that the model gave a usable answer."""
         self._failures = 0
 
-    def note_failure(self, error: ByokError) -> None:
+    def record_failure(self, error: ByokError) -> None:
         """Begin a rest, but not if the model may only not be asked here.
 
         Its upstream may be one that the chats of another window go to.
@@ -217,7 +217,7 @@ class ModelRest:
 
     def begin(self, reason: str, seconds: float = _LONGEST_PAUSE) -> None:
         """Let the model rest for so long."""
-        self._asked_again = self._clock() + seconds
+        self._retry_time = self._clock() + seconds
         _log.warning(
             "%s; no model is asked for %d s: %s", self._without, seconds, reason
         )

@@ -20,7 +20,7 @@ from byok.search.index.parse.tokens import IDEOGRAPHS, words
 from byok.search.retrieval.concepts import LIKELIEST as LIKELIEST_CONCEPT
 from byok.search.retrieval.foreign.words import LIKELIEST, normalize, read_foreign
 from byok.search.retrieval.masking import mask_lines
-from byok.search.retrieval.model_aids import AskModel, ModelRest
+from byok.search.retrieval.model_aids import AskModel, ModelCooldown
 from byok.search.retrieval.query import Query, names_code, with_english
 
 _SECONDS, _LATEST_SECONDS = 1.5, 10.0
@@ -44,7 +44,7 @@ class ModelWords:
         self._ask = ask
         self._instruction = prompts.render("translate").text
         self._seconds = seconds
-        self._rest = ModelRest("words of code come from the tables alone", clock)
+        self._rest = ModelCooldown("words of code come from the tables alone", clock)
         self._kept = BoundedMap[str, tuple[str, ...]](_MOST_KEPT)
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
 
@@ -92,9 +92,9 @@ class ModelWords:
             if not found:
                 raise UpstreamGarbled("the model named no words of code.")
         except ByokError as error:
-            self._rest.note_failure(error)
+            self._rest.record_failure(error)
             return ()
-        self._rest.note_answer()
+        self._rest.record_success()
         self._kept[text] = found
         return found
 

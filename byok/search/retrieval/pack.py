@@ -21,11 +21,11 @@ from typing import NamedTuple
 from byok.search.index.types import Span
 from byok.search.retrieval.rank import RankedFile
 
-LONGEST_LINE = 400
+MAX_LINE_CHARS = 400
 NUMBER_WIDTH = 7  # six columns and a tab
 PATH_LINE = "Path: {}\n"
 GAP_LINE = "...\n"
-MOST_FILES = 16  # that are shown with code
+MAX_EXCERPTED_FILES = 16  # that are shown with code
 # How many files are shown by one line, and their share of the limit. More, if the file
 # behind so many has this share of the best score; the last row that holds counts.
 _GLIMPSES, _GLIMPSES_SHARE = 12, 0.07
@@ -58,7 +58,7 @@ class PackedFile(NamedTuple):
     sections: tuple[Section, ...]
 
 
-class Packed(NamedTuple):
+class PackedAnswer(NamedTuple):
     """The content of an answer: files with sections, and paths that are only listed."""
 
     files: tuple[PackedFile, ...]
@@ -70,7 +70,7 @@ def pack(
     spans_of: Callable[[int], Sequence[Span]],
     limit: int,
     glimpse: Callable[[RankedFile], Span | None] | None = None,
-) -> Packed:
+) -> PackedAnswer:
     """Choose chunks for an answer of `limit` characters.
 
     `spans_of` returns the spans of a blob; the ordinal of a chunk is an index into
@@ -82,7 +82,7 @@ def pack(
     spent: dict[int, int] = defaultdict(int)
     most, share = _glimpses(ranked) if glimpse else (0, 0.0)
     room = limit * (_SHARE - share)
-    spans = _spans_by_value(ranked[:MOST_FILES], spans_of)
+    spans = _spans_by_value(ranked[:MAX_EXCERPTED_FILES], spans_of)
     for largest in (limit * _LARGEST, limit):
         beyond: list[tuple[int, Span]] = []
         for place, span in spans:
@@ -107,7 +107,9 @@ def pack(
     glimpses = _glimpse(others[:most], glimpse, room + limit * share) if glimpse else []
     seen = {file.path for file in glimpses}
     rest = [file.path for file in others if file.path not in seen]
-    return Packed((*files, *glimpses), tuple(rest[: max(0, _LISTED - len(glimpses))]))
+    return PackedAnswer(
+        (*files, *glimpses), tuple(rest[: max(0, _LISTED - len(glimpses))])
+    )
 
 
 def leave_out_copies(
@@ -164,9 +166,9 @@ def pack_glimpses(
     ranked: Sequence[RankedFile],
     glimpse: Callable[[RankedFile], Span | None],
     limit: int,
-) -> Packed:
+) -> PackedAnswer:
     """Choose a line of each of the first files, where more would say nothing."""
-    return Packed(tuple(_glimpse(ranked[:_GLIMPSES], glimpse, limit)), ())
+    return PackedAnswer(tuple(_glimpse(ranked[:_GLIMPSES], glimpse, limit)), ())
 
 
 def _glimpses(ranked: Sequence[RankedFile]) -> tuple[int, float]:
@@ -226,7 +228,7 @@ def _relative(file: RankedFile, turn: int) -> float:
 def _cost(span: Span) -> int:
     lines = span.last - span.first + 1
     around = len(GAP_LINE) + (_ENCLOSING if span.first and lines > 1 else 0)
-    return min(span.chars, lines * LONGEST_LINE) + lines * NUMBER_WIDTH + around
+    return min(span.chars, lines * MAX_LINE_CHARS) + lines * NUMBER_WIDTH + around
 
 
 def merge_spans(spans: Iterable[Section | Span]) -> tuple[Section, ...]:

@@ -36,7 +36,7 @@ from byok.search.retrieval.excerpts import (
 from byok.search.retrieval.model_aids import ModelAids, RemoteAnswer
 from byok.search.retrieval.pack import (
     GAP_LINE,
-    LONGEST_LINE,
+    MAX_LINE_CHARS,
     NUMBER_WIDTH,
     PATH_LINE,
     PackedFile,
@@ -180,7 +180,7 @@ def _mark_cut(found: FileBlock, file: Attached) -> FileBlock:
 def _lines_within(lines: Sequence[str], room: int) -> int:
     """Return how many lines fill the room; a file may have a million."""
     for count, line in enumerate(lines, 1):
-        room -= min(len(line), LONGEST_LINE) + NUMBER_WIDTH + 1
+        room -= min(len(line), MAX_LINE_CHARS) + NUMBER_WIDTH + 1
         if room < 0:
             return count
     return len(lines)

@@ -16,7 +16,7 @@ from byok.search.retrieval.formats import (
     wants_docs,
     wants_tests,
 )
-from byok.search.retrieval.names import NameQuestion, identifier_of, names_in
+from byok.search.retrieval.names import NameQuestion, find_names, identifier_of
 
 _LONGEST = 10_000
 _MOST_TERMS = 64
@@ -158,7 +158,7 @@ def parse_query(text: str) -> Query:
         | ({Kind.DOC: _WANTED} if wants_docs(text) else {}),
         named_formats(text),
         identifier_of(text),
-        names_in(text),
+        find_names(text),
         only_stop_words=not weights,
         only_task_words=only_task_words,
     )

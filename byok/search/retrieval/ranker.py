@@ -16,13 +16,13 @@ from byok.search.index.parse.prepare import NameKind, exact_mark
 from byok.search.index.parse.tokens import COMPOUND, terms
 from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.search.index.types import Kind
-from byok.search.retrieval.feedback import READ, words_beside
+from byok.search.retrieval.feedback import READ, find_related_words
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, ModelAids, NearChunks
 from byok.search.retrieval.names import (
-    NameFound,
+    NameIntent,
+    NameMatch,
     NameQuestion,
-    Wanted,
     definition_marks,
     methods_of_interface,
     reference_marks,
@@ -30,11 +30,11 @@ from byok.search.retrieval.names import (
 from byok.search.retrieval.parts import join_rankings, split_parts
 from byok.search.retrieval.query import TASK_WORDS, Query, parse_query
 from byok.search.retrieval.rank import (
-    MOST_FILES,
+    MAX_RANKED_FILES,
     NO_KINDS,
     FileEntry,
     HistorySignals,
-    JoinedSignals,
+    JoinedHistorySignals,
     RankedFile,
     Reasons,
     kind_factor,
@@ -69,7 +69,7 @@ _LEAST_COVERED = 0.5
 def fuse(
     files: Sequence[RankedFile],
     near: NearChunks,
-    by_blob: Callable[[int], FileEntry | None],
+    file_of_blob: Callable[[int], FileEntry | None],
     kinds: Mapping[Kind, float] = NO_KINDS,
 ) -> list[RankedFile]:
     """Return the files in the order of both, best first; equal scores by path.
@@ -85,7 +85,7 @@ def fuse(
     worth = _WEIGHT * (max((file.score for file in files), default=0.0) or 1.0)
     fused = {file.path: file for file in files}
     for blob_id, chunks in found.items():
-        entry = by_blob(blob_id)
+        entry = file_of_blob(blob_id)
         if entry is None:
             continue
         file = fused.get(entry.path) or _make_file(entry, kinds)
@@ -170,7 +170,7 @@ class Ranking(NamedTuple):
 
     files: list[RankedFile]
     entries: Mapping[int, Entry]
-    names: Sequence[NameFound] = ()
+    names: Sequence[NameMatch] = ()
     parts: int = 1
     is_only_near: bool = False
 
@@ -243,7 +243,7 @@ class Ranker:
         entries = _Entries(self._engine.contents, ())
         for one in (*found, *([whole] if whole else ())):
             entries.update(one.entries)
-        names = {name.asked.name: name for one in found for name in one.names}
+        names = {name.question.name: name for one in found for name in one.names}
         is_only_near = whole is not None and whole.is_only_near
         names_found = tuple(names.values())
         return Ranking(files, entries, names_found, len(parts), is_only_near)
@@ -322,7 +322,7 @@ class Ranker:
         found = dict(query.terms)
         if not (query.only_stop_words or query.identifier or query.names):
             best = index.search(query.terms, scope.view, READ)
-            found |= words_beside(query, self._lines_of(best), index.share_of)
+            found |= find_related_words(query, self._lines_of(best), index.share_of)
         return index.search(found, scope.view, limit)
 
     def _lines_of(
@@ -354,38 +354,38 @@ class Ranker:
         found = {hit.blob_id for hit in (*hits, *defining, *marked)} | near_ids
         entries = _Entries(self._engine.contents, found)
 
-        def by_blob(blob_id: int) -> FileEntry | None:
+        def file_of_blob(blob_id: int) -> FileEntry | None:
             entry = entries.get(blob_id)
             if entry is None:
                 return None
             return FileEntry(blob_id, scope.path_of(entry), kind_of(entry.path))
 
-        def by_path(path: str) -> FileEntry | None:
+        def file_of_path(path: str) -> FileEntry | None:
             blob_id = scope.blob_of(path)
             return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
 
         signals = self._signals_of(scope)
-        limit = MOST_FILES if near is None else CANDIDATES
+        limit = MAX_RANKED_FILES if near is None else CANDIDATES
         files = rank(
             hits,
-            by_blob,
+            file_of_blob,
             query,
             signals,
-            by_path,
+            file_of_path,
             defining=defining,
             names=names,
             limit=limit,
         )
         if near is not None:
-            files = fuse(files, near, by_blob, query.kinds)
-        found_names = [_with_paths(one, by_blob) for one in names]
+            files = fuse(files, near, file_of_blob, query.kinds)
+        found_names = [_with_paths(one, file_of_blob) for one in names]
         return Ranking(
             files, entries, found_names, is_only_near=bool(near and not hits)
         )
 
     def _find_names(
         self, query: Query, hits: Sequence[ChunkScore], scope: Scope
-    ) -> list[NameFound]:
+    ) -> list[NameMatch]:
         """Return the names of the question that the index knows.
 
         What is asked about a name that may be a word is asked about a name only if
@@ -396,22 +396,25 @@ class Ranker:
             one
             for one in found
             if (one.defining and one.using)
-            or (not one.asked.is_plain and (one.defining or one.using or one.is_asked))
+            or (
+                not one.question.is_plain
+                and (one.defining or one.using or one.is_reference_search)
+            )
         ]
 
     def _find_name(
         self, asked: NameQuestion, hits: Sequence[ChunkScore], scope: Scope
-    ) -> NameFound:
-        marks = reference_marks(asked.name, asked.wanted)
+    ) -> NameMatch:
+        marks = reference_marks(asked.name, asked.intent)
         using = self._engine.store.index.find_marked(marks, scope.view, _MOST_USES)
         defining = self._find_definitions(asked.name, scope)
-        if asked.wanted is Wanted.BASES:  # types, where there are any
+        if asked.intent is NameIntent.IMPLEMENTATIONS:  # types, where there are any
             defining = [one for one in defining if one.score == defining[0].score]
         is_cut = len(using) == _MOST_USES
         methods: tuple[str, ...] = ()
-        if asked.wanted is Wanted.USES and not is_cut:
+        if asked.intent is NameIntent.USES and not is_cut:
             using += self._find_whole(asked.name, {*defining, *using}, scope)
-        elif asked.wanted is Wanted.BASES and defining:
+        elif asked.intent is NameIntent.IMPLEMENTATIONS and defining:
             # In Go, what embeds an interface names it, and what implements it does not.
             methods = self._methods_of(asked.name, defining[0])
             known = {chunk.blob_id for chunk in using}
@@ -423,7 +426,7 @@ class Ranker:
             :_RANKED_USES
         ]
         files = len({chunk.blob_id for chunk in using})
-        return NameFound(asked, defining, best, files, is_cut, methods)
+        return NameMatch(asked, defining, best, files, is_cut, methods)
 
     def _find_whole(
         self, name: str, known: Iterable[ChunkScore], scope: Scope
@@ -491,7 +494,7 @@ class Ranker:
         spans = [entry.spans[n] for n in best if n < len(entry.spans)]
         return [mask_lines(lines, s.first, s.last, path=entry.path) for s in spans]
 
-    def _signals_of(self, scope: Scope) -> JoinedSignals:
+    def _signals_of(self, scope: Scope) -> JoinedHistorySignals:
         """Return the history signals; built again only after a new commit."""
         parts: dict[str, HistorySignals] = {}
         for space in scope.workspaces:
@@ -503,7 +506,7 @@ class Ranker:
                 known = (history.head, HistorySignals(history, space.paths()))
                 self._signals[space.id] = known
             parts[scope.prefix_of(space)] = known[1]
-        return JoinedSignals(parts)
+        return JoinedHistorySignals(parts)
 
 
 def _parts_of(question: str) -> list[Query]:
@@ -514,13 +517,13 @@ def _parts_of(question: str) -> list[Query]:
 
 
 def _with_paths(
-    found: NameFound, by_blob: Callable[[int], FileEntry | None]
-) -> NameFound:
+    found: NameMatch, file_of_blob: Callable[[int], FileEntry | None]
+) -> NameMatch:
     """Return what is known of a name with the paths of the files."""
 
     def paths(chunks: Iterable[ChunkScore]) -> dict[int, str]:
         blobs = dict.fromkeys(chunk.blob_id for chunk in chunks)
-        entries = [entry for blob in blobs if (entry := by_blob(blob)) is not None]
+        entries = [entry for blob in blobs if (entry := file_of_blob(blob)) is not None]
         return {entry.blob_id: entry.path for entry in entries}
 
     return found._replace(defined_in=paths(found.defining), paths=paths(found.using))

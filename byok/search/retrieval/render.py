@@ -24,7 +24,13 @@ from byok.search.retrieval.excerpts import (
     find_nothing,
     show_lines,
 )
-from byok.search.retrieval.pack import GAP_LINE, PATH_LINE, Packed, PackedFile, Section
+from byok.search.retrieval.pack import (
+    GAP_LINE,
+    PATH_LINE,
+    PackedAnswer,
+    PackedFile,
+    Section,
+)
 
 HEADING = "The following code sections were retrieved:\n"
 ALL_FILES = "\nNo code was found for this request (no matches). The files here:\n"
@@ -56,7 +62,7 @@ class FileBlock(NamedTuple):
 
 
 def render(
-    packed: Packed,
+    packed: PackedAnswer,
     lines_of: Callable[[PackedFile], Sequence[str] | None],
     limit: int,
     notes: Iterable[str] = (),

@@ -27,7 +27,7 @@ from byok.core.escapes import escape
 from byok.core.prompts.prompt_set import PromptSet
 from byok.search.index.parse.tokens import terms
 from byok.search.retrieval.masking import mask, mask_lines
-from byok.search.retrieval.model_aids import AskModel, ModelRest, ReadChunks
+from byok.search.retrieval.model_aids import AskModel, ModelCooldown, ReadChunks
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.rank import RankedFile
 
@@ -49,7 +49,7 @@ from byok.search.retrieval.rank import RankedFile
 
 
 MOST = 20  # files
-MOST_NUMBERS = 5
+MAX_NUMBERS = 5
 LONGEST_ANSWER = 80  # characters: all numbers and some words around
 _LONGEST_QUESTION = 600
 _LONGEST_PATH = 80
@@ -106,7 +106,7 @@ def read_numbers(answer: str, count: int) -> list[int]:
     """
     said = (int(number) for number in _NUMBER.findall(answer))
     known = dict.fromkeys(n - 1 for n in said if 1 <= n <= count)
-    return [*known][:MOST_NUMBERS]
+    return [*known][:MAX_NUMBERS]
 
 
 def _describe(
@@ -198,7 +198,7 @@ class Agreement:
         self._trials.append(_Trial(high - drawn * share, spread))
 
     @property
-    def is_shown(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the choices agree with the ranking more than by chance."""
         variance = sum(trial.variance for trial in self._trials)
         if len(self._trials) < _FEWEST or not variance:
@@ -207,9 +207,9 @@ class Agreement:
         return surplus >= _SURE * math.sqrt(variance)
 
     @property
-    def is_hopeless(self) -> bool:
+    def has_no_judgement(self) -> bool:
         """Whether many choices were made, and no judgement was seen in them."""
-        return len(self._trials) >= _HOPELESS and not self.is_shown
+        return len(self._trials) >= _HOPELESS and not self.is_significant
 
     def forget(self) -> None:
         """Begin anew."""
@@ -250,11 +250,11 @@ class ModelRerank:
         seconds: float = _SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        values = {"most": str(MOST_NUMBERS)}
+        values = {"most": str(MAX_NUMBERS)}
         self._ask = ask
         self._instruction = prompts.render("rerank", values=values).text
         self._seconds = seconds
-        self._rest = ModelRest("files keep their order", clock)
+        self._rest = ModelCooldown("files keep their order", clock)
         self._agreement = Agreement()
         self._kept = BoundedMap[bytes, list[int]](_MOST_KEPT)
 
@@ -276,9 +276,9 @@ class ModelRerank:
             text = await asyncio.to_thread(write_list, question, query, shown, read)
             chosen = [order[n] for n in await self._choose(text, order)]
         except ByokError as error:
-            self._rest.note_failure(error)
+            self._rest.record_failure(error)
             return [*files]
-        return merge(files, chosen) if self._agreement.is_shown else [*files]
+        return merge(files, chosen) if self._agreement.is_significant else [*files]
 
     async def _choose(self, text: str, order: Sequence[int]) -> list[int]:
         """Return the places in the list that the model names."""
@@ -293,10 +293,10 @@ class ModelRerank:
         )
         if not (found := read_numbers(answer, len(order))):
             raise UpstreamGarbled("the model named no file of the list.")
-        self._rest.note_answer()
+        self._rest.record_success()
         self._kept[key] = found
         self._agreement.add([order[n] for n in found], len(order))
-        if self._agreement.is_hopeless:
+        if self._agreement.has_no_judgement:
             self._agreement.forget()
             self._rest.begin("its choices are no better than chance.")
         return found

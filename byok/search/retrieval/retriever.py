@@ -26,10 +26,10 @@ from byok.search.retrieval import query as queries
 from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import ModelAids, RemoteAnswer
-from byok.search.retrieval.names import NameQuestion, Wanted, identifier_of
+from byok.search.retrieval.names import NameIntent, NameQuestion, identifier_of
 from byok.search.retrieval.pack import (
-    MOST_FILES,
-    Packed,
+    MAX_EXCERPTED_FILES,
+    PackedAnswer,
     leave_out_copies,
     pack,
     pack_glimpses,
@@ -52,7 +52,7 @@ from byok.search.retrieval.scope import (
     select_scope,
     stale_notes,
 )
-from byok.search.retrieval.uses import MOST_SHOWN, pack_uses
+from byok.search.retrieval.uses import MAX_NAME_FILES, pack_uses
 
 _log = logging.getLogger(__name__)
 # Wait at most so long for files that were just saved to be indexed.
@@ -175,7 +175,7 @@ class Retriever:
         if not self._asks_index(scope):
             return await self._answer_by_ripgrep(name, scope, length)
         query = await asyncio.to_thread(queries.parse_query, name)
-        query = replace(query, names=(NameQuestion(name, Wanted.USES),))
+        query = replace(query, names=(NameQuestion(name, NameIntent.USES),))
         ranking = await asyncio.to_thread(self.ranker.rank_by_words, query, scope)
         [found] = ranking.names
         known = {*found.defined_in, *found.paths}
@@ -237,9 +237,11 @@ class Retriever:
     ) -> str:
         found, entries, names, parts, _ = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
-        asked = next((one for one in names if one.is_asked and one.paths), None)
+        asked = next(
+            (one for one in names if one.is_reference_search and one.paths), None
+        )
         found, copies = leave_out_copies(found, current.spans_of, current.lines_of)
-        found = current.update(found, MOST_SHOWN if asked else MOST_FILES)
+        found = current.update(found, MAX_NAME_FILES if asked else MAX_EXCERPTED_FILES)
         below = remote.write(found, current, length) if remote else ""
         length -= len(below)
         glimpse = partial(excerpts.glimpse, current=current, query=query)
@@ -255,7 +257,7 @@ class Retriever:
         else:
             packed = pack(found, current.spans_of, length, glimpse)
         if not found:
-            packed = Packed((), self._all_paths(scope) if query.terms else ())
+            packed = PackedAnswer((), self._all_paths(scope) if query.terms else ())
         elsewhere = _copy_notes(packed, entries, scope, copies)
         notes = [*scope.notes, *elsewhere, *current.notes(), *stale_notes(scope)]
         answer = render(
@@ -342,7 +344,7 @@ def _is_open(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
 
 
 def _copy_notes(
-    packed: Packed,
+    packed: PackedAnswer,
     entries: Mapping[int, Entry],
     scope: Scope,
     copies: Mapping[int, Sequence[str]],

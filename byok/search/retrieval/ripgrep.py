@@ -33,7 +33,7 @@ from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import MAX_BYTES, Kind, SkipReason, Span
 from byok.search.retrieval.excerpts import find_texts
 from byok.search.retrieval.foreign.words import normalize, read_foreign
-from byok.search.retrieval.pack import LONGEST_LINE, PackedFile, pack
+from byok.search.retrieval.pack import MAX_LINE_CHARS, PackedFile, pack
 from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
 from byok.search.retrieval.rank import NO_KINDS, RankedFile, Reasons, kind_factor
 from byok.search.retrieval.render import render
@@ -92,7 +92,7 @@ class MatchCollector:
         """Add a line that contains a word."""
         lines = self.lines[path]
         if number in lines or len(lines) < LINES_A_FILE:
-            lines[number] = text[:LONGEST_LINE]
+            lines[number] = text[:MAX_LINE_CHARS]
         counts = self.counts.setdefault(token, {})
         before = counts.get(path, 0.0)
         if _whole_word(token).search(text):

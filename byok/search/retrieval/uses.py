@@ -12,13 +12,13 @@ from typing import NamedTuple
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Span
 from byok.search.retrieval.excerpts import IMPORTS, CurrentFiles, find_enclosing
-from byok.search.retrieval.names import NameFound
+from byok.search.retrieval.names import NameMatch
 from byok.search.retrieval.pack import (
     GAP_LINE,
-    LONGEST_LINE,
+    MAX_LINE_CHARS,
     NUMBER_WIDTH,
     PATH_LINE,
-    Packed,
+    PackedAnswer,
     PackedFile,
     Section,
     merge_spans,
@@ -26,7 +26,7 @@ from byok.search.retrieval.pack import (
 )
 from byok.search.retrieval.rank import RankedFile
 
-MOST_SHOWN = 24  # that are shown
+MAX_NAME_FILES = 24  # that are shown
 _MOST_PLACES = 8  # of one file
 _MOST_DEFINITIONS = 3  # before what uses the name
 _SHORT_LINE = 20  # characters, with its number
@@ -73,13 +73,13 @@ class _File(NamedTuple):
 
 
 def pack_uses(
-    found: NameFound,
+    found: NameMatch,
     ranked: Sequence[RankedFile],
     current: CurrentFiles,
     limit: int,
     glimpse: Callable[[RankedFile], Span | None],
     parts: int = 1,
-) -> Packed:
+) -> PackedAnswer:
     """Choose what an answer shows of a name: its definition, then each file's uses.
 
     Files that define it come first, else they keep their order. There are as many lines
@@ -92,7 +92,7 @@ def pack_uses(
     rest = [file for file in ranked if file.blob_id not in known]
     share = _OTHERS_SHARE if parts == 1 else 1.0
     other = pack(rest, current.spans_of, int((limit - cost) * share), glimpse)
-    return Packed((*shown, *other.files), other.others)
+    return PackedAnswer((*shown, *other.files), other.others)
 
 
 def _show(files: Sequence[_File], room: float) -> tuple[list[PackedFile], int]:
@@ -113,7 +113,7 @@ def _show(files: Sequence[_File], room: float) -> tuple[list[PackedFile], int]:
 
 
 def _files_with(
-    found: NameFound, ranked: Sequence[RankedFile], current: CurrentFiles, limit: int
+    found: NameMatch, ranked: Sequence[RankedFile], current: CurrentFiles, limit: int
 ) -> Iterator[_File]:
     """Yield the files that have something of the name, at most 24."""
     defining = _by_blob(found.defining)
@@ -124,7 +124,7 @@ def _files_with(
     first = [file.blob_id for file in known if file.blob_id in defining]
     first = first[:_MOST_DEFINITIONS]
     known.sort(key=lambda file: file.blob_id not in first)
-    for file in known[:MOST_SHOWN]:
+    for file in known[:MAX_NAME_FILES]:
         lines = current.lines_of(file.blob_id)
         spans = current.spans_of(file.blob_id)
         if lines is None:
@@ -144,7 +144,9 @@ def _files_with(
         told = [place for place in some if not IMPORTS.match(lines[place[0]])] or some
         if whole or told:
             shown = tuple(told[:_MOST_PLACES])
-            yield _File(file, lines, tuple(whole), shown, found.is_base)
+            yield _File(
+                file, lines, tuple(whole), shown, found.is_implementation_search
+            )
 
 
 def _by_blob(chunks: Iterable[ChunkScore]) -> dict[int, list[int]]:
@@ -158,22 +160,22 @@ def _spans(ordinals: Iterable[int], spans: Sequence[Span]) -> list[Span]:
     return [spans[n] for n in sorted(ordinals) if n < len(spans)]
 
 
-def _places(lines: Sequence[str], span: Span, found: NameFound) -> Iterator[int]:
+def _places(lines: Sequence[str], span: Span, found: NameMatch) -> Iterator[int]:
     """Yield the lines of a chunk that use the name; not those that define it."""
     if found.methods:
         has = re.compile(rf"\bfunc \([^)]*\) {re.escape(found.methods[0])}\(")
         yield from (n for n in _range(span, lines) if has.search(lines[n]))
         return
-    name = re.escape(found.asked.name)
+    name = re.escape(found.question.name)
     said = re.compile(rf"(?<![\w$]){name}(?![\w$])")
     defines = re.compile(rf"{_DEFINES}\s+(?:\([^()]*\)\s*)?{name}(?![\w$])")
     for number in _range(span, lines):
         line = lines[number]
-        if found.asked.name not in line or not said.search(line):
+        if found.question.name not in line or not said.search(line):
             continue
         if _COMMENT.match(line) or defines.search(line):
             continue
-        if not found.is_base or _HEADER.search(line):
+        if not found.is_implementation_search or _HEADER.search(line):
             yield number
 
 
@@ -185,7 +187,7 @@ def _cost(file: PackedFile, lines: Sequence[str]) -> int:
     cost = len(PATH_LINE) + len(file.path)
     for first, last in file.sections:
         cost += len(GAP_LINE) + sum(
-            min(len(line), LONGEST_LINE) + NUMBER_WIDTH + 1
+            min(len(line), MAX_LINE_CHARS) + NUMBER_WIDTH + 1
             for line in lines[first : last + 1]
         )
     return cost

@@ -5,12 +5,12 @@ import time
 import pytest
 
 from byok.search.retrieval.names import (
-    NameFound,
+    NameMatch,
     NameQuestion,
-    Wanted,
+    NameIntent,
     definition_marks,
     identifier_of,
-    names_in,
+    find_names,
 )
 
 # What counts as a request that is one identifier
@@ -102,31 +102,39 @@ def test_marks_of_types_count_most_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "wanted"),
     [
-        ("who calls parse_header", "parse_header", Wanted.USES),
-        ("Who calls dispatch?", "dispatch", Wanted.USES),
-        ("where is RetryPolicy used", "RetryPolicy", Wanted.USES),
-        ("show me what calls `run` and its tests", "run", Wanted.USES),
-        ("callers of Utils.getBound", "getBound", Wanted.USES),
-        ("Find usages of the function flush in the writer", "flush", Wanted.USES),
-        ("how is get_proxies used in the client", "get_proxies", Wanted.USES),
-        ("all places that reference MAX_RETRIES", "MAX_RETRIES", Wanted.USES),
-        ("谁调用了 parse_header", "parse_header", Wanted.USES),
-        ("RetryPolicy在哪里被使用", "RetryPolicy", Wanted.USES),
-        ("what implements Storage", "Storage", Wanted.BASES),
-        ("What types implement the Sink trait?", "Sink", Wanted.BASES),
-        ("which handlers inherit from Base, and how", "Base", Wanted.BASES),
-        ("find all implementations of IEnricher", "IEnricher", Wanted.BASES),
-        ("subclasses of ServiceMethod", "ServiceMethod", Wanted.BASES),
-        ("Storage 的子类有哪些", "Storage", Wanted.BASES),
-        ("哪些类实现了 Storage 接口", "Storage", Wanted.BASES),
-        ("fix a crash in parse_header()", "parse_header", Wanted.NOTHING),
-        ("why does `flush` block", "flush", Wanted.NOTHING),
+        ("who calls parse_header", "parse_header", NameIntent.USES),
+        ("Who calls dispatch?", "dispatch", NameIntent.USES),
+        ("where is RetryPolicy used", "RetryPolicy", NameIntent.USES),
+        ("show me what calls `run` and its tests", "run", NameIntent.USES),
+        ("callers of Utils.getBound", "getBound", NameIntent.USES),
+        ("Find usages of the function flush in the writer", "flush", NameIntent.USES),
+        ("how is get_proxies used in the client", "get_proxies", NameIntent.USES),
+        ("all places that reference MAX_RETRIES", "MAX_RETRIES", NameIntent.USES),
+        ("谁调用了 parse_header", "parse_header", NameIntent.USES),
+        ("RetryPolicy在哪里被使用", "RetryPolicy", NameIntent.USES),
+        ("what implements Storage", "Storage", NameIntent.IMPLEMENTATIONS),
+        ("What types implement the Sink trait?", "Sink", NameIntent.IMPLEMENTATIONS),
+        (
+            "which handlers inherit from Base, and how",
+            "Base",
+            NameIntent.IMPLEMENTATIONS,
+        ),
+        (
+            "find all implementations of IEnricher",
+            "IEnricher",
+            NameIntent.IMPLEMENTATIONS,
+        ),
+        ("subclasses of ServiceMethod", "ServiceMethod", NameIntent.IMPLEMENTATIONS),
+        ("Storage 的子类有哪些", "Storage", NameIntent.IMPLEMENTATIONS),
+        ("哪些类实现了 Storage 接口", "Storage", NameIntent.IMPLEMENTATIONS),
+        ("fix a crash in parse_header()", "parse_header", NameIntent.NOTHING),
+        ("why does `flush` block", "flush", NameIntent.NOTHING),
     ],
 )
 def test_question_about_a_name_says_what_it_wants(
-    text: str, name: str, wanted: Wanted
+    text: str, name: str, wanted: NameIntent
 ) -> None:
-    assert names_in(text)[0][:2] == (name, wanted)
+    assert find_names(text)[0][:2] == (name, wanted)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +149,7 @@ def test_question_about_a_name_says_what_it_wants(
     ],
 )
 def test_question_without_a_name_has_none(text: str) -> None:
-    assert names_in(text) == ()
+    assert find_names(text) == ()
 
 
 @pytest.mark.parametrize(
@@ -173,8 +181,8 @@ def test_question_without_a_name_has_none(text: str) -> None:
 def test_what_is_known_of_a_name_is_told_in_a_sentence(
     defined: list[str], used: list[str], count: int, sentence: str
 ) -> None:
-    found = NameFound(
-        NameQuestion("run", Wanted.USES),
+    found = NameMatch(
+        NameQuestion("run", NameIntent.USES),
         [],
         [],
         count,
@@ -186,7 +194,7 @@ def test_what_is_known_of_a_name_is_told_in_a_sentence(
 
 
 def test_question_has_at_most_three_names_and_the_asked_one_first() -> None:
-    found = names_in("with a_b, c_d() and eF in mind: who calls gH")
+    found = find_names("with a_b, c_d() and eF in mind: who calls gH")
     assert [one.name for one in found] == ["gH", "a_b", "c_d"]
 
 
@@ -195,5 +203,5 @@ def test_question_has_at_most_three_names_and_the_asked_one_first() -> None:
 )
 def test_names_are_looked_for_in_linear_time(text: str) -> None:
     began = time.process_time()
-    names_in(text)
+    find_names(text)
     assert time.process_time() - began < 2

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Kind, Span
-from byok.search.retrieval.pack import Packed, Section, merge_spans, pack
+from byok.search.retrieval.pack import PackedAnswer, Section, merge_spans, pack
 from byok.search.retrieval.rank import RankedFile, Reasons
 
 NONE = Reasons(0, 0, 0, 1, 0)
@@ -25,7 +25,7 @@ def spans(*sizes: int, lines: int = 10) -> list[Span]:
 
 def packed(
     ranked: list[RankedFile], of: dict[int, list[Span]], limit: int = 20_000
-) -> Packed:
+) -> PackedAnswer:
     return pack(ranked, of.__getitem__, limit)
 
 
@@ -80,7 +80,7 @@ def test_pack_shows_the_first_span_of_a_file_found_by_history() -> None:
 @pytest.mark.parametrize("of", [[], spans(100)])
 def test_pack_skips_a_chunk_that_is_gone(of: list[Span]) -> None:
     found = packed([ranked_file(1, 1.0, [(3, 1.0)])], {1: of})
-    assert found == Packed((), ("01.py",))
+    assert found == PackedAnswer((), ("01.py",))
 
 
 def test_pack_shows_sixteen_files_with_code_and_names_twenty_more() -> None:

@@ -11,7 +11,7 @@ from byok.search.retrieval.query import parse_query
 from byok.search.retrieval.rank import (
     FileEntry,
     HistorySignals,
-    JoinedSignals,
+    JoinedHistorySignals,
     RankedFile,
     rank,
 )
@@ -38,7 +38,7 @@ def ranked(
     ]
     by_blob = {entry.blob_id: entry for entry in entries}
     by_path = {entry.path: entry for entry in entries}
-    joined = JoinedSignals({"": signals}) if signals else None
+    joined = JoinedHistorySignals({"": signals}) if signals else None
     return rank(
         chunks, by_blob.get, parse_query(text), joined, by_path.get, limit=limit,
         defining=[

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from byok.core.code_query import BlobNames, RemoteStatus
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Commit, CommitHistory, Kind
-from byok.search.retrieval.feedback import words_beside
+from byok.search.retrieval.feedback import find_related_words
 from byok.search.retrieval.model_aids import ModelAids, NearChunks, RemoteAnswer
 from byok.search.retrieval.query import Query, parse_query, with_english
 from byok.search.retrieval.rank import (
     FileEntry,
     HistorySignals,
-    JoinedSignals,
+    JoinedHistorySignals,
     RankedFile,
     Reasons,
 )
@@ -251,10 +251,10 @@ def test_near_chunks_are_shown_beside_those_that_match() -> None:
 
 
 def test_another_version_of_a_file_that_words_found_adds_nothing() -> None:
-    def by_blob(blob_id: int) -> FileEntry | None:
+    def file_of_blob(blob_id: int) -> FileEntry | None:
         return FileEntry(blob_id, "first.py", Kind.CODE)
 
-    files = fuse(_TWO[:1], _near((8, 0, 0.9), (1, 0, 0.1)), by_blob)
+    files = fuse(_TWO[:1], _near((8, 0, 0.9), (1, 0, 0.1)), file_of_blob)
     assert [(file.blob_id, file.score) for file in files] == [(1, 10.0)]
 
 
@@ -304,7 +304,9 @@ def test_a_file_known_by_its_history_alone_is_not_waited_for() -> None:
 # What was said when files changed, and which changed together
 
 
-def scores(signals: HistorySignals | JoinedSignals, text: str) -> dict[str, float]:
+def scores(
+    signals: HistorySignals | JoinedHistorySignals, text: str
+) -> dict[str, float]:
     return signals.text_scores(parse_query(text).terms)
 
 
@@ -362,11 +364,13 @@ def test_history_signal_passes_a_tenth_on_to_files_changed_together() -> None:
 def test_joined_signals_speak_of_whole_paths() -> None:
     one = HistorySignals(history(("retry", "a b")), ["a", "b"])
     two = HistorySignals(history(("retry", "a c")), ["a", "c"])
-    joined = JoinedSignals({"one/": one, "two/": two})
+    joined = JoinedHistorySignals({"one/": one, "two/": two})
     assert set(scores(joined, "retry")) == {"one/a", "one/b", "two/a", "two/c"}
     assert joined.cochange({"one/a": 1.0}) == pytest.approx({"one/b": 0.1})
-    assert JoinedSignals({"": one}).cochange({"a": 1.0}) == one.cochange({"a": 1.0})
-    assert scores(JoinedSignals({}), "retry") == {}
+    assert JoinedHistorySignals({"": one}).cochange({"a": 1.0}) == one.cochange(
+        {"a": 1.0}
+    )
+    assert scores(JoinedHistorySignals({}), "retry") == {}
 
 
 # Answering from commits: what fits best, newest first, in the room there is
@@ -434,7 +438,9 @@ SHARES = {"purg": 0.001, "stale": 0.02, "return": 0.6, "lion": 0.01, "unseen": 0
 
 def beside(question: str, *lines: str) -> dict[str, float]:
     pieces = [(2.0, [line]) for line in lines]
-    return words_beside(parse_query(question), pieces, lambda term: SHARES.get(term, 1))
+    return find_related_words(
+        parse_query(question), pieces, lambda term: SHARES.get(term, 1)
+    )
 
 
 def test_rare_words_of_the_best_pieces_weigh_a_tenth_of_those_of_the_question() -> None:
@@ -445,7 +451,7 @@ def test_rare_words_of_the_best_pieces_weigh_a_tenth_of_those_of_the_question() 
 
 def test_of_words_that_say_as_much_the_first_are_taken() -> None:
     words = [f"{one}{two}zz" for one in "abcdef" for two in "abcdef"]
-    found = words_beside(parse_query("lion"), [(2.0, words)], lambda _: 0.001)
+    found = find_related_words(parse_query("lion"), [(2.0, words)], lambda _: 0.001)
     assert len(found) < len(words)
     assert list(found) == words[: len(found)]
 

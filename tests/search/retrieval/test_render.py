@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from byok.core.escapes import escape
-from byok.search.retrieval.pack import Packed, PackedFile, Section
+from byok.search.retrieval.pack import PackedAnswer, PackedFile, Section
 from byok.search.retrieval.render import render
 
 HEADING = "The following code sections were retrieved:\n"
@@ -27,7 +27,7 @@ def test_render_layout_is_the_one_that_clients_know() -> None:
         ],
         "src/auth/store.py": [*[""] * 6, "def find_user():"],
     }
-    packed = Packed(
+    packed = PackedAnswer(
         (
             file("src/auth/login.py", (0, 0), (40, 41)),
             file("src/auth/store.py", (6, 6)),
@@ -57,7 +57,7 @@ def test_render_layout_is_the_one_that_clients_know() -> None:
 def test_a_section_says_what_it_is_in_unless_one_line_is_all_of_a_file() -> None:
     lines = ["class A:", "    def f(self):", "        1", "        2", "        3"]
     sections = (file("a", (2, 2), (4, 4)), file("b", (3, 3)), file("c", (1, 2)))
-    answer = render(Packed(sections, ()), lambda _: lines, 500)
+    answer = render(PackedAnswer(sections, ()), lambda _: lines, 500)
     assert answer.text == (
         f"{HEADING}"
         "Path: a\n     1\tclass A:\n     2\t    def f(self):\n...\n"
@@ -68,7 +68,7 @@ def test_a_section_says_what_it_is_in_unless_one_line_is_all_of_a_file() -> None
 
 
 def test_render_notes_a_file_that_can_no_longer_be_read() -> None:
-    packed = Packed((file("gone.py", (0, 1)), file("here.py", (0, 0))), ())
+    packed = PackedAnswer((file("gone.py", (0, 1)), file("here.py", (0, 0))), ())
     answer = render(packed, lambda f: ["x"] if f.path == "here.py" else None, 500)
     assert answer.shown == (packed.files[1],)
     assert answer.text == (
@@ -84,7 +84,9 @@ def test_render_notes_a_file_that_can_no_longer_be_read() -> None:
 
 @pytest.mark.case("B74")
 def test_render_truncates_a_long_line_with_a_mark() -> None:
-    answer = render(Packed((file("a", (0, 0)),), ()), lambda _: ["x" * 40_000_000], 900)
+    answer = render(
+        PackedAnswer((file("a", (0, 0)),), ()), lambda _: ["x" * 40_000_000], 900
+    )
     shown = "x" * 400 + " [39,999,600 characters cut]"
     assert answer.text == f"{HEADING}Path: a\n     1\t{shown}\n"
 
@@ -93,7 +95,7 @@ def test_render_truncates_a_long_line_with_a_mark() -> None:
 def test_render_masks_secrets() -> None:
     key = "-----BEGIN PRIVATE KEY-----"
     lines = ["key: sk-abcdef1234567890abcdef", key, "A" * 64, "A" * 64]
-    packed = Packed((file("notes.txt", (0, 0), (3, 3)),), ())
+    packed = PackedAnswer((file("notes.txt", (0, 0), (3, 3)),), ())
     text = render(packed, lambda _: lines, 500).text
     assert text == (
         f"{HEADING}Path: notes.txt\n     1\tkey: [redacted]\n...\n     4\t[redacted]\n"
@@ -119,7 +121,7 @@ def test_render_masks_secrets() -> None:
 )
 @pytest.mark.case("B117")
 def test_render_escapes_odd_names_on_one_line(name: str, shown: str) -> None:
-    packed = Packed((file(name, (0, 0)),), (name,))
+    packed = PackedAnswer((file(name, (0, 0)),), (name,))
     answer = render(packed, lambda _: ["x"], 2000)
     lines = answer.text.split("\n")
     assert lines.count(f"Path: {shown}") == 2
@@ -129,7 +131,7 @@ def test_render_escapes_odd_names_on_one_line(name: str, shown: str) -> None:
 
 @pytest.mark.case("B117")
 def test_render_escapes_invisible_characters_in_code() -> None:
-    packed = Packed((file("a.py", (0, 0)),), ())
+    packed = PackedAnswer((file("a.py", (0, 0)),), ())
     line = "if admin\u202e and\u200b ok:\x1b[2J\t# \U000e0068\U000e0069"
     answer = render(packed, lambda _: [line], 2000)
     shown = "if admin\\u202e and\\u200b ok:\\x1b[2J\t# \\U000e0068\\U000e0069"
@@ -138,7 +140,7 @@ def test_render_escapes_invisible_characters_in_code() -> None:
 
 def test_render_cuts_a_section_that_does_not_fit_at_a_line() -> None:
     lines = [f"line {n}" for n in range(100)]
-    packed = Packed((file("a.py", (0, 9), (20, 60)), file("b.py", (0, 9))), ())
+    packed = PackedAnswer((file("a.py", (0, 9), (20, 60)), file("b.py", (0, 9))), ())
     answer = render(packed, lambda _: lines, 400)
     assert "b.py" not in answer.text  # there is not even room for its name
     assert 380 < len(answer.text) <= 400
@@ -148,7 +150,7 @@ def test_render_cuts_a_section_that_does_not_fit_at_a_line() -> None:
 
 
 def test_render_names_files_of_which_nothing_fits_the_best_first() -> None:
-    packed = Packed((file("a.py", (0, 9)), file("b.py", (0, 9))), ("c.py",))
+    packed = PackedAnswer((file("a.py", (0, 9)), file("b.py", (0, 9))), ("c.py",))
     answer = render(packed, lambda _: ["x" * 60] * 10, 300, ["One note."])
     assert answer.text == (
         "Files that may be relevant:\nPath: a.py\nPath: b.py\nPath: c.py\n\nOne note.\n"
@@ -157,7 +159,7 @@ def test_render_names_files_of_which_nothing_fits_the_best_first() -> None:
 
 
 def test_render_without_room_for_a_path_is_a_sentence() -> None:
-    packed = Packed((file("a" * 200, (0, 9)),), ())
+    packed = PackedAnswer((file("a" * 200, (0, 9)),), ())
     text = render(packed, lambda _: ["x" * 60] * 10, 100).text
     assert (
         text == "Code was found, but none of it fits into an answer of this length.\n"
@@ -165,7 +167,7 @@ def test_render_without_room_for_a_path_is_a_sentence() -> None:
 
 
 def test_render_notes_and_paths_leave_room_for_code() -> None:
-    packed = Packed((file("a.py", (0, 9)),), tuple(f"{n}.py" for n in range(500)))
+    packed = PackedAnswer((file("a.py", (0, 9)),), tuple(f"{n}.py" for n in range(500)))
     text = render(packed, lambda _: ["code"] * 10, 600, ["n" * 100] * 50).text
     assert text.count("code\n") == 10
     assert "Path: 0.py" in text
@@ -199,7 +201,10 @@ def test_render_fits_and_shows_only_lines_of_files_with_their_numbers(
         for n, (path, bounds, _) in enumerate(contents)
     )
     answer = render(
-        Packed(files, tuple(others)), lambda f: contents[f.blob_id][2], limit, notes
+        PackedAnswer(files, tuple(others)),
+        lambda f: contents[f.blob_id][2],
+        limit,
+        notes,
     )
     assert len(answer.text) <= limit
     answer.text.encode()

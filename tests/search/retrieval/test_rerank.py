@@ -17,7 +17,7 @@ from byok.core.errors import (
 )
 from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.search.index.types import Kind
-from byok.search.retrieval.model_aids import ModelRest
+from byok.search.retrieval.model_aids import ModelCooldown
 from byok.search.retrieval.query import parse_query
 from byok.search.retrieval.rank import RankedFile, Reasons
 from byok.search.retrieval.rerank import (
@@ -396,12 +396,12 @@ def test_a_judge_that_agrees_with_the_ranking_is_believed_after_four_choices() -
     seen = Agreement()
     for _ in range(3):
         seen.add([1, 0, 2], 20)
-        assert not seen.is_shown
+        assert not seen.is_significant
     seen.add([14, 3, 0, 19], 20)
-    assert seen.is_shown
-    assert not seen.is_hopeless
+    assert seen.is_significant
+    assert not seen.has_no_judgement
     seen.forget()
-    assert not seen.is_shown
+    assert not seen.is_significant
 
 
 def test_a_judge_that_loses_its_judgement_is_no_longer_believed() -> None:
@@ -409,12 +409,12 @@ def test_a_judge_that_loses_its_judgement_is_no_longer_believed() -> None:
     for _ in range(32):
         seen.add([0, 1, 2], 20)
     for _ in range(8):
-        assert seen.is_shown
+        assert seen.is_significant
         seen.add([17, 18, 19], 20)
     for _ in range(16):
         seen.add([17, 18, 19], 20)
-    assert not seen.is_shown
-    assert seen.is_hopeless
+    assert not seen.is_significant
+    assert seen.has_no_judgement
 
 
 def test_chance_is_hardly_ever_believed() -> None:
@@ -424,7 +424,7 @@ def test_chance_is_hardly_ever_believed() -> None:
         seen = Agreement()
         for _ in range(40):
             seen.add(dice.sample(range(20), dice.randint(1, 5)), 20)
-            believed += seen.is_shown
+            believed += seen.is_significant
     assert believed / (500 * 40) < 0.01
 
 
@@ -434,7 +434,7 @@ def test_chance_is_hardly_ever_believed() -> None:
 GARBLED = UpstreamGarbled("it wrote nonsense.")
 
 
-def seconds_of_rest(rest: ModelRest, clock: Clock) -> int:
+def seconds_of_rest(rest: ModelCooldown, clock: Clock) -> int:
     seconds = 0
     while not rest.is_over:
         clock.now += 1
@@ -444,13 +444,13 @@ def seconds_of_rest(rest: ModelRest, clock: Clock) -> int:
 
 def test_a_model_rests_longer_each_time_it_fails_again() -> None:
     clock = Clock()
-    rest = ModelRest("nothing is translated", clock)
+    rest = ModelCooldown("nothing is translated", clock)
     assert rest.is_over
     rests = []
     for _ in range(8):
-        rest.note_failure(GARBLED)
+        rest.record_failure(GARBLED)
         rests.append(seconds_of_rest(rest, clock))
     assert rests == [60, 120, 240, 480, 960, 1920, 3600, 3600]
-    rest.note_answer()
-    rest.note_failure(GARBLED)
+    rest.record_success()
+    rest.record_failure(GARBLED)
     assert seconds_of_rest(rest, clock) == 60
