@@ -44,7 +44,7 @@ from byok.search.retrieval.excerpts import (
     lines_of_span,
 )
 from byok.search.retrieval.masking import mask_lines
-from byok.search.retrieval.pack import MAX_EXCERPTED_FILES, PackedAnswer, pack
+from byok.search.retrieval.pack import MAX_CODE_FILES, PackedAnswer, pack
 from byok.search.retrieval.query import Query, parse_query
 from byok.search.retrieval.rank import FileEntry, RankedFile, rank
 from byok.search.retrieval.render import render
@@ -217,7 +217,7 @@ class RemoteHits(Struct, eq=False):
         self, files: Sequence[RankedFile], current: CurrentFiles | None
     ) -> tuple[dict[int, "_Far"], list[RankedFile]]:
         """Return the server's files by number, and ranked beside local ones."""
-        local = _texts_of(files[:MAX_EXCERPTED_FILES], current) if current else {}
+        local = _texts_of(files[:MAX_CODE_FILES], current) if current else {}
         far = {-1 - n: _lay_out(file) for n, file in enumerate(self.files)}
         far = {n: one for n, one in far.items() if not _is_copy(one, files, current)}
         return far, self._rank(files, local, far)

@@ -81,7 +81,7 @@ class CurrentFiles(Struct, eq=False):
 
     def _update(self, file: RankedFile) -> RankedFile | None:
         entry = self.entries[file.blob_id]
-        spaces = [] if self.scope.named else self.scope.spaces_of(entry)
+        spaces = [] if self.scope.has_named_blobs else self.scope.spaces_of(entry)
         if not spaces:
             return file
         try:

@@ -1,9 +1,9 @@
-"""Words beside those of a question: what the code says that matches it best.
+"""Expand a question with words of the code that matches it best.
 
-The right code may have one word of a question and be one of many that do. So the pieces
-that match best are asked which words they have in common that most other code has not,
-and all is searched again with these too, at a low weight. In an index of few pieces no
-word is rare, and nothing is added.
+This is pseudo-relevance feedback. The right code may have only one word of a question,
+like much other code. So the best chunks are searched for words that they have in common
+and that are rare elsewhere, and the search is repeated with these words too, at a low
+weight. In an index of few chunks no word is rare, and nothing is added.
 """
 
 import math
@@ -14,38 +14,39 @@ from heapq import nlargest
 from byok.search.index.parse.tokens import COMPOUND, join_terms
 from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query
 
-READ = 10  # pieces that match best
-_TAKEN, _CONSIDERED = 12, 60
-_WEIGHT = 0.1  # of the best word; one of the question counts 1
-_COMMON = 0.05  # share of all pieces: a word that more have says nothing
-_SHORTEST = 3
+MAX_FEEDBACK_CHUNKS = 10
+_MAX_WORDS, _MAX_CANDIDATES = 12, 60
+_WEIGHT = 0.1  # of the best word; a word of the question has 1
+_MAX_SHARE = 0.05  # of all chunks: words of more chunks are too common
+_MIN_WORD_CHARS = 3
 
 
 def find_related_words(
     query: Query,
-    pieces: Iterable[tuple[float, Sequence[str]]],
+    chunks: Iterable[tuple[float, Sequence[str]]],
     share_of: Callable[[str], float],
 ) -> dict[str, float]:
-    """Return the weights of words that pieces with these scores and lines have.
+    """Return the weights of words that distinguish the best chunks from other code.
 
-    `share_of` returns in which share of all pieces a word is.
+    `chunks` are their scores and lines; `share_of` returns the share of all chunks that
+    have a word.
     """
-    said = defaultdict[str, float](float)
-    for score, lines in pieces:
+    frequency = defaultdict[str, float](float)
+    for score, lines in chunks:
         counts = Counter(join_terms("\n".join(lines)).split())
         length = counts.total()
         for term, count in counts.items():
-            said[term] += score * count / length
-    known = STOP_WORDS | TASK_WORDS | query.terms.keys()
-    new = [
+            frequency[term] += score * count / length
+    excluded = STOP_WORDS | TASK_WORDS | query.terms.keys()
+    candidates = [
         term
-        for term in said  # of equals the first ones, not those of a set's order
-        if term not in known and len(term) >= _SHORTEST and term[0] != COMPOUND
+        for term in frequency  # in a fixed order, which decides between equals
+        if term not in excluded and len(term) >= _MIN_WORD_CHARS and term[0] != COMPOUND
     ]
-    worth = {
-        term: said[term] * -math.log(share)
-        for term in nlargest(_CONSIDERED, new, key=said.__getitem__)
-        if 0 < (share := share_of(term)) < _COMMON
+    value = {
+        term: frequency[term] * -math.log(share)
+        for term in nlargest(_MAX_CANDIDATES, candidates, key=frequency.__getitem__)
+        if 0 < (share := share_of(term)) < _MAX_SHARE
     }
-    best = nlargest(_TAKEN, worth, key=worth.__getitem__)
-    return {term: _WEIGHT * worth[term] / worth[best[0]] for term in best}
+    best = nlargest(_MAX_WORDS, value, key=value.__getitem__)
+    return {term: _WEIGHT * value[term] / value[best[0]] for term in best}

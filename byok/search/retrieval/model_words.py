@@ -17,8 +17,8 @@ from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, UpstreamGarbled
 from byok.core.prompts.prompt_set import PromptSet
 from byok.search.index.parse.tokens import IDEOGRAPHS, words
-from byok.search.retrieval.concepts import LIKELIEST as LIKELIEST_CONCEPT
-from byok.search.retrieval.foreign.words import LIKELIEST, normalize, read_foreign
+from byok.search.retrieval.concepts import MAX_WEIGHT as MAX_CONCEPT_WEIGHT
+from byok.search.retrieval.foreign.words import MAX_WEIGHT, normalize, read_foreign
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import AskModel, ModelCooldown
 from byok.search.retrieval.query import Query, names_code, with_english
@@ -55,12 +55,12 @@ class ModelWords:
         if query.only_stop_words or query.identifier:
             return query
         text = await asyncio.to_thread(_mask_question, question)
-        weight = LIKELIEST
+        weight = MAX_WEIGHT
         if not await asyncio.to_thread(_is_foreign, text):
             is_clear = query.only_task_words or names_code(text)
             if is_clear or await asyncio.to_thread(is_said):
                 return query
-            weight = LIKELIEST_CONCEPT
+            weight = MAX_CONCEPT_WEIGHT
         found = self._kept.get(text)
         if found is None:
             found = await self._wait_for(text)

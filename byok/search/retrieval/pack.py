@@ -25,7 +25,7 @@ MAX_LINE_CHARS = 400
 NUMBER_WIDTH = 7  # six columns and a tab
 PATH_LINE = "Path: {}\n"
 GAP_LINE = "...\n"
-MAX_EXCERPTED_FILES = 16  # that are shown with code
+MAX_CODE_FILES = 16  # that are shown with code
 # How many files are shown by one line, and their share of the limit. More, if the file
 # behind so many has this share of the best score; the last row that holds counts.
 _GLIMPSES, _GLIMPSES_SHARE = 12, 0.07
@@ -82,7 +82,7 @@ def pack(
     spent: dict[int, int] = defaultdict(int)
     most, share = _glimpses(ranked) if glimpse else (0, 0.0)
     room = limit * (_SHARE - share)
-    spans = _spans_by_value(ranked[:MAX_EXCERPTED_FILES], spans_of)
+    spans = _spans_by_value(ranked[:MAX_CODE_FILES], spans_of)
     for largest in (limit * _LARGEST, limit):
         beyond: list[tuple[int, Span]] = []
         for place, span in spans:

@@ -16,7 +16,7 @@ from byok.search.index.parse.prepare import NameKind, exact_mark
 from byok.search.index.parse.tokens import COMPOUND, terms
 from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.search.index.types import Kind
-from byok.search.retrieval.feedback import READ, find_related_words
+from byok.search.retrieval.feedback import MAX_FEEDBACK_CHUNKS, find_related_words
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, ModelAids, NearChunks
 from byok.search.retrieval.names import (
@@ -42,130 +42,31 @@ from byok.search.retrieval.rank import (
 )
 from byok.search.retrieval.scope import Scope
 
-# Join what was found by words and what is near by vectors.
-#
-#     score = score by words
-#             + 0.3 x best score by words of all files
-#               x nearness of the file's nearest chunk x factor of its kind
-#
-# The nearness of a chunk is 0 for the farthest candidate and 1 for the nearest one:
-# cosines of some models lie all between 0.7 and 0.9. Scores are added and not ranks: a
-# fusion of ranks, which gives both lists the same weight, made answers worse
-# (docs/reference/retrieval.md).
-#
-# Vectors may still be missing, of a file that was just saved or of most of a workspace.
-# A file that matches and has none counts as near as those that have one do on average,
-# so that it neither gains nor loses. Where most have none, words alone decide.
-
-
-_WEIGHT = 0.3
-# What the nearness of a chunk counts beside its share of the best score in its file.
-_CHUNK_WEIGHT = 0.5
-_MOST_FILES = 100
-_EMBEDDED = frozenset({Kind.CODE, Kind.CONF})
-_LEAST_COVERED = 0.5
-
-
-def fuse(
-    files: Sequence[RankedFile],
-    near: NearChunks,
-    file_of_blob: Callable[[int], FileEntry | None],
-    kinds: Mapping[Kind, float] = NO_KINDS,
-) -> list[RankedFile]:
-    """Return the files in the order of both, best first; equal scores by path.
-
-    `files` are those found by words, `kinds` the least factors of kinds.
-    `by_blob` returns None for what is no file of the view; that is left out.
-    """
-    found = _by_blob(near)
-    waiting = [file for file in files if _lacks_vector(file, found)]
-    covered = [file for file in files if file.chunks and file.blob_id in found]
-    if len(covered) < _LEAST_COVERED * (len(covered) + len(waiting)):
-        return list(files[:_MOST_FILES])
-    worth = _WEIGHT * (max((file.score for file in files), default=0.0) or 1.0)
-    fused = {file.path: file for file in files}
-    for blob_id, chunks in found.items():
-        entry = file_of_blob(blob_id)
-        if entry is None:
-            continue
-        file = fused.get(entry.path) or _make_file(entry, kinds)
-        if file.blob_id == blob_id:
-            file = replace(file, chunks=_join(file.chunks, chunks))
-            fused[entry.path] = _add(file, worth * chunks[0].score)
-    if waiting:
-        usual = fmean(found[file.blob_id][0].score for file in covered)
-        fused |= {file.path: _add(file, worth * usual) for file in waiting}
-    ordered = sorted(fused.values(), key=lambda file: (-file.score, file.path))
-    return [file for file in ordered[:_MOST_FILES] if file.score > 0]
-
-
-def _lacks_vector(file: RankedFile, found: Container[int]) -> bool:
-    """Tell whether a file that matches is still to have a vector."""
-    matches = bool(file.chunks) and file.kind in _EMBEDDED
-    return matches and file.blob_id not in found
-
-
-def _by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
-    """Return the chunks by blob, nearest first; scores from 0 to 1."""
-    candidates = {chunk[:2]: chunk for chunk in (*near.nearest, *near.best.values())}
-    cosines = [chunk.score for chunk in candidates.values()]
-    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
-    found: dict[int, list[ChunkScore]] = defaultdict(list)
-    for chunk in candidates.values():
-        nearness = (chunk.score - low) / (high - low) if high > low else 1.0
-        found[chunk.blob_id].append(chunk._replace(score=nearness))
-    return {blob_id: _best_first(chunks) for blob_id, chunks in found.items()}
-
-
-def _make_file(entry: FileEntry, kinds: Mapping[Kind, float]) -> RankedFile:
-    """Return a file that no word found."""
-    reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, kinds), 0.0)
-    return RankedFile(entry.blob_id, entry.path, entry.kind, 0.0, (), reasons)
-
-
-def _add(file: RankedFile, worth: float) -> RankedFile:
-    """Return the file with what its nearness is worth."""
-    worth *= file.reasons.kind
-    return replace(file, score=file.score + worth, vector=worth)
-
-
-def _join(
-    matching: Sequence[ChunkScore], near: Sequence[ChunkScore]
-) -> tuple[ChunkScore, ...]:
-    """Return the chunks of one file, best first, in the scores of its matches."""
-    if not matching:
-        return tuple(near)
-    scale = _CHUNK_WEIGHT * matching[0].score
-    joined = {chunk.ordinal: chunk for chunk in matching}
-    for chunk in near:
-        score = scale * chunk.score
-        if chunk.ordinal in joined:
-            score += joined[chunk.ordinal].score
-        joined[chunk.ordinal] = chunk._replace(score=score)
-    return tuple(_best_first(joined.values()))
-
-
-def _best_first(chunks: Iterable[ChunkScore]) -> list[ChunkScore]:
-    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.ordinal))
-
-
-_FEW = 50
-_MANY = 100  # definitions of one name
-_NO_CODE = (Kind.DOC, Kind.CONF, Kind.GEN, None)
-_RANKED_USES = 200  # of these, chunks whose files are ranked
-_MOST_USES = 1_000  # chunks with uses of one name that are counted
-# Seconds to wait for the vector of a question; without any match there is more time.
+_NEARNESS_WEIGHT = 0.3
+# Weight of a chunk's nearness relative to the best word score of its file.
+_NEARNESS_WEIGHT_IN_FILE = 0.5
+_MAX_FUSED_FILES = 100
+_EMBEDDED_KINDS = frozenset({Kind.CODE, Kind.CONF})
+_MIN_COVERED_SHARE = 0.5  # of the matching files, for vectors to count
+_MAX_FILES_TO_AWAIT = 50
+_MAX_DEFINITIONS = 100  # of one name
+_MAX_USES = 1_000  # chunks that use one name
+_MAX_RANKED_USES = 200  # of these, chunks whose files are ranked
+_MAX_COMPOUND_USES = 50
+_NON_CODE_KINDS = (Kind.DOC, Kind.CONF, Kind.GEN, None)
+# Seconds to wait for the vector of a question, and if no word of it matches.
 _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
-_SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
-_SAID = 0.45  # of the scores of words alone (docs/reference/retrieval.md)
-_SHOWN_CHUNKS = 3  # of a file, to a model that orders files
+_SCAN_SECONDS = 2.0  # to find near chunks, which takes a few milliseconds
+# Share of the sum of each word's best score (docs/reference/retrieval.md).
+_MIN_JOINT_SHARE = 0.45
+_RERANKED_CHUNKS = 3  # of a file, shown to the model that reranks files
 
 
 class Ranking(NamedTuple):
     """Ranked files, best first, index entries by blob id, and names of the question.
 
-    `parts` is how many questions it is; `is_only_near` tells that no word of it is in
-    the files, which vectors found.
+    `parts` is the number of questions that were asked at once. `is_only_near` says that
+    no word of the question matched, and the files were found by their vectors.
     """
 
     files: list[RankedFile]
@@ -176,9 +77,9 @@ class Ranking(NamedTuple):
 
 
 class Ranker:
-    """Ranks files by the index; keeps the history signals of each workspace.
+    """Ranks files by the index; caches the history signals of each workspace.
 
-    `aids` returns what the user's models may add at the moment.
+    `aids` returns the parts of the search that the user's models take at the moment.
     """
 
     def __init__(
@@ -186,11 +87,11 @@ class Ranker:
     ) -> None:
         self._engine = engine
         self._aids = aids
-        self._signals: dict[int, tuple[str, HistorySignals]] = {}
+        self._signals_of_workspace: dict[int, tuple[str, HistorySignals]] = {}
 
     async def wait_until_indexed(self, seconds: float) -> None:
         """Wait at most `seconds` for pending files; not at all for 50 or more."""
-        if 0 < self._engine.indexer.open_tasks < _FEW:
+        if 0 < self._engine.indexer.open_tasks < _MAX_FILES_TO_AWAIT:
             await self._engine.uploads.wait_until_indexed(seconds)
 
     async def rank(
@@ -204,51 +105,59 @@ class Ranker:
     ) -> Ranking:
         """Rank the files of a scope by words, and by the user's models.
 
-        Of these, those that a chat with its first word should not wait for are asked
-        only if the caller `may_wait`: what orders files, and what names words of code
-        for a question in English. `query` is what `parse_query` makes of the question.
-        Where no word matches, the vector of the question may take `patience` seconds;
-        with 0 nothing is found.
+        `query` is the result of `parse_query(question)`. The models that a chat should
+        not wait for are asked only if the caller `may_wait`: the one that reranks
+        files, and the one that names words of code for a question in English. If no
+        word matches, the vector of the question may take `patience` seconds; with 0
+        nothing is found.
 
         Raises:
             IndexFailed: the index cannot be searched.
         """
         aids = self._aids()
-        parts = _parts_of(question)
+        parts = _split_into_queries(question)
         if not aids.has_models and not parts:
             return await asyncio.to_thread(self.rank_by_words, query, scope)
         whole = None
         if aids.has_models:
-            whole = await self._rank_with(
+            whole = await self._rank_with_models(
                 aids, question, query, scope, may_wait=may_wait, patience=patience
             )
         if whole is not None and not parts:
             return whole
         return await asyncio.to_thread(self._rank_parts, parts, whole, scope)
 
+    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
+        """Rank the files of a scope without any model; blocks for milliseconds.
+
+        Raises:
+            IndexFailed: the index cannot be searched.
+        """
+        return self._rank(query, self._search(query, scope), scope)
+
     def _rank_parts(
         self, parts: Sequence[Query], whole: Ranking | None, scope: Scope
     ) -> Ranking:
-        """Rank what several questions find that were asked at once, by words.
+        """Rank by words the files for several questions that were asked at once.
 
-        With what models find for all of them together, where they were asked.
+        `whole` is the ranking with models for all of them together, if there are any.
         """
-        found = []
+        rankings = []
         for query in parts:
             hits = self._search(query, scope, CANDIDATES // 2)
-            found.append(self._rank(query, hits, scope))
+            rankings.append(self._rank(query, hits, scope))
         files = join_rankings(
-            [one.files for one in found], whole.files if whole else ()
+            [ranking.files for ranking in rankings], whole.files if whole else ()
         )
         entries = _Entries(self._engine.contents, ())
-        for one in (*found, *([whole] if whole else ())):
-            entries.update(one.entries)
-        names = {name.question.name: name for one in found for name in one.names}
+        for ranking in (*rankings, *([whole] if whole else ())):
+            entries.update(ranking.entries)
+        matches = (match for ranking in rankings for match in ranking.names)
+        names = {match.question.name: match for match in matches}
         is_only_near = whole is not None and whole.is_only_near
-        names_found = tuple(names.values())
-        return Ranking(files, entries, names_found, len(parts), is_only_near)
+        return Ranking(files, entries, tuple(names.values()), len(parts), is_only_near)
 
-    async def _rank_with(
+    async def _rank_with_models(
         self,
         aids: ModelAids,
         question: str,
@@ -258,16 +167,15 @@ class Ranker:
         may_wait: bool,
         patience: float,
     ) -> Ranking:
-        """Rank the files of a scope by words, and by the user's models."""
         vector = None
-        if aids.vectors is not None and _says_something(question, query):
+        if aids.vectors is not None and _has_meaning(question, query):
             vector = asyncio.ensure_future(aids.vectors.begin(question))
         try:
             if aids.words is not None:
                 query = await aids.words(
                     question,
                     query,
-                    lambda: not may_wait or self._is_said(query, scope),
+                    lambda: not may_wait or self._has_most_words(query, scope),
                 )
             hits = await asyncio.to_thread(self._search, query, scope)
             seconds = _VECTOR_SECONDS if hits else patience
@@ -284,20 +192,12 @@ class Ranker:
             ranking = ranking._replace(files=files)
         return ranking
 
-    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
-        """Rank the files of a scope without any model; blocks for milliseconds.
+    def _has_most_words(self, query: Query, scope: Scope) -> bool:
+        """Tell whether one chunk has most of the words of a question; blocks.
 
-        Raises:
-            IndexFailed: the index cannot be searched.
-        """
-        return self._rank(query, self._search(query, scope), scope)
-
-    def _is_said(self, query: Query, scope: Scope) -> bool:
-        """Tell whether one piece of code has much of what a question says.
-
-        Each word is somewhere, everyday words too, but far from each other: in one
-        piece they reach a third of what each of them reaches where it counts most,
-        words of code two thirds. Blocks.
+        Every word occurs somewhere, everyday words too, but in different chunks. In the
+        best chunk for all of them, everyday words reach a third of the sum of their
+        best single scores, words of code two thirds.
         """
         index = self._engine.store.index
         together = index.search(query.terms, scope.view, 1)
@@ -306,29 +206,29 @@ class Ranker:
             for term, weight in query.terms.items()
             for hit in index.search({term: weight}, scope.view, 1)
         ]
-        return bool(together) and together[0].score >= _SAID * sum(alone)
+        return bool(together) and together[0].score >= _MIN_JOINT_SHARE * sum(alone)
 
     def _search(
         self, query: Query, scope: Scope, limit: int = CANDIDATES
     ) -> list[ChunkScore]:
-        """Return the chunks that match; none if they have words of tasks only.
+        """Return the chunks that match; none if only task words match.
 
-        They are searched for once more with what the best of them say.
+        They are searched for again with related words that the best of them contain.
         """
         index = self._engine.store.index
         telling = [term for term in query.terms if term not in TASK_WORDS]
         if telling and not any(index.search({t: 1.0}, scope.view, 1) for t in telling):
             return []
-        found = dict(query.terms)
+        terms = dict(query.terms)
         if not (query.only_stop_words or query.identifier or query.names):
-            best = index.search(query.terms, scope.view, READ)
-            found |= find_related_words(query, self._lines_of(best), index.share_of)
-        return index.search(found, scope.view, limit)
+            best = index.search(query.terms, scope.view, MAX_FEEDBACK_CHUNKS)
+            terms |= find_related_words(query, self._lines_of(best), index.share_of)
+        return index.search(terms, scope.view, limit)
 
     def _lines_of(
         self, chunks: Sequence[ChunkScore]
     ) -> Iterator[tuple[float, list[str]]]:
-        """Yield the scores and lines of chunks, of those that can be read."""
+        """Yield the scores and lines of the chunks that can be read."""
         contents = self._engine.contents
         entries = contents.entries({chunk.blob_id for chunk in chunks})
         lines = {
@@ -350,9 +250,9 @@ class Ranker:
         near_ids = {chunk.blob_id for chunk in near.nearest} if near else set[int]()
         defining = self._find_definitions(query.identifier, scope)
         names = self._find_names(query, hits, scope)
-        marked = [chunk for one in names for chunk in (*one.defining, *one.using)]
-        found = {hit.blob_id for hit in (*hits, *defining, *marked)} | near_ids
-        entries = _Entries(self._engine.contents, found)
+        marked = [chunk for match in names for chunk in (*match.defining, *match.using)]
+        blob_ids = {hit.blob_id for hit in (*hits, *defining, *marked)} | near_ids
+        entries = _Entries(self._engine.contents, blob_ids)
 
         def file_of_blob(blob_id: int) -> FileEntry | None:
             entry = entries.get(blob_id)
@@ -364,7 +264,7 @@ class Ranker:
             blob_id = scope.blob_of(path)
             return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
 
-        signals = self._signals_of(scope)
+        signals = self._history_signals(scope)
         limit = MAX_RANKED_FILES if near is None else CANDIDATES
         files = rank(
             hits,
@@ -378,73 +278,75 @@ class Ranker:
         )
         if near is not None:
             files = fuse(files, near, file_of_blob, query.kinds)
-        found_names = [_with_paths(one, file_of_blob) for one in names]
-        return Ranking(
-            files, entries, found_names, is_only_near=bool(near and not hits)
-        )
+        matches = [_add_paths(match, file_of_blob) for match in names]
+        return Ranking(files, entries, matches, is_only_near=bool(near and not hits))
 
     def _find_names(
         self, query: Query, hits: Sequence[ChunkScore], scope: Scope
     ) -> list[NameMatch]:
         """Return the names of the question that the index knows.
 
-        What is asked about a name that may be a word is asked about a name only if
-        something of that name is defined and used.
+        One that could be an ordinary word counts as a name only if it is defined and
+        used.
         """
-        found = [self._find_name(asked, hits, scope) for asked in query.names]
+        matches = [self._find_name(question, hits, scope) for question in query.names]
         return [
-            one
-            for one in found
-            if (one.defining and one.using)
+            match
+            for match in matches
+            if (match.defining and match.using)
             or (
-                not one.question.is_plain
-                and (one.defining or one.using or one.is_reference_search)
+                not match.question.is_plain
+                and (match.defining or match.using or match.is_reference_search)
             )
         ]
 
     def _find_name(
-        self, asked: NameQuestion, hits: Sequence[ChunkScore], scope: Scope
+        self, question: NameQuestion, hits: Sequence[ChunkScore], scope: Scope
     ) -> NameMatch:
-        marks = reference_marks(asked.name, asked.intent)
-        using = self._engine.store.index.find_marked(marks, scope.view, _MOST_USES)
-        defining = self._find_definitions(asked.name, scope)
-        if asked.intent is NameIntent.IMPLEMENTATIONS:  # types, where there are any
-            defining = [one for one in defining if one.score == defining[0].score]
-        is_cut = len(using) == _MOST_USES
+        marks = reference_marks(question.name, question.intent)
+        using = self._engine.store.index.find_marked(marks, scope.view, _MAX_USES)
+        defining = self._find_definitions(question.name, scope)
+        if question.intent is NameIntent.IMPLEMENTATIONS:  # types, where there are any
+            best = defining[0].score if defining else 0.0
+            defining = [chunk for chunk in defining if chunk.score == best]
+        is_cut = len(using) == _MAX_USES
         methods: tuple[str, ...] = ()
-        if asked.intent is NameIntent.USES and not is_cut:
-            using += self._find_whole(asked.name, {*defining, *using}, scope)
-        elif asked.intent is NameIntent.IMPLEMENTATIONS and defining:
-            # In Go, what embeds an interface names it, and what implements it does not.
-            methods = self._methods_of(asked.name, defining[0])
+        if question.intent is NameIntent.USES and not is_cut:
+            using += self._find_compound_uses(question.name, {*defining, *using}, scope)
+        elif question.intent is NameIntent.IMPLEMENTATIONS and defining:
+            # In Go, a type names an interface that it embeds, but not one that it
+            # implements.
+            methods = self._interface_methods(question.name, defining[0])
             known = {chunk.blob_id for chunk in using}
             having = self._find_methods(methods, scope, besides=defining[0].blob_id)
             using += [chunk for chunk in having if chunk.blob_id not in known]
         score = {hit[:2]: hit.score for hit in hits}
-        # Of very many those are looked at that have most of the question.
-        best = sorted(using, key=lambda chunk: -score.get(chunk[:2], 0.0))[
-            :_RANKED_USES
-        ]
+        # Of very many uses, those are ranked that match the question best.
+        best_first = sorted(using, key=lambda chunk: -score.get(chunk[:2], 0.0))
+        ranked = best_first[:_MAX_RANKED_USES]
         files = len({chunk.blob_id for chunk in using})
-        return NameMatch(asked, defining, best, files, is_cut, methods)
+        return NameMatch(question, defining, ranked, files, is_cut, methods)
 
-    def _find_whole(
+    def _find_compound_uses(
         self, name: str, known: Iterable[ChunkScore], scope: Scope
     ) -> list[ChunkScore]:
-        """Return code that has a name of several words in another place than a call.
+        """Return chunks of code with a name of several words, besides `known` ones.
 
-        Such as a constant, an argument, or a call in a macro. Comments are code here.
+        They use it in other ways than a call: as a constant, as an argument, in a macro
+        or in a comment.
         """
         whole = {term: 1.0 for term in terms(name) if term.startswith(COMPOUND)}
         seen = {chunk[:2] for chunk in known}
-        found = self._engine.store.index.search(whole, scope.view, _FEW)
-        found = [chunk for chunk in found if chunk[:2] not in seen]
-        entries = self._engine.contents.entries({chunk.blob_id for chunk in found})
+        chunks = self._engine.store.index.search(whole, scope.view, _MAX_COMPOUND_USES)
+        chunks = [chunk for chunk in chunks if chunk[:2] not in seen]
+        entries = self._engine.contents.entries({chunk.blob_id for chunk in chunks})
         kinds = {blob_id: kind_of(entry.path) for blob_id, entry in entries.items()}
-        return [chunk for chunk in found if kinds.get(chunk.blob_id) not in _NO_CODE]
+        return [
+            chunk for chunk in chunks if kinds.get(chunk.blob_id) not in _NON_CODE_KINDS
+        ]
 
-    def _methods_of(self, name: str, defining: ChunkScore) -> tuple[str, ...]:
-        """Return the methods of an interface of Go, where nothing says who has them."""
+    def _interface_methods(self, name: str, defining: ChunkScore) -> tuple[str, ...]:
+        """Return the methods of an interface in Go; () in other languages."""
         entry = self._engine.contents.entries([defining.blob_id])[defining.blob_id]
         if not entry.path.endswith(".go"):
             return ()
@@ -454,83 +356,85 @@ class Ranker:
     def _find_methods(
         self, methods: Sequence[str], scope: Scope, besides: int
     ) -> list[ChunkScore]:
-        """Return chunks that define the first of some methods, in files with all."""
-        found = [
-            self._engine.store.index.find_marked(
-                {exact_mark(NameKind.FUNCTION, method): 1.0}, scope.view, _MOST_USES
+        """Return chunks that define the first method, of files that define all."""
+        if not methods:
+            return []
+        index = self._engine.store.index
+        chunks_by_method = [
+            index.find_marked(
+                {exact_mark(NameKind.FUNCTION, method): 1.0}, scope.view, _MAX_USES
             )
             for method in methods
         ]
-        blobs = [{chunk.blob_id for chunk in chunks} for chunks in found]
-        everywhere = set.intersection(*blobs) - {besides} if blobs else set()
-        return (
-            [chunk for chunk in found[0] if chunk.blob_id in everywhere]
-            if found
-            else []
-        )
+        blobs = ({chunk.blob_id for chunk in chunks} for chunks in chunks_by_method)
+        with_all = set.intersection(*blobs) - {besides}
+        return [chunk for chunk in chunks_by_method[0] if chunk.blob_id in with_all]
 
     def _find_definitions(self, name: str, scope: Scope) -> list[ChunkScore]:
         """Return chunks that define a name, best first.
 
-        What too many chunks define says nothing about any of them.
+        If too many define it, the worst ones are left out: they tell nothing.
         """
         if not name:
             return []
         marks = definition_marks(name)
-        found = self._engine.store.index.find_marked(marks, scope.view, _MANY)
-        if len(found) < _MANY:
-            return found
-        return [chunk for chunk in found if chunk.score > found[-1].score]
+        chunks = self._engine.store.index.find_marked(
+            marks, scope.view, _MAX_DEFINITIONS
+        )
+        if len(chunks) < _MAX_DEFINITIONS:
+            return chunks
+        return [chunk for chunk in chunks if chunk.score > chunks[-1].score]
 
     def _read_chunks(
         self, entries: Mapping[int, Entry], file: RankedFile
     ) -> list[list[str]]:
-        """Return the lines of a file's best chunks; see `model_aids.ReadChunks`."""
+        """Return the masked lines of a file's best chunks (`model_aids.ReadChunks`)."""
         entry = entries[file.blob_id]
         lines = self._engine.contents.lines_of(entry)
         if lines is None:
             return []
-        best = [chunk.ordinal for chunk in file.chunks[:_SHOWN_CHUNKS]] or [0]
+        best = [chunk.ordinal for chunk in file.chunks[:_RERANKED_CHUNKS]] or [0]
         spans = [entry.spans[n] for n in best if n < len(entry.spans)]
         return [mask_lines(lines, s.first, s.last, path=entry.path) for s in spans]
 
-    def _signals_of(self, scope: Scope) -> JoinedHistorySignals:
-        """Return the history signals; built again only after a new commit."""
+    def _history_signals(self, scope: Scope) -> JoinedHistorySignals:
+        """Return the history signals, which are built again only after a new commit."""
         parts: dict[str, HistorySignals] = {}
         for space in scope.workspaces:
             history = self._engine.history_of(space)
             if history is None or not space.status.was_complete:
-                continue  # signals are kept, and half of the files would be missing
-            known = self._signals.get(space.id)
-            if known is None or known[0] != history.head:
-                known = (history.head, HistorySignals(history, space.paths()))
-                self._signals[space.id] = known
-            parts[scope.prefix_of(space)] = known[1]
+                continue  # signals of half of the files would be cached
+            cached = self._signals_of_workspace.get(space.id)
+            if cached is None or cached[0] != history.head:
+                cached = (history.head, HistorySignals(history, space.paths()))
+                self._signals_of_workspace[space.id] = cached
+            parts[scope.prefix_of(space)] = cached[1]
         return JoinedHistorySignals(parts)
 
 
-def _parts_of(question: str) -> list[Query]:
-    """Return the questions that are asked at once; none if it is one."""
+class _Entries(dict[int, Entry]):
+    """Index entries by blob id; missing ones are read on first use."""
+
+    def __init__(self, contents: Contents, blob_ids: Iterable[int]) -> None:
+        super().__init__(contents.entries(blob_ids))
+        self._contents = contents
+
+    def __missing__(self, blob_id: int) -> Entry:
+        entry = self._contents.entries([blob_id]).get(blob_id)
+        # A blob may have been removed meanwhile; then nothing of it is shown.
+        self[blob_id] = entry or Entry(blob_id, "", b"")
+        return self[blob_id]
+
+
+def _split_into_queries(question: str) -> list[Query]:
+    """Return the queries of questions that are asked at once; [] for a single one."""
     parts = [parse_query(part) for part in split_parts(question)]
     parts = [part for part in parts if not part.only_task_words]
     return parts if len(parts) > 1 else []
 
 
-def _with_paths(
-    found: NameMatch, file_of_blob: Callable[[int], FileEntry | None]
-) -> NameMatch:
-    """Return what is known of a name with the paths of the files."""
-
-    def paths(chunks: Iterable[ChunkScore]) -> dict[int, str]:
-        blobs = dict.fromkeys(chunk.blob_id for chunk in chunks)
-        entries = [entry for blob in blobs if (entry := file_of_blob(blob)) is not None]
-        return {entry.blob_id: entry.path for entry in entries}
-
-    return found._replace(defined_in=paths(found.defining), paths=paths(found.using))
-
-
-def _says_something(question: str, query: Query) -> bool:
-    """Tell whether a question is more than stop words or signs."""
+def _has_meaning(question: str, query: Query) -> bool:
+    """Tell whether a question has more than stop words and punctuation."""
     if query.terms:
         return not query.only_stop_words
     return any(map(str.isalpha, question))
@@ -542,7 +446,7 @@ async def _find_near(
     scope: Scope,
     seconds: float,
 ) -> NearChunks | None:
-    """Return the chunks near to a question, if its vector comes in time."""
+    """Return the chunks near to a question; None if its vector comes too late."""
     try:
         async with asyncio.timeout(seconds):
             find = await vector
@@ -555,15 +459,111 @@ async def _find_near(
         return None
 
 
-class _Entries(dict[int, Entry]):
-    """Index entries by blob id; those not found by text are read on first use."""
+def _add_paths(
+    match: NameMatch, file_of_blob: Callable[[int], FileEntry | None]
+) -> NameMatch:
+    """Return a match with the paths of the files that define and use the name."""
 
-    def __init__(self, contents: Contents, blob_ids: Iterable[int]) -> None:
-        super().__init__(contents.entries(blob_ids))
-        self._contents = contents
+    def paths(chunks: Iterable[ChunkScore]) -> dict[int, str]:
+        blobs = dict.fromkeys(chunk.blob_id for chunk in chunks)
+        entries = [entry for blob in blobs if (entry := file_of_blob(blob)) is not None]
+        return {entry.blob_id: entry.path for entry in entries}
 
-    def __missing__(self, blob_id: int) -> Entry:
-        found = self._contents.entries([blob_id]).get(blob_id)
-        # It may have been removed meanwhile; then nothing of it is shown.
-        self[blob_id] = found or Entry(blob_id, "", b"")
-        return self[blob_id]
+    return match._replace(defined_in=paths(match.defining), paths=paths(match.using))
+
+
+def fuse(
+    files: Sequence[RankedFile],
+    near: NearChunks,
+    file_of_blob: Callable[[int], FileEntry | None],
+    kinds: Mapping[Kind, float] = NO_KINDS,
+) -> list[RankedFile]:
+    """Join files found by words with chunks that are near by their vectors.
+
+        score = score by words
+                + 0.3 x best score by words of all files
+                  x nearness of the file's nearest chunk x factor of its kind
+
+    The nearness of a chunk is 0 for the farthest candidate and 1 for the nearest one:
+    the cosines of some models all lie between 0.7 and 0.9. Scores are added, not ranks:
+    rank fusion gives both lists the same weight, and made answers worse
+    (docs/reference/retrieval.md).
+
+    Vectors may still be missing, of a file that was just saved or of most of a
+    workspace. A matching file without one counts as near as those with one do on
+    average, so that it neither gains nor loses. If most have none, words alone decide.
+
+    `kinds` are the least factors of kinds. `file_of_blob` returns None for a blob that
+    is no file of the view, which is left out. Equal scores are ordered by path.
+    """
+    near_chunks = _nearness_by_blob(near)
+    uncovered = [file for file in files if _lacks_vector(file, near_chunks)]
+    covered = [file for file in files if file.chunks and file.blob_id in near_chunks]
+    if len(covered) < _MIN_COVERED_SHARE * (len(covered) + len(uncovered)):
+        return list(files[:_MAX_FUSED_FILES])
+    best = max((file.score for file in files), default=0.0) or 1.0
+    weight = _NEARNESS_WEIGHT * best
+    fused = {file.path: file for file in files}
+    for blob_id, chunks in near_chunks.items():
+        entry = file_of_blob(blob_id)
+        if entry is None:
+            continue
+        file = fused.get(entry.path) or _make_file(entry, kinds)
+        if file.blob_id == blob_id:
+            file = replace(file, chunks=_join_chunks(file.chunks, chunks))
+            fused[entry.path] = _raise_score(file, weight * chunks[0].score)
+    if uncovered:
+        average = fmean(near_chunks[file.blob_id][0].score for file in covered)
+        fused |= {file.path: _raise_score(file, weight * average) for file in uncovered}
+    ordered = sorted(fused.values(), key=lambda file: (-file.score, file.path))
+    return [file for file in ordered[:_MAX_FUSED_FILES] if file.score > 0]
+
+
+def _lacks_vector(file: RankedFile, embedded: Container[int]) -> bool:
+    """Tell whether a matching file should have a vector, and has none yet."""
+    matches = bool(file.chunks) and file.kind in _EMBEDDED_KINDS
+    return matches and file.blob_id not in embedded
+
+
+def _nearness_by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
+    """Return the near chunks by blob id, nearest first; scores from 0 to 1."""
+    candidates = {chunk[:2]: chunk for chunk in (*near.nearest, *near.best.values())}
+    cosines = [chunk.score for chunk in candidates.values()]
+    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    by_blob: dict[int, list[ChunkScore]] = defaultdict(list)
+    for chunk in candidates.values():
+        nearness = (chunk.score - low) / (high - low) if high > low else 1.0
+        by_blob[chunk.blob_id].append(chunk._replace(score=nearness))
+    return {blob_id: _best_first(chunks) for blob_id, chunks in by_blob.items()}
+
+
+def _make_file(entry: FileEntry, kinds: Mapping[Kind, float]) -> RankedFile:
+    """Return a file that has no matching word."""
+    reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, kinds), 0.0)
+    return RankedFile(entry.blob_id, entry.path, entry.kind, 0.0, (), reasons)
+
+
+def _raise_score(file: RankedFile, gain: float) -> RankedFile:
+    """Return the file with the gain of its nearness added to its score."""
+    gain *= file.reasons.kind
+    return replace(file, score=file.score + gain, vector=gain)
+
+
+def _join_chunks(
+    matching: Sequence[ChunkScore], near: Sequence[ChunkScore]
+) -> tuple[ChunkScore, ...]:
+    """Return all chunks of one file, best first, on the scale of the matching ones."""
+    if not matching:
+        return tuple(near)
+    scale = _NEARNESS_WEIGHT_IN_FILE * matching[0].score
+    joined = {chunk.ordinal: chunk for chunk in matching}
+    for chunk in near:
+        score = scale * chunk.score
+        if chunk.ordinal in joined:
+            score += joined[chunk.ordinal].score
+        joined[chunk.ordinal] = chunk._replace(score=score)
+    return tuple(_best_first(joined.values()))
+
+
+def _best_first(chunks: Iterable[ChunkScore]) -> list[ChunkScore]:
+    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.ordinal))

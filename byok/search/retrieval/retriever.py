@@ -28,7 +28,7 @@ from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import ModelAids, RemoteAnswer
 from byok.search.retrieval.names import NameIntent, NameQuestion, identifier_of
 from byok.search.retrieval.pack import (
-    MAX_EXCERPTED_FILES,
+    MAX_CODE_FILES,
     PackedAnswer,
     leave_out_copies,
     pack,
@@ -55,17 +55,22 @@ from byok.search.retrieval.scope import (
 from byok.search.retrieval.uses import MAX_NAME_FILES, pack_uses
 
 _log = logging.getLogger(__name__)
-# Wait at most so long for files that were just saved to be indexed.
-_SETTLE_SECONDS = 1.0
-_SMALL = 16
-# Something is near to any word, also to `xyzzy`; of so few words little is shown.
-_FEWEST_TERMS = 3
+_SETTLE_SECONDS = 1.0  # to wait for files that were just saved to be indexed
+_MAX_LISTED_FILES = 16  # of a scope in which nothing matches
+# Something is near to any word, even to `xyzzy`: for fewer words than this, files that
+# are only near are shown by one line each.
+_MIN_TERMS_FOR_CODE = 3
 _ONLY_NEAR = (
     "No word of this question is in the code here: what follows is only near to it in "
     "meaning, and may have nothing to do with it."
 )
-_LONGEST_NAME = 100
+_MAX_NAME_CHARS = 100
 _NO_QUESTION = "missing information_request/query: say what to look for.\n"
+_COMMITS_HEADING = "The following commits were retrieved:\n"
+_NO_COMMITS = "No commit was found for this request (no matches).\n"
+_MAX_COMMITS = 20
+_MAX_PATHS = 8  # of a commit
+_MAX_COMMIT_TIME = 253_402_300_799  # the end of the year 9999; git allows later times
 
 
 class Retriever:
@@ -88,7 +93,7 @@ class Retriever:
         self.ranker = Ranker(engine, aids)
 
     async def answer(self, request: RetrievalRequest) -> Retrieval:
-        """Answer in the layout of the client's tool; no match is an answer, too."""
+        """Answer a request in the text layout that clients expect of their tool."""
         started = time.monotonic()
         length = request.length
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
@@ -103,15 +108,15 @@ class Retriever:
             text = await self._answer_symbol(request.symbol, scope, length)
             return Retrieval(text[:length], seconds=time.monotonic() - started)
         query = remove_roots(request.query, scope)
-        asked = bool(query.strip())
-        parts: list[str] = [] if asked else [_NO_QUESTION]
-        if asked and request.code:
+        has_question = bool(query.strip())
+        parts: list[str] = [] if has_question else [_NO_QUESTION]
+        if has_question and request.code:
             parts.append(await self._answer_code(query, scope, length))
-        elif asked and not request.commits:
+        elif has_question and not request.commits:
             parts.append("Code retrieval was disabled for this request.\n")
-        if asked and request.commits:
-            room = length - len(parts[0]) - 1 if parts else length
-            parts.append(await self._answer_commits(query, scope, room))
+        if has_question and request.commits:
+            remaining = length - len(parts[0]) - 1 if parts else length
+            parts.append(await self._answer_commits(query, scope, remaining))
         return Retrieval(
             "\n".join(part for part in parts if part)[:length],
             scope.unknown,
@@ -129,84 +134,86 @@ class Retriever:
     ) -> dict[str, Any]:
         """Return `{"hits": [...], "notes": [...]}` for `byok search`.
 
-        A hit has path, score, kind, the parts of its score and line ranges; one of the
-        search server has repository and revision, and no place on this machine. No
-        ripgrep is used; the notes say what the index lacks. With `lines` a hit has so
-        many lines of each chunk, and the answer the `terms` that were searched for.
+        A hit has path, score, kind, the parts of its score and line ranges. A hit of
+        the search server has repository and revision, but no file on this machine.
+        ripgrep is not used; the notes say what the index lacks. With `lines`, a hit has
+        that many lines of each chunk, and the answer has the `terms` of the search.
         """
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
         scope = await select_scope(self._engine, BlobNames(), roots, text)
-        building = [*map(_progress_note, _workspaces_in_progress(scope.workspaces))]
-        if trouble := self._engine.indexer.error:
-            building.append(f"Indexing failed, so hits may be missing: {trouble}")
+        problems = [*map(_progress_note, _workspaces_in_progress(scope.workspaces))]
+        if index_error := self._engine.indexer.error:
+            problems.append(f"Indexing failed, so hits may be missing: {index_error}")
         text = remove_roots(text, scope)
         query = await asyncio.to_thread(queries.parse_query, text)
-        async with self._aids().ask_remote(text, scope) as asked:
+        async with self._aids().ask_remote(text, scope) as remote_task:
             ranking = await self.ranker.rank(text, query, scope, may_wait=True)
-            remote = await asked if asked else None
-        found, entries, names = ranking[:3]
+            remote = await remote_task if remote_task else None
+        ranked, entries, names = ranking[:3]
         current = CurrentFiles(self._engine.contents, entries, scope, query)
-        best = await asyncio.to_thread(current.update, found[:limit], limit)
+        best = await asyncio.to_thread(current.update, ranked[:limit], limit)
         hits = [_describe_hit(file, entries, scope, current) for file in best]
-        notes = [*scope.notes, *current.notes(), *(building or stale_notes(scope))]
+        notes = [*scope.notes, *current.notes(), *(problems or stale_notes(scope))]
         answer: dict[str, Any] = {"hits": hits, "notes": notes}
         if names:
-            answer["names"] = [one.describe() for one in names]
+            answer["names"] = [match.describe() for match in names]
         if lines:
             read = excerpts.lines_of_hits
-            found_lines = await asyncio.to_thread(read, best, current, query, lines)
+            lines_by_hit = await asyncio.to_thread(read, best, current, query, lines)
             answer["terms"] = excerpts.describe_terms(query)
-            for hit, shown in zip(hits, found_lines, strict=True):
-                hit["lines"] = shown
+            for hit, lines_of_hit in zip(hits, lines_by_hit, strict=True):
+                hit["lines"] = lines_of_hit
         if remote is not None:
             hits += await asyncio.to_thread(remote.describe, best, current, lines)
-            hits.sort(key=lambda hit: -hit["score"])  # local ones win ties
+            hits.sort(key=lambda hit: -hit["score"])  # stable: local hits win ties
             del hits[limit:]
             notes += filter(None, [remote.note])
         return answer
 
-    async def _answer_symbol(self, said: str, scope: Scope, length: int) -> str:
-        """Show where a name is defined, and the lines that use it, and nothing else."""
-        name = identifier_of(said)
+    async def _answer_symbol(self, symbol: str, scope: Scope, length: int) -> str:
+        """Answer with the definition of a name and the lines that use it only."""
+        name = identifier_of(symbol)
         if not name:
-            return f"{escape(said[:_LONGEST_NAME])} is no name of code.\n"
+            return f"{escape(symbol[:_MAX_NAME_CHARS])} is no name of code.\n"
         if not scope.workspaces:
             return empty_answer(scope)
-        if not self._asks_index(scope):
+        if not self._is_index_used(scope):
             return await self._answer_by_ripgrep(name, scope, length)
         query = await asyncio.to_thread(queries.parse_query, name)
         query = replace(query, names=(NameQuestion(name, NameIntent.USES),))
         ranking = await asyncio.to_thread(self.ranker.rank_by_words, query, scope)
-        [found] = ranking.names
-        known = {*found.defined_in, *found.paths}
-        if not known:
+        [match] = ranking.names
+        blob_ids = {*match.defined_in, *match.paths}
+        if not blob_ids:
             notes = [*scope.notes, *stale_notes(scope)]
-            return "\n".join([escape(found.sentence), *notes])
-        files = [file for file in ranking.files if file.blob_id in known]
+            return "\n".join([escape(match.sentence), *notes])
+        files = [file for file in ranking.files if file.blob_id in blob_ids]
         ranking = ranking._replace(files=files)
         return await asyncio.to_thread(self._write, ranking, query, scope, length)
 
     async def _answer_code(self, text: str, scope: Scope, length: int) -> str:
-        """Answer from here, and below it what a search server adds, if there is one."""
-        async with self._aids().ask_remote(text, scope) as hits:
-            return await self._answer_here(text, scope, length, hits)
+        """Answer from the workspaces, with hits of the search server below, if any."""
+        async with self._aids().ask_remote(text, scope) as remote_task:
+            return await self._answer_from_workspaces(text, scope, length, remote_task)
 
-    async def _answer_here(
+    async def _answer_from_workspaces(
         self,
         text: str,
         scope: Scope,
         length: int,
-        hits: "asyncio.Task[RemoteAnswer] | None" = None,
+        remote_task: "asyncio.Task[RemoteAnswer] | None" = None,
     ) -> str:
-        by_index = self._asks_index(scope)
-        is_empty = not scope.view.ids and (scope.named or not scope.workspaces)
+        by_index = self._is_index_used(scope)
+        is_empty = not scope.view.ids and (
+            scope.has_named_blobs or not scope.workspaces
+        )
         if not is_empty and (by_index or not scope.workspaces):
             try:
                 query = await asyncio.to_thread(queries.parse_query, text)
                 ranking = await self.ranker.rank(text, query, scope, may_wait=True)
                 if not ranking.files and not text.isascii():
                     scope.notes.append(ASK_IN_ENGLISH)
-                remote = await hits if hits else None
+                remote = await remote_task if remote_task else None
                 return await asyncio.to_thread(
                     self._write, ranking, query, scope, length, remote
                 )
@@ -214,17 +221,19 @@ class Retriever:
                 _log.error("the index cannot be searched: %s", error)
                 scope.notes.append(f"The index was not searched. {error.sentence}")
         below = ""
-        if hits:
-            remote = await hits
+        if remote_task:
+            remote = await remote_task
             below = await asyncio.to_thread(remote.write, (), None, length // 2)
         if is_empty or not scope.workspaces:
             return empty_answer(scope)[: length - len(below)] + below
         text = await self._answer_by_ripgrep(text, scope, length - len(below))
         return text + below
 
-    def _asks_index(self, scope: Scope) -> bool:
+    def _is_index_used(self, scope: Scope) -> bool:
         if self._mode is SearchMode.AUTO:
-            return scope.named or all(space.is_usable for space in scope.workspaces)
+            return scope.has_named_blobs or all(
+                space.is_usable for space in scope.workspaces
+            )
         return self._mode is SearchMode.INDEX
 
     def _write(
@@ -235,28 +244,26 @@ class Retriever:
         length: int,
         remote: RemoteAnswer | None = None,
     ) -> str:
-        found, entries, names, parts, _ = ranking
+        ranked, entries, names, parts, _ = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
-        asked = next(
-            (one for one in names if one.is_reference_search and one.paths), None
-        )
-        found, copies = leave_out_copies(found, current.spans_of, current.lines_of)
-        found = current.update(found, MAX_NAME_FILES if asked else MAX_EXCERPTED_FILES)
-        below = remote.write(found, current, length) if remote else ""
+        sought = next((n for n in names if n.is_reference_search and n.paths), None)
+        ranked, copies = leave_out_copies(ranked, current.spans_of, current.lines_of)
+        ranked = current.update(ranked, MAX_NAME_FILES if sought else MAX_CODE_FILES)
+        below = remote.write(ranked, current, length) if remote else ""
         length -= len(below)
         glimpse = partial(excerpts.glimpse, current=current, query=query)
-        said = [
+        sentences = [
             *([_ONLY_NEAR] if ranking.is_only_near else ()),
-            *(one.sentence for one in names),
+            *(match.sentence for match in names),
         ]
-        head = "".join(f"{escape(sentence)}\n" for sentence in said)
-        if asked:
-            packed = pack_uses(asked, found, current, length, glimpse, parts)
-        elif ranking.is_only_near and len(query.terms) < _FEWEST_TERMS:
-            packed = pack_glimpses(found, glimpse, length)
+        head = "".join(f"{escape(sentence)}\n" for sentence in sentences)
+        if sought:
+            packed = pack_uses(sought, ranked, current, length, glimpse, parts)
+        elif ranking.is_only_near and len(query.terms) < _MIN_TERMS_FOR_CODE:
+            packed = pack_glimpses(ranked, glimpse, length)
         else:
-            packed = pack(found, current.spans_of, length, glimpse)
-        if not found:
+            packed = pack(ranked, current.spans_of, length, glimpse)
+        if not ranked:
             packed = PackedAnswer((), self._all_paths(scope) if query.terms else ())
         elsewhere = _copy_notes(packed, entries, scope, copies)
         notes = [*scope.notes, *elsewhere, *current.notes(), *stale_notes(scope)]
@@ -268,13 +275,13 @@ class Retriever:
             find=find_terms(query.terms),
             heading=head + HEADING,
             nothing=head,
-            listed=FILES_FOUND if found else ALL_FILES,
+            listed=FILES_FOUND if ranked else ALL_FILES,
         )
         return answer.text + below
 
     def _all_paths(self, scope: Scope) -> tuple[str, ...]:
-        """List all files of a small scope, code first: better than "no matches"."""
-        if len(scope.view.ids) > _SMALL:
+        """Return all paths of a small scope, code first: better than "no matches"."""
+        if len(scope.view.ids) > _MAX_LISTED_FILES:
             return ()
         paths = [
             scope.path_of(entry)
@@ -301,7 +308,7 @@ class Retriever:
             await self._ripgrep.answer(
                 space.root,
                 text,
-                partial(_is_open, space, scope.workspaces),
+                partial(_is_visible, space, scope.workspaces),
                 share - sum(map(len, notes)) // len(scope.workspaces) - len(notes) - 1,
                 prefix=scope.prefix_of(space),
             )
@@ -321,8 +328,8 @@ class Retriever:
             return empty_answer(scope)
         if not commits:
             return "No commit history is at hand for this workspace.\n"
-        found = await asyncio.to_thread(rank_commits, commits, query.terms)
-        return render_commits(found, length)
+        ranked = await asyncio.to_thread(rank_commits, commits, query.terms)
+        return render_commits(ranked, length)
 
 
 def _workspaces_in_progress(spaces: Iterable[Workspace]) -> list[Workspace]:
@@ -335,8 +342,8 @@ def _progress_note(space: Workspace) -> str:
     return f"The index of {space.root.name} is being built ({share:.0f} %)."
 
 
-def _is_open(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
-    """Tell whether a file may be shown and no outer workspace shows it already."""
+def _is_visible(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
+    """Tell whether a file may be shown, and no outer workspace shows it already."""
     return space.rules.reason(path) is None and not any(
         outer.rules.reason(prefix + path) is None
         for outer, prefix in outer_workspaces(space, spaces)
@@ -349,7 +356,7 @@ def _copy_notes(
     scope: Scope,
     copies: Mapping[int, Sequence[str]],
 ) -> Iterator[str]:
-    """Give a note for each shown file that has copies, here or in other workspaces."""
+    """Yield a note for each shown file that has copies, in any workspace."""
     for file in packed.files:
         first, *others = scope.paths_of(entries[file.blob_id]) or [file.path]
         others += copies.get(file.blob_id, ())
@@ -364,42 +371,32 @@ def _describe_hit(
     current: CurrentFiles,
 ) -> dict[str, Any]:
     entry = entries[file.blob_id]
-    places = [str(space.root / entry.path) for space in scope.spaces_of(entry)]
+    paths = [str(space.root / entry.path) for space in scope.spaces_of(entry)]
     return {
         "path": file.path,
-        "file": places[0] if places else "",
-        "also": places[1:],
+        "file": paths[0] if paths else "",
+        "also": paths[1:],
         **excerpts.describe_rank(file, current.spans_of(file.blob_id)),
     }
 
 
-# Find and write the commits of a workspace that match a question.
-
-
-_HEADING = "The following commits were retrieved:\n"
-_NOTHING = "No commit was found for this request (no matches).\n"
-_MOST = 20
-_FILES = 8
-_LAST_SECOND = 253_402_300_799  # of the year 9999; git takes later ones
-
-
 def rank_commits(commits: Sequence[Commit], query: Mapping[str, float]) -> list[Commit]:
-    """Return the commits whose message and paths match best; newest first among equals.
+    """Return the commits whose message and paths match best; of equals, newest first.
 
     Each query term counts once per commit, by its inverse document frequency.
     """
-    told = [_commit_terms(commit) & query.keys() for commit in commits]
-    seen = Counter(term for found in told for term in found)
-    worth = {
+    matching_terms = [_commit_terms(commit) & query.keys() for commit in commits]
+    commit_counts = Counter(term for matches in matching_terms for term in matches)
+    weights = {
         term: query[term] * math.log(1 + len(commits) / count)
-        for term, count in seen.items()
+        for term, count in commit_counts.items()
     }
     scored = [
-        (sum(worth[term] for term in found), -place)
-        for place, found in enumerate(told)
-        if found
+        (sum(weights[term] for term in matches), -place)
+        for place, matches in enumerate(matching_terms)
+        if matches
     ]
-    return [commits[-place] for _, place in sorted(scored, reverse=True)[:_MOST]]
+    return [commits[-place] for _, place in sorted(scored, reverse=True)[:_MAX_COMMITS]]
 
 
 def _commit_terms(commit: Commit) -> set[str]:
@@ -409,17 +406,17 @@ def _commit_terms(commit: Commit) -> set[str]:
 
 def render_commits(commits: Sequence[Commit], limit: int) -> str:
     """Write commits with date, subject and files, in at most `limit` characters."""
-    text = _HEADING if commits else _NOTHING
+    text = _COMMITS_HEADING if commits else _NO_COMMITS
     for commit in commits:
-        seconds = min(max(0, commit.time), _LAST_SECOND)
-        when = datetime.fromtimestamp(seconds, UTC).date().isoformat()
-        said = mask_lines(commit.message.splitlines() or [""])
-        subject, *rest = map(escape, said)
-        block = f"Commit: {commit.hash[:12]} {when} {subject}\n"
-        block += "".join(f"    {line}\n" for line in rest if line.strip())
-        block += "".join(f"  {escape(path)}\n" for path in commit.files[:_FILES])
-        if commit.touched > _FILES:
-            block += f"  and {commit.touched - _FILES} more files\n"
+        seconds = min(max(0, commit.time), _MAX_COMMIT_TIME)
+        date = datetime.fromtimestamp(seconds, UTC).date().isoformat()
+        lines = mask_lines(commit.message.splitlines() or [""])
+        subject, *body = map(escape, lines)
+        block = f"Commit: {commit.hash[:12]} {date} {subject}\n"
+        block += "".join(f"    {line}\n" for line in body if line.strip())
+        block += "".join(f"  {escape(path)}\n" for path in commit.files[:_MAX_PATHS])
+        if commit.touched > _MAX_PATHS:
+            block += f"  and {commit.touched - _MAX_PATHS} more files\n"
         if len(text) + len(block) > limit:
             break
         text += block

@@ -1,8 +1,8 @@
-"""Select what a question is searched in: the blobs of its client, or a workspace.
+"""Select the scope of a question: the blobs that its client names, or workspaces.
 
 Code of one project must never appear in another. So a question that names neither
-blobs nor workspaces is searched in those whose path it mentions, else in those that its
-client has open, else in the only one there is.
+blobs nor workspaces is searched in the workspaces whose path it mentions, else in those
+that its client has open, else in the only one there is.
 """
 
 import os
@@ -19,12 +19,12 @@ from byok.search.index.store.chunk_index import View
 from byok.search.index.types import Phase
 from byok.search.index.workspace.workspace import Workspace, total_view
 
-_WHICH = (
+_AMBIGUOUS_NOTE = (
     "Several folders are indexed here, and this request does not say which one it is "
     "about: ask again with the absolute path of your workspace, or of a file in it, in "
     "the request."
 )
-_OTHERS = (
+_NOT_INDEXED_NOTE = (
     "{} is open in the editor, but none of the folders that are indexed here has to do "
     "with it: `byok index add DIR` adds one. Use the file and search tools meanwhile."
 )
@@ -33,8 +33,9 @@ _OTHERS = (
 class Scope(Struct, frozen=True):
     """The blobs to search, and the workspaces that they belong to.
 
-    `notes` are sentences about what is missing; `named` means that the client named
-    blobs. With several workspaces, each path begins with the label of its workspace.
+    `notes` are sentences about missing files; `has_named_blobs` says that the client
+    named the blobs. `unknown` are names of blobs that are not stored here. With several
+    workspaces, each path begins with the label of its workspace.
     """
 
     view: View
@@ -42,7 +43,7 @@ class Scope(Struct, frozen=True):
     notes: list[str] = field(default_factory=list)
     unknown: Sequence[bytes] = ()
     checkpoint_found: bool = True
-    named: bool = False
+    has_named_blobs: bool = False
 
     def prefix_of(self, space: Workspace) -> str:
         """Return the prefix of a workspace's paths, "" if it is the only one."""
@@ -53,14 +54,13 @@ class Scope(Struct, frozen=True):
         return next(iter(self.paths_of(entry)), entry.path)
 
     def paths_of(self, entry: Entry) -> list[str]:
-        """Return all paths of a blob: workspaces may hold the same file."""
+        """Return all paths of a blob: several workspaces may have the same file."""
         return [self.prefix_of(space) + entry.path for space in self.spaces_of(entry)]
 
     def spaces_of(self, entry: Entry) -> list[Workspace]:
-        """Return the workspaces in which a blob is a file, as it is searched.
+        """Return the workspaces whose searched files include a blob.
 
-        Where workspaces are nested, a file of the outer one is not counted again for
-        the inner one.
+        A file of nested workspaces belongs to the outer one only.
         """
         return [
             space
@@ -73,13 +73,13 @@ class Scope(Struct, frozen=True):
         ]
 
     def blob_of(self, path: str) -> int | None:
-        """Return the blob in view that has this path in answers."""
+        """Return the blob in view that answers show with this path."""
         for space in self.workspaces:
             prefix = self.prefix_of(space)
             if path.startswith(prefix):
-                found = space.blob_of(path.removeprefix(prefix))
-                if found is not None and found in self.view.ids:
-                    return found
+                blob_id = space.blob_of(path.removeprefix(prefix))
+                if blob_id is not None and blob_id in self.view.ids:
+                    return blob_id
         return None
 
 
@@ -93,45 +93,48 @@ async def select_scope(
     """Select the scope of a request.
 
     `roots` are the workspaces that it names, `folders` those that its client has open.
+    Other workspaces are searched only if `question` mentions their path.
     """
     if not blobs.is_empty:
         return await _resolve_blobs(engine, blobs)
-    known = engine.workspaces
+    workspaces = engine.workspaces
     if roots:
-        spaces = [space for space in known if str(space.root) in roots]
+        spaces = [space for space in workspaces if str(space.root) in roots]
     else:
-        spaces = _workspaces_about(known, question, folders)
-        if known and not spaces:
-            why = _OTHERS.format(folders[0]) if folders else _WHICH
-            return Scope(total_view((), 0), (), [why])
+        spaces = _workspaces_about(workspaces, question, folders)
+        if workspaces and not spaces:
+            note = _NOT_INDEXED_NOTE.format(folders[0]) if folders else _AMBIGUOUS_NOTE
+            return Scope(total_view((), 0), (), [note])
     await engine.look(spaces)
     view = total_view(spaces, engine.store.index.chunks)
-    own = {space.id: _own_ids(space, spaces) for space in spaces}
-    shown = [space for space in spaces if own[space.id] or not space.ids()]
+    ids_by_space = {space.id: _ids_without_outer(space, spaces) for space in spaces}
+    view = view._replace(ids=frozenset().union(*ids_by_space.values()))
+    # A workspace whose files all belong to outer ones is not searched by itself.
+    spaces = [space for space in spaces if ids_by_space[space.id] or not space.ids()]
     notes = [engine.store.damage_note] if engine.store.damage_note else []
-    notes += [f"{w.root.name}: {w.status.note}." for w in shown if w.status.note]
-    return Scope(view._replace(ids=frozenset().union(*own.values())), shown, notes)
+    notes += [f"{w.root.name}: {w.status.note}." for w in spaces if w.status.note]
+    return Scope(view, spaces, notes)
 
 
 def _workspaces_about(
-    known: Sequence[Workspace], question: str, folders: Sequence[str]
+    spaces: Sequence[Workspace], question: str, folders: Sequence[str]
 ) -> list[Workspace]:
-    """Return the workspaces that a question is about if it names none of them."""
-    mentioned = [space for space in known if _mentions(question, space)]
+    """Return the workspaces that a question without `roots` is about."""
+    mentioned = [space for space in spaces if _mentions(question, space)]
     if mentioned:
         return mentioned
     if folders:
-        usable = [at for at in folders if Path(at).is_absolute() and "\0" not in at]
-        opened = [Path(os.path.realpath(at)) for at in usable]
-        return [w for w in known if any(_overlap(w.root, at) for at in opened)]
-    return list(known) if _are_one(known) else []
+        usable = [f for f in folders if Path(f).is_absolute() and "\0" not in f]
+        opened = [Path(os.path.realpath(folder)) for folder in usable]
+        return [w for w in spaces if any(_is_nested(w.root, f) for f in opened)]
+    return list(spaces) if _are_nested(spaces) else []
 
 
-def _overlap(one: Path, other: Path) -> bool:
-    return one.is_relative_to(other) or other.is_relative_to(one)
+def _is_nested(folder: Path, other: Path) -> bool:
+    return folder.is_relative_to(other) or other.is_relative_to(folder)
 
 
-def _are_one(spaces: Sequence[Workspace]) -> bool:
+def _are_nested(spaces: Sequence[Workspace]) -> bool:
     """Tell whether one workspace contains all others."""
     return not spaces or any(
         all(space.root.is_relative_to(outer.root) for space in spaces)
@@ -155,10 +158,7 @@ def remove_roots(question: str, scope: Scope) -> str:
 def outer_workspaces(
     space: Workspace, spaces: Iterable[Workspace]
 ) -> list[tuple[Workspace, str]]:
-    """Return the workspaces that contain `space`, each with the path of `space` in it.
-
-    The paths end with a slash.
-    """
+    """Return the workspaces that contain `space`, each with the prefix of its paths."""
     return [
         (outer, f"{space.root.relative_to(outer.root).as_posix()}/")
         for outer in spaces
@@ -166,8 +166,8 @@ def outer_workspaces(
     ]
 
 
-def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
-    """Return the blobs of the files that no outer workspace has."""
+def _ids_without_outer(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
+    """Return the blobs of a workspace's files that no outer workspace has."""
     outer = outer_workspaces(space, spaces)
     if not outer:
         return space.ids()
@@ -181,43 +181,50 @@ def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
 
 
 async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
-    found = await engine.uploads.resolve(blobs.checkpoint, blobs.added, blobs.deleted)
+    resolved = await engine.uploads.resolve(
+        blobs.checkpoint, blobs.added, blobs.deleted
+    )
     notes: list[str] = []
-    if not found.checkpoint_found:
+    if not resolved.checkpoint_found:
         notes.append(
             "The checkpoint that this client named is unknown to byok, so files are "
             "missing here: index the workspace again."
         )
-    if found.unknown:
+    if resolved.unknown:
         notes.append(
-            f"{len(found.unknown)} files of this workspace were not searched: they "
+            f"{len(resolved.unknown)} files of this workspace were not searched: they "
             "have not been uploaded."
         )
-    if found.pending:
+    if resolved.pending:
         notes.append(
-            f"{found.pending} files were not searched: they are being indexed."
+            f"{resolved.pending} files were not searched: they are being indexed."
         )
-    # The history of a workspace is used if most of these blobs are its files.
-    near = [
+    # The commit history of a workspace is used if most of these blobs are its files.
+    main_spaces = [
         space
         for space in engine.workspaces
-        if 2 * len(found.view.ids & space.ids()) > len(found.view.ids)
+        if 2 * len(resolved.view.ids & space.ids()) > len(resolved.view.ids)
     ]
-    await engine.look(near[:1])
+    await engine.look(main_spaces[:1])
     return Scope(
-        found.view, near[:1], notes, found.unknown, found.checkpoint_found, named=True
+        resolved.view,
+        main_spaces[:1],
+        notes,
+        resolved.unknown,
+        resolved.checkpoint_found,
+        has_named_blobs=True,
     )
 
 
 def stale_notes(scope: Scope) -> Iterator[str]:
-    """Give a note for each workspace that has changed files still to be indexed.
+    """Yield a note for each workspace with changed files that are still to be indexed.
 
-    There is none where the client named the blobs: then they are what is searched.
+    There is none if the client named the blobs, because these are what is searched.
     """
     for space in scope.workspaces:
         status = space.status
         indexing = status.phase is Phase.INDEXING and status.waiting > 0
-        if indexing and not scope.named:
+        if indexing and not scope.has_named_blobs:
             yield (
                 f"{status.waiting} new or changed files are being indexed: what is new "
                 "in them is not found yet."

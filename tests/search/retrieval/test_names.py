@@ -5,12 +5,12 @@ import time
 import pytest
 
 from byok.search.retrieval.names import (
+    NameIntent,
     NameMatch,
     NameQuestion,
-    NameIntent,
     definition_marks,
-    identifier_of,
     find_names,
+    identifier_of,
 )
 
 # What counts as a request that is one identifier

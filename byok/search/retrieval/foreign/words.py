@@ -440,7 +440,7 @@ def _parts(term: str, entries: Mapping[str, str], shortest: int) -> tuple[str, .
 
 # By place in the entry: the first word is the likeliest. Chosen on Chinese questions.
 _WEIGHTS = (0.8, 0.6, 0.5, 0.4)
-LIKELIEST = _WEIGHTS[0]
+MAX_WEIGHT = _WEIGHTS[0]
 _MOST_WORDS = 40
 _MOST_READ = 100  # words with spaces between
 _LONGEST_PHRASE = 4
