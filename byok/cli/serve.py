@@ -211,7 +211,7 @@ async def _serve(
 
     def serve(passed: Sequence[socket]) -> AbstractAsyncContextManager[Daemon]:
         parts = DaemonParts(settings, paths, redactor, services)
-        return listening(parts, source=source, passed=passed)
+        return listening(parts, source=source, inherited=passed)
 
     await serving.run(serve, ready)
 

@@ -1,4 +1,7 @@
-"""Admission of answers: a turn in their conversation first, then a free place."""
+"""Admission of answers: each waits for its turn in its conversation, then for a slot.
+
+Requests of one conversation are answered one at a time, in the order of their arrival.
+"""
 
 import asyncio
 import logging
@@ -11,16 +14,15 @@ from byok.core.errors import BadRequest
 from byok.protocols.augment.chat_request import ConversationPlace
 from byok.server.http.gate import Gate, end_now
 
-# Requests of one conversation are answered one at a time, in their order.
-
-
 _log = logging.getLogger(__name__)
 
 
 class _Answer(Struct, eq=False):
+    """An answer of a conversation, waiting or in progress; `scope` can cancel it."""
+
     place: ConversationPlace
     scope: asyncio.Timeout
-    over: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Conversations:
@@ -37,13 +39,13 @@ class Conversations:
         place: ConversationPlace | None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> AbstractAsyncContextManager[None]:
-        """Wait for the earlier answers of the conversation, and hold back later ones.
+        """Wait for the earlier answers of the conversation, and make later ones wait.
 
-        `on_wait` is called where there are any.
+        `on_wait` is called if there are earlier ones.
 
         Raises:
-            BadRequest: 409, a newer request took this one's place; raised while it
-                waits or in the middle of the body.
+            BadRequest: 409, a newer request replaced this one; raised while it waits
+                or in the middle of the `async with` block.
         """
         return nullcontext() if place is None else self._turn(place, on_wait)
 
@@ -51,23 +53,23 @@ class Conversations:
     async def _turn(
         self, place: ConversationPlace, on_wait: Callable[[], None]
     ) -> AsyncIterator[None]:
-        line = self._open.setdefault(place.conversation, [])
-        earlier = [answer for answer in line if not _end_superseded(answer, place)]
+        queue = self._open.setdefault(place.conversation, [])
+        earlier = [answer for answer in queue if not _end_superseded(answer, place)]
         try:
             async with asyncio.timeout(None) as scope:
                 mine = _Answer(place, scope)
-                line.append(mine)
+                queue.append(mine)
                 try:
                     if earlier:
                         _log.info("a request waits for the turn before it")
                         on_wait()
                     for answer in earlier:
-                        await answer.over.wait()
+                        await answer.ended.wait()
                     yield
                 finally:
-                    mine.over.set()
-                    line.remove(mine)
-                    if not line:
+                    mine.ended.set()
+                    queue.remove(mine)
+                    if not queue:
                         del self._open[place.conversation]
         except TimeoutError as error:
             if not scope.expired():
@@ -75,9 +77,13 @@ class Conversations:
             raise _superseded_error() from error
 
 
-def _end_superseded(answer: _Answer, by: ConversationPlace) -> bool:
-    """Cancel an answer that a newer request supersedes; tell whether it does."""
-    if by.after != answer.place.after:
+def _end_superseded(answer: _Answer, newer: ConversationPlace) -> bool:
+    """Cancel an answer if a newer request supersedes it; return whether it does.
+
+    Two requests that continue the conversation after the same turn are two attempts at
+    one turn, and the client reads only the newer one.
+    """
+    if newer.after != answer.place.after:
         return False
     end_now(answer.scope)
     return True
@@ -103,14 +109,14 @@ class Admission(Struct, frozen=True):
         place: ConversationPlace | None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[None]:
-        """Wait until the answer may begin, and hold its place until the block ends.
+        """Wait until the answer may begin, and hold its slot until the block ends.
 
-        An answer waits for its turn first: it keeps no place from others meanwhile.
-        `on_wait` is called where there are earlier answers of the conversation.
+        An answer waits for its turn first, so that it occupies no slot meanwhile.
+        `on_wait` is called if the conversation has earlier answers.
 
         Raises:
-            NotReady: there was no place in time, or byok is stopping.
-            BadRequest: 409, a newer request took this one's place.
+            NotReady: no slot became free in time, or byok is stopping.
+            BadRequest: 409, a newer request replaced this one.
         """
         async with (
             self.gate.raise_on_stop(),

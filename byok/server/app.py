@@ -1,7 +1,7 @@
-"""Entry point of every request: access checks, /health, record, access log's lines.
+"""Entry point of every request: access checks, /health, its record, the access log.
 
-The endpoints are loaded while the port is open already: a request that comes before
-waits for them, and /health does not.
+The endpoints are loaded while the port is already open: a request that arrives before
+they are ready waits for them, but /health is answered at once.
 """
 
 import asyncio
@@ -50,18 +50,18 @@ from byok.server.openai_api import takes_api_key
 if TYPE_CHECKING:
     from byok.core.chat import Json
 
-
+_access = logging.getLogger("byok.access")
+_MAX_MODEL_CHARS = 100
+_BATCH_SECONDS = 0.05
 _HEALTH = frozenset({"/health", "/healthz"})
-
-
 Handler: TypeAlias = Callable[[HttpExchange], Awaitable[StreamResponse]]
 
 
 class App(Struct, eq=False):
-    """The handler of every request; `requests` are those in progress.
+    """The handler of every request; `requests` counts those in progress.
 
-    `prove` answers a challenge. Times are in seconds; `rest_seconds` are those after
-    the last request, when free memory is given back, and what is kept for speed.
+    `prove` answers a challenge. `rest_seconds` are the seconds after the last request
+    until free memory is returned to the system, and until caches are emptied, too.
     """
 
     guard: Guard
@@ -75,25 +75,25 @@ class App(Struct, eq=False):
     rest_seconds: tuple[float, float] = (5.0, 60.0)
     requests: int = 0
     _endpoints: Handler | None = None
-    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _endpoints_ready: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _shrink: Callable[[], None] = lambda: None
-    _giving_back: asyncio.TimerHandle | None = None
+    _memory_timer: asyncio.TimerHandle | None = None
 
     def open(self, endpoints: Handler, shrink: Callable[[], None]) -> None:
         """Set the handler; requests that waited for it go on.
 
-        After a minute without requests `shrink`, in a thread, lets go of memory.
+        After a minute without requests `shrink` is called in a thread to empty caches.
         """
         self._endpoints = endpoints
         self._shrink = shrink
-        self._settled.set()
+        self._endpoints_ready.set()
 
     def close(self) -> None:
         """Release waiting requests with an error: the daemon stops."""
-        if self._giving_back is not None:
-            self._giving_back.cancel()
-        self._settled.set()
+        if self._memory_timer is not None:
+            self._memory_timer.cancel()
+        self._endpoints_ready.set()
 
     async def wait_until_idle(self) -> None:
         """Wait until no request is in progress."""
@@ -132,24 +132,24 @@ class App(Struct, eq=False):
             self.observers.finish(record)
             self.requests -= 1
             if not self.requests:
-                self._rest()
+                self._schedule_memory_release()
 
-    def _rest(self) -> None:
-        """Note that no request is in progress; give memory back if that lasts."""
+    def _schedule_memory_release(self) -> None:
+        """Wake those who wait for idleness, and release memory if it lasts."""
         self._idle.set()
-        if self._giving_back is not None:
-            self._giving_back.cancel()
+        if self._memory_timer is not None:
+            self._memory_timer.cancel()
         loop = asyncio.get_running_loop()
-        self._giving_back = loop.call_later(self.rest_seconds[0], self._give_back)
+        self._memory_timer = loop.call_later(self.rest_seconds[0], self._release_memory)
 
-    def _give_back(self) -> None:
-        """Give memory back where still nobody waits; else after the next requests."""
+    def _release_memory(self) -> None:
+        """Return free memory to the system, unless a request is in progress again."""
         if not self.requests:
             loop, (short, long) = asyncio.get_running_loop(), self.rest_seconds
             loop.run_in_executor(None, give_back_free_memory)
-            self._giving_back = loop.call_later(long - short, self._give_back_more)
+            self._memory_timer = loop.call_later(long - short, self._release_caches)
 
-    def _give_back_more(self) -> None:
+    def _release_caches(self) -> None:
         if not self.requests:
             loop = asyncio.get_running_loop()
             loop.run_in_executor(None, self._shrink_memory)
@@ -172,7 +172,7 @@ class App(Struct, eq=False):
         return exchange.write_error(failure)
 
     async def _answer(self, exchange: HttpExchange) -> StreamResponse:
-        """Check the head and answer, in the order given in `http/guard.py`."""
+        """Check the head and answer; `http/guard.py` explains the order of checks."""
         request = exchange.request
         dashboard = self._dashboard_for(request)
         self.guard.check_origin(request, own_page=dashboard is not None)
@@ -198,15 +198,15 @@ class App(Struct, eq=False):
         )
         exchange.record.trusted = True
         note_token(request)
-        await self._settled.wait()
+        await self._endpoints_ready.wait()
         if self._endpoints is None:
             raise shutting_down()
         return await self._endpoints(exchange)
 
     def _dashboard_for(self, request: BaseRequest) -> DashboardEndpoint | None:
-        """Return the dashboard if the path is below its own."""
-        found = self.dashboard
-        return found if found and found.serves(request.raw_path) else None
+        """Return the dashboard if it serves the path."""
+        dashboard = self.dashboard
+        return dashboard if dashboard and dashboard.serves(request.raw_path) else None
 
     def _health(self) -> Response:
         if self.gate.stopping:
@@ -222,45 +222,37 @@ class App(Struct, eq=False):
         return json_response(self.prove(parse_request(raw)))
 
 
-# One line in the log for each request: what was asked, the status, what it took.
-
-
-_access = logging.getLogger("byok.access")
-_LONGEST = 100  # characters of a model's id
-_GATHER = 0.05  # seconds
-
-
 class AccessLog:
-    """Observer that writes the access log; it asks for no bytes.
+    """Observer that writes one line for each request; it returns no tap.
 
-    What came without the token, and what byok's own commands ask, is for `debug` only:
-    neither may fill the log. The lines of a moment are written together, which takes a
-    quarter of the time that each would take between two requests.
+    Requests without the token and those of byok's own commands are logged at the level
+    `debug` only: neither may fill the log. Lines are written in batches, which takes a
+    quarter of the time of writing each between two requests.
     """
 
     def __init__(self) -> None:
-        self._ended: list[RequestRecord] = []
+        self._finished: list[RequestRecord] = []
 
     def request_started(self, record: RequestRecord, /) -> None:
-        """Do nothing until the request ends."""
+        """Do nothing; a request is logged when it ends."""
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Write the line of a request soon."""
-        if not self._ended:
-            asyncio.get_running_loop().call_later(_GATHER, self.write)
-        self._ended.append(record)
+        """Add the request to the batch that is written soon."""
+        if not self._finished:
+            asyncio.get_running_loop().call_later(_BATCH_SECONDS, self.write)
+        self._finished.append(record)
 
     def write(self) -> None:
-        """Write the lines of the requests that have ended."""
-        ended, self._ended = self._ended, []
-        for is_of_client, records in groupby(ended, lambda r: r.is_of_client):
+        """Write the lines of the requests that have ended since the last batch."""
+        finished, self._finished = self._finished, []
+        for is_of_client, records in groupby(finished, lambda r: r.is_of_client):
             level = logging.INFO if is_of_client else logging.DEBUG
             if _access.isEnabledFor(level):
                 _access.log(level, LogLines(map(access_line, records)))
 
 
 def access_line(record: RequestRecord) -> str:
-    """Write a request as one line: facts separated by spaces, no content."""
+    """Return the line of a request: facts separated by spaces, no content."""
     facts = [
         record.method if record.method.isalpha() else "?",
         record.endpoint,
@@ -269,14 +261,14 @@ def access_line(record: RequestRecord) -> str:
         record.request_id,
     ]
     if record.model:
-        facts += _facts_of_answer(record)
+        facts += _answer_facts(record)
     if record.loop:
         facts.append(f"loop={record.loop}")
     return " ".join(facts)
 
 
-def _facts_of_answer(record: RequestRecord) -> list[str]:
-    facts = [record.model_id[:_LONGEST]]
+def _answer_facts(record: RequestRecord) -> list[str]:
+    facts = [record.model_id[:_MAX_MODEL_CHARS]]
     if record.first_byte is not None:
         facts.append(f"first={record.first_byte * 1000:.0f}ms")
     if usage := record.total_usage:
@@ -299,17 +291,14 @@ def _facts_of_answer(record: RequestRecord) -> list[str]:
     return facts
 
 
-# Pages that a feature has at a path of its own, such as /metrics.
-
-
 class FeaturePages:
-    """Answers GET at the paths of features; a page has a token of its own."""
+    """Answers GET at paths of features, such as /metrics; each has its own token."""
 
     def __init__(self, features: Features) -> None:
         self._features = features
 
     def find(self, raw_path: str) -> OwnPage | None:
-        """Return the page that a feature has there, if any."""
+        """Return the page that a feature serves at this path, if any."""
         return self._features.page_at(raw_path.partition("?")[0])
 
     async def answer(self, page: OwnPage, exchange: HttpExchange) -> Response:

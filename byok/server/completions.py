@@ -1,4 +1,4 @@
-"""Inline completions: within a time limit, only the newest request, never an error."""
+"""Inline completions: within a time limit, only for the newest request, no errors."""
 
 import asyncio
 import logging
@@ -28,30 +28,30 @@ _log = logging.getLogger(__name__)
 
 
 class _Pending(Struct, frozen=True):
-    """A completion to be made; of those for the same `asker` only the newest counts."""
+    """A completion to be made; only the newest one of an `asker` counts."""
 
     model_answer: ModelAnswer[CompletionObject]
     asker: Hashable
-    key: Hashable  # of the prediction
+    key: Hashable  # of the text in the cache of shown completions
     blobs: BlobNames
 
 
-class _UnderWay(Struct):
+class _Running(Struct):
     scope: asyncio.Timeout
     outdated: bool = False
 
 
 class Completer(Struct, frozen=True):
-    """Understands and makes the completions of the Completing rows.
+    """Decodes and answers the requests of the Completing rows.
 
-    `failures` are what was logged last, by upstream.
+    `failures` holds the code of the failure that was logged last, by upstream.
     """
 
     generator: Generator
     gate: Gate
     settings: CompletionSettings
     shown: Shown = field(default_factory=Shown)
-    under_way: dict[Hashable, _UnderWay] = field(default_factory=dict)
+    under_way: dict[Hashable, _Running] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     async def understand(
@@ -62,103 +62,103 @@ class Completer(Struct, frozen=True):
         exchange: HttpExchange,
         run: Runner,
     ) -> LateAnswer:
-        """Choose the model and read the body; some texts are known without asking."""
+        """Choose the model and read the body; a cached text needs no model."""
         request_id, generator = exchange.request_id, self.generator
         request = await generator.begin(row, body, exchange, run)
         request = replace(request, defaults=self._shorten(request.defaults))
         job = await generator.read(request, decode)
         blobs = await run(partial(blob_names, body))
-        reply, asked = job.reply(ReplyFacts(request_id)), request.destination
+        reply, destination = job.reply(ReplyFacts(request_id)), request.destination
         cursor = reply.cursor
-        key = (asked.model_id, row.path, cursor.path)
-        ready = partial(self._answer_with, reply, blobs, request_id)
+        key = (destination.model_id, row.path, cursor.path)
+        answer_with = partial(self._answer_with, reply, blobs, request_id)
         if not job.chat.messages:
-            return partial(ready, "")
-        if rest := self.shown.rest(key, cursor):
-            return partial(ready, rest)
+            return partial(answer_with, "")
+        if remaining := self.shown.rest(key, cursor):
+            return partial(answer_with, remaining)
         session = window_of(exchange.request.headers)
         asker = (session, row.path, cursor.path) if session else request_id
         verdict = await generator.judge(request, job.chat)
         answer = ModelAnswer(
-            asked, job.chat, reply, exchange.record, generator.tools, verdict
+            destination, job.chat, reply, exchange.record, generator.tools, verdict
         )
         return partial(self._answer, _Pending(answer, asker, key, blobs))
 
     async def _answer_with(
         self, reply: CompletionObject, blobs: BlobNames, request_id: str, text: str
     ) -> StreamResponse:
-        """Answer with a text, and with what of the blobs is unknown."""
+        """Answer with a text that needs no model, and with the unknown blobs."""
         reply.facts = await self.generator.grounding.facts(blobs, request_id)
         return json_response(reply.write(text))
 
     async def _answer(self, pending: _Pending) -> StreamResponse:
-        """Ask the model, and find out meanwhile what of the blobs is unknown."""
+        """Ask the model, and look up meanwhile which blobs are unknown."""
         reply, record = pending.model_answer.reply, pending.model_answer.record
         async with asyncio.TaskGroup() as group:
             find = self.generator.grounding.facts
-            known = group.create_task(find(pending.blobs, record.request_id))
+            facts = group.create_task(find(pending.blobs, record.request_id))
             await self._complete(pending)
         self.shown.keep(pending.key, reply.cursor, reply.text)
-        reply.facts = known.result()
+        reply.facts = facts.result()
         return json_response(reply.write(reply.text))
 
     async def _complete(self, pending: _Pending) -> None:
-        """Ask; a failure gives a completion without text."""
+        """Ask the model; a failure gives a completion without text."""
         answer = pending.model_answer
         name = answer.destination.upstream.name
         try:
-            await self._in_time(pending)
+            await self._ask_within_limits(pending)
             self.failures.pop(name, None)
         except Exception as error:
             failure = explain_failure(error, answer.record.request_id)
-            # Once: the next key stroke would meet it again.
+            # Logged once, because the next key stroke would fail in the same way.
             if self.failures.get(name) != failure.code:
                 self.failures[name] = failure.code
                 _log.warning("no completions from %s: %s", name, failure.log_text)
             answer.record.note_error(failure)
             answer.reply.fail_whole(failure)
 
-    async def _in_time(self, pending: _Pending) -> None:
-        """Ask; stop at enough text, at the time limit or for a newer request."""
+    async def _ask_within_limits(self, pending: _Pending) -> None:
+        """Ask until there is enough text, the time is up, or a newer request came."""
         answer, gate = pending.model_answer, self.gate
         async with (
             gate.enter(wait=False),
             gate.raise_on_stop(),
-            self._newest(pending.asker) as mine,
+            self._supersede_older(pending.asker) as running,
         ):
             try:
-                async with mine.scope, answer.events() as batches:
+                async with running.scope, answer.events() as batches:
                     async for batch in batches:
                         answer.lines(batch)
                         if answer.ended or answer.reply.enough:
                             break
             except TimeoutError:
-                if not mine.scope.expired():
+                if not running.scope.expired():
                     raise
-                if not mine.outdated:
+                if not running.outdated:
                     answer.reply.in_time()
                 return
         if not answer.ended:
             answer.end()
 
     @asynccontextmanager
-    async def _newest(self, asker: Hashable) -> AsyncIterator[_UnderWay]:
-        """Cancel the older request of the same editor and file: nobody waits for it."""
+    async def _supersede_older(self, asker: Hashable) -> AsyncIterator[_Running]:
+        """Cancel the older request of this editor and file: nobody waits for it."""
         if older := self.under_way.get(asker):
             older.outdated = True
             end_now(older.scope)
         seconds = self.settings.timeout_ms / 1000
-        mine = self.under_way[asker] = _UnderWay(asyncio.timeout(seconds))
+        running = self.under_way[asker] = _Running(asyncio.timeout(seconds))
         try:
-            yield mine
+            yield running
         finally:
-            if self.under_way.get(asker) is mine:
+            if self.under_way.get(asker) is running:
                 del self.under_way[asker]
 
     def _shorten(self, defaults: Defaults) -> Defaults:
-        """Return the user's defaults, with the shorter answer of a completion."""
+        """Return the defaults with the shorter maximum length of a completion."""
         sampling = defaults.sampling
-        most = self.settings.max_tokens
+        limit = self.settings.max_tokens
         if sampling.max_tokens is not None:
-            most = min(most, sampling.max_tokens)
-        return replace(defaults, sampling=replace(sampling, max_tokens=most))
+            limit = min(limit, sampling.max_tokens)
+        return replace(defaults, sampling=replace(sampling, max_tokens=limit))

@@ -1,4 +1,4 @@
-"""Composition of the server: each part gets what it uses of the services."""
+"""Composition of the server: each part is given the services that it uses."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,7 +33,7 @@ _MAKE_PAGE = late_function("byok.server.dashboard.api:make_page_handlers")
 
 
 class Frame(Struct, frozen=True):
-    """What outlives the services, and so is the same for all of them.
+    """Parts that outlive the services: a reload of the settings replaces only these.
 
     `sessions` are those of the dashboard, `clock` gives seconds since 1970.
     """
@@ -50,7 +50,7 @@ class Frame(Struct, frozen=True):
 
 
 def make_endpoints(services: Services, frame: Frame) -> tuple[Endpoints, MakeHandlers]:
-    """Build what answers clients and commands, and makes the handlers of the page."""
+    """Build the endpoints for clients and commands, and the page's handler factory."""
     settings, gate, timing = services.settings, frame.gate, frame.timing
     official = settings.routing.official
     models = ModelLists(services.catalog, services.router, settings)

@@ -1,4 +1,4 @@
-"""Control of the running daemon: its settings, stop and restart."""
+"""Control of the running daemon: reload of its settings, stop and restart."""
 
 import asyncio
 import contextlib
@@ -14,17 +14,17 @@ from byok.core.errors import BadRequest, ByokError, ConfigError
 from byok.settings import Settings, check_settings, make_settings
 
 _log = logging.getLogger(__name__)
-# Read at the start only: the port, and what is opened or counted from then on.
-_FIXED = ("server", "limits", "context", "retrieval")
-_NOT_FIXED = frozenset({"retrieval.rerank"})
+# Sections that are read at the start only: the port, the index, and the limits.
+_START_SECTIONS = ("server", "limits", "context", "retrieval")
+_RELOADABLE = frozenset({"retrieval.rerank"})
 
 
 class Source(NamedTuple):
-    """Where settings come from: the file, and what reads it with all that counts.
+    """Where settings come from: `read` combines the file with all other sources.
 
-    `check` raises where byok could not start with them and its options. `overrides` are
-    the settings of the command line, `options` its options by the settings that they
-    outrank, such as "routing.default".
+    `check` raises if byok could not start with some settings and its options.
+    `overrides` are the settings of the command line; `options` are its options, by the
+    settings that they outrank, such as "routing.default".
     """
 
     file: Path
@@ -33,26 +33,26 @@ class Source(NamedTuple):
     overrides: Mapping[str, Any] = MappingProxyType({})
     options: Mapping[str, str] = MappingProxyType({})
 
-    def judge(self, given: Mapping[str, Any]) -> Settings:
-        """Return the settings of a file that had these tables of values.
+    def judge(self, tables: Mapping[str, Any]) -> Settings:
+        """Return the settings that a file with these tables would give.
 
         Raises:
-            ConfigError: it could not be used.
+            ConfigError: byok could not use such a file.
         """
-        settings = make_settings(given, self.file)
+        settings = make_settings(tables, self.file)
         if self.overrides:
-            settings = make_settings(given, self.file, self.overrides)
+            settings = make_settings(tables, self.file, self.overrides)
         self.check(settings)
         return settings
 
 
 class Control:
-    """Takes settings anew when it is asked, or when their file has changed.
+    """Reloads the settings on request and when their file has changed; ends the daemon.
 
     Settings that cannot be used change nothing, and neither does a file that is deleted
-    or emptied: its proxy and headers would be dropped without a word. Whoever runs the
-    daemon waits for `ending`. If `again` is set, it is to be started again; with
-    `on_restart` a successor has been started by then.
+    or emptied: its proxy and headers would be dropped silently. Whoever runs the daemon
+    waits for `ending`. If `again` is set by then, the daemon is to be started again;
+    with `on_restart`, a successor is running already.
     """
 
     def __init__(self, source: Source, settings: Settings, instance: str) -> None:
@@ -71,13 +71,13 @@ class Control:
         self.again = False
 
     def on_change(self, use: Callable[[Settings], Awaitable[None]]) -> None:
-        """Let other settings be used by this; it raises where they cannot be."""
+        """Set the function that puts new settings into use; it raises if it cannot."""
         self._use = use
 
     def on_restart(self, start_successor: Callable[[], Awaitable[None]]) -> None:
-        """Start a successor by this, which raises where that cannot be done.
+        """Set the function that starts a successor; it raises if it cannot.
 
-        Settings that need a restart get one by themselves from now on.
+        From now on, changed settings that need a restart cause one.
         """
         self._start_successor = start_successor
 
@@ -88,27 +88,28 @@ class Control:
             ByokError: they cannot be used; those in force stay.
         """
         async with self._changing:
-            await self._take()
+            await self._read_and_use()
 
     async def save(self, write: Callable[[], bool]) -> None:
-        """Let the file be written in a thread, and use it; the change counts once.
+        """Call `write` in a thread to change the file, then use the new settings.
 
-        `write` tells whether it has written.
+        `write` returns whether it has changed the file. `follow` does not react to the
+        change a second time.
 
         Raises:
-            ByokError: it is not written, for the reason that `write` or a lost file
-                gives. What keeps written settings from being used is told by `status`.
+            ByokError: the file was not written: `write` raised this, or the file is
+                lost. An error in the use of written settings is in `status` instead.
         """
         async with self._changing:
             if self._is_lost(_stamp(self.source.file)):
                 raise _file_gone_error(self.source.file)
             if not await asyncio.to_thread(write):
                 return
-            with contextlib.suppress(ByokError):  # logged, and told by the status
-                await self._take()
+            with contextlib.suppress(ByokError):  # it is logged, and in the status
+                await self._read_and_use()
 
-    async def _take(self) -> None:
-        former, self._stamp = self._stamp, _stamp(self.source.file)
+    async def _read_and_use(self) -> None:
+        previous_stamp, self._stamp = self._stamp, _stamp(self.source.file)
         try:
             if self._is_lost(self._stamp):
                 raise _file_gone_error(self.source.file)
@@ -120,39 +121,40 @@ class Control:
             _log.error("the previous settings stay in use: %s", error.sentence)
             raise
         except asyncio.CancelledError:
-            self._stamp = former  # who asked is gone; the change counts all the same
+            # The requester is gone, but `follow` should still notice the change.
+            self._stamp = previous_stamp
             raise
         self._error, self.settings = "", settings
         self._had_file = not _is_empty(self._stamp)
         _log.info("the settings were read from %s", self.source.file)
-        if fixed := self._waiting():
-            self._restart_for(fixed)
+        if need_restart := self._settings_needing_restart():
+            self._restart_for(need_restart)
 
     async def follow(
         self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
-        """Look at the file for ever; a change counts once it rests."""
-        seen = self._stamp
+        """Poll the file forever; use a change once two polls in a row see the same."""
+        last_stamp = self._stamp
         while True:
             await sleep(seconds)
-            now = _stamp(self.source.file)
-            if now == seen and now != self._stamp:
+            stamp = _stamp(self.source.file)
+            if stamp == last_stamp and stamp != self._stamp:
                 try:
-                    await self._take_change(now)
+                    await self._use_changed_file(stamp)
                 except ByokError:
-                    pass  # it is logged, and told by the status
+                    pass  # it is logged, and in the status
                 except Exception:
                     _log.exception("cannot reload the settings")
-            seen = now
+            last_stamp = stamp
 
-    async def _take_change(self, now: tuple[int, ...] | None) -> None:
+    async def _use_changed_file(self, stamp: tuple[int, ...] | None) -> None:
         async with self._changing:
-            if now != self._stamp:  # else it was taken while this waited
-                await self._take()
+            if stamp != self._stamp:  # else the change was used while this one waited
+                await self._read_and_use()
 
-    def _restart_for(self, fixed: Sequence[str]) -> None:
-        """Restart for settings that only a start reads, where nobody notices that."""
-        names = ", ".join(fixed)
+    def _restart_for(self, need_restart: Sequence[str]) -> None:
+        """Restart for settings that only a start reads, if clients do not notice it."""
+        names = ", ".join(need_restart)
         if self._start_successor is None:
             _log.warning("these settings need a restart: %s", names)
         elif self._restarting is None or self._restarting.done():
@@ -160,12 +162,12 @@ class Control:
             self._begin_restart()
 
     async def stop(self, instance: str, *, again: bool) -> None:
-        """End the daemon; `again` starts it with its options, if that can be done.
+        """End the daemon; with `again`, restart it with the same options.
 
         Raises:
-            BadRequest: another daemon is meant.
-            ConfigError: it could not start again.
-            CannotStart: it was tried, and failed; this one goes on.
+            BadRequest: the request is for another daemon.
+            ConfigError: the daemon could not start again.
+            CannotStart: the start of a successor failed; this daemon goes on.
         """
         if instance != self.instance:
             raise BadRequest("This request is for another daemon.", status=422)
@@ -176,14 +178,14 @@ class Control:
             self.ending.set()
 
     async def finish_restart(self) -> None:
-        """Wait for the end of a restart that had begun when byok was to stop."""
+        """Wait for a restart that was in progress when byok was told to stop."""
         if self._restarting is not None:
             await asyncio.wait([self._restarting])
 
     def _begin_restart(self) -> asyncio.Task[None]:
-        """Begin a restart, or return the one under way: there is one successor.
+        """Begin a restart, or return the one in progress: there is one successor.
 
-        It goes on where whoever asked for it leaves: another process has begun by then.
+        It goes on even if the requester leaves: another process is running by then.
         """
         if self._restarting is None or self._restarting.done():
             self._restarting = asyncio.ensure_future(self._restart())
@@ -203,15 +205,15 @@ class Control:
         await asyncio.to_thread(self.source.check, settings)
         if self._start_successor is not None and not self.ending.is_set():
             await self._start_successor()
-        if not self.ending.is_set():  # else it was to stop meanwhile
+        if not self.ending.is_set():  # else byok was told to stop meanwhile
             self.again = True
             self.ending.set()
 
     async def _read_for_restart(self) -> Settings:
-        """Return what the next start will read: without the file that is the defaults.
+        """Return the settings that the next start will read, defaults without a file.
 
         Raises:
-            ByokError: it cannot be used.
+            ByokError: they cannot be used.
         """
         if self._is_lost(_stamp(self.source.file)):
             return await asyncio.to_thread(self.source.read)
@@ -219,35 +221,35 @@ class Control:
         return self.settings
 
     def _is_lost(self, stamp: tuple[int, ...] | None) -> bool:
-        """Tell whether the settings in force came from a file that is gone or empty."""
+        """Tell whether the file of the settings in force is now gone or empty."""
         return self._had_file and _is_empty(stamp)
 
     def status(self) -> Json:
-        """Tell where the settings come from, and what is not in force of them."""
-        waiting = [] if self._start_successor else self._waiting()
+        """Return where the settings come from, and which need a restart to be used."""
+        need_restart = [] if self._start_successor else self._settings_needing_restart()
         return {
             "file": str(self.source.file),
             "error": self._error,
-            "restart": waiting,
+            "restart": need_restart,
         }
 
     def describe_restart(self) -> Json:
-        """Tell which process this is, and what a restart would do to those who ask it.
+        """Return the id of this process, and what a restart would mean for its clients.
 
-        `in_place` loses no answer; with `moves` another port is listened on afterwards.
+        A restart `in_place` loses no answer; if it `moves`, the port changes.
         """
-        ports = {one.server.port for one in (self.settings, self._started)}
+        ports = {settings.server.port for settings in (self.settings, self._started)}
         return {
             "instance": self.instance,
             "in_place": self._start_successor is not None,
             "moves": len(ports) > 1,
         }
 
-    def _waiting(self) -> list[str]:
-        """Return the settings that differ from those of the start and need one."""
+    def _settings_needing_restart(self) -> list[str]:
+        """Return the names of changed settings that are read at the start only."""
         return [
             f"{section}.{key}"
-            for section in _FIXED
+            for section in _START_SECTIONS
             for key, value in getattr(self.settings, section)
             if value != getattr(getattr(self._started, section), key)
             and needs_restart((section, key))
@@ -256,16 +258,16 @@ class Control:
 
 def needs_restart(path: Sequence[str]) -> bool:
     """Tell whether a setting is read at the start only."""
-    return path[0] in _FIXED and ".".join(path) not in _NOT_FIXED
+    return path[0] in _START_SECTIONS and ".".join(path) not in _RELOADABLE
 
 
 def _is_empty(stamp: tuple[int, ...] | None) -> bool:
-    """Tell a file that is not there, or holds not a byte."""
+    """Tell whether the file is missing or has no bytes."""
     return stamp is None or stamp[1] == 0
 
 
 def _file_gone_error(file: Path) -> ConfigError:
-    """Return the refusal to go on by defaults: they have no proxy and no headers."""
+    """Return the refusal to go on with the defaults: they lack proxy and headers."""
     return ConfigError(
         f"{file} is gone or empty; nothing was changed.",
         hint="Put it back, or restart byok to run without it.",
@@ -273,9 +275,10 @@ def _file_gone_error(file: Path) -> ConfigError:
 
 
 def _stamp(file: Path) -> tuple[int, ...] | None:
+    """Return numbers that change with the file; None if it cannot be accessed."""
     try:
         facts = file.stat()
     except OSError:
         return None
-    # The last is when its access changed, which may have been the cure.
+    # ctime changes with the permissions, whose change may have made it readable.
     return facts.st_mtime_ns, facts.st_size, facts.st_ino, facts.st_ctime_ns

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
 _log = logging.getLogger(__name__)
-_PAUSE = 0.02
+_POLL_SECONDS = 0.02
 
 
 class DaemonParts(NamedTuple):
-    """What a daemon is made of: settings, files, what hides secrets, and services."""
+    """What a daemon is made of: settings, paths, redactor, and how to open services."""
 
     settings: Settings
     paths: Paths
@@ -61,7 +61,7 @@ class DaemonParts(NamedTuple):
 
 
 class Daemon:
-    """A byok that is listening."""
+    """A running daemon: it listens, and can reload, stop, or hand over to another."""
 
     def __init__(
         self,
@@ -87,19 +87,19 @@ class Daemon:
         return f"http://127.0.0.1:{self.port}"
 
     async def use(self, settings: Settings) -> None:
-        """Use other settings for new requests; answers in progress keep theirs.
+        """Use new settings for new requests; answers in progress keep the old ones.
 
         Raises:
-            ConfigError: they cannot be used.
+            ConfigError: the settings cannot be used.
         """
         self.services = await self.services.renew(settings)
         set_level(settings.log.level)
         self._open_for(self.services)
-        default, why = self.services.router.default(), self.services.selection.reason
-        _log.info("the default model is now %s (%s)", default.id, why)
+        default, reason = self.services.router.default(), self.services.selection.reason
+        _log.info("the default model is now %s (%s)", default.id, reason)
 
     async def reload(self) -> None:
-        """Read settings and keys anew.
+        """Reload settings and keys.
 
         Raises:
             ByokError: the settings cannot be used; those in force stay.
@@ -108,7 +108,7 @@ class Daemon:
         await self.control.reload()
 
     async def stop(self) -> None:
-        """Accept no more connections; let streams end, or end them with a last line."""
+        """Accept no connections; wait for streams, then end them with a last line."""
         await self._accept_no_more()
         await self._front.app.gate.stop(self.timing.grace)
 
@@ -117,14 +117,13 @@ class Daemon:
         await self._front.app.gate.stop(0)
 
     def copy_sockets(self) -> list[socket]:
-        """Return copies of the listening sockets, for another process."""
+        """Return duplicates of the listening sockets, for another process."""
         return [sock.dup() for sock in self._front.sockets]
 
     async def release(self) -> None:
-        """Accept no more, and close what only one process may have open.
+        """Accept no more connections, and close the files that one process may open.
 
-        Requests that are in progress go on; they had their code before they began to be
-        answered by a model.
+        Answers of models go on: their code was retrieved before the model was asked.
         """
         await self._accept_no_more()
         self._front.server.end_connections()
@@ -136,11 +135,11 @@ class Daemon:
         await self.services.context.give_up()
 
     async def follow_predecessor(self) -> None:
-        """Let features count what the process before, which has ended, wrote last."""
+        """Let features count what the predecessor wrote before it ended."""
         await self._front.features.follow_predecessor(self.timing.settle)
 
     async def finish_answers(self) -> None:
-        """Let the answers in progress end; those that take too long are cut."""
+        """Wait for the answers in progress; end those that take too long."""
         server = self._front.server
         await _wait_until(
             lambda: not server.expects_requests, self.timing.first_request
@@ -152,14 +151,14 @@ class Daemon:
 
 
 async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
-    for _ in range(round(seconds / _PAUSE)):
+    for _ in range(round(seconds / _POLL_SECONDS)):
         if holds():
             return
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 class _Front(Struct, frozen=True):
-    """What answers before the services are there, and what it is made of."""
+    """The parts that exist before the services are open, and outlive a reload."""
 
     site: Site
     features: Features
@@ -178,18 +177,18 @@ async def listening(
     timing: Timing | None = None,
     source: Source | None = None,
     observers: Sequence[Observer] = (),
-    passed: Sequence[socket] = (),
+    inherited: Sequence[socket] = (),
     *,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Daemon]:
-    """Serve until the block ends; `source` is where settings can be read anew.
+    """Serve until the block ends; `source` is where settings are reloaded from.
 
-    Access log, features and `observers` are told of every request. The port is opened
+    The access log, features and `observers` see every request. The port is opened
     first, so that /health is answered while everything else is loaded and opened;
-    requests that come in that time wait for it.
+    requests that arrive meanwhile wait. `inherited` are sockets of another process.
 
     Raises:
-        CannotStart: the port cannot be had.
+        CannotStart: the port cannot be opened.
         ConfigError: the token file is not private, or the services cannot be opened.
     """
     settings, paths, redactor, open_services = parts
@@ -197,7 +196,7 @@ async def listening(
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
     site = Site(paths, redactor, clock, gate)
     log = AccessLog()
-    front = _make_front(settings, site, gate, timing, passed, (log, *observers))
+    front = _make_front(settings, site, gate, timing, inherited, (log, *observers))
     features, source = front.features, source or Source(paths.config, lambda: settings)
     gate.on_stop(features.stop)
     async with (
@@ -226,21 +225,21 @@ def _make_front(
     site: Site,
     gate: Gate,
     timing: Timing,
-    passed: Sequence[socket],
+    inherited: Sequence[socket],
     observers: Sequence[Observer],
 ) -> _Front:
-    """Bind the port, and make what checks and records requests."""
-    paths, limits, hide = site.paths, settings.limits, site.redactor.add
+    """Bind the port, and build the parts that check and record requests."""
+    paths, limits, add_secret = site.paths, settings.limits, site.redactor.add
     features = start_features(site)
-    token = TokenCheck(paths.token, hide)
-    renew_token(paths.owner_secret)  # no client has it, so each start may change it
+    token = TokenCheck(paths.token, add_secret)
+    renew_token(paths.owner_secret)  # no client stores it, so each start may change it
     connections = max_connections(limits.connections)
-    sockets = listen(settings.server.port, passed)
+    sockets = listen(settings.server.port, inherited)
     port: int = sockets[0].getsockname()[1]
     instance = secrets.token_hex(8)
     owner = TokenCheck(
         paths.owner_secret,
-        hide,
+        add_secret,
         lambda secret: derive_owner_token(secret, port, instance),
     )
     guard = Guard(token, owner)
@@ -264,14 +263,14 @@ def _make_front(
 
 
 def _import_endpoints() -> None:
-    import byok.server.compose  # noqa: F401 - a hundred modules, which requests need
+    import byok.server.compose  # noqa: F401 - imports the hundred modules of requests
 
 
 def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
-    """Return what lets requests be answered by services; called again on reload.
+    """Return a function that opens the endpoints for services, at start and on reload.
 
     Conversations outlive the services, so that their turns keep their order, and so do
-    the answers to which clients refer.
+    the recent answers to which clients refer.
     """
     from byok.protocols.v1.recent_answers import RecentAnswers
     from byok.server.admission import Conversations
@@ -300,14 +299,11 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
     return open_for
 
 
-# Serve until a signal or a request ends the daemon, in the order that clients need.
-
-
 class Serving:
-    """One daemon process from its start to its end, and what comes after it.
+    """Serves in one daemon process until a signal or a request ends it.
 
-    `successor` is the process that has taken over, if there is one; else `again` tells
-    whether the daemon is to be started again.
+    Afterwards, `successor` is the process that has taken over, if there is one; else
+    `again` tells whether the daemon is to be started again.
     """
 
     def __init__(
@@ -317,7 +313,7 @@ class Serving:
         *,
         release_lock: Callable[[], None],
     ) -> None:
-        """Take what was passed; `release_lock` lets a successor be the daemon."""
+        """Prepare; `release_lock` is called to let a successor become the daemon."""
         self._activation = activation or Activation()
         self._predecessor = predecessor
         self._release_lock = release_lock
@@ -325,7 +321,7 @@ class Serving:
             predecessor is not None and predecessor.has_fixed_port
         )
         self._tasks: set[asyncio.Task[None]] = set()
-        self._at_once = asyncio.Event()
+        self._stop_now = asyncio.Event()
         self.successor: Successor | None = None
         self.again = False
 
@@ -336,22 +332,22 @@ class Serving:
     ) -> None:
         """Serve until SIGTERM, SIGINT or `byok stop`; a second signal stops at once.
 
-        SIGHUP lets settings and keys be read anew, a changed file of settings the
-        settings. The service manager is told. Until `on_ready` a signal does what it
-        does to any program: nothing has begun that it could break.
+        SIGHUP reloads settings and keys; a change of the settings' file reloads the
+        settings. The service manager is notified. Until `on_ready`, signals have their
+        default effect: nothing has begun that they could break.
         """
         notifier = self._activation.notifier
-        passed = (self._predecessor or self._activation).sockets
-        async with serve(passed) as daemon:
+        inherited = (self._predecessor or self._activation).sockets
+        async with serve(inherited) as daemon:
             control = daemon.control
-            self._begin(control.follow(daemon.timing.look))
+            self._start_task(control.follow(daemon.timing.look))
             if CAN_HAND_OVER:
                 control.on_restart(lambda: self._start_successor(daemon))
-            self._follow(daemon)
+            self._follow_predecessor(daemon)
             self._handle_signals(daemon)
-            gc.freeze()  # what a start leaves as garbage is not worth a search
+            gc.freeze()  # later collections need not search the objects of the start
             gc.enable()
-            # Generators are closed where they are used: the loop need not know of each.
+            # Code closes its generators itself, so the loop need not track them.
             sys.set_asyncgen_hooks(firstiter=None)
             on_ready(daemon)
             notifier.ready(f"listening on {daemon.url}")
@@ -363,41 +359,41 @@ class Serving:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _follow(self, daemon: Daemon) -> None:
-        """Take over the sessions of the process before, and notice its end."""
-        if (before := self._predecessor) is None:
+    def _follow_predecessor(self, daemon: Daemon) -> None:
+        """Take over the predecessor's sessions, and act when it ends."""
+        if (predecessor := self._predecessor) is None:
             return
-        with contextlib.suppress(orjson.JSONDecodeError):  # it has ended already
-            daemon.sessions.adopt(orjson.loads(before.state))
-        before.on_end(lambda: self._begin(daemon.follow_predecessor()))
+        with contextlib.suppress(orjson.JSONDecodeError):  # if it has ended already
+            daemon.sessions.adopt(orjson.loads(predecessor.state))
+        predecessor.on_end(lambda: self._start_task(daemon.follow_predecessor()))
 
     async def _end(self, daemon: Daemon) -> None:
         notifier = self._activation.notifier
         if self.successor is None:
             _log.info("stopping")
             (notifier.reloading if self.again else notifier.stopping)()
-            await self._unless_at_once(daemon, daemon.stop())
+            await self._run_until_stop_now(daemon, daemon.stop())
             return
         notifier.handing_over(self.successor.pid)
         await daemon.release()
         self._release_lock()
         self.successor.give_turn(orjson.dumps(daemon.sessions.export()))
         _log.info("process %d serves from now on", self.successor.pid)
-        await self._unless_at_once(daemon, daemon.finish_answers())
+        await self._run_until_stop_now(daemon, daemon.finish_answers())
 
-    async def _unless_at_once(
+    async def _run_until_stop_now(
         self, daemon: Daemon, ending: Coroutine[None, None, None]
     ) -> None:
-        """Let streams end in their time, or at once when that is asked for."""
+        """Wait until streams have ended; hurry them if a second signal comes."""
         stop = asyncio.ensure_future(ending)
-        hurry = asyncio.ensure_future(self._at_once.wait())
+        hurry = asyncio.ensure_future(self._stop_now.wait())
         await asyncio.wait({stop, hurry}, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         if stop.done():
             stop.result()
         stop.cancel()
         await asyncio.gather(stop, hurry, return_exceptions=True)
-        if self._at_once.is_set():
+        if self._stop_now.is_set():
             await daemon.hurry()
 
     async def _start_successor(self, daemon: Daemon) -> None:
@@ -413,7 +409,7 @@ class Serving:
             for sock in sockets:
                 sock.close()
         if daemon.control.ending.is_set():
-            successor.end()  # it would take the place of what was to stop
+            successor.end()  # byok was told to stop, so nothing may take its place
         else:
             self.successor = successor
 
@@ -422,15 +418,16 @@ class Serving:
 
         def stop(number: signal.Signals) -> None:
             is_second = ending.is_set()
-            (self._at_once if is_second else ending).set()
-            # A terminal sends SIGINT to both; a service manager knows the successor.
+            (self._stop_now if is_second else ending).set()
+            # A successor gets SIGINT from the terminal itself, and any signal from a
+            # service manager, which knows its process id.
             is_alone = not self._activation.notify and number is signal.SIGTERM
             if self.successor is not None and is_alone:
                 self.successor.send_signal(number)
 
         def reload() -> None:
             if not ending.is_set():
-                self._begin(_reload(daemon, self._activation.notifier))
+                self._start_task(_reload(daemon, self._activation.notifier))
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -439,7 +436,7 @@ class Serving:
         if hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, reload)
 
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -447,6 +444,6 @@ class Serving:
 
 async def _reload(daemon: Daemon, notifier: Notifier) -> None:
     notifier.reloading()
-    with contextlib.suppress(ByokError):  # it is logged, and told by the status
+    with contextlib.suppress(ByokError):  # it is logged, and in the status
         await daemon.reload()
     notifier.ready()
