@@ -1,4 +1,4 @@
-"""The endpoints about code: body to question, `CodeContext`, answer to reply.
+"""The endpoints about code: decode the body, ask `CodeContext`, encode its answer.
 
 The daemon answers clients and commands with these; a command that runs without a daemon
 calls them in its own process, so that both ways give the same replies.
@@ -33,13 +33,16 @@ from byok.server.daemon_endpoints import embed_handlers
 from byok.settings import Settings
 from byok.wiring.services import open_context
 
-_HITS, _MOST_HITS = 10, 100
+_HITS, _MAX_HITS = 10, 100  # of a search: by default, and at most
+_WINDOW_HEADER = "X-Request-Session-Id"  # one for each window of an editor
+_MAX_WINDOWS = 256
+_MAX_WINDOW_CHARS = 100
 _NO_CONVERSATION = "No earlier conversation says anything about this.\n"
-# Returns what earlier conversations say to a question, None if none are remembered.
+# Returns what earlier conversations say about a question; None if none are remembered.
 Recall: TypeAlias = Callable[[RetrievalRequest], Awaitable[str | None]]
 
 
-async def recall_nothing(asked: RetrievalRequest) -> None:
+async def recall_nothing(request: RetrievalRequest) -> None:
     """Recall nothing: a command without a daemon remembers no conversations."""
 
 
@@ -47,7 +50,7 @@ class CodeEndpoints:
     """Answers the endpoints about code."""
 
     def __init__(self, context: CodeContext, recall: Recall = recall_nothing) -> None:
-        """Take the index, and what is asked about earlier conversations."""
+        """Answer from the index `context` and, about conversations, from `recall`."""
         self._context = context
         self._recall = recall
         self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
@@ -63,7 +66,7 @@ class CodeEndpoints:
             Service.INDEX_WHY: self._why,
         }
 
-    # What clients ask
+    # For clients
 
     async def _find_missing(self, body: Json) -> Json:
         names = {to_bytes(name): name for name in wire.requested_names(body)}
@@ -74,11 +77,11 @@ class CodeEndpoints:
         )
 
     async def _batch_upload(self, body: Json) -> Json:
-        sent = wire.decode_uploads(body)
+        uploads = wire.decode_uploads(body)
         names = await self._context.upload(
-            [Upload(blob.name, blob.path, blob.content) for blob in sent]
+            [Upload(blob.name, blob.path, blob.content) for blob in uploads]
         )
-        return wire.upload_reply(sent, [name.hex() for name in names])
+        return wire.upload_reply(uploads, [name.hex() for name in names])
 
     async def _checkpoint(self, body: Json) -> Json:
         # There may be a quarter of a million names.
@@ -86,26 +89,30 @@ class CodeEndpoints:
         return wire.checkpoint_reply(await self._context.checkpoint(names))
 
     async def _retrieve(self, body: Json) -> Json:
-        asked = decode_retrieval(body)
-        said = await self._recall(asked) if asked.conversations else None
-        if said is not None and not (asked.code or asked.commits or asked.symbol):
-            return encode_retrieval(Retrieval(said or _NO_CONVERSATION))
-        if not said:
-            return encode_retrieval(await self._context.retrieve(asked))
-        asked = replace(asked, length=asked.length - len(said) - 1)
-        found = await self._context.retrieve(asked)
-        return encode_retrieval(replace(found, text=f"{found.text}\n{said}"))
+        request = decode_retrieval(body)
+        recalled = await self._recall(request) if request.conversations else None
+        if recalled is not None and not (
+            request.code or request.commits or request.symbol
+        ):
+            return encode_retrieval(Retrieval(recalled or _NO_CONVERSATION))
+        if not recalled:
+            return encode_retrieval(await self._context.retrieve(request))
+        request = replace(request, length=request.length - len(recalled) - 1)
+        retrieval = await self._context.retrieve(request)
+        return encode_retrieval(
+            replace(retrieval, text=f"{retrieval.text}\n{recalled}")
+        )
 
     async def _search(self, body: Json) -> Json:
-        limit = min(max(1, integer(body, "limit", _HITS)), _MOST_HITS)
+        limit = min(max(1, integer(body, "limit", _HITS)), _MAX_HITS)
         question = first_text(body, "query")
         return await self._context.search(question, limit, requested_roots(body))
 
-    # What the command line asks
+    # For byok's own commands
 
     async def _status(self, body: Json) -> Json:
-        told: Json = to_builtins(await self._context.status())
-        return told
+        status: Json = to_builtins(await self._context.status())
+        return status
 
     async def _add(self, body: Json) -> Json:
         added = await self._context.add(_path(body, "root"))
@@ -128,60 +135,54 @@ class CodeEndpoints:
         return {"files": files, "workspaces": to_builtins(status)["workspaces"]}
 
     async def _why(self, body: Json) -> Json:
-        told: Json = to_builtins(await self._context.why(_path(body, "path")))
-        return told
+        path_status: Json = to_builtins(await self._context.why(_path(body, "path")))
+        return path_status
 
 
 def _path(body: Json, field: str) -> Path:
-    given = Path(first_text(body, field) or ".")
-    if not given.is_absolute() or ".." in given.parts:
+    path = Path(first_text(body, field) or ".")
+    if not path.is_absolute() or ".." in path.parts:
         raise BadRequest(f"{field} must be an absolute path.", status=422)
-    return given
-
-
-# Remembers each client's open folders, for its requests that do not name them.
-
-
-_HEADER = "X-Request-Session-Id"  # one for each window of an editor
-_MOST = 256
-_LONGEST = 100
+    return path
 
 
 def window_of(headers: Mapping[str, str]) -> str:
-    """Return what a client calls its window, "" if it names none."""
-    return headers.get(_HEADER, "")[:_LONGEST]
+    """Return the id that a client gives its window, "" if it gives none."""
+    return headers.get(_WINDOW_HEADER, "")[:_MAX_WINDOW_CHARS]
 
 
 class OpenFolders:
-    """The folders that each client's last chat named; the oldest are forgotten."""
+    """Remembers which folders each window has open, as its last chat named them.
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._told = BoundedMap[str, list[str]](most)
+    Requests of the same window that do not name them are completed with them. Of too
+    many windows, those not used for longest are forgotten.
+    """
+
+    def __init__(self, limit: int = _MAX_WINDOWS) -> None:
+        self._folders = BoundedMap[str, list[str]](limit)
 
     def note(self, headers: Mapping[str, str], body: Json) -> list[str]:
-        """Remember the open folders that a chat names, if any; return its window's."""
+        """Remember the folders that a chat names, if any; return its window's."""
         session = window_of(headers)
         folders = open_folders(body) if session else []
         if folders:
-            self._told[session] = folders
-        return folders or self._told.get(session) or []
+            self._folders[session] = folders
+        return folders or self._folders.get(session) or []
 
     def add_folders(self, headers: Mapping[str, str], body: Json) -> Json:
         """Return a retrieval body with the open folders of its client."""
-        known = self._told.get(window_of(headers))
-        return with_folders(body, known) if known else body
-
-
-# What a command answers in its own process, where no daemon runs.
+        folders = self._folders.get(window_of(headers))
+        return with_folders(body, folders) if folders else body
 
 
 @asynccontextmanager
 async def open_answers(
     settings: Settings, paths: Paths, roots: Iterable[Path]
 ) -> AsyncIterator[Callable[[str, Json], Awaitable[Json]]]:
-    """Open the index, follow the workspaces and `roots`; give what answers a Service.
+    """Open the index, follow the workspaces and `roots`; yield a caller of services.
 
-    It answers about code and vectors, and makes no vectors.
+    For a command without a daemon: it answers questions about code and about vectors
+    in its own process, and makes no vectors.
 
     Raises:
         CannotStart: the database is damaged, or of a later version.

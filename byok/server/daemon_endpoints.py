@@ -30,23 +30,23 @@ from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
 from byok.wiring.services import Services
 
-# The answer to `byok models`: models, what is known of each, and what they are for.
-
-
-_SECONDS = 15.0  # for the lists
-_LONGEST_NAME = 80
+_LIST_SECONDS = 15.0  # for the model lists of all upstreams
+_FIRST_LIST_SECONDS = 0.25
+_OFFICIAL_SECONDS = 12.0
+_MAX_NAME_CHARS = 80
 _JOBS = (Purpose.COMMIT, Purpose.TITLE, Purpose.COMPLETION, Purpose.NEXT_EDIT)
+_JSON = {"Content-Type": "application/json"}
 
 
 async def catalog(services: Services) -> Json:
-    """List the models of every upstream, asked for now; and what failed."""
+    """Fetch and return the model lists of all upstreams, and which of them failed."""
     services.catalog.refresh(anew=True)
-    await services.catalog.settle(_SECONDS)
+    await services.catalog.settle(_LIST_SECONDS)
     return known_catalog(services)
 
 
 def known_catalog(services: Services) -> Json:
-    """List the models as far as they are known; nothing is asked."""
+    """Return the model lists as far as they are known; no upstream is asked."""
     default = services.router.default()
     listed = services.catalog.list_models()
     if default not in listed and default.model != PLACEHOLDER:
@@ -59,11 +59,11 @@ def known_catalog(services: Services) -> Json:
     table = known_table()
     return {
         "default": default.id,
-        "jobs": _jobs(services),
-        "models": [_row(services, model) for model in listed],
+        "jobs": _models_by_job(services),
+        "models": [_model_row(services, model) for model in listed],
         "failures": failures,
         "substitutes": [
-            _substitute(services.redactor(name), model)
+            _substitute_row(services.redactor(name), model)
             for name, model in services.router.substitutes.items()
         ],
         "table": {
@@ -74,46 +74,46 @@ def known_catalog(services: Services) -> Json:
     }
 
 
-def _jobs(services: Services) -> Mapping[str, str]:
-    """Return the models that do jobs where a client names none, by purpose."""
-    chosen = services.settings.routing.models
+def _models_by_job(services: Services) -> Mapping[str, str]:
+    """Return the models of jobs for which clients name no model, by purpose."""
+    model_settings = services.settings.routing.models
     return {
-        purpose.value: services.router.resolve(chosen.for_purpose(purpose))
+        purpose.value: services.router.resolve(model_settings.for_purpose(purpose))
         or services.router.default_for(purpose).id
         for purpose in _JOBS
     }
 
 
-def _substitute(name: str, model: str) -> Json:
-    """Say who answers instead of an unknown model, and how to choose that oneself."""
+def _substitute_row(name: str, model: str) -> Json:
+    """Return the model that answers for an unknown one, and an alias that fixes it."""
     alias = f'"{name}" = "{model}"' if is_alias(name) else ""
-    return {"asked": name[:_LONGEST_NAME], "model": model, "alias": alias}
+    return {"asked": name[:_MAX_NAME_CHARS], "model": model, "alias": alias}
 
 
-def _row(services: Services, model: ListedModel) -> Json:
-    known = services.catalog.facts_of(model.upstream, model.model)
+def _model_row(services: Services, model: ListedModel) -> Json:
+    sourced = services.catalog.facts_of(model.upstream, model.model)
     return {
         "id": model.id,
         "upstream": model.upstream,
         "model": model.model,
-        "facts": write_facts(known.facts),
-        "sources": {name: source.value for name, source in known.sources.items()},
+        "facts": write_facts(sourced.facts),
+        "sources": {name: source.value for name, source in sourced.sources.items()},
     }
 
 
-# The answer to `byok models why`: the rules for chats in their order, the last choices.
-
-
 def choices(services: Services) -> Json:
-    """List the rules that choose the model of a chat, and what they chose last."""
-    chosen, router = services.settings.routing.models, services.router
+    """Return the rules that choose the model of a chat, in order, and recent choices.
+
+    This is the answer to `byok models why`.
+    """
+    model_settings, router = services.settings.routing.models, services.router
     moments = services.moments
     rules = [
         (rule.moment, moments.models.get(rule.moment, ""), rule.why) for rule in RULES
     ]
     usual = [
         (BY_CLIENT.rule, "", BY_CLIENT.why),
-        (BY_PURPOSE.rule, chosen.chat, BY_PURPOSE.why),
+        (BY_PURPOSE.rule, model_settings.chat, BY_PURPOSE.why),
         (BY_DEFAULT.rule, router.default().id, BY_DEFAULT.why),
     ]
     return {
@@ -121,16 +121,12 @@ def choices(services: Services) -> Json:
             {"rule": rule, "model": router.resolve(model), "why": why}
             for rule, model, why in (*rules, *usual)
         ],
-        "vision": router.resolve(chosen.vision or chosen.image),
+        "vision": router.resolve(model_settings.vision or model_settings.image),
         "choices": [
             {**to_builtins(choice), "model": services.redactor(choice.model)}
             for choice in moments.memory.choices()
         ],
     }
-
-
-_OFFICIAL_SECONDS = 12.0
-_JSON = {"Content-Type": "application/json"}
 
 
 def daemon_handlers(
@@ -139,9 +135,9 @@ def daemon_handlers(
     features: Features,
     admit_to_dashboard: Callable[[Json], Json],
 ) -> Mapping[str, Callable[[Json], Awaitable[Json]]]:
-    """Return what answers commands about the daemon itself.
+    """Return the handlers of commands about the daemon itself, by service.
 
-    `admit_to_dashboard` answers `byok dashboard`.
+    `admit_to_dashboard` makes a login code for `byok dashboard`.
     """
 
     async def daemon(body: Json) -> Json:
@@ -191,46 +187,45 @@ def daemon_handlers(
 
 
 async def keys(services: Services) -> Json:
-    """Tell for each upstream where its key comes from; looking may ask the user."""
+    """Return where the key of each upstream comes from; a keyring may ask the user."""
     upstreams, ladder = services.selection.upstreams, services.ladder
     return await asyncio.to_thread(list_keys, services.settings, upstreams, ladder)
 
 
 async def try_key(services: Services, name: str) -> Json:
-    """Ask an upstream, or the official service, with its key as it is now.
+    """Send a request with its current key to an upstream or the official service.
 
-    `with_key` tells whether an upstream was sent one: some list their models without.
+    `with_key` in the result tells whether the upstream was sent a key: some list their
+    models without one.
 
     Raises:
-        BadRequest: there is no such upstream here.
-        ByokError: it needs no key, or does not take it.
+        BadRequest: there is no such upstream.
+        ByokError: the upstream needs no key, or refuses it.
     """
     if name != OFFICIAL and name not in services.upstreams:
         raise BadRequest(f"Unknown upstream {name!r}.", code=NO_UPSTREAM, status=422)
-    wanted = (
+    lookup = (
         official_wanted(services.settings)
         if name == OFFICIAL
         else key_wanted(name, services.selection.upstreams[name])
     )
-    if not wanted.base_url:
+    if not lookup.base_url:
         raise ConfigError(f"{name} needs no key: it has no address.")
     services.keys[name].forget()
     if name != OFFICIAL:
         models = await services.catalog.fetch(name)
         with_key = bool(await services.keys[name].get())
-        return {"origin": wanted.origin, "models": len(models), "with_key": with_key}
-    asked = services.official.ask("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)
-    async with asked:
-        return {"origin": wanted.origin}  # it began to answer, so it took the token
-
-
-# The endpoints of `byok embed`: what vectors there are, and who may make them.
+        return {"origin": lookup.origin, "models": len(models), "with_key": with_key}
+    answer = services.official.ask("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)
+    async with answer:
+        # The service began to answer, so it accepted the token.
+        return {"origin": lookup.origin}
 
 
 def embed_handlers(
     control: EmbeddingService,
 ) -> Mapping[str, Callable[[Json], Awaitable[Json]]]:
-    """Return what answers about vectors; each answer has the status afterwards."""
+    """Return the handlers of `byok embed`; each answers with the status afterwards."""
 
     async def status(body: Json) -> Json:
         told: Json = to_builtins(await control.status())
@@ -241,18 +236,18 @@ def embed_handlers(
         return told
 
     async def enable(body: Json) -> Json:
-        """Consent to what the user was shown, which the body repeats."""
+        """Store the consent to the host and model that the user was shown."""
         await control.enable(first_text(body, "host"), first_text(body, "model"))
         return await status(body)
 
-    def after(
+    def with_status(
         act: Callable[[], Awaitable[object]], count: str = ""
     ) -> Callable[[Json], Awaitable[Json]]:
-        """Tell the status after an act, and with `count` how many it was done to."""
+        """Make a handler: act, then return the status and the result, under `count`."""
 
         async def answer(body: Json) -> Json:
-            done = await act()
-            return {**({count: done} if count else {}), **await status(body)}
+            result = await act()
+            return {**({count: result} if count else {}), **await status(body)}
 
         return answer
 
@@ -260,53 +255,47 @@ def embed_handlers(
         Service.EMBED_STATUS: status,
         Service.EMBED_ESTIMATE: estimate,
         Service.EMBED_ENABLE: enable,
-        Service.EMBED_DISABLE: after(control.disable),
-        Service.EMBED_PAUSE: after(control.pause),
-        Service.EMBED_RESUME: after(control.resume),
-        Service.EMBED_CLEAR: after(control.clear, "removed"),
-        Service.EMBED_PUSH: after(control.push, "pushed"),
-        Service.EMBED_PULL: after(control.pull, "pulled"),
+        Service.EMBED_DISABLE: with_status(control.disable),
+        Service.EMBED_PAUSE: with_status(control.pause),
+        Service.EMBED_RESUME: with_status(control.resume),
+        Service.EMBED_CLEAR: with_status(control.clear, "removed"),
+        Service.EMBED_PUSH: with_status(control.push, "pushed"),
+        Service.EMBED_PULL: with_status(control.pull, "pulled"),
     }
 
 
-# The lists of models: for the editor's clients, and for OpenAI's.
-
-
-_FIRST_LIST_SECONDS = 0.25
-
-
 class ModelLists(Struct, frozen=True):
-    """Writes what is known of the models; unknown lists are waited for a moment."""
+    """Answers with the known models; if none is known, it waits a moment for a list."""
 
     catalog: Catalog
     router: Router
     settings: Settings
 
     async def for_editor(self, body: Json) -> Json:
-        """Return the answer of `/get-models`; its body says nothing that counts."""
+        """Return the answer to `/get-models`; the body has nothing that matters."""
         await self._refresh()
-        own, chosen = self.settings.completion, self.settings.routing.models
-        next_edit = own.next_edit
+        completion, models = self.settings.completion, self.settings.routing.models
+        next_edit = completion.next_edit
         if next_edit is None:
-            is_free = not chosen.edit and self.router.edits_here()
-            next_edit = bool(chosen.next_edit) or is_free
-        flags = pauses(chat_input=own.chat_input, next_edit=next_edit)
+            is_free = not models.edit and self.router.edits_here()
+            next_edit = bool(models.next_edit) or is_free
+        flags = pauses(chat_input=completion.chat_input, next_edit=next_edit)
         return get_models(self.router.list_models(), self.router.default(), flags)
 
-    async def for_openai(self, wanted: str, *, is_for_codex: bool = False) -> Json:
-        """Return the answer of `GET /v1/models`, or of one model if it is wanted.
+    async def for_openai(self, name: str, *, is_for_codex: bool = False) -> Json:
+        """Return the answer to `GET /v1/models`, or with a `name` about one model.
 
         Raises:
             BadRequest: 404, no such model is known.
         """
         await self._refresh()
         listed = self.router.list_models()
-        if wanted:
-            return one_model(listed, wanted)
+        if name:
+            return one_model(listed, name)
         return model_list(listed, is_for_codex=is_for_codex)
 
     async def _refresh(self) -> None:
-        """Use what is known of the models; wait a moment where that is nothing."""
+        """Refresh old lists in the background; wait a moment if no model is known."""
         self.catalog.refresh()
         if not self.catalog.list_models():
             await self.catalog.settle(_FIRST_LIST_SECONDS)

@@ -1,4 +1,4 @@
-"""Dispatch of an authorised request: its body is read as its row says, and answered."""
+"""Dispatch of authorised requests: find the row, read the body, call the handler."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -49,17 +49,15 @@ from byok.server.translate import Translator
 from byok.settings.sections import OfficialSettings
 from byok.upstream.router import ChatPlaces
 
-# The handler for each kind of row that byok itself answers.
-
-
+_log = logging.getLogger(__name__)
+_MAX_LOGGED_PATHS = 1000
+_CONVERSATION_HEADER = "conversation-id"  # of chats, as a field of their bodies
+_MAX_ID_CHARS = 100
 LocalHandler: TypeAlias = Callable[[Json], Awaitable[Json]]
 
 
 class Handlers(Struct, frozen=True):
-    """Understands requests by their rows.
-
-    `local` are the handlers of the Local rows, by their answers.
-    """
+    """Decodes requests by the kind of their row; `local` handles the Local rows."""
 
     generator: Generator
     completer: Completer
@@ -71,11 +69,11 @@ class Handlers(Struct, frozen=True):
     folders: OpenFolders = field(default_factory=OpenFolders)
 
     def note(self, row: Row, exchange: HttpExchange, body: Json) -> None:
-        """Take note of what a request tells about itself, whoever answers it."""
+        """Record the folders, purpose and model of a request, whoever answers it."""
         record = exchange.record
         if isinstance(row, Generate):
-            known = self.folders.note(exchange.request.headers, body)
-            record.folders = tuple(known)
+            folders = self.folders.note(exchange.request.headers, body)
+            record.folders = tuple(folders)
             is_chat = row.purpose is Purpose.CHAT
             record.purpose = purpose_of_chat(body) if is_chat else row.purpose
             record.model_asked = model_id(body)[:MAX_ID_LENGTH]
@@ -91,7 +89,7 @@ class Handlers(Struct, frozen=True):
         body: dict[str, Any],
         run: Runner,
     ) -> LateAnswer:
-        """Read a body; `raw` are its bytes.
+        """Decode a body, and return the function that answers; `raw` are its bytes.
 
         Raises:
             BadRequest: the body cannot be used, or the endpoint is not served.
@@ -103,9 +101,9 @@ class Handlers(Struct, frozen=True):
                 return await self.generator.understand(row, body, exchange, run)
             case Forward():
                 return await self.translator.understand(row, raw, body, exchange, run)
-            case ListModels(wanted=wanted):
+            case ListModels(model_id=name):
                 codex = CODEX_VERSION in exchange.request.query
-                answer = partial(self.models.for_openai, wanted, is_for_codex=codex)
+                answer = partial(self.models.for_openai, name, is_for_codex=codex)
                 return partial(answer_by, answer)
             case AgentTools():
                 return partial(self.agents.answer, exchange, body)
@@ -119,17 +117,11 @@ class Handlers(Struct, frozen=True):
                 raise BadRequest(row.reason, code="not_served", status=row.status)
 
     def _add_window(self, exchange: HttpExchange, body: Json) -> dict[str, Any]:
-        """Add what chats told about the window from which a question comes."""
+        """Add to a question the open folders and the conversation of its window."""
         headers, record = exchange.request.headers, exchange.record
         record.chat_upstreams = self.places.find(window_of(headers))
         body = self.folders.add_folders(headers, body)
         return {**body, "conversation_id": record.conversation}
-
-
-_log = logging.getLogger(__name__)
-_MAX_TOLD = 1000
-_CONVERSATION = "conversation-id"  # a header of chats, and a field of their bodies
-_LONGEST_ID = 100
 
 
 class Endpoints(Struct, frozen=True):
@@ -141,22 +133,22 @@ class Endpoints(Struct, frozen=True):
     relay: Relay
     body_gap: float = 15.0
     large: LargeBodies = field(default_factory=LargeBodies)
-    said: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
+    logged_paths: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_LOGGED_PATHS))
 
     async def __call__(self, exchange: HttpExchange) -> StreamResponse:
-        """Route, check, understand and answer, in the order that the guard explains."""
+        """Route, check, decode and answer; `http/guard.py` explains the order."""
         request, guard = exchange.request, self.guard
-        row, known = find_row(request.raw_path)
-        exchange.record.endpoint = row.path if known else "(unknown)"
+        row, is_known = find_row(request.raw_path)
+        exchange.record.endpoint = row.path if is_known else "(unknown)"
         _check_rights(row, exchange.requester)
         limit = longest_body(self.settings, row)
         guard.check_length(request, limit)
-        if not known:
+        if not is_known:
             self._log_unknown(row.path)
         allowed = row.method if isinstance(row, ListModels) else "POST"
         if request.method == "POST":
             guard.check_content(request.headers)
-        if request.method != allowed and (known or request.method != "GET"):
+        if request.method != allowed and (is_known or request.method != "GET"):
             return exchange.refuse_method(allowed)
         length = request.content_length if request.body_exists else 0
         async with self.large.room(length) as run:
@@ -166,14 +158,13 @@ class Endpoints(Struct, frozen=True):
     async def _understand(
         self, row: Row, exchange: HttpExchange, limit: int, run: Runner
     ) -> LateAnswer:
-        """Read the body, and let whoever answers understand it."""
+        """Read the body, and return the function that answers it."""
         raw = await read_body(exchange.request, limit, self.body_gap)
         body = await run(partial(parse_request, raw))
         check_body(row, body)
-        _note(exchange, raw, body)
+        _observe_body(exchange, raw, body)
         self.handlers.note(row, exchange, body)
-        elsewhere = choose_where(self.settings, row, body)
-        match elsewhere:
+        match choose_where(self.settings, row, body):
             case None:
                 return await self.handlers.understand(row, exchange, raw, body, run)
             case Elsewhere(Generate() | Local() as endpoint, group, ServedBy.OFF):
@@ -191,7 +182,7 @@ class Endpoints(Struct, frozen=True):
     async def _answer_locally(
         self, row: Row, exchange: HttpExchange, raw: bytes
     ) -> StreamResponse:
-        """Answer what the official service did not."""
+        """Answer a request that the official service did not answer."""
         async with self.large.room(len(raw)) as run:
             body = await run(partial(parse_request, raw))
             answer = await self.handlers.understand(row, exchange, raw, body, run)
@@ -204,7 +195,7 @@ class Endpoints(Struct, frozen=True):
         return await self.relay.models(raw, exchange.request, ours)
 
     def _log_unknown(self, path: str) -> None:
-        if self.said.is_new(path):
+        if self.logged_paths.is_new(path):
             _log.info("unknown path %.200r: replying with nothing", path)
 
 
@@ -215,10 +206,10 @@ def _answer_constantly(row: ConstantReply, exchange: HttpExchange) -> LateAnswer
 
 
 def _check_rights(row: Row, requester: Requester) -> None:
-    """Let clients use what is for clients.
+    """Refuse clients the endpoints of byok's own commands.
 
-    Their token stands in settings that editors copy to other machines; so it must not
-    open the owner's files, settings and keys.
+    The token of clients stands in settings that editors copy to other machines, so it
+    must not give access to the owner's files, settings and keys.
 
     Raises:
         NotAllowed: 403, only byok's own commands may use this endpoint.
@@ -231,11 +222,11 @@ def _check_rights(row: Row, requester: Requester) -> None:
         )
 
 
-def _note(exchange: HttpExchange, raw: bytes, body: dict[str, Any]) -> None:
-    """Note the conversation, and let the body be observed."""
+def _observe_body(exchange: HttpExchange, raw: bytes, body: dict[str, Any]) -> None:
+    """Record the conversation, and pass the body to the tap."""
     record = exchange.record
     named = first_text(body, "conversation_id")
-    conversation = named or exchange.request.headers.get(_CONVERSATION, "")
-    record.conversation = conversation[:_LONGEST_ID]
+    conversation = named or exchange.request.headers.get(_CONVERSATION_HEADER, "")
+    record.conversation = conversation[:_MAX_ID_CHARS]
     if record.tap is not None:
         record.tap(Hop.FROM_CLIENT, raw)

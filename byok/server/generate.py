@@ -1,6 +1,6 @@
-"""Endpoints that a model answers: which bodies become a question, and of what.
+"""Endpoints that a model answers: choose the model, decode the body, add code to it.
 
-The second phase is a `StreamedAnswer` or a `WholeAnswer`.
+The result answers the request afterwards: a `StreamedAnswer` or a `WholeAnswer`.
 """
 
 import logging
@@ -66,11 +66,14 @@ from byok.upstream.moments import (
 )
 from byok.upstream.router import ChatPlaces, Router
 
-# Which model answers a request: the user's choice for its purpose, or the client's.
+_log = logging.getLogger(__name__)
+_MAX_LOGGED_NOTES = 60
+T = TypeVar("T")
+R = TypeVar("R", bound=LineReply | ObjectReply)
 
 
 class ModelChooser(Struct, frozen=True):
-    """Chooses by purpose and by what the client names."""
+    """Chooses a model by the purpose of a request and by the name in it, if any."""
 
     settings: ModelSettings
     router: Router
@@ -81,33 +84,33 @@ class ModelChooser(Struct, frozen=True):
     async def choose(
         self, purpose: Purpose, body: Json, run: Runner = inline
     ) -> Destination:
-        """Return the upstream and the model that answer a body, and if not, others.
+        """Return the upstream and the model for a body, with their fallbacks.
 
-        What the user set for a purpose counts more than what the client names, but in
-        a chat: there the user chooses in the client, until a moment comes for which
-        the settings name a model. A silent chat is a job of the client's own, like
-        those of the other endpoints. Where nobody chose a model, small jobs and
-        completions get a small one of the same upstream, and next edits one that is
-        made for them; but that one cannot be told what the user wants.
+        The user's setting for a purpose outranks the name in the request, except in a
+        chat: there the user chooses in the client, until a moment comes for which the
+        settings name a model. A silent chat is a job of the client's own, like those
+        of the other endpoints. If neither names a model, small jobs and completions get
+        a small one of the same upstream, and next edits one that is made for them. Such
+        a model takes no instruction, so a next edit with one counts as an edit.
         """
         named = model_id(body)
-        if purpose is Purpose.NEXT_EDIT and _wish(body):
+        if purpose is Purpose.NEXT_EDIT and _instruction(body):
             purpose = Purpose.EDIT
         if purpose is Purpose.CHAT:
             purpose = purpose_of_chat(body)
-        wanted = self.settings.for_purpose(purpose)
-        if wanted and not (purpose is Purpose.CHAT and named):
-            chosen = await self.router.choose_listed(wanted)
+        configured = self.settings.for_purpose(purpose)
+        if configured and not (purpose is Purpose.CHAT and named):
+            chosen = await self.router.choose_listed(configured)
         else:
             chosen = await self.router.choose(named)
             chosen = self.router.choose_for(purpose, chosen)
         conversation = first_text(body, "conversation_id")
         if purpose is Purpose.CHAT:
-            by = BY_CLIENT if named else BY_PURPOSE if wanted else BY_DEFAULT
+            rule = BY_CLIENT if named else BY_PURPOSE if configured else BY_DEFAULT
             facts = ChatFacts()
             if self.moments.models:
                 facts = await run(partial(self._read_facts, body))
-            chosen = await self.moments.choose(chosen, by, facts, conversation)
+            chosen = await self.moments.choose(chosen, rule, facts, conversation)
         return await self.fallbacks.prepare(chosen, purpose, conversation)
 
     def _read_facts(self, body: Json) -> ChatFacts:
@@ -121,22 +124,15 @@ class ModelChooser(Struct, frozen=True):
         )
 
 
-def _wish(body: Json) -> str:
+def _instruction(body: Json) -> str:
     return first_text(body, "instruction").strip()
 
 
-# Adds retrieved code to a chat, and finds out which blobs are not stored here.
-
-
-_log = logging.getLogger(__name__)
-T = TypeVar("T")
-
-
 class Grounding(Struct, frozen=True):
-    """Looks up the code that requests are about.
+    """Adds retrieved code to chats, and finds out which blobs are not stored here.
 
-    Where uploads go elsewhere (`keeps_uploads` is False), there is nothing to find, and
-    nothing is called unknown: a client would upload it at once.
+    If uploads go elsewhere (`keeps_uploads` is False), there is no code to find, and no
+    blob is reported as unknown: a client would upload it at once.
     """
 
     context: CodeContext
@@ -150,55 +146,51 @@ class Grounding(Struct, frozen=True):
         request_id: str,
         run: Runner,
     ) -> tuple[ChatRequest, ReplyFacts]:
-        """Return the chat, with code if it wants some, and the facts about blobs."""
+        """Return the chat, with code if the job asks for it, and facts about blobs."""
         if not self.keeps_uploads:
             return job.chat, ReplyFacts(request_id)
-        wanted = job.wanted
-        if wanted is not None and self.settings.retrieval:
-            found = await self._find_code(wanted)
+        question = job.wanted
+        if question is not None and self.settings.retrieval:
+            block = await self._find_code(question)
             facts = ReplyFacts(
-                request_id, found.unknown, found.checkpoint_found, found.chunks
+                request_id, block.unknown, block.checkpoint_found, block.chunks
             )
-            return with_passages(job.chat, found.text), facts
-        names = wanted.blobs if wanted else await run(partial(blob_names, body))
+            return with_passages(job.chat, block.text), facts
+        names = question.blobs if question else await run(partial(blob_names, body))
         return job.chat, await self.facts(names, request_id)
 
     async def facts(self, names: BlobNames, request_id: str) -> ReplyFacts:
-        """Return which of the blobs that a request names are not stored here."""
+        """Return which of the named blobs are not stored here."""
         if names.is_empty or not self.keeps_uploads:
             return ReplyFacts(request_id)
-        found = await _look_up(
+        unknown = await _look_up(
             self.context.find_unknown(names),
             UnknownBlobs(),
             "nothing is said of blobs",
         )
-        return ReplyFacts(request_id, found.names, found.checkpoint_found)
+        return ReplyFacts(request_id, unknown.names, unknown.checkpoint_found)
 
-    async def _find_code(self, wanted: CodeQuestion) -> CodeContextBlock:
+    async def _find_code(self, question: CodeQuestion) -> CodeContextBlock:
         """Find code."""
-        found = self.context.passages(wanted, self.settings.context_chars)
+        passages = self.context.passages(question, self.settings.context_chars)
         return await _look_up(
-            found, CodeContextBlock(), "a chat continues without code"
+            passages, CodeContextBlock(), "a chat continues without code"
         )
 
 
-async def _look_up(lookup: Awaitable[T], nothing: T, what: str) -> T:
-    """Await a lookup; if it fails, log that and return `nothing`."""
+async def _look_up(lookup: Awaitable[T], fallback: T, consequence: str) -> T:
+    """Await a lookup; if it fails, log the consequence and return the fallback."""
     try:
         return await lookup
     except ByokError as error:
-        _log.warning("%s: %s", what, error.sentence)
+        _log.warning("%s: %s", consequence, error.sentence)
     except Exception:
-        _log.exception("%s", what)
-    return nothing
-
-
-_MAX_TOLD = 60
-R = TypeVar("R", bound=LineReply | ObjectReply)
+        _log.exception("%s", consequence)
+    return fallback
 
 
 class Request(Struct, frozen=True):
-    """A request whose model was chosen, while its body is read."""
+    """A request whose model was chosen, and whose body is to be decoded."""
 
     row: Generate
     body: Json
@@ -209,11 +201,11 @@ class Request(Struct, frozen=True):
 
 
 class Generator(Struct, frozen=True):
-    """Understands what the Generate rows ask.
+    """Decodes the requests of the Generate rows.
 
-    `defaults` are by endpoint, model and conversation. What is left out of a question
-    is logged once a model. `say` puts the sentences of byok's in chats into the user's
-    language.
+    `defaults` returns those of an endpoint, a model and a conversation. `say`
+    translates byok's own sentences in chats into the user's language. What a prompt
+    leaves out is logged once for each model (`logged_notes`).
     """
 
     models: ModelChooser
@@ -226,15 +218,15 @@ class Generator(Struct, frozen=True):
     places: ChatPlaces
     admit: Callable[[Asking], Awaitable[Verdict]]
     say: Callable[[str], str]
-    said_notes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
+    logged_notes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_LOGGED_NOTES))
 
     async def understand(
         self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
     ) -> LateAnswer:
-        """Choose the model, read the body, and look up code that it is about.
+        """Choose the model, decode the body, and look up the code that it is about.
 
         Raises:
-            BadRequest: what the request is about is missing.
+            BadRequest: the body lacks the subject of the request.
         """
         request = await self.begin(row, body, exchange, run)
         if row.purpose is Purpose.CHAT and not flag(body, "silent"):
@@ -254,7 +246,7 @@ class Generator(Struct, frozen=True):
                 return WholeAnswer(whole, place, self.admission).answer
 
     async def _ask(self, request: Request, decode: Decode[R]) -> ModelAnswer[R]:
-        """Turn a body into a question for the model, and what writes the answer."""
+        """Build the question for the model, and the reply that formats its answer."""
         body, exchange, run = request.body, request.exchange, request.run
         job = await self.read(request, decode)
         verdict = await self.judge(request, job.chat)
@@ -267,8 +259,8 @@ class Generator(Struct, frozen=True):
             facts, chat = ReplyFacts(exchange.request_id), job.chat
         is_asked = bool(chat.messages) and not verdict.answer
         reply = job.reply(replace(facts, is_asked=is_asked, say=self.say))
-        asked, record = request.destination, exchange.record
-        return ModelAnswer(asked, chat, reply, record, self.tools, verdict)
+        destination, record = request.destination, exchange.record
+        return ModelAnswer(destination, chat, reply, record, self.tools, verdict)
 
     async def begin(
         self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
@@ -281,7 +273,7 @@ class Generator(Struct, frozen=True):
         return Request(row, body, exchange, run, destination, defaults)
 
     async def read(self, request: Request, decode: Decode[R]) -> ReplyJob[R]:
-        """Decode the body; what would leave the machine unasked is no question."""
+        """Decode the body; a secret that nobody asked about becomes no question."""
         job = await request.run(partial(decode, request.body, request.defaults))
         self._log_notes(request.destination, job.chat.notes)
         if self._is_unasked_secret(request, job.chat):
@@ -289,33 +281,33 @@ class Generator(Struct, frozen=True):
         return job
 
     def _is_unasked_secret(self, request: Request, chat: ChatRequest) -> bool:
-        """Tell whether a pause in typing, and no wish, is about a file of keys."""
+        """Tell whether a file of secrets would be sent because of a pause in typing."""
         body = request.body
-        is_next = request.row.purpose is Purpose.NEXT_EDIT and not _wish(body)
-        is_unasked = is_next or chat.fim is not None
+        is_next_edit = request.row.purpose is Purpose.NEXT_EDIT
+        is_unasked = (is_next_edit and not _instruction(body)) or chat.fim is not None
         return is_unasked and self.context.is_secret(first_text(body, "path"))
 
     async def judge(self, request: Request, chat: ChatRequest) -> Verdict:
-        """Ask the features, if a model is to be asked."""
+        """Ask the features whether the model may be asked; without messages pass."""
         if not chat.messages:
             return PASS
         name, model = request.destination.upstream.name, request.destination.model
-        shown = request.row.purpose is Purpose.CHAT and not chat.silent
+        is_visible = request.row.purpose is Purpose.CHAT and not chat.silent
         record = request.exchange.record
         if chat.prompt:
             record.prompt = f"{chat.prompt}@{request.defaults.prompts.version}"
-        asking = Asking(record, name, model, chat, shown, request.run)
+        asking = Asking(record, name, model, chat, is_visible, request.run)
         return await self.admit(asking)
 
     async def _with_file(self, body: Json) -> Json:
-        """Add the file that a client uploaded but sent only a part of."""
+        """Add the whole file, if the client uploaded it and sent only a part of it."""
         if name := cut_file(body):
             file = await self.context.text_of(name)
             return {**body, "target_file_content": file}
         return body
 
     def _log_notes(self, destination: Destination, notes: Iterable[str]) -> None:
-        """Log once a model what its prompt or its tools had to leave out."""
+        """Log, once for each model, what its prompt or its tools had to leave out."""
         for note in notes:
-            if self.said_notes.is_new(f"{destination.model_id}: {note}"):
+            if self.logged_notes.is_new(f"{destination.model_id}: {note}"):
                 _log.info("%s: %s", destination.model_id, note)

@@ -1,4 +1,12 @@
-"""A model's answer: events become lines for the client as they come, or one object."""
+"""A model's answer: events become lines for the client as they come, or one object.
+
+A request has two phases: its body is read, then it is answered without the body. A body
+may have tens of megabytes, and ten times that once it is parsed; an answer may take
+minutes. So `understand()` methods read a body and return a `LateAnswer`: a function
+that answers once, and holds what the answer needs but nothing of the body. `Endpoints`
+releases the body, and its slot among the large ones, before it calls that function. It
+raises a ByokError only before anything was sent.
+"""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -47,14 +55,15 @@ from byok.upstream.toolcalls.provider_data import CallDataCollector
 from byok.upstream.toolcalls.repair import Repair
 
 _log = logging.getLogger(__name__)
-_SHOWN = 60
+_EXCERPT_CHARS = 60  # of a repaired tool call, in the log
 _COLLECTED = (ThinkingDelta, ToolCallPlace)
-_FORGOTTEN = ChatRequest(())
+_EMPTY_CHAT = ChatRequest(())
+LateAnswer: TypeAlias = Callable[[], Awaitable[StreamResponse]]
 R_co = TypeVar("R_co", bound=LineReply | ObjectReply, covariant=True)
 
 
 class AnswerTools(Struct, frozen=True):
-    """What all answers share: rules for tool calls, and what redacts their errors.
+    """What all answers share: rules for tool calls, stores, and the redactor.
 
     `own` are byok's own tools, which models call and byok runs.
     """
@@ -68,8 +77,9 @@ class AnswerTools(Struct, frozen=True):
 class ModelAnswer(Struct, Generic[R_co], eq=False):
     """A model's answer on its way from the upstream to the client; used once.
 
-    With `logs_notices` the reply has no place for notices. If the `verdict` ends the
-    request, no upstream is asked: the answer fails with its refusal, or has its words.
+    With `logs_notices`, notices are logged, because the reply has no place for them. If
+    the `verdict` ends the request, no upstream is asked: the answer fails with the
+    refusal of the verdict, or consists of its text.
     """
 
     destination: Destination
@@ -80,46 +90,53 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
     verdict: Verdict = PASS
     logs_notices: bool = False
     _collector: CallDataCollector | None = None
-    _most_calls: float = 1  # that the client takes in a turn
+    _max_calls: float = 1  # tool calls that the client accepts in a turn
     _calls: int = 0
-    begun: bool = False  # the upstream is being asked
-    has_lines: bool = False  # lines were given before the last ones
-    ended: bool = False  # by the upstream's own last word
-    last: list[Json] = []  # the lines that came with it
-    __repr__ = object.__repr__  # it shows nothing of what it holds
+    is_asked: bool = False  # `events` was called
+    has_lines: bool = False  # `lines` has returned lines before the last ones
+    ended: bool = False  # the upstream has ended its answer
+    last_lines: list[Json] = []  # the lines of the end
+    __repr__ = object.__repr__  # it must not show the conversation
 
     def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
-        """Ask the upstream, and give the events of its answer."""
-        self.begun = True
-        asked, record = self.destination, self.record
-        chat, self.chat = self.chat, _FORGOTTEN  # it may be large
+        """Ask the upstream; return the events of its answer."""
+        self.is_asked = True
+        destination, record = self.destination, self.record
+        chat, self.chat = self.chat, _EMPTY_CHAT  # it may be large
         verdict = self.verdict
         if verdict.ends:
-            said = TextDelta if self.logs_notices else Notice
+            kind = TextDelta if self.logs_notices else Notice
             finish = Finish(FinishReason.STOP)
-            return aclosing(_only(said(verdict.answer), finish, error=verdict.refusal))
-        record.upstream, record.model = asked.upstream.name, asked.model
+            return aclosing(
+                _own_events(kind(verdict.answer), finish, error=verdict.refusal)
+            )
+        record.upstream, record.model = destination.upstream.name, destination.model
         if not chat.messages:
-            return aclosing(_only())
+            return aclosing(_own_events())
         for notice in verdict.notices:
             record.notices += 1
             self.reply.feed(Notice(notice))
-        if own := self.tools.own.begin(chat):
-            chat = own.request
+        if own_turn := self.tools.own.begin(chat):
+            chat = own_turn.request
         if chat.client_parallel_tools:
-            self._most_calls = inf
+            self._max_calls = inf
         if chat.tools:
             self._collector = CallDataCollector(chat)
-        again = self.tools.settings.ask_again
-        batches = ask(asked, chat, self._new_assembler, corrections=again, own=own)
+        batches = ask(
+            destination,
+            chat,
+            self._new_assembler,
+            corrections=self.tools.settings.ask_again,
+            own=own_turn,
+        )
         if record.listener is not None:
-            batches = _listen(batches, record.listener)
+            batches = _yield_and_show(batches, record.listener)
         return aclosing(batches)
 
     def lines(self, batch: list[StreamEvent]) -> list[Json]:
         """Turn the events of one network read into lines.
 
-        The last ones come with the read that holds the upstream's own last word.
+        The read with the upstream's `Finish` event also gives the last lines.
         """
         record = self.record
         if record.first_byte is None and begins_answer(batch):
@@ -127,13 +144,13 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
         ready: list[Json] = []
         collector = self._collector
         for event in batch:
-            if type(event) is Usage:  # half as long as isinstance, for every event
+            if type(event) is Usage:  # takes half the time of isinstance
                 record.usage = event
             elif type(event) is Notice:
-                self._note(event)
+                self._record_notice(event)
                 if collector and event.is_restart:
                     collector.note(event)
-            elif type(event) is ToolCall and not self._takes_call(event):
+            elif type(event) is ToolCall and not self._accept_call(event):
                 continue
             elif collector and type(event) in _COLLECTED:
                 collector.note(event)
@@ -144,25 +161,25 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
             self.has_lines = True
         return ready
 
-    def end(self, ready: Iterable[Json] = ()) -> None:
+    def end(self, lines: Iterable[Json] = ()) -> None:
         """End the answer."""
         if self._collector is not None:
             self.tools.provider_data.keep(self._collector.entries)
-        last = [*ready, *self.reply.flush()]
-        self.ended, self.last = True, last
+        last_lines = [*lines, *self.reply.flush()]
+        self.ended, self.last_lines = True, last_lines
 
     def note_failure(self, error: ByokError) -> ByokError:
-        """Log a failure and note it; return the error without secrets."""
+        """Log and record a failure; return the error without secrets."""
         self.record.note_error(error)
         name = self.record.upstream or self.destination.upstream.name
         request_id = self.record.request_id
         _log.warning("request %s to %s: %s", request_id, name, error.log_text)
         return error_for_user(error, self.tools.redactor)
 
-    def _takes_call(self, call: ToolCall) -> bool:
-        """Note a call, and tell whether the client gets it: some take one a turn."""
+    def _accept_call(self, call: ToolCall) -> bool:
+        """Record a call, and return whether to pass it on: some clients accept one."""
         self._calls += 1
-        if self._calls > self._most_calls:
+        if self._calls > self._max_calls:
             _log.info("this client takes one tool call a turn; left out: %s", call.name)
             return False
         if self._collector is not None:
@@ -170,18 +187,18 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
             self.record.tool_calls.append(call.name)
         return True
 
-    def _note(self, notice: Notice) -> None:
+    def _record_notice(self, notice: Notice) -> None:
         if not self.logs_notices:
             self.record.notices += 1
             return
-        told = self.tools.redactor(notice.text)
-        _log.info("request %s: %s", self.record.request_id, told)
+        text = self.tools.redactor(notice.text)
+        _log.info("request %s: %s", self.record.request_id, text)
 
     def _log_repair(self, repair: Repair) -> None:
         """Log a repair: its rule, and the text around the first change."""
         self.record.repairs += 1
         redactor = self.tools.redactor
-        before, after = _difference(redactor(repair.before), redactor(repair.after))
+        before, after = _excerpts(redactor(repair.before), redactor(repair.after))
         _log.info(
             "tool call of %s repaired (%s): %s -> %s",
             repair.tool,
@@ -206,42 +223,40 @@ class ModelAnswer(Struct, Generic[R_co], eq=False):
         )
 
 
-async def _only(
+async def _own_events(
     *events: StreamEvent, error: ByokError | None = None
 ) -> AsyncGenerator[list[StreamEvent], None]:
-    """Give events of byok's own, or fail with an error; no upstream is asked."""
+    """Yield events of byok's own, or fail with an error; no upstream is asked."""
     if error is not None:
         raise error
     if events:
         yield [*events]
 
 
-async def _listen(
+async def _yield_and_show(
     batches: AsyncGenerator[list[StreamEvent], None], listener: Listener
 ) -> AsyncGenerator[list[StreamEvent], None]:
-    """Give the events of an answer, and show them to a listener."""
+    """Yield the events of an answer, and show them to a listener."""
     async with aclosing(batches):
         async for batch in batches:
             listener(batch)
             yield batch
 
 
-def _difference(before: str, after: str) -> tuple[str, str]:
-    """Cut two texts around their first difference: logs should hold little code."""
+def _excerpts(before: str, after: str) -> tuple[str, str]:
+    """Return an excerpt of each text at the first difference: logs hold little code."""
     same = 0
-    for one, other in zip(before, after, strict=False):
-        if one != other:
+    for left, right in zip(before, after, strict=False):
+        if left != right:
             break
         same += 1
-    start = max(0, same - _SHOWN // 3)
-    return repr(before[start : start + _SHOWN]), repr(after[start : start + _SHOWN])
-
-
-# A model's answer as a stream of lines, and how a failure appears in it.
+    start = max(0, same - _EXCERPT_CHARS // 3)
+    end = start + _EXCERPT_CHARS
+    return repr(before[start:end]), repr(after[start:end])
 
 
 class StreamedAnswer(Struct, frozen=True):
-    """Answers with lines as they come; `place` is that in the conversation."""
+    """Answers with lines as they come; `place` is the place in the conversation."""
 
     exchange: HttpExchange
     model_answer: ModelAnswer[LineReply]
@@ -249,19 +264,19 @@ class StreamedAnswer(Struct, frozen=True):
     admission: Admission
     open_stream: Callable[..., LineStream]
     encode: Callable[[Json], bytes] = encode_line
-    fails_with_status: bool = False  # as long as the head is not out
+    fails_with_status: bool = False  # as long as the head was not sent
 
     async def answer(self) -> StreamResponse:
         """Stream the answer.
 
-        An error is raised, and becomes an HTTP status, until the upstream was asked or
-        the head of the stream was sent; from then on the stream's last lines tell it.
+        Until the upstream is asked or the head of the stream is sent, an error is
+        raised and becomes an HTTP status; from then on it is in the last lines.
         """
         reply = self.model_answer.reply
         async with self.open_stream(
             self.exchange,
-            first=self._line(reply.first),
-            heartbeat=self._line(reply.heartbeat),
+            first=self._encode(reply.first),
+            heartbeat=self._encode(reply.heartbeat),
             is_late=not reply.keeps_part,
         ) as stream:
             try:
@@ -270,16 +285,16 @@ class StreamedAnswer(Struct, frozen=True):
                 raise  # the client is gone
             except Exception as error:
                 failure = explain_failure(error, self.exchange.request_id)
-                if not (self.model_answer.begun or stream.response.prepared):
+                if not (self.model_answer.is_asked or stream.response.prepared):
                     raise failure from error
                 if not self.model_answer.ended:  # a whole answer cannot fail any more
                     await self._end_broken(stream, failure)
                     return stream.response
-            await stream.finish(self._lines(self.model_answer.last))
+            await stream.finish(self._encode_all(self.model_answer.last_lines))
         return stream.response
 
     async def _send_lines(self, stream: LineStream) -> None:
-        """Send the lines of the answer but for the last ones."""
+        """Send the lines of the answer except the last ones."""
         model_answer = self.model_answer
         async with (
             self.admission.enter(self.place, stream.keep_alive),
@@ -289,43 +304,40 @@ class StreamedAnswer(Struct, frozen=True):
             async for batch in batches:
                 lines = model_answer.lines(batch)
                 if lines and not model_answer.ended:
-                    await stream.write(self._lines(lines))
+                    await stream.write(self._encode_all(lines))
         if not model_answer.ended:
             model_answer.end()
 
     async def _end_broken(self, stream: LineStream, error: ByokError) -> None:
-        """End a stream whose answer broke."""
+        """End the stream of an answer that failed."""
         error = self.model_answer.note_failure(error)
         reply = self.model_answer.reply
         by_status = self.fails_with_status or not reply.keeps_part
         if by_status and not stream.response.prepared:
             raise error
-        end = self._lines(reply.fail(error))
+        end = self._encode_all(reply.fail(error))
         has_begun = self.model_answer.has_lines or reply.first is not None
         if has_begun and not reply.keeps_part:
             await stream.break_off(end)
         else:
             await stream.finish(end)
 
-    def _line(self, line: Json | None) -> bytes:
+    def _encode(self, line: Json | None) -> bytes:
         return b"" if line is None else self.encode(line)
 
-    def _lines(self, lines: Iterable[Json]) -> bytes:
+    def _encode_all(self, lines: Iterable[Json]) -> bytes:
         return b"".join(map(self.encode, lines))
 
 
-# A model's answer as one object.
-
-
 class WholeAnswer(Struct, frozen=True):
-    """Answers with one object at the end; `place` is that in the conversation."""
+    """Answers with one object at the end; `place` is the place in the conversation."""
 
     model_answer: ModelAnswer[ObjectReply]
     place: ConversationPlace | None
     admission: Admission
 
     async def answer(self) -> StreamResponse:
-        """Answer; a failure is an error, or what the reply makes of it."""
+        """Answer; a failure is raised, or the reply writes it into the object."""
         model_answer = self.model_answer
         try:
             async with (
@@ -338,28 +350,16 @@ class WholeAnswer(Struct, frozen=True):
                 model_answer.end()
         except Exception as error:
             failure = explain_failure(error, model_answer.record.request_id)
-            if not model_answer.begun:
+            if not model_answer.is_asked:
                 raise failure from error
             if not model_answer.ended:  # a whole answer cannot fail any more
                 failure = model_answer.note_failure(failure)
                 return json_response(model_answer.reply.fail_whole(failure))
-        return json_response(model_answer.last[-1])
-
-
-# The two phases of a request: read its body, then answer without holding the body.
-#
-# A body may have tens of megabytes, and ten times that once it is parsed; an answer may
-# take minutes. So `understand()` methods read a body and return a function that answers
-# once, which holds what the answer needs and nothing of the body; `Endpoints` lets the
-# body go and gives up its place among the large ones before it calls that. It raises a
-# ByokError only before anything was sent.
-
-
-LateAnswer: TypeAlias = Callable[[], Awaitable[StreamResponse]]
+        return json_response(model_answer.last_lines[-1])
 
 
 async def answer_with(body: Json) -> StreamResponse:
-    """Answer with one object that is known already."""
+    """Answer with an object that is already known."""
     return json_response(body)
 
 

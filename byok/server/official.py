@@ -34,50 +34,56 @@ from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_body import MAX_WHOLE, read_to_end
 from byok.upstream.official import OfficialService, too_late
 
-# Failures of the official service: logged once, and again only after it recovered.
-#
-# Most failures are the service's and concern a whole group of endpoints; one that
-# refuses a single request, as with 404, concerns that path.
-
-
 _log = logging.getLogger(__name__)
-_OF_THE_SERVICE = frozenset({401, 402, 403, 407, 408, 425, 429})
+# Statuses that concern the service; the others of 4xx concern a single request.
+_STATUSES_OF_SERVICE = frozenset({401, 402, 403, 407, 408, 425, 429})
+_MAX_MODELS_BYTES = 4 * 2**20
+_PIECE_BYTES = 2**16  # of a compressed answer, inflated at once: it may expand a lot
+_TYPE, _ENCODING = "Content-Type", "Content-Encoding"
+_MODELS = "/get-models"
 
 
-class _Trouble(Struct):
-    whole: str = ""  # what keeps the group from it
+class _Failures(Struct):
+    """The failures of a group of endpoints, each as a reason in words."""
+
+    group_reason: str = ""  # why the service answers none of the group
     paths: dict[str, str] = field(default_factory=dict)
 
 
 class OfficialHealth:
-    """Keeps the failures of each group; a silent service is left alone for `pause`."""
+    """Keeps the failures of each group; logs each once until the service recovers.
+
+    Most failures are the service's and concern a whole group; a refusal of a single
+    request, as with 404, concerns its path. After a timeout, a group is paused for
+    `pause` seconds.
+    """
 
     def __init__(self, pause: float) -> None:
         self._pause = pause
-        self._keyless = False
-        self._found: dict[EndpointGroup, _Trouble] = {
-            group: _Trouble() for group in EndpointGroup
+        self._lacks_token = False
+        self._failures: dict[EndpointGroup, _Failures] = {
+            group: _Failures() for group in EndpointGroup
         }
-        self._until: dict[EndpointGroup, float] = {}
+        self._paused_until: dict[EndpointGroup, float] = {}
 
     def is_paused(self, group: EndpointGroup) -> bool:
-        """Tell whether the group has just waited in vain."""
-        return time.monotonic() < self._until.get(group, 0.0)
+        """Tell whether a request of the group has timed out within the last pause."""
+        return time.monotonic() < self._paused_until.get(group, 0.0)
 
     def note_failure(self, group: EndpointGroup, path: str, error: ByokError) -> None:
-        """Note a failure, and write down a new one."""
-        trouble, reason = self._found[group], _reason(error)
+        """Store a failure, and log it if it is new."""
+        failures, reason = self._failures[group], _describe(error)
         if isinstance(error, UpstreamTimeout):
-            self._until[group] = time.monotonic() + self._pause
+            self._paused_until[group] = time.monotonic() + self._pause
         if isinstance(error, KeyMissing):
-            known, self._keyless = self._keyless, True
+            is_logged, self._lacks_token = self._lacks_token, True
         elif _concerns_path(error):
-            known = path in trouble.paths
-            trouble.paths[path] = reason
+            is_logged = path in failures.paths
+            failures.paths[path] = reason
         else:
-            known = bool(trouble.whole)
-            trouble.whole = trouble.whole or reason
-        if not known:
+            is_logged = bool(failures.group_reason)
+            failures.group_reason = failures.group_reason or reason
+        if not is_logged:
             _log.warning(
                 "the official service does not answer %s (group %s), so byok does: %s",
                 path,
@@ -85,44 +91,38 @@ class OfficialHealth:
                 reason,
             )
 
-    def over(self, group: EndpointGroup, path: str) -> None:
-        """Note that the service answered."""
-        trouble, self._keyless = self._found[group], False
-        if trouble.paths.pop(path, "") or trouble.whole:
-            trouble.whole = ""
+    def note_success(self, group: EndpointGroup, path: str) -> None:
+        """Forget the failures that an answer of the service disproves."""
+        failures, self._lacks_token = self._failures[group], False
+        if failures.paths.pop(path, "") or failures.group_reason:
+            failures.group_reason = ""
             _log.info("the official service answers %s (group %s) again", path, group)
 
     @property
     def reasons(self) -> dict[str, str]:
-        """What is wrong, by group or path."""
-        found: dict[str, str] = {}
-        for group, trouble in self._found.items():
-            if trouble.whole:
-                found[group.value] = trouble.whole
-            found |= trouble.paths
-        if self._keyless:
-            found["no token"] = "byok keys set official"
-        return found
+        """The reasons of failures, by group or path."""
+        result: dict[str, str] = {}
+        for group, failures in self._failures.items():
+            if failures.group_reason:
+                result[group.value] = failures.group_reason
+            result |= failures.paths
+        if self._lacks_token:
+            result["no token"] = "byok keys set official"
+        return result
 
 
 def _concerns_path(error: ByokError) -> bool:
     if not isinstance(error, UpstreamRefused):
         return False
     status = error.upstream_status
-    return 400 <= status < 500 and status not in _OF_THE_SERVICE
+    return 400 <= status < 500 and status not in _STATUSES_OF_SERVICE
 
 
-def _reason(error: ByokError) -> str:
-    """Say what happened, without the words of others."""
+def _describe(error: ByokError) -> str:
+    """Describe an error without the service's own words."""
     if isinstance(error, UpstreamRefused):
         return f"it answered {error.upstream_status}. {error.hint}".strip()
     return error.log_text
-
-
-_MAX_MODELS = 4 * 2**20
-_PIECE = 2**16  # of a compressed answer; each piece may expand a lot
-_TYPE, _ENCODING = "Content-Type", "Content-Encoding"
-_MODELS = "/get-models"
 
 
 class Relay:
@@ -152,12 +152,12 @@ class Relay:
         group: EndpointGroup,
         content: bytes,
         exchange: HttpExchange,
-        locally: LateAnswer,
+        answer_locally: LateAnswer,
     ) -> StreamResponse:
-        """Answer as the service does, byte for byte; where it does not, `locally`.
+        """Pass on the service's answer byte for byte; if it fails, `answer_locally`.
 
-        The content of the request is not looked at. An answer in one piece is used
-        whole or not at all.
+        The content of the request is not inspected. An answer that is not a stream is
+        used only if it is complete.
         """
         if not self._health.is_paused(group):
             is_stream = getattr(row, "stream", False)
@@ -168,29 +168,29 @@ class Relay:
             except ByokError as error:
                 if not isinstance(error, NotReady):
                     self._health.note_failure(group, row.path, error)
-        return await locally()
+        return await answer_locally()
 
     async def models(self, content: bytes, request: BaseRequest, ours: Json) -> Json:
-        """Return the service's models and flags with ours in them, else ours alone."""
+        """Return the service's models and flags merged with ours, or ours alone."""
         group = EndpointGroup.MODELS
         if self._health.is_paused(group):
             return ours
         try:
-            answer, raw = await self._whole(
-                _MODELS, group, content, request, _MAX_MODELS
+            answer, raw = await self._fetch(
+                _MODELS, group, content, request, _MAX_MODELS_BYTES
             )
             merged = await asyncio.to_thread(self._merge, answer, raw, ours)
         except ByokError as error:
             self._health.note_failure(group, _MODELS, error)
             return ours
-        self._health.over(group, _MODELS)
+        self._health.note_success(group, _MODELS)
         return merged
 
     def _merge(self, answer: ForwardedResponse, raw: bytes, ours: Json) -> Json:
-        return merge_models(_object(answer, raw), ours, self._settings.groups)
+        return merge_models(_parse_model_list(answer, raw), ours, self._settings.groups)
 
     async def status(self, body: Json) -> dict[str, Any]:
-        """Return which groups go to the service, and what is wrong with that."""
+        """Return which groups go to the service, and its failures."""
         places = {group: self._settings.where(group) for group in EndpointGroup}
         return {
             "base_url": self._settings.base_url,
@@ -204,28 +204,28 @@ class Relay:
         seconds = self._timing.until_first(group)
         return self._service.ask(path, content, request.headers, seconds)
 
-    async def _whole(
+    async def _fetch(
         self,
         path: str,
         group: EndpointGroup,
         content: bytes,
         request: BaseRequest,
-        most: int = MAX_WHOLE,
+        max_bytes: int = MAX_WHOLE,
     ) -> tuple[ForwardedResponse, bytes]:
-        asked = self._ask_service(path, group, content, request)
+        opened = self._ask_service(path, group, content, request)
         try:
-            async with asyncio.timeout(self._timing.in_all(group)), asked as answer:
-                return answer, await read_to_end(answer.reads, most)
+            async with asyncio.timeout(self._timing.in_all(group)), opened as answer:
+                return answer, await read_to_end(answer.reads, max_bytes)
         except TimeoutError as error:
             raise too_late() from error
 
     async def _pass_on_whole(
         self, path: str, group: EndpointGroup, content: bytes, exchange: HttpExchange
     ) -> StreamResponse:
-        """Relay a response that is not a stream, once all of it is here."""
+        """Relay a response that is not a stream, once it is complete."""
         async with self._gate.raise_on_stop():
-            answer, raw = await self._whole(path, group, content, exchange.request)
-        self._health.over(group, path)
+            answer, raw = await self._fetch(path, group, content, exchange.request)
+        self._health.note_success(group, path)
         exchange.record.upstream = OFFICIAL
         headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
         return Response(body=raw, status=answer.status, headers=headers)
@@ -233,12 +233,12 @@ class Relay:
     async def _pass_on_stream(
         self, path: str, group: EndpointGroup, content: bytes, exchange: HttpExchange
     ) -> StreamResponse:
-        """Relay a stream as it comes; one that breaks is closed without an end."""
+        """Relay a stream as it comes; a broken one is closed without its end."""
         async with AsyncExitStack() as stack:
             async with self._gate.raise_on_stop():
-                asked = self._ask_service(path, group, content, exchange.request)
-                answer = await stack.enter_async_context(asked)
-            self._health.over(group, path)
+                opened = self._ask_service(path, group, content, exchange.request)
+                answer = await stack.enter_async_context(opened)
+            self._health.note_success(group, path)
             exchange.record.upstream = OFFICIAL
             return await self._stream(exchange, answer)
 
@@ -260,22 +260,22 @@ class Relay:
 
 
 def _headers(own: Json, answer: ForwardedResponse) -> dict[str, str]:
-    """Describe the body in the service's words, whatever their case."""
+    """Add the service's headers about the body, which override our own."""
     return {**own, **{name.title(): value for name, value in answer.headers.items()}}
 
 
-def _object(answer: ForwardedResponse, raw: bytes) -> Json:
+def _parse_model_list(answer: ForwardedResponse, raw: bytes) -> Json:
     coding = _headers({}, answer).get(_ENCODING, "")
     try:
-        found = parse_json(_plain(coding, raw))
+        value = parse_json(_inflate(coding, raw))
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise UpstreamGarbled("its model list is not a JSON object.")
-    return found
+    return value
 
 
-def _plain(coding: str, raw: bytes) -> bytes:
+def _inflate(coding: str, raw: bytes) -> bytes:
     inflate = Inflate(coding)
-    pieces = (raw[n : n + _PIECE] for n in range(0, len(raw), _PIECE))
+    pieces = (raw[n : n + _PIECE_BYTES] for n in range(0, len(raw), _PIECE_BYTES))
     return b"".join(plain for piece in pieces for plain in inflate.feed(piece))

@@ -1,7 +1,7 @@
 """The routes under /v1, for clients of OpenAI's and Anthropic's APIs.
 
-Where the upstream has an API of the same protocol, requests and answers are passed on
-as they are, but for the model's name. Otherwise they are translated.
+If the upstream has an API of the same protocol, requests and answers are passed on
+unchanged except for the model's name. Otherwise they are translated.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from byok.protocols.v1.block_reply import Question
 
 PREFIX = "/v1/"
+CODEX_VERSION = "client_version"  # a query parameter that only Codex sends
 _MESSAGES = "/v1/messages"
-_MAX_BODY = 64 * 2**20
-_UNKNOWN_TIME = "1970-01-01T00:00:00Z"  # as Anthropic writes it
+_MODEL_PREFIX = "/models/"
+_MAX_BODY_BYTES = 64 * 2**20
+_UNKNOWN_DATE = "1970-01-01T00:00:00Z"  # as Anthropic writes it
 
 
 class Forward(Struct, frozen=True):
     """Pass a request on to the upstream's endpoint of the same name."""
 
     path: str
-    max_body: int = _MAX_BODY
+    max_body: int = _MAX_BODY_BYTES
 
     @property
     def upstream_path(self) -> str:
@@ -39,9 +41,9 @@ class Forward(Struct, frozen=True):
 
 
 class Ask(Forward, frozen=True, kw_only=True):
-    """Pass a question on, or translate it where the upstream speaks another protocol.
+    """Pass a question on, or translate it if the upstream has another protocol.
 
-    `encode` writes an event of the answer.
+    `encode` serialises an event of the answer.
     """
 
     decode: Callable[[Json], "Question"]
@@ -49,9 +51,9 @@ class Ask(Forward, frozen=True, kw_only=True):
 
 
 class CountTokens(Forward, frozen=True, kw_only=True):
-    """Pass on a question about the length of a prompt, or estimate it.
+    """Pass on a question about the length of a prompt, or estimate the length.
 
-    `about` is what the answer holds besides.
+    `about` holds the other fields of the answer.
     """
 
     decode: Callable[[Json], "Question"]
@@ -59,11 +61,11 @@ class CountTokens(Forward, frozen=True, kw_only=True):
 
 
 class ListModels(Struct, frozen=True):
-    """List the models of all upstreams, or tell of the `wanted` one."""
+    """List the models of all upstreams, or describe the one with `model_id`."""
 
     path: str
     method: str = "GET"
-    wanted: str = ""
+    model_id: str = ""
 
 
 OpenAIRoute: TypeAlias = Forward | Ask | CountTokens | ListModels
@@ -86,39 +88,34 @@ ROUTES: tuple[OpenAIRoute, ...] = (
     Forward("/v1/embeddings"),
     ListModels("/v1/models"),
 )
-
-
-# The commonest mistake is a base URL without /v1, or with it where the client adds it,
-# as Anthropic's do: such a client is served all the same.
-_PATHS = {
+# The commonest mistake is a base URL without /v1, or with /v1 in a client that adds it,
+# as Anthropic's do. Such clients are served, too.
+_ROUTE_BY_PATH = {
     path: row
     for row in ROUTES
     for path in (row.path, row.path.removeprefix("/v1"), f"/v1{row.path}")
 }
-_ONE = "/models/"
-CODEX_VERSION = "client_version"
-"""The parameter with which Codex alone asks for models."""
 
 
 def find_route(path: str) -> OpenAIRoute | None:
-    """Return the route of a path, also without /v1 or with it twice; else None.
+    """Return the route of a path, if any; /v1 may be missing or stand there twice.
 
     `path` has no query; the id of a model in it may be percent-encoded.
     """
     bare = path.removeprefix("/v1")
-    if bare.startswith(_ONE) and bare != _ONE:
-        wanted = unquote(bare.removeprefix(_ONE))
-        return ListModels("/v1/models/{id}", wanted=wanted)
-    return _PATHS.get(path)
+    if bare.startswith(_MODEL_PREFIX) and bare != _MODEL_PREFIX:
+        model_id = unquote(bare.removeprefix(_MODEL_PREFIX))
+        return ListModels("/v1/models/{id}", model_id=model_id)
+    return _ROUTE_BY_PATH.get(path)
 
 
 def takes_api_key(raw_path: str) -> bool:
-    """Tell whether the token may come as `X-Api-Key`, as of Anthropic's clients."""
+    """Tell whether the token may be in `X-Api-Key`, as Anthropic's clients send it."""
     return find_route(raw_path.partition("?")[0]) is not None
 
 
 class ClientApi(Enum):
-    """Whose protocol a client speaks, by the path that it asks for."""
+    """The protocol of a client, by the path that it requests."""
 
     EDITOR = "editor"
     OPENAI = "openai"
@@ -127,7 +124,7 @@ class ClientApi(Enum):
 
 
 def client_api(raw_path: str) -> ClientApi:
-    """Return whose protocol the client speaks that asks for a path."""
+    """Return the protocol of a client that requests this path."""
     path = raw_path.partition("?")[0]
     if path.rstrip("/").endswith("/mcp"):
         return ClientApi.MCP
@@ -142,27 +139,27 @@ def client_api(raw_path: str) -> ClientApi:
 def model_list(
     models: Iterable["ListedModel"], *, is_for_codex: bool = False
 ) -> dict[str, Any]:
-    """Write the answer of `GET /v1/models`, with the fields of both APIs.
+    """Build the answer to `GET /v1/models`, with the fields of both APIs.
 
-    Codex reads a list of its own form, `models`, and logs an error without one. Each
-    row would need a system prompt, which takes the place of Codex's own. An empty list
-    changes none of its models; other clients would take it for the whole answer.
+    Codex reads a list `models` in its own format, and logs an error without one. Each
+    row would need a system prompt, which replaces Codex's own, so the list is empty,
+    which changes none of Codex's models. Other clients would take it for the answer.
     """
-    rows = [_model(m) for m in models]
+    rows = [_model_row(m) for m in models]
     ends = {"first_id": rows[0]["id"], "last_id": rows[-1]["id"]} if rows else {}
     answer = {"object": "list", "data": rows, "has_more": False, **ends}
     return {**answer, "models": []} if is_for_codex else answer
 
 
-def one_model(models: Iterable["ListedModel"], wanted: str) -> dict[str, Any]:
-    """Write the answer of `GET /v1/models/{id}`; a plain name may be an id, too.
+def one_model(models: Iterable["ListedModel"], model_id: str) -> dict[str, Any]:
+    """Build the answer to `GET /v1/models/{id}`; a model's plain name is accepted.
 
     Raises:
         BadRequest: 404, no such model is known.
     """
     for model in models:
-        if wanted in (model.id, model.label):
-            return _model(model)
+        if model_id in (model.id, model.label):
+            return _model_row(model)
     raise BadRequest(
         "There is no such model.",
         code=MODEL_NOT_FOUND,
@@ -171,7 +168,7 @@ def one_model(models: Iterable["ListedModel"], wanted: str) -> dict[str, Any]:
     )
 
 
-def _model(model: "ListedModel") -> dict[str, Any]:
+def _model_row(model: "ListedModel") -> dict[str, Any]:
     return {
         "id": model.id,
         "object": "model",
@@ -179,5 +176,5 @@ def _model(model: "ListedModel") -> dict[str, Any]:
         "owned_by": model.upstream,
         "type": "model",
         "display_name": model.model,
-        "created_at": _UNKNOWN_TIME,
+        "created_at": _UNKNOWN_DATE,
     }

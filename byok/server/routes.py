@@ -1,7 +1,7 @@
 """Routing: from the path of a request to its row in the endpoint table.
 
-Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
-`/any/base/x` and `/x/` are `x`. What could hide another path is no path at all.
+Clients resolve paths against base URLs of their users' making, so `//x`, `/api/x`,
+`/any/base/x` and `/x/` all mean `x`. A path that could disguise another is refused.
 """
 
 import re
@@ -50,9 +50,10 @@ class AgentTools(Struct, frozen=True):
 
 Row: TypeAlias = Endpoint | OpenAIRoute | AgentTools
 
-_TRICKS = re.compile(r"%2e|%00|%5c|%3b|%2f|[;\\\x00]", re.IGNORECASE)
-# Paths of APIs that byok speaks to upstreams only, or serves at another place.
-_FOREIGN = {
+_MAX_UNREAD_BYTES, _MAX_RELAYED_BYTES = 2**20, 32 * 2**20  # bytes
+_DISGUISES = re.compile(r"%2e|%00|%5c|%3b|%2f|[;\\\x00]", re.IGNORECASE)
+# Paths of APIs that byok uses with upstreams only, or serves at another path.
+_FOREIGN_PATHS = {
     "Ollama": re.compile(
         r"/api/(?:tags|generate|show|ps|version|pull|push|create|copy|delete|embed|"
         r"embeddings|blobs/[^/]*)/?\Z"
@@ -63,54 +64,58 @@ _FOREIGN = {
     "Azure": re.compile(r"/openai/deployments/"),
     "OpenAI": re.compile(r"/chat/completions/?\Z"),
 }
-# Fields of a question of the editor's chat; Ollama's /api/chat has `messages` instead.
+# Fields of questions in the editor's chat; Ollama's /api/chat has `messages` instead.
 _CHAT_FIELDS = frozenset(
     ("message", "nodes", "request_nodes", "structured_request_nodes", "chat_history")
 )
 FEATURE_ENDPOINTS = tuple(
     Local(f"/byok/{row.name}", row.answers, own=True) for row in ROWS if row.answers
 )
-_ROWS: dict[str, Row] = {
+_ROW_BY_PATH: dict[str, Row] = {
     row.path: row for row in (*ENDPOINTS, *FEATURE_ENDPOINTS, *ROUTES, AgentTools())
 }
 
 
-@lru_cache(256)  # clients ask for a handful, again and again
+@lru_cache(256)  # clients request the same few paths again and again
 def find_row(raw_path: str) -> tuple[Row, bool]:
-    """Return the row of a path, and whether the path was known.
+    """Return the row of a path, and whether the path is known.
 
-    The longest known suffix counts. An unknown path gets a constant that keeps
-    clients calm: an empty stream if its name says stream, else `{}`.
+    The longest known suffix counts. An unknown path gets a constant reply that clients
+    accept: an empty stream if the path ends in `-stream`, else `{}`.
 
     Raises:
-        BadRequest: 404, the path holds encoded dots, NUL, `;` or a backslash, or is
-            one of another API that byok does not have.
+        BadRequest: 404, the path holds encoded dots, NUL, `;` or a backslash, or
+            belongs to an API that byok does not serve.
     """
     path = raw_path.partition("?")[0].partition("#")[0]
-    foreign = next((api for api, form in _FOREIGN.items() if form.search(path)), "")
+    foreign = next(
+        (api for api, form in _FOREIGN_PATHS.items() if form.search(path)), ""
+    )
     if (route := find_route(path)) and foreign != "Gemini":
         return route, True
-    if _TRICKS.search(path):
+    if _DISGUISES.search(path):
         raise BadRequest("There is no such path.", code="not_found", status=404)
     segments = [segment for segment in path.split("/") if segment]
     if ".." in segments or "." in segments:
         raise BadRequest("There is no such path.", code="not_found", status=404)
     for start in range(len(segments)):
-        if row := _ROWS.get("/" + "/".join(segments[start:])):
+        if row := _ROW_BY_PATH.get("/" + "/".join(segments[start:])):
             return row, True
     if foreign or client_api(path) is not ClientApi.EDITOR:
         raise _not_served(foreign)
-    return _unknown("/" + "/".join(segments)), False
+    return _row_for_unknown("/" + "/".join(segments)), False
 
 
 def check_body(row: Row, body: Json) -> None:
-    """Check that a body is for its row; only Ollama's chat has a path of the editor's.
+    """Check that a body fits its row: Ollama's chat has the same path as the editor's.
 
     Raises:
-        BadRequest: 404, it is a question in Ollama's API.
+        BadRequest: 404, the body is a question in Ollama's API.
     """
-    asks = isinstance(body.get("messages"), list) and not _CHAT_FIELDS & body.keys()
-    if row.path == "/chat" and asks:
+    has_messages = (
+        isinstance(body.get("messages"), list) and not _CHAT_FIELDS & body.keys()
+    )
+    if row.path == "/chat" and has_messages:
         raise _not_served("Ollama")
 
 
@@ -126,7 +131,7 @@ def _not_served(api: str) -> BadRequest:
     )
 
 
-def _unknown(path: str) -> ConstantReply | Refused:
+def _row_for_unknown(path: str) -> ConstantReply | Refused:
     if any(part in path for part in SETTINGS_WRITES):
         return Refused(path, None, NO_SETTINGS, status=403)
     for prefix, body in CONTAINING:
@@ -140,16 +145,10 @@ def _unknown(path: str) -> ConstantReply | Refused:
     return ConstantReply(path, ({},))
 
 
-# Who serves a request: byok, the official service or nobody.
-
-
-_UNREAD, _PASSED_ON = 2**20, 32 * 2**20  # bytes
-
-
 class Elsewhere(Struct, frozen=True):
-    """A request that byok does not answer itself: ServedBy.OFFICIAL or ServedBy.OFF.
+    """A request for the official service, or of a group that is switched off.
 
-    Fixed replies are never off.
+    Constant replies are never switched off.
     """
 
     row: Endpoint
@@ -157,23 +156,23 @@ class Elsewhere(Struct, frozen=True):
     where: ServedBy
 
 
-def longest_body(settings: OfficialSettings, row: Row) -> int:
-    """Return how large a body may be, in bytes.
+def longest_body(official: OfficialSettings, row: Row) -> int:
+    """Return the maximum size of a body, in bytes.
 
-    What byok itself does not read may be larger where the official service answers.
+    A body that byok itself ignores may be larger if the official service answers it.
     """
     if isinstance(row, ListModels):
-        return _UNREAD
+        return _MAX_UNREAD_BYTES
     if isinstance(row, (ConstantReply, Refused)):
-        return _PASSED_ON if row.group in settings.groups else _UNREAD
+        return _MAX_RELAYED_BYTES if row.group in official.groups else _MAX_UNREAD_BYTES
     return row.max_body
 
 
 def choose_where(settings: OfficialSettings, row: Row, body: Json) -> Elsewhere | None:
-    """Return where the user wants a request to go; None means that byok answers.
+    """Return where the settings send a request; None means that byok answers.
 
-    A model named as byok names them is nobody else's, also where its upstream has left
-    the settings: what was meant for it goes nowhere else.
+    A request for a model with byok's prefix is always byok's, even if its upstream is
+    no longer in the settings: it was not meant for the official service.
     """
     if isinstance(row, (Forward, ListModels, AgentTools)) or not (group := row.group):
         return None

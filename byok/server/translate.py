@@ -1,4 +1,4 @@
-"""Questions of other clients: passed on, or translated for the upstream's dialect."""
+"""Questions of /v1 clients: passed on, or translated for the upstream's dialect."""
 
 import logging
 import re
@@ -50,37 +50,14 @@ from byok.upstream.moments import BY_CLIENT, BY_DEFAULT, ChatFacts, Moments, fac
 from byok.upstream.router import Router
 from byok.upstream.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
 
-# Forwarding for OpenAI clients: request and answer pass byte for byte.
-
-
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"
 _JSON = {_TYPE: "application/json"}
-_PASSED = ("anthropic-version", "anthropic-beta")
-_PLAIN = re.compile(r"[ -~]{1,1000}")  # the value of a header
+_PASSED_HEADERS = ("anthropic-version", "anthropic-beta")
+_HEADER_VALUE = re.compile(r"[ -~]{1,1000}")
 _FAILURE_EVENTS = late_function("byok.protocols.v1.responses:failure_events")
-_END = 4096  # bytes at the end of a stream, where it counts its tokens
-
-
-def _count_tokens(path: str, answer: bytes) -> Usage | None:
-    """Read the token counts; Anthropic counts what was cached apart."""
-    usage = usage_near_end(answer)
-    if usage is None or path != "messages":
-        return usage
-    cached = usage.cache_read_tokens + usage.cache_creation_tokens
-    return usage.plus(Usage(input_tokens=cached))
-
-
-def _passed_headers(row: Forward, exchange: HttpExchange) -> dict[str, str]:
-    """Return the client's headers that change what Anthropic's API answers."""
-    if not row.upstream_path.startswith("messages"):
-        return {}
-    given = exchange.request.headers
-    found = {name: ",".join(given.getall(name, ())) for name in _PASSED}
-    return {n: value for n, value in found.items() if _PLAIN.fullmatch(value)}
-
-
-_MAX_TOLD = 200
+_USAGE_TAIL_BYTES = 4096  # at the end of a stream, where it reports its tokens
+_MAX_LOGGED_NAMES = 200
 
 
 class Translator(Struct, frozen=True):
@@ -93,7 +70,7 @@ class Translator(Struct, frozen=True):
     admit: Callable[[Asking], Awaitable[Verdict]]
     moments: Moments
     recent: RecentAnswers
-    said: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_TOLD))
+    logged_names: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_LOGGED_NAMES))
 
     async def understand(
         self,
@@ -105,25 +82,24 @@ class Translator(Struct, frozen=True):
     ) -> LateAnswer:
         """Choose the model, and pass the request on if its API has this protocol.
 
-        Reasoning in byok's own envelope came from another API, which alone can read it,
-        and only byok knows its own answers: such a conversation is always translated.
+        A conversation is always translated if it refers to an answer that only byok has
+        stored, or holds reasoning in byok's envelope, which only the API of its origin
+        can read.
 
         Raises:
-            BadRequest: the body asks for what byok cannot translate; 402, a cap is
-                reached.
+            BadRequest: byok cannot translate the body; 402, a cap is reached.
         """
-        given, body = body, await run(partial(self.recent.fill_in, body))
+        original_body, body = body, await run(partial(self.recent.fill_in, body))
         destination = await self.router.choose_listed(first_text(body, "model"))
         if isinstance(row, Ask):
             destination = await self._choose_for_moment(row, body, destination, run)
         upstream, model = destination.upstream, destination.model
-        is_made_here = body is not given or holds_encrypted(raw)
-        own = upstream.serves(row.upstream_path, model) and not is_made_here
-        if own or not isinstance(row, (Ask, CountTokens)):
+        is_byoks = body is not original_body or holds_encrypted(raw)
+        has_same_api = upstream.serves(row.upstream_path, model) and not is_byoks
+        if has_same_api or not isinstance(row, (Ask, CountTokens)):
             if not isinstance(row, CountTokens):
                 await self._judge(exchange, destination)
-            renamed = partial(with_string, raw, body, "model", model)  # nothing else
-            content = await run(renamed)
+            content = await run(partial(with_string, raw, body, "model", model))
             return partial(self._forward, row, exchange, destination, content)
         question: Question = await run(partial(row.decode, body))
         self._log_left_out(question)
@@ -142,12 +118,12 @@ class Translator(Struct, frozen=True):
     async def _choose_for_moment(
         self, row: Ask, body: dict[str, Any], usual: Destination, run: Runner
     ) -> Destination:
-        """Return who answers a question, by what its body tells of its moment."""
-        by = BY_CLIENT if first_text(body, "model") else BY_DEFAULT
+        """Return the destination of a question, which depends on its moment."""
+        rule = BY_CLIENT if first_text(body, "model") else BY_DEFAULT
         facts = ChatFacts()
         if self.moments.models:
             facts = await run(partial(_read_facts, row, body))
-        return await self.moments.choose(usual, by, facts)
+        return await self.moments.choose(usual, rule, facts)
 
     async def _judge(
         self,
@@ -201,18 +177,18 @@ class Translator(Struct, frozen=True):
         destination: Destination,
         content: bytes,
     ) -> StreamResponse:
-        """Send a request, and pass the answer on streamed or whole as it comes.
+        """Send a request, and pass the answer on, as a stream if it is one.
 
         Raises:
-            ByokError: before anything was sent.
+            ByokError: before anything was sent to the client.
         """
         upstream, record = destination.upstream, exchange.record
         record.upstream, record.model = upstream.name, destination.model
         path = row.upstream_path
-        begun = upstream.forward(path, content, _passed_headers(row, exchange))
+        opened = upstream.forward(path, content, _passed_headers(row, exchange))
         async with self.admission.gate.enter(), AsyncExitStack() as stack:
             async with self.admission.gate.raise_on_stop():
-                answer = await stack.enter_async_context(begun)
+                answer = await stack.enter_async_context(opened)
                 record.note_first_byte()
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
@@ -228,45 +204,47 @@ class Translator(Struct, frozen=True):
         headers: dict[str, str],
         answer: ForwardedResponse,
     ) -> StreamResponse:
-        end = b""
+        tail = b""
         stream = OpenStream(exchange, headers)
         try:
             async with self.admission.gate.raise_on_stop():
                 async for data in answer.reads:
-                    end = (end + data)[-_END:]
+                    tail = (tail + data)[-_USAGE_TAIL_BYTES:]
                     await stream.write(data)
-            exchange.record.usage = _count_tokens(path, end)
+            exchange.record.usage = _count_tokens(path, tail)
         except ByokError as error:
             if not stream.response.prepared:
                 raise
-            await stream.write(self._last_words(path, error, exchange))
+            await stream.write(self._failure_event(path, error, exchange))
         await stream.finish()
         return stream.response
 
-    def _last_words(self, path: str, error: ByokError, exchange: HttpExchange) -> bytes:
-        """Tell of a failure in the middle as one more event, as the API does."""
+    def _failure_event(
+        self, path: str, error: ByokError, exchange: HttpExchange
+    ) -> bytes:
+        """Return the event with which this API reports a failure inside a stream."""
         record = exchange.record
         model = record.model_id
         _log.warning("a stream from %s broke: %s", model, error.log_text)
         record.note_error(error)
-        redacted = error_for_user(error, self.tools.redactor)
+        safe = error_for_user(error, self.tools.redactor)
         if path == "responses":
             head = ReplyHead(record.request_id, record.model, int(time.time()))
-            shown = b"".join(map(encode_named, _FAILURE_EVENTS(redacted, head)))
+            event = b"".join(map(encode_named, _FAILURE_EVENTS(safe, head)))
         elif client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
-            shown = encode_named(anthropic_error(redacted, record.request_id))
+            event = encode_named(anthropic_error(safe, record.request_id))
         else:
-            shown = encode_data(openai_error(redacted))
-        return b"\n\n" + shown
+            event = encode_data(openai_error(safe))
+        return b"\n\n" + event
 
     def _log_left_out(self, question: Question) -> None:
-        for what in question.left_out:
-            if self.said.is_new(what):
-                _log.info("not passed on to models: %s", what)
+        for name in question.left_out:
+            if self.logged_names.is_new(name):
+                _log.info("not passed on to models: %s", name)
 
 
 def _read_facts(row: Ask, body: dict[str, Any]) -> ChatFacts:
-    """Return the facts about a question; none of one that byok cannot read."""
+    """Return the facts about a question; no facts if byok cannot decode it."""
     try:
         chat = row.decode(body).chat
     except BadRequest:
@@ -279,3 +257,21 @@ def estimate_tokens(question: Question) -> int:
     chat = question.chat
     weight = sum(map(weigh_said, chat.messages)) + weigh_tools(chat.tools)
     return int(weight / BYTES_A_TOKEN) + 1
+
+
+def _count_tokens(path: str, answer: bytes) -> Usage | None:
+    """Read the token counts; Anthropic counts cached tokens separately."""
+    usage = usage_near_end(answer)
+    if usage is None or path != "messages":
+        return usage
+    cached = usage.cache_read_tokens + usage.cache_creation_tokens
+    return usage.plus(Usage(input_tokens=cached))
+
+
+def _passed_headers(row: Forward, exchange: HttpExchange) -> dict[str, str]:
+    """Return the client's headers that affect the answer of Anthropic's API."""
+    if not row.upstream_path.startswith("messages"):
+        return {}
+    headers = exchange.request.headers
+    passed = {name: ",".join(headers.getall(name, ())) for name in _PASSED_HEADERS}
+    return {n: value for n, value in passed.items() if _HEADER_VALUE.fullmatch(value)}

@@ -150,7 +150,7 @@ def test_open_folders_are_kept_per_window() -> None:
 
 
 def test_open_folders_of_the_oldest_windows_are_forgotten() -> None:
-    known = OpenFolders(most=2)
+    known = OpenFolders(limit=2)
     for name in ("a", "b", "a", "c"):
         known.note(window(name), chat(f"/{name}"))
     assert folders(known, window("b")) == []

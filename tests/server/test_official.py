@@ -52,11 +52,11 @@ async def test_official_refused_path_says_nothing_of_its_group(
 ) -> None:
     for _ in range(2):
         await met(troubles, refused(status))
-        troubles.over(EndpointGroup.CHAT, "/chat-stream")
+        troubles.note_success(EndpointGroup.CHAT, "/chat-stream")
     assert levels(log) == [logging.WARNING]
     await met(troubles, DOWN)
     assert levels(log) == [logging.WARNING] * 2, "the whole group is another matter"
-    troubles.over(EndpointGroup.CHAT, "/chat")
+    troubles.note_success(EndpointGroup.CHAT, "/chat")
     assert troubles.reasons == {}
 
 

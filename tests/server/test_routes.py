@@ -256,7 +256,7 @@ def test_openai_api_base_url_without_v1_and_a_model_id_are_routed(
     path: str, found: str
 ) -> None:
     route = find_route(path)
-    told = f"{route.path} {getattr(route, 'wanted', '')}".strip() if route else ""
+    told = f"{route.path} {getattr(route, 'model_id', '')}".strip() if route else ""
     assert told == found
     editor = client_api(path + "?x=1") is ClientApi.EDITOR
     assert editor == (not found and not path.startswith("/v1/"))
