@@ -1,8 +1,8 @@
-"""Clients on the page: which were seen, which point at byok, and pointing them there.
+"""Clients on the page: which were seen, which use byok, and connecting them to it.
 
-What is written is what `byok connect CLIENT --write` writes, at the places that it
-knows, or in a file that the page names: one of the client's own name, for a client that
-is not found. Lines of the files are shown without secrets.
+The page writes the same lines as `byok connect CLIENT --write`, into the settings file
+that the command would find. For a client that is not found, the user may enter the path
+of a file with the name that the client uses. Lines are shown without secrets.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ from byok.server.dashboard.endpoint import (
 from byok.server.dashboard.journal_api import JournalApi
 from byok.wiring.services import Services
 
-_DIGEST = 64
-_LONGEST_PATH = 4096
+_DIGEST_CHARS = 64
+_MAX_PATH_CHARS = 4096
 _Plan: TypeAlias = Callable[[ClientKind, Path, DaemonAddress, bool], FileChange]
 
 
@@ -45,31 +45,34 @@ class ClientsApi:
         self._journal = journal
         self._machine = machine
         self._connector = open_connector(services.paths)
-        self._changing = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self.handlers: Mapping[str, PageHandler] = {
             "clients": self.list_clients,
             "client-connect": partial(self._change, self._plan_connect),
             "client-disconnect": partial(self._change, self._plan_disconnect),
         }
 
-    async def list_clients(self, asked: PageRequest) -> Json:
-        """Return the clients, whether they point at byok, and when they last asked."""
-        seen = await self._journal.list_clients()
-        address = await asyncio.to_thread(self._address, asked)
+    async def list_clients(self, request: PageRequest) -> Json:
+        """Return the clients, whether they use byok, and their last requests."""
+        last = await self._journal.list_clients()
+        address = await asyncio.to_thread(self._address, request)
         rows = await asyncio.to_thread(
-            lambda: [self._describe(kind, address, seen) for kind in ClientKind]
+            lambda: [self._describe(kind, address, last) for kind in ClientKind]
         )
         return {"url": address.url, "clients": rows}
 
     def _describe(
-        self, kind: ClientKind, address: DaemonAddress, seen: Mapping[str, float]
+        self,
+        kind: ClientKind,
+        address: DaemonAddress,
+        last: Mapping[str, float],
     ) -> Json:
         state, path, error = "", "", ""
         if kind in WRITABLE:
             try:
-                place = self._find(kind)
-                path = str(place)
-                state = self._connector.state_of(kind, place, address)
+                location = self._find_file(kind)
+                path = str(location)
+                state = self._connector.state_of(kind, location, address)
             except ConfigError as failure:
                 error = self._services.redactor(failure.message)
         # JetBrains' plugin calls itself by the name of its platform.
@@ -80,26 +83,26 @@ class ClientsApi:
             "state": state,
             "file": path,
             "writable": kind in WRITABLE,
-            "last": seen.get(family),
+            "last": last.get(family),
             "error": error,
         }
 
-    async def _change(self, plan: _Plan, asked: PageRequest) -> Json:
-        """Show a change, or make it with `write`, unless another one was shown.
+    async def _change(self, plan: _Plan, request: PageRequest) -> Json:
+        """Show a change, or with `write` make it, if it is the one that was shown.
 
-        Of a client that was not found it is shown what would be written.
+        For a client that was not found, the page shows what would be written.
         """
-        kind = ClientKind(read_choice(asked.body, "client", [*WRITABLE]))
-        writes = read_flag(asked.body, "write")
-        shown = read_text(asked.body, "digest", longest=_DIGEST)
-        typed = read_text(asked.body, "file", longest=_LONGEST_PATH)
-        address = await asyncio.to_thread(self._address, asked)
-        async with self._changing:
-            path = await asyncio.to_thread(self._find, kind, typed)
+        kind = ClientKind(read_choice(request.body, "client", [*WRITABLE]))
+        writes = read_flag(request.body, "write")
+        shown_digest = read_text(request.body, "digest", max_chars=_DIGEST_CHARS)
+        typed = read_text(request.body, "file", max_chars=_MAX_PATH_CHARS)
+        address = await asyncio.to_thread(self._address, request)
+        async with self._lock:
+            path = await asyncio.to_thread(self._find_file, kind, typed)
             only_shown = not writes and not typed
             change = await asyncio.to_thread(plan, kind, path, address, only_shown)
             digest = _digest_of(change)
-            if writes and shown not in ("", digest):
+            if writes and shown_digest not in ("", digest):
                 raise BadRequest(
                     f"{change.file.path} is no longer what was shown.",
                     code="settings_changed",
@@ -108,8 +111,8 @@ class ClientsApi:
                 )
             if writes:
                 await asyncio.to_thread(self._connector.carry_out, change)
-        hide = self._services.redactor
-        rows = list_changes(change.file.raw, change.after, hide)
+        redact = self._services.redactor
+        rows = list_changes(change.file.raw, change.after, redact)
         return {
             "file": str(change.file.path),
             "needed": change.is_needed,
@@ -134,35 +137,36 @@ class ClientsApi:
     ) -> FileChange:
         return self._connector.plan_disconnect(kind, path)
 
-    def _find(self, kind: ClientKind, typed: str = "") -> Path:
+    def _find_file(self, kind: ClientKind, typed: str = "") -> Path:
         """Return the settings file of a client: the one that was typed, or the usual.
 
-        Where that has no folder, it is one that byok has changed.
+        If the folder of the usual file does not exist, it is a file that byok has
+        changed before, if there is one.
 
         Raises:
-            BadRequest: what was typed is no file of this client.
+            BadRequest: the path that was typed is no file of this client.
         """
         usual = find_location(kind, self._machine).path
         if typed:
             return _read_path(kind, typed, usual.name)
-        known = [usual, *self._connector.backups.list_paths(kind)]
-        return next((path for path in known if path.parent.is_dir()), usual)
+        candidates = [usual, *self._connector.backups.list_paths(kind)]
+        return next((path for path in candidates if path.parent.is_dir()), usual)
 
-    def _address(self, asked: PageRequest) -> DaemonAddress:
-        """Return where byok answers: the port that the page came to."""
+    def _address(self, request: PageRequest) -> DaemonAddress:
+        """Return byok's address, with the port that the page uses, and its token."""
         token_file = self._services.paths.token
         token = read_token(token_file)
         self._services.redactor.add(token)
-        url = f"http://127.0.0.1:{port_of(asked.exchange)}"
+        url = f"http://127.0.0.1:{port_of(request.exchange)}"
         address = DaemonAddress(url, token, token_file)
         return address.with_model(known_catalog(self._services))
 
 
 def _read_path(kind: ClientKind, typed: str, name: str) -> Path:
-    """Return the path of a settings file; its folder will do.
+    """Return the path of a settings file; the user may type the path of its folder.
 
     Raises:
-        BadRequest: it is not whole, or of a file that the client calls otherwise.
+        BadRequest: the path is not absolute, or the file has another name.
     """
     path = Path.home() / typed[2:] if typed.startswith("~/") else Path(typed)
     if path.is_absolute() and path.is_dir():
@@ -178,7 +182,7 @@ def _read_path(kind: ClientKind, typed: str, name: str) -> Path:
 
 
 def _digest_of(change: FileChange) -> str:
-    """Return what stands for a change: the file before and after it."""
+    """Return a digest of a change: of the file before and after it."""
     parts = (
         bytes_digest(raw) if raw is not None else ""
         for raw in (change.file.raw, change.after)

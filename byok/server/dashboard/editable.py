@@ -1,8 +1,8 @@
-"""The settings that the page can change, and changes that it asks for.
+"""The settings that the page can change, and the changes that it requests.
 
-What runs a program, carries a secret or weakens a check is for the file alone: key
-commands, headers, fields of request bodies, queries, proxies, files of certificates,
-plain http, names of secret files.
+Settings that run a program, hold a secret or weaken a check are changed in the file
+only: key commands, headers, fields of request bodies, queries, proxies, files of
+certificates, plain http, names of secret files.
 """
 
 import math
@@ -36,7 +36,14 @@ from byok.settings.loading import decode_settings
 from byok.settings.section import FieldEntry, SettingFault, faults_of
 from byok.settings.sections import FallbackSettings, ModelSettings
 
+Tables: TypeAlias = Mapping[str, Any]  # of values, by name
 UPSTREAMS = "upstreams"
+HEAD = "# Made by byok's dashboard. Every setting: byok config example\n"
+_TOML = TextEditor(toml_text)
+_MAX_CHANGES = 200  # changes at a time
+_MAX_LINE_CHARS = 2000  # characters of a line
+_MAX_TEXT_CHARS = 20_000
+_MAX_LIST_ITEMS = 200
 
 
 class FieldKind(StrEnum):
@@ -54,7 +61,7 @@ class FieldKind(StrEnum):
 
 
 class Editable(NamedTuple):
-    """A setting that can be changed; the path of an upstream's one is its key alone."""
+    """A setting that can be changed; of an upstream's, `path` has only its own name."""
 
     path: SettingPath
     kind: FieldKind
@@ -63,25 +70,24 @@ class Editable(NamedTuple):
 
     @property
     def default(self) -> Any:
-        """The value that counts where nothing is set."""
-        given = self.field.get_default(call_default_factory=True)
-        return plain_value(given)
+        """The value that holds if nothing is set."""
+        return plain_value(self.field.get_default(call_default_factory=True))
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The bounds of a number: least and most, or above which it must be."""
+        """The bounds of a number: `least` and `most`, or `above` for an open one."""
         names = {"ge": "least", "le": "most", "gt": "above"}
-        if limits := _entry(self.field).limits:
+        if limits := _entry_of(self.field).limits:
             return dict(zip(("least", "most"), limits, strict=True))
         return {
-            shown: bound
-            for rule in _metadata(self.field)
-            for name, shown in names.items()
+            name_on_page: bound
+            for rule in _rules_of(self.field)
+            for name, name_on_page in names.items()
             if (bound := getattr(rule, name, None)) is not None
         }
 
 
-def _keys_of(row: FeatureRow) -> tuple[str, ...]:
+def _setting_names(row: FeatureRow) -> tuple[str, ...]:
     """Return the settings of a feature."""
     return tuple(f"{row.name}.{key}" for key in row.load_settings().model_fields)
 
@@ -127,7 +133,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "tools": ("tools.repair", "tools.ask_again"),
     "retrieval": ("retrieval.mode", "retrieval.rerank"),
-    **{row.name: _keys_of(row) for row in _FEATURES if row.page_group == ""},
+    **{row.name: _setting_names(row) for row in _FEATURES if row.page_group == ""},
     "daemon": (
         "server.port",
         "log.level",
@@ -135,7 +141,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
             key
             for row in _FEATURES
             if row.page_group == "daemon"
-            for key in _keys_of(row)
+            for key in _setting_names(row)
         ),
     ),
 }
@@ -163,7 +169,7 @@ UPSTREAM_KEYS = (
 def editable_settings() -> dict[str, tuple[Editable, ...]]:
     """Return the settings of each group."""
     return {
-        group: tuple(_find(Settings, tuple(name.split("."))) for name in names)
+        group: tuple(_find_field(Settings, tuple(name.split("."))) for name in names)
         for group, names in GROUPS.items()
     }
 
@@ -171,7 +177,7 @@ def editable_settings() -> dict[str, tuple[Editable, ...]]:
 @cache
 def upstream_settings() -> tuple[Editable, ...]:
     """Return the settings of an upstream."""
-    return tuple(_find(UpstreamSettings, (name,)) for name in UPSTREAM_KEYS)
+    return tuple(_find_field(UpstreamSettings, (name,)) for name in UPSTREAM_KEYS)
 
 
 def find_editable(path: SettingPath) -> Editable | None:
@@ -190,71 +196,62 @@ def plain_value(value: Any) -> Any:
     return list(value) if isinstance(value, list | tuple) else value
 
 
-def _find(section: type[BaseModel], path: SettingPath) -> Editable:
+def _find_field(section: type[BaseModel], path: SettingPath) -> Editable:
     for name in path[:-1]:
         below = section.model_fields[name].annotation
         if not (isinstance(below, type) and issubclass(below, BaseModel)):
             raise TypeError(f"{name} is no section")
         section = below
     field = section.model_fields[path[-1]]
-    choices = _choices(field)
-    return Editable(path, FieldKind.CHOICE if choices else _kind(field), field, choices)
+    choices = _choices_of(field)
+    return Editable(
+        path, FieldKind.CHOICE if choices else _kind_of(field), field, choices
+    )
 
 
-def _choices(field: FieldInfo) -> tuple[str, ...]:
-    """Return the values of which one is chosen, () where any may be entered."""
+def _choices_of(field: FieldInfo) -> tuple[str, ...]:
+    """Return the values to choose from, () if any value may be entered."""
     kind = field.annotation
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return tuple(choice.value for choice in kind)
-    find = _entry(field).choices
+    find = _entry_of(field).choices
     return find() if find else ()
 
 
-def _kind(field: FieldInfo) -> FieldKind:
+def _kind_of(field: FieldInfo) -> FieldKind:
     kinds = get_args(field.annotation) or (field.annotation,)
     if bool in kinds:
         return FieldKind.SWITCH
     if float in kinds or int in kinds:
         return FieldKind.NUMBER if float in kinds else FieldKind.INTEGER
     usual = FieldKind.TEXT if field.annotation is str else FieldKind.LIST
-    return FieldKind(_entry(field).kind or usual)
+    return FieldKind(_entry_of(field).kind or usual)
 
 
-def _entry(field: FieldInfo) -> FieldEntry:
+def _entry_of(field: FieldInfo) -> FieldEntry:
     return next(
-        (one for one in field.metadata if isinstance(one, FieldEntry)), FieldEntry()
+        (entry for entry in field.metadata if isinstance(entry, FieldEntry)),
+        FieldEntry(),
     )
 
 
-def _metadata(field: FieldInfo) -> list[Any]:
+def _rules_of(field: FieldInfo) -> list[Any]:
     """Return the rules of a field, and those of its type."""
-    found: list[Any] = []
+    rules: list[Any] = []
     for rule in field.metadata:
-        found += getattr(rule, "metadata", None) or [rule]
-    return found
-
-
-# Changes that the page requests: read, applied to the file's text, and validated.
-
-
-Tables: TypeAlias = Mapping[str, Any]  # of values, by name
-HEAD = "# Made by byok's dashboard. Every setting: byok config example\n"
-_TOML = TextEditor(toml_text)
-_MOST = 200  # changes at a time
-_LONGEST = 2000  # characters of a line
-_LONGEST_TEXT = 20_000
-_MOST_LINES = 200
+        rules += getattr(rule, "metadata", None) or [rule]
+    return rules
 
 
 class Change(NamedTuple):
-    """One change: a new value, or MISSING to take it out of the file."""
+    """One change: a new value, or MISSING to remove the setting from the file."""
 
     path: SettingPath
     value: SettingValue | MissingValue
 
 
 class Outcome(NamedTuple):
-    """The new text, or what is wrong with it; `after` is None if there is none."""
+    """The new content `after`, or None and the faults of the changes."""
 
     after: bytes | None
     faults: tuple[SettingFault, ...] = ()
@@ -264,11 +261,11 @@ def read_changes(body: Json) -> tuple[list[Change], list[SettingFault]]:
     """Read the changes of a request; a value that its setting cannot have is a fault.
 
     Raises:
-        BadRequest: a change is malformed, or of what the page may not change.
+        BadRequest: a change is malformed, or the page may not change this setting.
     """
     rows = body.get("changes")
-    if not isinstance(rows, list) or len(rows) > _MOST:
-        raise _bad("changes must be a list of at most 200")
+    if not isinstance(rows, list) or len(rows) > _MAX_CHANGES:
+        raise _bad_field("changes must be a list of at most 200")
     changes, faults = list[Change](), list[SettingFault]()
     for row in rows:
         path = _read_path(row)
@@ -286,10 +283,12 @@ def _read_path(row: Any) -> SettingPath:
         or not 2 <= len(parts) <= 4
         or not all(isinstance(part, str) and len(part) <= 64 for part in parts)
     ):
-        raise _bad("a path is a list of names")
+        raise _bad_field("a path is a list of names")
     path = tuple(parts)
     if find_editable(path) is None and not (path[0] == UPSTREAMS and len(path) == 2):
-        raise _bad(f"{'.'.join(path)} is not changed on this page, only in the file")
+        raise _bad_field(
+            f"{'.'.join(path)} is not changed on this page, only in the file"
+        )
     return path
 
 
@@ -297,7 +296,7 @@ def _read_value(path: SettingPath, row: dict[str, Any]) -> SettingValue | Missin
     """Return the value of a change.
 
     Raises:
-        ValueError: the setting cannot have it.
+        ValueError: the setting cannot have this value.
     """
     if row.get("remove") is True:
         return MISSING
@@ -305,7 +304,7 @@ def _read_value(path: SettingPath, row: dict[str, Any]) -> SettingValue | Missin
         _check_name(path[1])
     if (editable := find_editable(path)) is None:
         if row.get("value") != {}:
-            raise _bad("an upstream is added as an empty table")
+            raise _bad_field("an upstream is added as an empty table")
         return {}
     return _convert(editable, row.get("value"))
 
@@ -324,18 +323,18 @@ def _convert(editable: Editable, value: Any) -> SettingValue:
                 raise ValueError("must be on or off")
             return value
         case FieldKind.INTEGER | FieldKind.NUMBER:
-            return _number(value, whole=editable.kind is FieldKind.INTEGER)
+            return _check_number(value, whole=editable.kind is FieldKind.INTEGER)
         case FieldKind.LIST | FieldKind.MODELS:
-            if not isinstance(value, list) or len(value) > _MOST_LINES:
-                raise ValueError(f"must be a list of at most {_MOST_LINES}")
-            return [_text(part) for part in value]
+            if not isinstance(value, list) or len(value) > _MAX_LIST_ITEMS:
+                raise ValueError(f"must be a list of at most {_MAX_LIST_ITEMS}")
+            return [_check_text(part) for part in value]
         case FieldKind.LONG:
-            return _text(value, longest=_LONGEST_TEXT, lines=True)
+            return _check_text(value, max_chars=_MAX_TEXT_CHARS, lines=True)
         case _:
-            return _text(value)
+            return _check_text(value)
 
 
-def _number(value: Any, *, whole: bool) -> int | float:
+def _check_number(value: Any, *, whole: bool) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")
     if not math.isfinite(value) or abs(value) >= 2**53:
@@ -347,12 +346,14 @@ def _number(value: Any, *, whole: bool) -> int | float:
     return value
 
 
-def _text(value: Any, *, longest: int = _LONGEST, lines: bool = False) -> str:
+def _check_text(
+    value: Any, *, max_chars: int = _MAX_LINE_CHARS, lines: bool = False
+) -> str:
     if not isinstance(value, str):
         raise ValueError("must be a text")
     text: str = value.replace("\r\n", "\n")
-    if len(text) > longest:
-        raise ValueError(f"must have at most {longest:,} characters")
+    if len(text) > max_chars:
+        raise ValueError(f"must have at most {max_chars:,} characters")
     allowed = "\n\t" if lines else ""
     if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
         raise ValueError("must not contain control characters")
@@ -363,7 +364,7 @@ def apply_changes(
     before: bytes | None,
     changes: Sequence[Change],
     file: Path,
-    judge: Callable[[Tables], object],
+    validate: Callable[[Tables], object],
 ) -> Outcome:
     """Apply changes to the file's content, and validate it; nothing is written."""
     try:
@@ -374,20 +375,20 @@ def apply_changes(
     text = decoded.text if before else HEAD
     for change in changes:
         try:
-            text = _write(text, change)
+            text = _edit_text(text, change)
         except ValueError as error:
             reason = f"The settings file cannot be changed here: {error}."
             return Outcome(None, (SettingFault(change.path, reason),))
     after = encode_text(decoded._replace(text=text))
     try:
-        judge(decode_settings(after, file))
+        validate(decode_settings(after, file))
     except ConfigError as error:
-        rest = faults_of(error) or (SettingFault((), error.sentence),)
-        return Outcome(None, tuple(_assign(fault, changes) for fault in rest))
+        faults = faults_of(error) or (SettingFault((), error.sentence),)
+        return Outcome(None, tuple(_place_fault(fault, changes) for fault in faults))
     return Outcome(after)
 
 
-def _write(text: str, change: Change) -> str:
+def _edit_text(text: str, change: Change) -> str:
     if isinstance(change.value, MissingValue):
         return _TOML.drop(text, change.path)
     if change.value == {} and _TOML.read(text, change.path) not in (MISSING, {}):
@@ -395,16 +396,16 @@ def _write(text: str, change: Change) -> str:
     return _TOML.put(text, change.path, change.value)
 
 
-def _assign(fault: SettingFault, changes: Sequence[Change]) -> SettingFault:
-    """Return a fault at the change that it comes from, else where the page shows it."""
+def _place_fault(fault: SettingFault, changes: Sequence[Change]) -> SettingFault:
+    """Return a fault with the path of its change, else of a field on the page."""
     places = (*fault.causes, fault.path)
     for place in places:
         exact = [c.path for c in changes if place[: len(c.path)] == c.path]
         if place and exact:
             return SettingFault(max(exact, key=len), fault.message)
-    shown = (place for place in places if find_editable(place) is not None)
-    return SettingFault(next(shown, ()), fault.message)
+    shown_places = (place for place in places if find_editable(place) is not None)
+    return SettingFault(next(shown_places, ()), fault.message)
 
 
-def _bad(reason: str) -> BadRequest:
+def _bad_field(reason: str) -> BadRequest:
     return BadRequest(f"Bad field: {reason}.", code="bad_field", status=422)

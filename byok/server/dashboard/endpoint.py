@@ -1,9 +1,12 @@
-"""Everything below /ui: the files of the page, sign-in, and what the page asks for.
+"""Everything below /ui: the files of the page, sign-in, and the requests of the page.
 
-A web page is served here, so its own Origin is allowed here and nowhere else. Only a
-session opens the interface; the clients' token does not, because a client must not be
-able to change addresses and keys. The code for a session is made for whoever can read
-the owner's secret (`byok dashboard`).
+A web page is served here, so its own Origin is allowed here and nowhere else. The API
+needs a session; the clients' token is not accepted, because a client must not be able
+to change addresses and keys. The code for a session is given to whoever can read the
+owner's secret (`byok dashboard`).
+
+The `read_*` functions read fields of a request. They are strict, because the page is
+byok's own: each raises BadRequest with status 422 if a field has another form.
 """
 
 import asyncio
@@ -42,18 +45,19 @@ _SIGN_IN = "sign-in"
 _SIGN_OUT = "sign-out"
 _PROVE = "prove"
 _CONFIRM = "confirm"
-# What changes settings, keys or what is indexed: each needs a code entered lately.
-_CHANGES = frozenset(
+# Names that change settings, keys or the index: each needs a code entered recently.
+_CONFIRMED_NAMES = frozenset(
     {"settings-save", "key-set", "key-remove", "index-add", "index-remove"}
 )
-# What only tells what it would do, unless it is asked to `write`.
-_WRITES = frozenset(
+# Names that need one for `write` only; otherwise they show what they would do.
+_CONFIRMED_WRITES = frozenset(
     {"capture", "client-connect", "client-disconnect", "model-probe", "models-update"}
 )
-_MAX_BODY = 2**18
-_LONGEST_NONCE = 128
-_MAX_SIGN_IN, _SIGN_IN_SECONDS = 2**10, 5.0  # anybody may send one
-BACKGROUND = "X-Byok-Background"  # sent with what no user asked for
+_MAX_BODY_BYTES = 2**18
+_MAX_NONCE_CHARS = 128
+_MAX_NUMBER = 2**53  # whole numbers above it are not exact in a page
+_MAX_SIGN_IN_BYTES, _SIGN_IN_SECONDS = 2**10, 5.0  # small, as anybody may send one
+BACKGROUND = "X-Byok-Background"  # a header of requests that no user caused
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
     "style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
@@ -64,13 +68,38 @@ PAGE_HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "X-Frame-Options": "DENY",
 }
+_STATIC_FOLDER = "static"
+_START_PAGE = "index.html"
+_CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+# Ends a service worker that another program has left behind at byok's address.
+#
+# Whoever had the port before byok, such as a web server in development or another user
+# of the machine, may have given the browser a service worker. The browser keeps it for
+# that address, and lets it answer in byok's place: with a page that looks like byok's,
+# even while byok runs. But it also requests newer versions of the worker's script from
+# the address. That request is answered with this script, which ends the worker, and
+# lets its pages load again from byok. byok has no service worker of its own.
+_END_SCRIPT = b"""\
+addEventListener("install", () => skipWaiting());
+addEventListener("activate", (event) => event.waitUntil((async () => {
+  const pages = await clients.matchAll({ type: "window" });
+  await registration.unregister();
+  for (const page of pages) page.navigate(page.url);
+})()));
+"""
 
 
 class PageRequest(Struct, frozen=True):
-    """What a session asks for: the object it sent, and whether it lasts still.
+    """A request of a session: the object it sent, and whether the session is open.
 
-    `on_end` takes what is to be called when somebody ends the session, and returns what
-    takes that back.
+    `on_end` registers a function to call when somebody ends the session, and returns a
+    function that cancels this.
     """
 
     exchange: HttpExchange
@@ -85,12 +114,12 @@ MakeHandlers: TypeAlias = Callable[[], Mapping[str, PageHandler]]
 
 
 def by_body(handler: BodyHandler) -> Callable[[PageRequest], Awaitable["Json"]]:
-    """Return what answers by the object of a request alone."""
-    return lambda asked: handler(asked.body)
+    """Return a page handler for a function that needs the object of a request only."""
+    return lambda request: handler(request.body)
 
 
 class DashboardEndpoint:
-    """Answers /ui and what is below it."""
+    """Answers /ui and all paths below it."""
 
     def __init__(
         self,
@@ -102,30 +131,30 @@ class DashboardEndpoint:
         self._guard = guard
         self.sessions = sessions or Sessions()
         self._body_gap = body_gap
-        self._make: MakeHandlers | None = None
+        self._make_handlers: MakeHandlers | None = None
         self._handlers: Mapping[str, PageHandler] | None = None
-        self._settled = asyncio.Event()
+        self._is_open = asyncio.Event()
 
     def open(self, make: MakeHandlers) -> None:
-        """Set what makes the handlers; requests that waited for it go on.
+        """Set the factory of the handlers; requests that waited for it go on.
 
-        It is called in a thread, when a page first asks: a daemon whose page nobody
-        opens does without the modules that answer it.
+        It is called in a thread, at the first request of a page: a daemon whose page
+        nobody opens does not load the modules that answer it.
         """
-        self._make, self._handlers = make, None
-        self._settled.set()
+        self._make_handlers, self._handlers = make, None
+        self._is_open.set()
 
     def close(self) -> None:
         """Release waiting requests with an error: the daemon stops."""
-        self._settled.set()
+        self._is_open.set()
 
     def serves(self, raw_path: str) -> bool:
-        """Tell whether a path is the dashboard's."""
+        """Tell whether the dashboard answers a path."""
         path = raw_path.partition("?")[0]
         return path == PREFIX or path.startswith(PREFIX + "/")
 
     async def answer(self, exchange: HttpExchange) -> StreamResponse:
-        """Answer a request whose origin was checked, in the language that it asks for.
+        """Answer a request whose origin was checked, in the language of its headers.
 
         Raises:
             NotAllowed: 401, it has no session; 403, it needs a new code.
@@ -138,7 +167,7 @@ class DashboardEndpoint:
                 raise error.rewrite(translate) from None
 
     async def _answer(self, exchange: HttpExchange) -> StreamResponse:
-        exchange.record.endpoint = PREFIX + "/"  # so it is never taken for a client's
+        exchange.record.endpoint = PREFIX + "/"  # so it never counts as a client's
         path = exchange.request.raw_path.partition("?")[0]
         name = path.removeprefix(PREFIX).removeprefix("/")
         if not name.startswith(_API):
@@ -149,7 +178,7 @@ class DashboardEndpoint:
         exchange.record.endpoint = f"{PREFIX}/{name}"
         if exchange.request.method != "POST":
             return exchange.refuse_method("POST")
-        body = await self._read(exchange, _MAX_SIGN_IN, _SIGN_IN_SECONDS)
+        body = await self._read(exchange, _MAX_SIGN_IN_BYTES, _SIGN_IN_SECONDS)
         return answer(exchange, body)
 
     def _sign_in(self, exchange: HttpExchange, body: dict[str, Any]) -> Response:
@@ -161,18 +190,19 @@ class DashboardEndpoint:
     def _prove(self, exchange: HttpExchange, body: dict[str, Any]) -> Response:
         """Prove to a page that this is the daemon which opened its session.
 
-        The page asks before it sends its token: another program may have the port.
+        The page requests this before it sends its token: the port may belong to another
+        program by now.
         """
-        session = read_text(body, "session", longest=_LONGEST_NONCE)
-        nonce = read_text(body, "nonce", longest=_LONGEST_NONCE)
-        asked = f"{port_of(exchange)} {nonce}"
-        return json_response({"proof": self.sessions.prove(session, asked)})
+        session = read_text(body, "session", max_chars=_MAX_NONCE_CHARS)
+        nonce = read_text(body, "nonce", max_chars=_MAX_NONCE_CHARS)
+        challenge = f"{port_of(exchange)} {nonce}"
+        return json_response({"proof": self.sessions.prove(session, challenge)})
 
     async def _answer_page(self, exchange: HttpExchange, name: str) -> StreamResponse:
         request, record = exchange.request, exchange.record
-        shown = request.headers.get("Authorization", "")
+        authorization = request.headers.get("Authorization", "")
         by_user = BACKGROUND not in request.headers
-        token = self.sessions.check(shown, by_user=by_user)
+        token = self.sessions.check(authorization, by_user=by_user)
         record.trusted = True
         note_token(request)
         handler = (await self._find_handlers()).get(name)
@@ -182,8 +212,9 @@ class DashboardEndpoint:
         if request.method != "POST":
             return exchange.refuse_method("POST")
         body = await self._read(exchange)
-        acts = body.get("write") is True or body.get("file")  # that it names
-        if name in _CHANGES or (name in _WRITES and acts):
+        # A path that the user typed may name any file, so even to show it needs a code.
+        is_action = body.get("write") is True or body.get("file")
+        if name in _CONFIRMED_NAMES or (name in _CONFIRMED_WRITES and is_action):
             self.sessions.require_confirmation(token)
         if name == _CONFIRM:
             self.sessions.confirm(token, _read_code(body))
@@ -191,30 +222,30 @@ class DashboardEndpoint:
             self.sessions.sign_out(token)
         if handler is None:
             return json_response({})
-        asked = PageRequest(
+        page_request = PageRequest(
             exchange,
             body,
             partial(self.sessions.is_open, token),
             partial(self.sessions.on_end, token),
         )
-        answer = await handler(asked)
+        answer = await handler(page_request)
         return answer if isinstance(answer, StreamResponse) else json_response(answer)
 
     async def _find_handlers(self) -> Mapping[str, PageHandler]:
-        await self._settled.wait()
+        await self._is_open.wait()
         while self._handlers is None:
-            if (make := self._make) is None:
+            if (make := self._make_handlers) is None:
                 raise shutting_down()
-            made = await asyncio.to_thread(make)
-            # Another request, or other settings, may have been faster.
-            if self._make is make and self._handlers is None:
-                self._handlers = made
+            handlers = await asyncio.to_thread(make)
+            # Meanwhile, another request may have made them, or `open` was called again.
+            if self._make_handlers is make and self._handlers is None:
+                self._handlers = handlers
         return self._handlers
 
     async def _read(
         self,
         exchange: HttpExchange,
-        limit: int = _MAX_BODY,
+        limit: int = _MAX_BODY_BYTES,
         seconds: float | None = None,
     ) -> dict[str, Any]:
         request = exchange.request
@@ -224,13 +255,13 @@ class DashboardEndpoint:
 
 
 def is_visit(request: BaseRequest) -> bool:
-    """Tell whether somebody opened byok's address in a browser."""
+    """Tell whether a browser requests byok's root as a page."""
     shows_pages = "text/html" in request.headers.get("Accept", "")
     return request.raw_path == "/" and request.method == "GET" and shows_pages
 
 
 def port_of(exchange: HttpExchange) -> int:
-    """Return the port that a request came to."""
+    """Return the port at which a request arrived."""
     transport = exchange.request.transport
     port: int = transport.get_extra_info("sockname")[1] if transport else 0
     return port
@@ -254,59 +285,33 @@ def _not_found() -> BadRequest:
     return BadRequest("There is no such path.", code="not_found", status=404)
 
 
-# End the service workers that another program left behind at byok's address.
-#
-# Whoever had the port before byok, such as a web server in development or another user
-# of the machine, may have given the browser a service worker. The browser keeps it for
-# that address, and lets it answer in byok's place: with a page that looks like byok's,
-# even while byok runs. But it also asks the address for newer versions of the worker's
-# script. That request is answered with a script that ends the worker, and lets its
-# pages load again from byok. byok has no service worker of its own.
-
-
-_END = b"""\
-addEventListener("install", () => skipWaiting());
-addEventListener("activate", (event) => event.waitUntil((async () => {
-  const pages = await clients.matchAll({ type: "window" });
-  await registration.unregister();
-  for (const page of pages) page.navigate(page.url);
-})()));
-"""
-
-
 def asks_for_worker(request: BaseRequest) -> bool:
-    """Tell whether a browser asks for the script of a service worker."""
+    """Tell whether a browser requests the script of a service worker."""
     return request.method == "GET" and request.headers.get("Service-Worker") == "script"
 
 
 def end_worker() -> Response:
-    """Answer with a script that ends the worker; the path does not matter."""
+    """Answer with a script that ends the service worker; the path does not matter."""
     return Response(
-        body=_END,
+        body=_END_SCRIPT,
         headers={**COMMON, "Content-Type": "text/javascript; charset=utf-8"},
     )
 
 
-# The fields of what the page asks for: exact, because the page is byok's own.
-#
-# Every function raises BadRequest with status 422 where a field is not what it must be.
-
-
-_MOST = 2**53  # whole numbers above it are not exact in a page
-
-
-def read_count(body: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
-    """Return how many of something are wanted, from 1 to `most`."""
+def read_count(
+    body: Mapping[str, Any], name: str, default: int, *, maximum: int
+) -> int:
+    """Return a requested number of items, from 1 to `maximum`."""
     value = body.get(name, default)
-    if type(value) is not int or not 1 <= value <= most:
-        raise bad_field(name, f"a whole number from 1 to {most}")
+    if type(value) is not int or not 1 <= value <= maximum:
+        raise bad_field(name, f"a whole number from 1 to {maximum}")
     return value
 
 
 def read_number(body: Mapping[str, Any], name: str) -> int | None:
     """Return the number of an entry, None if the field is missing."""
     value = body.get(name)
-    if value is not None and (type(value) is not int or not 0 <= value <= _MOST):
+    if value is not None and (type(value) is not int or not 0 <= value <= _MAX_NUMBER):
         raise bad_field(name, "a whole number")
     return value
 
@@ -314,7 +319,7 @@ def read_number(body: Mapping[str, Any], name: str) -> int | None:
 def read_amount(body: Mapping[str, Any], name: str) -> float:
     """Return an amount of US dollars, 0 if the field is missing."""
     value = body.get(name, 0)
-    if type(value) not in (int, float) or not 0 <= value <= _MOST:
+    if type(value) not in (int, float) or not 0 <= value <= _MAX_NUMBER:
         raise bad_field(name, "an amount of at least 0")
     return float(value)
 
@@ -327,26 +332,26 @@ def read_flag(body: Mapping[str, Any], name: str, default: bool = False) -> bool
     return value
 
 
-def read_text(body: Mapping[str, Any], name: str, *, longest: int) -> str:
+def read_text(body: Mapping[str, Any], name: str, *, max_chars: int) -> str:
     """Return a text that can be stored, "" if the field is missing."""
     value = body.get(name, "")
-    if not isinstance(value, str) or len(value) > longest:
-        raise bad_field(name, f"a text of at most {longest} characters")
+    if not isinstance(value, str) or len(value) > max_chars:
+        raise bad_field(name, f"a text of at most {max_chars} characters")
     return value.encode("utf-8", "replace").decode()
 
 
 def read_texts(
-    body: Mapping[str, Any], name: str, *, most: int, longest: int
+    body: Mapping[str, Any], name: str, *, max_count: int, max_chars: int
 ) -> list[str]:
-    """Return a list of at most `most` texts, empty if the field is missing."""
+    """Return a list of at most `max_count` texts, empty if the field is missing."""
     value = body.get(name, [])
-    if not isinstance(value, list) or len(value) > most:
-        raise bad_field(name, f"a list of at most {most}")
-    return [read_text({name: one}, name, longest=longest) for one in value]
+    if not isinstance(value, list) or len(value) > max_count:
+        raise bad_field(name, f"a list of at most {max_count}")
+    return [read_text({name: text}, name, max_chars=max_chars) for text in value]
 
 
 def refuse_empty(name: str, value: str) -> str:
-    """Return a text that says something."""
+    """Return a text, unless it is empty or blank."""
     if not value.strip():
         raise bad_field(name, "a text that is not empty")
     return value
@@ -358,7 +363,7 @@ def read_choice(
     allowed: Collection[str],
     default: str | None = None,
 ) -> str:
-    """Return one of the `allowed` words; `default`, if any, for a missing field."""
+    """Return one of the `allowed` words, or the `default` if the field is missing."""
     value = body.get(name)
     if value is None and default is not None:
         return default
@@ -367,23 +372,9 @@ def read_choice(
     return value
 
 
-def bad_field(name: str, wanted: str) -> BadRequest:
-    """Return the error of a field that is not what it must be, without its value."""
-    return BadRequest(f"{name} must be {wanted}.", code="bad_field", status=422)
-
-
-# The files of the page: a fixed set from the package, read once when it is opened.
-
-
-_FOLDER = "static"
-_START = "index.html"
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
+def bad_field(name: str, expected: str) -> BadRequest:
+    """Return the error of a field, which does not repeat its value."""
+    return BadRequest(f"{name} must be {expected}.", code="bad_field", status=422)
 
 
 class StaticFile(NamedTuple):
@@ -395,9 +386,12 @@ class StaticFile(NamedTuple):
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """Return all files by their paths below /ui/; the start page is ""."""
-    found = dict(_walk(resources.files(__package__) / _FOLDER))
-    return {**found, "": found[_START]}
+    """Read the page's files from the package, once; return them by path below /ui/.
+
+    The start page has the path "".
+    """
+    files = dict(_walk(resources.files(__package__) / _STATIC_FOLDER))
+    return {**files, "": files[_START_PAGE]}
 
 
 def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, StaticFile]]:
@@ -405,5 +399,5 @@ def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, StaticFi
         path = prefix + entry.name
         if entry.is_dir():
             yield from _walk(entry, path + "/")
-        elif kind := _TYPES.get(path[path.rfind(".") :]):
+        elif kind := _CONTENT_TYPES.get(path[path.rfind(".") :]):
             yield path, StaticFile(kind, entry.read_bytes())

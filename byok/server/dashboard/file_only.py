@@ -14,10 +14,10 @@ from byok.server.control import needs_restart
 from byok.server.dashboard.editable import find_editable, plain_value
 from byok.settings import Settings
 
-NAME = "NAME"  # stands for a name that the user chooses
-_MODEL = "vendor/model"  # so for that of a model, which is written in quotes
-_TABLE = "chat-stream"  # a name in a table that is a setting
-# What is written where the default is nothing, by the end of the setting's name.
+NAME = "NAME"  # stands in a path for a name that the user chooses
+_MODEL = "vendor/model"  # an example of a model's name, which is written in quotes
+_TABLE = "chat-stream"  # an example of a name in a table that is a setting itself
+# Examples for settings whose default is empty, by the end of the setting's name.
 _EXAMPLES: dict[str, Any] = {
     "proxy": "http://proxy.example.com:3128",
     "ca_file": "/etc/ssl/certs/company-ca.pem",
@@ -64,26 +64,26 @@ class FileSetting(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The names on the way to it."""
+        """The names of its path, joined by dots."""
         return ".".join(self.path)
 
     @property
     def example(self) -> Any:
-        """A value that says how it is written: the default, unless that is nothing."""
+        """A value that shows the format: the default, unless that is empty."""
         ends = (".".join(self.path[at:]) for at in range(len(self.path)))
-        if found := next((end for end in ends if end in _EXAMPLES), ""):
-            return _EXAMPLES[found]
+        if name_end := next((end for end in ends if end in _EXAMPLES), ""):
+            return _EXAMPLES[name_end]
         default = plain_value(self.field.get_default(call_default_factory=True))
         return not default if default in (None, False) else default
 
     def lines(self, upstream: str = NAME) -> list[str]:
-        """Return a line for its section and one for itself, of an upstream."""
-        named = (*self.path, _TABLE) if len(self.path) == 1 else self.path
-        path = _put_names(named, upstream)
+        """Return example lines: its section, and the setting, for this upstream."""
+        whole_path = (*self.path, _TABLE) if len(self.path) == 1 else self.path
+        path = _fill_in_names(whole_path, upstream)
         return TextEditor(toml_text).put("", path, self.example).splitlines()
 
 
-def _put_names(path: SettingPath, upstream: str) -> SettingPath:
+def _fill_in_names(path: SettingPath, upstream: str) -> SettingPath:
     names = iter((upstream, _MODEL))
     return tuple(next(names) if name == NAME else name for name in path)
 
@@ -91,52 +91,53 @@ def _put_names(path: SettingPath, upstream: str) -> SettingPath:
 @cache
 def file_settings() -> tuple[FileSetting, ...]:
     """Return the settings that are changed in the file only."""
-    return tuple(row for row in _all(Settings) if find_editable(row.path) is None)
+    return tuple(row for row in _fields_of(Settings) if find_editable(row.path) is None)
 
 
-def _all(section: type[BaseModel]) -> Iterator[FileSetting]:
+def _fields_of(section: type[BaseModel]) -> Iterator[FileSetting]:
     for name, field in section.model_fields.items():
         kinds = get_args(field.annotation) or (field.annotation,)
-        chosen = (NAME,) if get_origin(field.annotation) is dict else ()
+        placeholder = (NAME,) if get_origin(field.annotation) is dict else ()
         below = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
         if not below:
             yield FileSetting((name,), field)
         for kind in below:
             yield from (
-                FileSetting((name, *chosen, *row.path), row.field) for row in _all(kind)
+                FileSetting((name, *placeholder, *row.path), row.field)
+                for row in _fields_of(kind)
             )
 
 
-def describe_file_settings(given: Mapping[str, Any], upstream: str) -> list[Json]:
-    """Return what the page says of each, and by which names the file has it.
+def describe_file_settings(file_tables: Mapping[str, Any], upstream: str) -> list[Json]:
+    """Return the description of each, and the paths at which the file sets it.
 
-    `given` is what the file says, `upstream` the name of one for the lines.
+    `file_tables` is the content of the file; the example lines are for `upstream`.
     """
     rows = list[Json]()
     for row in file_settings():
         section, *lines = row.lines(upstream)
-        above = _put_names(row.path[:-1] or row.path, upstream)
+        above = _fill_in_names(row.path[:-1] or row.path, upstream)
         rows.append(
             {
                 "name": row.name,
                 "description": row.field.description or "",
                 "section": section,
-                "has_section": find_value(given, above) is not MISSING,
+                "has_section": find_value(file_tables, above) is not MISSING,
                 "lines": lines,
                 "restart": needs_restart(row.path),
-                "given": [".".join(path) for path in _paths_in(given, row.path)],
+                "given": [".".join(path) for path in _paths_in(file_tables, row.path)],
             }
         )
     return rows
 
 
-def _paths_in(given: Any, path: SettingPath) -> Iterator[SettingPath]:
-    """Give the paths that the file has for one."""
+def _paths_in(file_tables: Any, path: SettingPath) -> Iterator[SettingPath]:
+    """Yield the paths of the file that match a path in which NAME is any name."""
     if not path:
         yield ()
         return
-    is_any = path[0] == NAME and isinstance(given, dict)
-    for name in [*given] if is_any else path[:1]:
-        below = find_value(given, (name,))
+    is_any = path[0] == NAME and isinstance(file_tables, dict)
+    for name in [*file_tables] if is_any else path[:1]:
+        below = find_value(file_tables, (name,))
         if below is not MISSING:
-            yield from ((name, *rest) for rest in _paths_in(below, path[1:]))
+            yield from ((name, *remaining) for remaining in _paths_in(below, path[1:]))

@@ -1,7 +1,7 @@
-"""What the page shows of the journal: requests, conversations, errors and repairs.
+"""The journal on the page: requests, conversations, errors and repairs.
 
-The journal is read in threads, by connections that change nothing. Where there is none
-yet, answers are empty; where it cannot be read, the page shows why.
+The journal is read in threads, over read-only connections. If there is none yet,
+answers are empty; if it cannot be read, the page shows the reason.
 """
 
 import asyncio
@@ -88,21 +88,30 @@ from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import keys_wanted
 from byok.wiring.services import Services
 
-# Read the journal for the page: in a thread, with an error that the page can show.
-
-
 T = TypeVar("T")
+_MAX_LARGEST = 20
+_MAX_CONVERSATIONS = 100
+_TURNS = 200  # of a conversation at once
+_MAX_ID_CHARS = 20_000  # of a conversation; the journal stores only the beginning
+_MAX_WORDS_CHARS = 500
+_ERROR_DAYS = 7
+_MAX_CODE = 80  # of an error
+_MAX_DAYS = 3650
+_MAX_USAGE_DAYS = 366
+_MAX_ROWS = 100
+_Expired: TypeAlias = dict[str, dict[int, ExpiredCache]]  # by conversation, number
+_NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
 async def read_journal(path: Path, read: Callable[[], T]) -> T:
-    """Return what `read` returns, which may block.
+    """Call `read`, which may block, in a thread, and return its result.
 
     Raises:
-        NotReady: the journal cannot be read just now; the message says why.
+        NotReady: the journal cannot be read at present; the message says why.
     """
     try:
         return await asyncio.to_thread(read)
-    except CannotStart as error:  # which would be an answer with status 500
+    except CannotStart as error:  # it would become an answer with status 500
         raise NotReady(error.message, code=error.code, hint=error.hint) from error
     except OSError as error:
         raise NotReady(
@@ -110,41 +119,27 @@ async def read_journal(path: Path, read: Callable[[], T]) -> T:
         ) from error
 
 
-_LARGEST = 20
-_MOST_CONVERSATIONS = 100
-_TURNS = 200  # of a conversation at once
-_LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
-_LONGEST_WORDS = 500
-_ERROR_DAYS = 7
-_LONGEST_CODE = 80  # of an error
-_MOST_DAYS = 3650
-_MOST_USAGE_DAYS = 366
-_MOST_ROWS = 100
-_Expired: TypeAlias = dict[str, dict[int, ExpiredCache]]  # by conversation, number
-_NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
-
-
-class _Range(NamedTuple):
-    """What began then, in seconds since 1970, in such steps; both until now."""
+class _TimeRange(NamedTuple):
+    """A range of time until now: its begin for a given now, and its step."""
 
     begin_of: Callable[[float], float]
     step: Step
 
 
 def _begin_of(days: int, now: float) -> float:
-    """Return when the last so many days begin, today among them: at midnight.
+    """Return the begin of the last so many days, including today: a midnight.
 
-    A single one is the last 24 hours of the clock, that of `now` among them.
+    A single day means the last 24 hours of the clock, including that of `now`.
     """
     return days_before(now, days - 1) if days > 1 else hours_before(now, 23)
 
 
 RANGES = {
-    "day": _Range(partial(_begin_of, 1), Step.HOUR),
-    "week": _Range(partial(_begin_of, 7), Step.SIX_HOURS),
-    "month": _Range(partial(_begin_of, 30), Step.DAY),
-    "this_month": _Range(month_begin, Step.DAY),  # as vendors bill
-    "quarter": _Range(partial(_begin_of, 90), Step.WEEK),
+    "day": _TimeRange(partial(_begin_of, 1), Step.HOUR),
+    "week": _TimeRange(partial(_begin_of, 7), Step.SIX_HOURS),
+    "month": _TimeRange(partial(_begin_of, 30), Step.DAY),
+    "this_month": _TimeRange(month_begin, Step.DAY),  # as vendors bill
+    "quarter": _TimeRange(partial(_begin_of, 90), Step.WEEK),
 }
 
 
@@ -162,8 +157,8 @@ class JournalApi:
         self._series_reader = SeriesReader(path)
         self._conversation_reader = ConversationReader(path)
         self._recent = RecentRequests(path)
-        self._counting: asyncio.Task[None] | None = None
-        self._one_at_a_time = asyncio.Lock()  # of what adds up much
+        self._count_task: asyncio.Task[None] | None = None
+        self._sum_lock = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
             "today": by_body(self._today),
             "largest": by_body(self._largest),
@@ -176,34 +171,34 @@ class JournalApi:
         }
 
     async def describe_upstreams(self) -> dict[str, Json]:
-        """Return whether each upstream answers, since when, and what it did today.
+        """Return whether each upstream answers, since when, and its sums of today.
 
-        One that fails has the row of its error, too, and, if it is that of its list of
-        models, the `failure` in words, else the setting that the model is `named_in`;
-        `key_outside` tells that its key is in no store of byok, `at_vendor` that its
-        address is its vendor's own.
+        An upstream that fails also has the row of its error. If its list of models
+        failed, `failure` describes this in words; else `named_in` is the setting that
+        names the model. `key_outside` tells that its key is in no store of byok,
+        `at_vendor` that its address is its vendor's own.
         """
-        known = await self._follow_upstreams()
+        facts = await self._read_upstream_facts()
         names = self._services.selection.upstreams
-        return {name: self._state_of(name, known.get(name, {})) for name in names}
+        return {name: self._state_of(name, facts.get(name, {})) for name in names}
 
-    def _state_of(self, name: str, known: dict[str, Any]) -> Json:
-        """Return how an upstream is by its requests, or by its list of models.
+    def _state_of(self, name: str, facts: dict[str, Any]) -> Json:
+        """Return the state of an upstream by its requests, or by its list of models.
 
-        A list of models that it refused since its last answer is a failure `by_list`;
-        that it listed them says nothing of its key, so it counts only where nothing
-        else does.
+        If it has refused its list of models since its last answer, this is a failure
+        `by_list`. A list that it sent does not prove its key, so this counts only if
+        no request is known.
         """
-        today = known.pop("today", _NO_DAY)
+        today = facts.pop("today", _NO_DAY)
         listed = self._services.catalog.state_of(name)
         if listed.age is not None:
             ended = self.clock() - listed.age
-            if not known or (listed.failure and ended > known["last"]):
-                goes_on = known.get("answers") is False
+            if not facts or (listed.failure and ended > facts["last"]):
+                goes_on = facts.get("answers") is False
                 began = self.clock() - listed.failing if listed.failure else ended
-                since = known["since"] if goes_on else began
+                since = facts["since"] if goes_on else began
                 failure = self._services.redactor(listed.failure)
-                known = {
+                facts = {
                     "answers": not listed.failure,
                     "since": since,
                     "last": ended,
@@ -212,25 +207,25 @@ class JournalApi:
                     "by_list": True,
                 }
         states = {None: "unknown", True: "answers", False: "fails"}
-        rests = self._services.upstreams[name].rest_seconds > 0
-        code = known.get("code", "")
+        is_resting = self._services.upstreams[name].rest_seconds > 0
+        code = facts.get("code", "")
         return {
             **_explain({code}).get(code, {}),
-            "state": "resting" if rests else states[known.get("answers")],
-            "since": known.get("since"),
-            "last": known.get("last"),
+            "state": "resting" if is_resting else states[facts.get("answers")],
+            "since": facts.get("since"),
+            "last": facts.get("last"),
             "code": code,
-            "failure": known.get("failure", ""),
-            "named_in": self._setting_of(name, known.get("model", "")),
-            "by_list": known.get("by_list", False),
+            "failure": facts.get("failure", ""),
+            "named_in": self._setting_of(name, facts.get("model", "")),
+            "by_list": facts.get("by_list", False),
             "key_outside": self._has_key_outside(name),
             "at_vendor": _is_at_vendor(self._services.selection.upstreams[name]),
             "today": today,
         }
 
     async def _errors(self, body: dict[str, Any]) -> Json:
-        """Return the rows of byok's table of errors for some codes, by these."""
-        codes = read_texts(body, "codes", most=_MOST_ROWS, longest=_LONGEST_CODE)
+        """Return the rows of byok's error table for some codes, by code."""
+        codes = read_texts(body, "codes", max_count=_MAX_ROWS, max_chars=_MAX_CODE)
         return _explain(set(codes))
 
     def _has_key_outside(self, name: str) -> bool:
@@ -239,10 +234,10 @@ class JournalApi:
         outside_source = self._services.ladder.outside_source
         return any(map(outside_source, keys_wanted(name, section)))
 
-    async def _follow_upstreams(self) -> dict[str, dict[str, Any]]:
-        """Return what requests tell of each upstream.
+    async def _read_upstream_facts(self) -> dict[str, dict[str, Any]]:
+        """Return the facts about each upstream that follow from its requests.
 
-        Nothing is known where the journal cannot be read, as other panels tell.
+        The result is empty if the journal cannot be read; other panels show why.
         """
         now = self.clock()
         try:
@@ -253,7 +248,7 @@ class JournalApi:
             series = (await read_journal(self._path, read)).series
         except NotReady:
             return {}
-        found: dict[str, dict[str, Any]] = {
+        facts: dict[str, dict[str, Any]] = {
             name: dict(state._asdict()) for name, state in states.items()
         }
         for number, name in enumerate(series.names):
@@ -264,22 +259,21 @@ class JournalApi:
                 "unpriced": total.unpriced,
                 "speed": series.speeds[number],
             }
-            found[name] = {**found.get(name, {}), "today": today}
-        return found
+            facts[name] = {**facts.get(name, {}), "today": today}
+        return facts
 
     async def list_clients(self) -> dict[str, float]:
-        """Return when each family of clients last asked, for those of a week."""
+        """Return the time of the last request of each family of clients, of a week."""
         read = partial(self._recent.clients, self.clock())
         return dict(await read_journal(self._path, read))
 
     async def _today(self, body: dict[str, Any]) -> Json:
-        """Return sums since midnight, by the hour too, and caps on a day.
+        """Return the sums since midnight, in total and by hour, and the caps on a day.
 
-        A cost is without requests that are `unpriced`. `yesterday` are the requests of
-        the day before by the same time; `speed` is the median in tokens per second.
-        `needs_you` are problems that go on until the user does something, of a week or
-        of an upstream that fails now: each by its code and in words, once even if
-        several upstreams have it.
+        A cost does not include `unpriced` requests. `yesterday` counts the requests of
+        the day before until the same time; `speed` is the median in tokens per second.
+        `needs_you` are problems that go on until the user does something, of the last
+        week or of an upstream that fails now: each code once, with a text.
         """
         now = self.clock()
         read = partial(self._series_reader.read_day, now)
@@ -290,8 +284,10 @@ class JournalApi:
         upstreams = self._services.selection.upstreams
         since = _begin_of(_ERROR_DAYS, now)
         needs = await self._read(partial(find_needs, since=since, upstreams=upstreams))
-        unmet = _find_unmet(await self.describe_upstreams(), [])
-        needs |= {one.code for one in unmet if one.weight is ErrorWeight.NEEDS_YOU}
+        unreported = _unreported(await self.describe_upstreams(), [])
+        needs |= {
+            group.code for group in unreported if group.weight is ErrorWeight.NEEDS_YOU
+        }
         return {
             "requests": total.requests,
             "yesterday": day.yesterday,
@@ -313,37 +309,41 @@ class JournalApi:
         }
 
     async def _largest(self, body: dict[str, Any]) -> Json:
-        """Return the questions to models of a day that took or cost most, or failed.
+        """Return the requests of a day that took longest, cost most, or failed.
 
-        They are as the turns of a conversation. The `day` is as 2026-01-31, today if it
-        is missing; `errors` are in words.
+        They have the form of turns of a conversation. A `day` is written 2026-01-31 and
+        defaults to today; `errors` explains the codes.
         """
-        by = read_choice(body, "sort", LARGEST, "seconds")
+        sort = read_choice(body, "sort", LARGEST, "seconds")
         begin, end = _read_day(body, self.clock())
-        read = partial(largest_entries, by=by, begin=begin, end=end, count=_LARGEST)
-        found = await self._read(read)
-        errors = _explain(_codes_of(found))
-        expired = await self._find_expired({one.entry.conversation for one in found})
-        return {"requests": _turns(found, expired), "errors": errors}
+        read = partial(
+            largest_entries, by=sort, begin=begin, end=end, count=_MAX_LARGEST
+        )
+        entries = await self._read(read)
+        errors = _explain(_codes_of(entries))
+        expired = await self._find_expired(
+            {stored.entry.conversation for stored in entries}
+        )
+        return {"requests": _turns(entries, expired), "errors": errors}
 
     async def _conversations(self, body: dict[str, Any]) -> Json:
-        """Return conversations that are found, and the sums of all of them.
+        """Return the conversations that match, and the sums of all of them.
 
-        Where very many requests are new, these are `None` at first, and added up in
-        the meantime.
+        If very many requests are new, the sums are `None` at first, while they are
+        added up in the background.
         """
-        count = read_count(body, "count", 50, most=_MOST_CONVERSATIONS)
+        count = read_count(body, "count", 50, maximum=_MAX_CONVERSATIONS)
         offset = read_number(body, "offset") or 0
         sort = read_choice(body, "sort", SORTS, "last")
-        asked = ConversationQuery(
+        query = ConversationQuery(
             sort,
             read_flag(body, "descending", sort != "folder"),
-            read_text(body, "find", longest=_LONGEST_WORDS),
-            read_text(body, "client", longest=_LONGEST_WORDS),
+            read_text(body, "find", max_chars=_MAX_WORDS_CHARS),
+            read_text(body, "client", max_chars=_MAX_WORDS_CHARS),
             read_amount(body, "least_cost"),
             read_flag(body, "errors"),
         )
-        page = await self._find_conversations(asked, offset, count)
+        page = await self._find_conversations(query, offset, count)
         rows = page.conversations[:count]
         expired = await self._find_expired(sums.conversation for sums in rows)
         return {
@@ -362,87 +362,87 @@ class JournalApi:
         }
 
     async def _find_expired(self, conversations: Iterable[str]) -> _Expired:
-        """Return the turns of conversations before which a cache was lost."""
+        """Return the turns of conversations before which a cache had expired."""
         names, price_of = [*conversations], self._services.price_of
         return await self._read(
             partial(find_expired, conversations=names, price_of=price_of)
         )
 
     async def _find_conversations(
-        self, asked: ConversationQuery, offset: int, count: int
+        self, query: ConversationQuery, offset: int, count: int
     ) -> ConversationPage:
-        """Read one conversation more than was asked for, if there is one."""
-        known = self._conversation_reader
-        is_first = not offset and asked == ConversationQuery()
-        if is_first and await read_journal(self._path, known.is_behind):
-            if self._counting is None or self._counting.done():
-                self._counting = asyncio.ensure_future(self._count_conversations())
+        """Read one conversation more than requested, if there is one."""
+        reader = self._conversation_reader
+        is_first = not offset and query == ConversationQuery()
+        if is_first and await read_journal(self._path, reader.is_behind):
+            if self._count_task is None or self._count_task.done():
+                self._count_task = asyncio.ensure_future(self._count_conversations())
             latest = await self._read(partial(latest_conversations, count=count + 1))
             return ConversationPage(latest)
-        async with self._one_at_a_time:
-            read = partial(known.read, asked, offset, count + 1)
+        async with self._sum_lock:
+            read = partial(reader.read, query, offset, count + 1)
             return await read_journal(self._path, read)
 
     async def _count_conversations(self) -> None:
-        async with self._one_at_a_time:
+        async with self._sum_lock:
             read = partial(self._conversation_reader.read, ConversationQuery(), 0, 0)
-            with contextlib.suppress(NotReady):  # as whoever asks next is told
+            with contextlib.suppress(NotReady):  # the next request reports it
                 await read_journal(self._path, read)
 
     async def _conversation(self, body: dict[str, Any]) -> Json:
-        """Return turns of a conversation before one, the oldest first, and its sums.
+        """Return the turns of a conversation before a number, oldest first, and sums.
 
-        `previous` is when the turn before them ended, in seconds since 1970. A `note`
-        tells of a turn that was dear because the upstream's cache had expired. `window`
-        is that of the last model in tokens, 0 if it is not known. `cache` is what the
-        upstreams' caches saved, and what lost ones cost.
+        `previous` is the end of the turn before them, in seconds since 1970. A `note`
+        marks a turn that was expensive because the upstream's cache had expired.
+        `window` is the context window of the last model in tokens, 0 if unknown.
+        `cache` holds what the upstreams' caches saved, and the cost of expired ones.
         """
-        name = read_text(body, "conversation", longest=_LONGEST_ID)
-        if not name:  # one of spaces may be a client's
+        name = read_text(body, "conversation", max_chars=_MAX_ID_CHARS)
+        if not name:  # a client may use a name of spaces
             raise bad_field("conversation", "a text that is not empty")
         before = read_number(body, "before")
-        wanted = LogFilter(conversation=name, exact=True)
-        found = await self._read(
-            partial(entries_before, number=before, count=_TURNS + 1, wanted=wanted)
+        log_filter = LogFilter(conversation=name, exact=True)
+        entries = await self._read(
+            partial(entries_before, number=before, count=_TURNS + 1, wanted=log_filter)
         )
         sums = await self._read(partial(sum_requests, conversation=name))
         price_of = self._services.price_of
         dearest = await self._read(partial(find_dearest, conversation=name))
-        weighed = partial(weigh_cache, conversation=name, price_of=price_of)
-        cache = await self._read(weighed)
-        earlier = found[_TURNS].entry if len(found) > _TURNS else None
-        turns = found[::-1]
+        weigh = partial(weigh_cache, conversation=name, price_of=price_of)
+        cache = await self._read(weigh)
+        previous = entries[_TURNS].entry if len(entries) > _TURNS else None
+        turns = entries[::-1]
         expired = await self._find_expired([name])
         return {
             "sums": sums and _conversation(sums),
             "requests": _turns(turns[-_TURNS:], expired),
-            "more": earlier is not None,
-            "previous": earlier and earlier.started + earlier.seconds,
+            "more": previous is not None,
+            "previous": previous and previous.started + previous.seconds,
             "errors": _explain(_codes_of(turns[-_TURNS:])),
             "dearest": sums and _dearest(dearest, sums),
             "cache": cache._asdict(),
-            "window": self._window_of(found),
+            "window": self._window_of(entries),
         }
 
-    def _window_of(self, found: Iterable[StoredEntry]) -> int:
-        for turn in found:
+    def _window_of(self, entries: Iterable[StoredEntry]) -> int:
+        for turn in entries:
             if turn.entry.model:
-                asked = turn.entry.upstream, turn.entry.model
-                facts = self._services.catalog.facts_of(*asked).facts
+                model = turn.entry.upstream, turn.entry.model
+                facts = self._services.catalog.facts_of(*model).facts
                 return facts.loaded_window or facts.window
         return 0
 
     async def _problems(self, body: dict[str, Any]) -> Json:
-        """Return failures by what they ask of the user, and repairs by model.
+        """Return failures in groups, those that need the user first; and repairs.
 
-        A group's `named_in` is the setting that names its latest model, "" if none
-        does: then clients asked for it. `damaged` requests were met in the journal and
-        left out, by whatever read it. Of the upstream, `answers` tells whether it does,
-        and the rest is as of `describe_upstreams`. One that fails without such a
-        request in these days has a group with none.
+        A group's `named_in` is the setting that names its latest model, "" if clients
+        name it. `answers` tells whether its upstream does; the other facts about the
+        upstream are those of `describe_upstreams`. An upstream that fails without a
+        failed request in these days has a group without requests. `damaged` counts
+        entries of the journal that could not be read and were left out.
         """
-        now = self.clock()  # that of a page may be another machine's
-        days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
+        now = self.clock()  # the page may be on a machine with another time
+        days = read_count(body, "days", _ERROR_DAYS, maximum=_MAX_DAYS)
         since = _begin_of(days, now)
         upstreams = self._services.selection.upstreams
         hour_end = hours_before(now, -1)
@@ -450,17 +450,17 @@ class JournalApi:
         groups = await self._read(weigh)
         mended = await self._read(partial(find_mended, since=since))
         states = await self.describe_upstreams()
-        groups = sorted([*groups, *_find_unmet(states, groups)], key=by_weight)
-        known = _explain({group.code for group in groups})
-        answering = {one for one in states if states[one]["state"] == "answers"}
-        places = {name: _place_of(state) for name, state in states.items()}
+        groups = sorted([*groups, *_unreported(states, groups)], key=by_weight)
+        explanations = _explain({group.code for group in groups})
+        answering = {n for n, state in states.items() if state["state"] == "answers"}
+        extra_facts = {name: _extra_facts_of(state) for name, state in states.items()}
         return {
             "groups": [
                 {
-                    **known.get(group.code, {}),
+                    **explanations.get(group.code, {}),
                     **to_builtins(group),
                     "answers": group.upstream in answering,
-                    **places.get(group.upstream, {}),
+                    **extra_facts.get(group.upstream, {}),
                     "named_in": self._setting_of(group.upstream, *group.models[:1]),
                     "examples": _entries(group.examples),
                 }
@@ -479,50 +479,53 @@ class JournalApi:
         section = self._services.selection.upstreams.get(upstream)
         if not model:
             return ""
-        wanted = ListedModel(upstream, model).id
+        id_ = ListedModel(upstream, model).id
         names: dict[str, Iterable[str]] = {
             "routing.aliases": routing.aliases.values(),
             "routing.default": (routing.default,),
             **{f"routing.models.{job}": (name,) for job, name in routing.models},
-            **{f"routing.fallback.{job}": listed for job, listed in routing.fallback},
+            **{
+                f"routing.fallback.{job}": fallbacks
+                for job, fallbacks in routing.fallback
+            },
         }
-        for setting, named in names.items():
-            if any(router.resolve(one) in (wanted, model) for one in named if one):
+        for setting, models in names.items():
+            if any(router.resolve(n) in (id_, model) for n in models if n):
                 return setting
         if section and section.model == model:
             return f"upstreams.{upstream}.model"
-        return "routing.default" if router.default().id == wanted else ""
+        return "routing.default" if router.default().id == id_ else ""
 
     async def _series(self, body: dict[str, Any]) -> Json:
-        """Return sums for each stretch of a range, by names if it is asked `by` any.
+        """Return the sums of each step of a range, split `by` a property if requested.
 
-        A cost is without requests that are `unpriced`. `cache` is as of a conversation.
+        A cost does not include `unpriced` requests. `cache` is as for a conversation.
         `days` are the sums of each day with a request, unless the range is one day.
         """
-        wanted = read_choice(body, "range", RANGES)
+        range_name = read_choice(body, "range", RANGES)
         by = read_choice(body, "by", SPLITS, "")
-        async with self._one_at_a_time:
-            read = partial(self._read_series, wanted, by)
+        async with self._sum_lock:
+            read = partial(self._read_series, range_name, by)
             return await read_journal(self._path, read)
 
     async def _usage(self, body: dict[str, Any]) -> Json:
         """Return sums by day or model."""
         by = read_choice(body, "by", ("day", "model"))
-        days = read_count(body, "days", 30, most=_MOST_USAGE_DAYS)
-        async with self._one_at_a_time:
+        days = read_count(body, "days", 30, maximum=_MAX_USAGE_DAYS)
+        async with self._sum_lock:
             read = partial(self._read_usage, by, days)
             rows, more = await read_journal(self._path, read)
         return {"rows": [row._asdict() for row in rows], "more": more}
 
-    def _read_series(self, wanted: str, by: str) -> Json:
-        begin_of, step = RANGES[wanted]
+    def _read_series(self, range_name: str, by: str) -> Json:
+        begin_of, step = RANGES[range_name]
         now = self.clock()
         since = begin_of(now)
         series = self._series_reader.read(since, now, step, by)
         days = [] if step is Step.HOUR else self._read_days(since, now)
         total = add_rows([bucket.total for bucket in series.buckets])
         return {
-            "range": wanted,
+            "range": range_name,
             "step": step.value,
             "keeps": self._keep_days > 0,
             "names": series.names,
@@ -535,18 +538,18 @@ class JournalApi:
         }
 
     def _read_usage(self, by: str, days: int) -> tuple[Sequence[UsageRow], int]:
-        """Return the sums, and how many rows more there are."""
+        """Return the sums, and the number of further rows."""
         now = self.clock()
         since = days_before(now, days - 1)
         if by == "day":
             return self._read_days(since, now), 0
-        found = top_usage(self._path, by, since, _MOST_ROWS)
-        return found.rows, found.more
+        top = top_usage(self._path, by, since, _MAX_ROWS)
+        return top.rows, top.more
 
     def _read_days(self, since: float, now: float) -> list[UsageRow]:
-        """Return the sums of each day with a request; not all is read anew."""
+        """Return the sums of each day with a request; the reader caches old ones."""
         return [
-            bucket.total._replace(key=_local(bucket.begin)[:10])
+            bucket.total._replace(key=_local_time(bucket.begin)[:10])
             for bucket in self._series_reader.read(since, now, Step.DAY).buckets
             if bucket.total.requests
         ]
@@ -556,42 +559,42 @@ class JournalApi:
 
 
 def _read_day(body: Mapping[str, Any], now: float) -> tuple[float, float]:
-    """Return when a day begins and ends, that of `now` if the field is missing."""
-    day = read_text(body, "day", longest=len("2026-01-31"))
+    """Return the begin and end of a day, of that of `now` if the field is missing."""
+    day = read_text(body, "day", max_chars=len("2026-01-31"))
     try:
         return day_span(date.fromisoformat(day) if day else datetime.fromtimestamp(now))
-    except (ValueError, OverflowError, OSError) as error:  # as of the year 9999
+    except (ValueError, OverflowError, OSError) as error:  # such as the year 9999
         raise bad_field("day", "a day as 2026-01-31") from error
 
 
-def _entries(found: Iterable[StoredEntry]) -> list[Json]:
-    return [{"number": one.number, **one.entry._asdict()} for one in found]
+def _entries(entries: Iterable[StoredEntry]) -> list[Json]:
+    return [{"number": stored.number, **stored.entry._asdict()} for stored in entries]
 
 
-def _turns(found: Iterable[StoredEntry], expired: _Expired) -> list[Json]:
-    """Return requests with what the upstream's cache did for each."""
+def _turns(entries: Iterable[StoredEntry], expired: _Expired) -> list[Json]:
+    """Return requests with the effect of the upstream's cache on each."""
     rows: list[Json] = []
-    for number, entry in found:
+    for number, entry in entries:
         lost = expired.get(entry.conversation, {}).get(number)
         note = lost._asdict() if lost else None
         cached = _share(entry.cache_read_tokens, entry.input_tokens)
-        told = {"number": number, **entry._asdict(), "cached": cached, "note": note}
-        rows.append(told)
+        turn = {"number": number, **entry._asdict(), "cached": cached, "note": note}
+        rows.append(turn)
     return rows
 
 
 def _sum_expired(expired: Mapping[int, ExpiredCache]) -> Json | None:
-    """Return how often a cache was lost, and what that cost if the prices are known."""
+    """Return how often a cache expired, and the cost of that if prices are known."""
     if not expired:
         return None
-    costs = [one.extra_cost for one in expired.values()]
+    costs = [expiry.extra_cost for expiry in expired.values()]
     known = [cost for cost in costs if cost is not None]
     total = sum(known) if len(known) == len(costs) else None
     return {"times": len(costs), "extra_cost": total}
 
 
 def _dearest(dearest: DearTurn | None, sums: ConversationSums) -> Json | None:
-    """Return the turn that cost most, and its share of what all cost."""
+    """Return the turn that cost most, and its share of the total cost."""
     if dearest is None:
         return None
     return {**dearest._asdict(), "share": _share(dearest.cost, sums.cost)}
@@ -608,36 +611,38 @@ def _conversation(sums: ConversationSums) -> Json:
 
 
 def _is_at_vendor(section: UpstreamSettings) -> bool:
-    """Tell whether an upstream is asked where its vendor is, on another machine."""
+    """Tell whether an upstream has its vendor's own address, on another machine."""
     preset, base_url = preset_of(section.type), base_url_of(section)
     return (
         bool(preset.base_url) and preset.is_at(base_url) and not is_loopback(base_url)
     )
 
 
-def _place_of(state: Json) -> Json:
+def _extra_facts_of(state: Json) -> Json:
     names = ("key_outside", "at_vendor", "by_list", "failure")
     return {name: state[name] for name in names}
 
 
-def _find_unmet(
+def _unreported(
     states: Mapping[str, Json], groups: Iterable[ErrorGroup]
 ) -> Iterator[ErrorGroup]:
-    """Give a group without requests for each upstream that fails otherwise."""
-    met = {(group.upstream, group.code) for group in groups if group.goes_on}
+    """Yield a group without requests for each upstream whose failure is in no group."""
+    reported = {(group.upstream, group.code) for group in groups if group.goes_on}
     for name, state in states.items():
         code = state["code"]
-        if state["state"] == "fails" and (name, code) not in met:
+        if state["state"] == "fails" and (name, code) not in reported:
             weight = state.get("weight", ErrorWeight.LOOK)
             times = state["since"], state["last"]
             outcome = 0, 0, *times, True, [0] * BARS
             yield ErrorGroup(weight, Ending.FAILED, code, name, [], *outcome)
 
 
-def _codes_of(found: Iterable[StoredEntry]) -> set[str]:
-    """Return the errors of requests, and those after which they were tried again."""
+def _codes_of(entries: Iterable[StoredEntry]) -> set[str]:
+    """Return the codes of failures, including those after which byok retried."""
     return {
-        code for one in found for code in (one.entry.error, *one.entry.retried.split())
+        code
+        for stored in entries
+        for code in (stored.entry.error, *stored.entry.retried.split())
     }
 
 
@@ -646,15 +651,15 @@ def _explain(codes: set[str]) -> dict[str, Json]:
     return {code: row._asdict() for code in sorted(codes) if (row := rows.get(code))}
 
 
-def _local(moment: float) -> str:
-    """Return what clock and calendar show here, as 2026-01-31T18:00."""
+def _local_time(moment: float) -> str:
+    """Return a time in the local time zone, such as 2026-01-31T18:00."""
     return datetime.fromtimestamp(moment).isoformat(timespec="minutes")
 
 
 def _write_bucket(bucket: Bucket) -> Json:
     return {
         "begin": bucket.begin,
-        "local": _local(bucket.begin),
+        "local": _local_time(bucket.begin),
         **_sums(bucket.total),
         "parts": [_sums(part) for part in bucket.parts],
         "first_byte": bucket.first_byte._asdict(),

@@ -1,4 +1,4 @@
-"""Models on the page: what each can do and whence that is known; probe and update."""
+"""Models on the page: their abilities and the sources of these; probe and update."""
 
 import asyncio
 import contextlib
@@ -28,11 +28,11 @@ from byok.upstream.transport import Route
 from byok.wiring.services import Services
 from byok.wiring.upstreams import open_probed
 
-_LONGEST_ID = 600
+_MAX_ID_CHARS = 600
 
 
 class ModelsApi:
-    """Answers about models; one at a time is probed."""
+    """Answers about models, and probes one at a time."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -44,8 +44,8 @@ class ModelsApi:
             "models-update": self.update,
         }
 
-    async def list_models(self, asked: PageRequest) -> Json:
-        """Return the catalog, with what each model can do, does, and its last probe."""
+    async def list_models(self, request: PageRequest) -> Json:
+        """Return the catalog, with abilities, uses and last probe of each model."""
         catalog = known_catalog(self._services)
         profiles = self._profiles
         rows = await asyncio.to_thread(
@@ -55,39 +55,41 @@ class ModelsApi:
         )
         return {**catalog, "models": rows}
 
-    async def probe(self, asked: PageRequest) -> Json:
-        """Tell what a probe of a model sends and costs; with `write` do it.
+    async def probe(self, request: PageRequest) -> Json:
+        """Return what a probe of a model would send and cost; with `write` probe it.
 
-        Until then nothing is sent. If the page is left, the probe ends.
+        Without `write` nothing is sent. If the user leaves the page, the probe ends.
 
         Raises:
-            NotReady: another one is being probed.
+            NotReady: another model is being probed.
         """
-        name, model = self._read_model(asked)
-        if not read_flag(asked.body, "write"):
+        name, model = self._read_model(request)
+        if not read_flag(request.body, "write"):
             return self._plan(name, model)
         if self._probing.locked():
             raise NotReady("Another model is being probed.", hint="Wait for its end.")
         async with self._probing:
             return await self._probe(name, model)
 
-    async def update(self, asked: PageRequest) -> Json:
-        """Tell which public lists would be fetched; with `write` do it, and use them.
+    async def update(self, request: PageRequest) -> Json:
+        """Return which public lists would be fetched; with `write` fetch and use them.
 
-        Nothing of the user's is sent.
+        No data of the user is sent.
         """
-        if not read_flag(asked.body, "write"):
+        if not read_flag(request.body, "write"):
             return {"lists": [public.url for public in LISTS]}
         network = self._services.settings.network
         async with self._updating:
-            had = await fetch_lists(Route(network.proxy, network.ca_file))
+            fetched = await fetch_lists(Route(network.proxy, network.ca_file))
             path = self._services.paths.known_models
-            done = await asyncio.to_thread(keep_lists, had.contents, date.today(), path)
+            stored = await asyncio.to_thread(
+                keep_lists, fetched.contents, date.today(), path
+            )
         return {
-            "models": sum(map(len, done.table.rows.values())),
-            "new_count": len(done.new),
-            "changed_count": len(done.changed),
-            "failures": had.failures,
+            "models": sum(map(len, stored.table.rows.values())),
+            "new_count": len(stored.new),
+            "changed_count": len(stored.changed),
+            "failures": fetched.failures,
         }
 
     @property
@@ -107,8 +109,8 @@ class ModelsApi:
             "probed": probed if isinstance(probed, str) else None,
         }
 
-    def _read_model(self, asked: PageRequest) -> tuple[str, str]:
-        parts = split_id(read_text(asked.body, "model", longest=_LONGEST_ID))
+    def _read_model(self, request: PageRequest) -> tuple[str, str]:
+        parts = split_id(read_text(request.body, "model", max_chars=_MAX_ID_CHARS))
         if not parts or parts[0] not in self._services.selection.upstreams:
             raise bad_field("model", "the id of a model of an upstream")
         return parts
@@ -122,7 +124,7 @@ class ModelsApi:
         return cost
 
     async def _probe(self, name: str, model: str) -> Json:
-        """Probe a model and keep what is found.
+        """Probe a model, and store the results in its profile.
 
         Raises:
             ByokError: the model does not answer the first question.
@@ -148,13 +150,13 @@ class ModelsApi:
                 results,
                 dialect=prober.dialect,
             )
-        return {"results": [{**to_builtins(one), "facts": None} for one in results]}
+        return {"results": [{**to_builtins(row), "facts": None} for row in results]}
 
 
 def _abilities(model: str, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Give what a model can do, as far as that is known."""
+    """Yield the known abilities of a model."""
     names = {"tools": "tools", "images": "images", "thinking": "reasoning"}
-    yield from (shown for name, shown in names.items() if facts.get(name))
+    yield from (label for name, label in names.items() if facts.get(name))
     if template_of(model) is not None:
         yield "fill"
     if facts.get("chats") is False and "embed" in model.casefold():
@@ -162,10 +164,10 @@ def _abilities(model: str, facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _uses(catalog: Json, model: str, services: Services) -> Iterator[str]:
-    """Give the jobs that a model does where a client names none."""
+    """Yield the jobs that a model does for clients that name no model."""
     if model == catalog["default"]:
         yield "chat"
-    yield from (job for job, chosen in catalog["jobs"].items() if chosen == model)
-    chosen = services.settings.embeddings
-    if chosen.on and model == f"byok:{chosen.upstream}:{chosen.model}":
+    yield from (job for job, name in catalog["jobs"].items() if name == model)
+    name = services.settings.embeddings
+    if name.on and model == f"byok:{name.upstream}:{name.model}":
         yield "vectors"

@@ -5,16 +5,17 @@ code stands in no address and in no argument of a program, where other users of 
 machine could read it. It is for one use within five minutes.
 
 A session ends when nobody uses the page for sixteen hours, and after seven days. It
-outlives the daemon: a file has the digest of its token and two times, which open
-nothing. What changes something needs a code that was entered within the last quarter of
-an hour, so that a page left open is no way to the settings; that outlives nothing.
+outlives the daemon: a file holds the digest of its token and two times, with which
+nobody can sign in. A change needs a code that was entered within the last quarter of an
+hour, so that a page left open gives no access to the settings; this time is in memory
+only.
 
-While byok is not running, another program may take its port, and hears what pages that
-are still open send there. So a page sends its token only after whoever answers has
-proved that it knows the token's digest.
+While byok is not running, another program may take its port, and receives what pages
+that are still open send there. So a page sends its token only after the program that
+answers has proved that it knows the token's digest.
 
-Tokens begin with a mark by which byok/core/redact.py knows them, as it knows other
-vendors' keys: it need not be told each one, and keep them all.
+Tokens begin with a mark that byok/core/redact.py recognises, like the keys of vendors,
+so that the redactor need not store each token.
 """
 
 import hashlib
@@ -36,30 +37,33 @@ from byok.core.platform.paths import check_private, write_private
 _log = logging.getLogger(__name__)
 CODE_SECONDS = 5 * 60.0
 IDLE_SECONDS = 16 * 3600.0
-LONGEST_SECONDS = 7 * 24 * 3600.0
+MAX_SECONDS = 7 * 24 * 3600.0
 CONFIRMED_SECONDS = 15 * 60.0
-_MOST_CODES = 3
-_MOST_SESSIONS = 16
+_MAX_CODES = 3
+_MAX_SESSIONS = 16
 _BEARER = "Bearer "
 _MARK = "byok_ui_"
 # Crockford's base 32: no letter looks like a digit. Ten of them are 50 bits.
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CODE_LETTERS = 10
-_READ_AS = str.maketrans("OIL", "011")
+_MISREAD_LETTERS = str.maketrans("OIL", "011")
 _NEVER = float("-inf")
 _DIGEST = re.compile("[0-9a-f]{64}")
-_KEEP_SECONDS = 300.0  # for which a use may be missing in the file
-_SET_BACK = 300.0  # seconds by which a clock may go back
-_LARGEST = 10_000  # bytes of the file
+_STORE_SECONDS = 300.0  # by which the last use in the file may be out of date
+_CLOCK_TOLERANCE = 300.0  # seconds by which a clock may be set back
+_MAX_FILE_BYTES = 10_000  # bytes of the file
 
 
 class _Session(Struct):
-    """Times in seconds since 1970; a code was `confirmed` by a clock that only runs."""
+    """Times in seconds since 1970, except `confirmed`: when a code was last entered.
 
-    begun: float
+    That is a time of the monotonic clock.
+    """
+
+    started: float
     used: float
     confirmed: float = _NEVER
-    kept: float = _NEVER  # the time of use that the file has
+    stored_use: float = _NEVER  # the time of the last use in the file
     on_end: list[Callable[[], None]] = field(default_factory=list)
 
 
@@ -68,17 +72,17 @@ class SessionFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._told = False
+        self._has_warned = False
 
     def read(self) -> dict[str, tuple[float, float]]:
-        """Return when each session began and was last used; none if that is damaged."""
+        """Return the start and last use of each session; {} if the file is damaged."""
         try:
             check_private(self._path)
             with self._path.open("rb") as file:
-                rows = orjson.loads(file.read(_LARGEST))
+                rows = orjson.loads(file.read(_MAX_FILE_BYTES))
             return {
-                name: (float(begun), float(used))
-                for name, (begun, used) in rows.items()
+                name: (float(started), float(used))
+                for name, (started, used) in rows.items()
                 if _DIGEST.fullmatch(name)
             }
         except FileNotFoundError:
@@ -88,20 +92,20 @@ class SessionFile:
             return {}
 
     def write(self, rows: Mapping[str, tuple[float, float]]) -> None:
-        """Replace what is kept; without it sessions end with the daemon."""
+        """Replace the stored sessions; if that fails, they end with the daemon."""
         try:
             write_private(self._path, orjson.dumps(rows))
         except OSError as error:
-            if not self._told:
+            if not self._has_warned:
                 _log.warning("sessions of the dashboard are not kept: %s", error)
-            self._told = True
+            self._has_warned = True
 
 
 class Sessions:
     """Makes codes, exchanges each for a session, and checks the tokens of sessions.
 
-    `clock` only runs, `wall` gives seconds since 1970. Sessions are known by the
-    digests of their tokens.
+    `clock` is monotonic, `wall` gives seconds since 1970. The key of a session is the
+    digest of its token.
     """
 
     def __init__(
@@ -115,23 +119,24 @@ class Sessions:
         self._wall = wall
         self._file = file
         self._codes: dict[str, float] = {}  # until when each is valid
-        kept = file.read() if file else {}
-        newest = sorted(kept.items(), key=lambda one: one[1])[-_MOST_SESSIONS:]
+        stored = file.read() if file else {}
+        newest = sorted(stored.items(), key=lambda item: item[1])[-_MAX_SESSIONS:]
         self._sessions = {
-            name: _Session(begun, used, kept=used) for name, (begun, used) in newest
+            name: _Session(started, used, stored_use=used)
+            for name, (started, used) in newest
         }
 
     def make_code(self) -> str:
-        """Return a code such as `4HK2M-0XW9P`; of more than three the oldest goes."""
+        """Return a new code such as `4HK2M-0XW9P`; only the last three are valid."""
         self._remove_expired()
-        while len(self._codes) >= _MOST_CODES:
+        while len(self._codes) >= _MAX_CODES:
             del self._codes[next(iter(self._codes))]
         code = "".join(secrets.choice(_LETTERS) for _ in range(_CODE_LETTERS))
         self._codes[code] = self._clock() + CODE_SECONDS
         return f"{code[:5]}-{code[5:]}"
 
     def admit(self, body: Json) -> Json:
-        """Answer `byok dashboard`: with a code, or end all sessions with `sign_out`."""
+        """Answer `byok dashboard` with a code, or with `sign_out` end all sessions."""
         if body.get("sign_out") is True:
             ended = len(self._sessions)
             self.end_all()
@@ -147,17 +152,17 @@ class Sessions:
         self._use_code(code)
         token = _MARK + secrets.token_urlsafe(32)
         now = self._wall()
-        while len(self._sessions) >= _MOST_SESSIONS:
+        while len(self._sessions) >= _MAX_SESSIONS:
             self._end(next(iter(self._sessions)))
         self._sessions[_digest(token)] = _Session(now, now, self._clock())
-        self._keep()
+        self._store()
         return token
 
     def confirm(self, token: str, code: str) -> None:
         """Let a session change things for a quarter of an hour.
 
         Raises:
-            NotAllowed: 401, as `sign_in`.
+            NotAllowed: 401, as in `sign_in`.
         """
         self._use_code(code)
         if session := self._sessions.get(_digest(token)):
@@ -178,31 +183,31 @@ class Sessions:
             )
 
     def check(self, authorization: str, *, by_user: bool = True) -> str:
-        """Return the token that an Authorization header carries.
+        """Return the token in an Authorization header.
 
-        What the page asks for by itself, not `by_user`, does not prolong the session.
+        A request that was not made `by_user` does not prolong the session.
 
         Raises:
-            NotAllowed: 401, it is none of a session.
+            NotAllowed: 401, there is no session with such a token.
         """
         self._remove_expired()
         if authorization.startswith(_BEARER):
             token = authorization.removeprefix(_BEARER)
-            name = _find(_digest(token), self._sessions)
+            name = _find_secret(_digest(token), self._sessions)
             if name is not None:
                 session = self._sessions[name]
                 if by_user:
                     session.used = self._wall()
-                if session.used >= session.kept + _KEEP_SECONDS:
-                    self._keep()
+                if session.used >= session.stored_use + _STORE_SECONDS:
+                    self._store()
                 return token
-        raise _session_ended()
+        raise _no_session_error()
 
     def prove(self, session: str, challenge: str) -> str:
-        """Return what only who knows a session can tell.
+        """Return the HMAC of a challenge, as a proof that byok knows the session.
 
-        The page knows it by the token: `session` is the digest of the token's digest,
-        which is the key of the proof.
+        The key is the digest of the token, which the page can compute, too. `session`
+        is the digest of that key, so it does not reveal the key.
 
         Raises:
             NotAllowed: 401, there is no such session.
@@ -212,27 +217,31 @@ class Sessions:
             if _digest(name) == session:
                 key = bytes.fromhex(name)
                 return hmac.digest(key, challenge.encode(), "sha256").hex()
-        raise _session_ended()
+        raise _no_session_error()
 
     def export(self) -> dict[str, list[float]]:
-        """Return the sessions for a process that takes the daemon's place."""
+        """Return the sessions for the successor of this process."""
         self._remove_expired()
         return {
-            name: [one.begun, one.used, max(one.confirmed, -CONFIRMED_SECONDS)]
-            for name, one in self._sessions.items()
+            name: [
+                session.started,
+                session.used,
+                max(session.confirmed, -CONFIRMED_SECONDS),
+            ]
+            for name, session in self._sessions.items()
         }
 
     def adopt(self, exported: Mapping[str, Sequence[float]]) -> None:
-        """Go on with the sessions of the process before; its clock is this one's.
+        """Replace the sessions by those of the predecessor, which has the same clock.
 
-        What it ended while this one started, ends here too.
+        So a session that it ended while this process started has ended here, too.
         """
         self._sessions = {
-            name: _Session(begun, used, confirmed)
-            for name, (begun, used, confirmed) in exported.items()
-            if _DIGEST.fullmatch(name)  # an older byok has other names, and times
+            name: _Session(started, used, confirmed)
+            for name, (started, used, confirmed) in exported.items()
+            if _DIGEST.fullmatch(name)  # an older byok exports other names and times
         }
-        self._keep()
+        self._store()
 
     def is_open(self, token: str) -> bool:
         """Tell whether a session is still open."""
@@ -242,19 +251,20 @@ class Sessions:
     def sign_out(self, token: str) -> None:
         """End a session, in all tabs that have it."""
         self._end(_digest(token))
-        self._keep()
+        self._store()
 
     def end_all(self) -> None:
-        """End every session; codes that nobody has used are worth nothing then."""
+        """End every session, and make the unused codes invalid."""
         self._codes.clear()
         for name in [*self._sessions]:
             self._end(name)
-        self._keep()
+        self._store()
 
     def on_end(self, token: str, act: Callable[[], None]) -> Callable[[], None]:
-        """Call `act` once a session is ended; return what takes that back.
+        """Call `act` when a session is ended; return a function that cancels this.
 
-        A session that is no longer used expires without a call.
+        It is called at once if there is no such session. There is no timer: a session
+        that nobody uses may expire without a call.
         """
         session = self._sessions.get(_digest(token))
         if session is None:
@@ -268,56 +278,58 @@ class Sessions:
         for act in session.on_end if session else ():
             act()
 
-    def _keep(self) -> None:
+    def _store(self) -> None:
         if self._file is None:
             return
         for session in self._sessions.values():
-            session.kept = session.used
+            session.stored_use = session.used
         self._file.write(
-            {name: (one.begun, one.used) for name, one in self._sessions.items()}
+            {name: (one.started, one.used) for name, one in self._sessions.items()}
         )
 
     def _use_code(self, code: str) -> None:
-        """Make a code invalid, whatever is done with it.
+        """Check a code, and make it invalid.
 
         Raises:
-            NotAllowed: 401, it is unknown, too old, or was used before.
+            NotAllowed: 401, the code is unknown, too old, or was used before.
         """
         self._remove_expired()
         typed = "".join(letter for letter in code[:99] if letter.isalnum())
-        found = _find(typed.upper().translate(_READ_AS), self._codes)
-        if found is None:
+        known = _find_secret(typed.upper().translate(_MISREAD_LETTERS), self._codes)
+        if known is None:
             raise NotAllowed(
                 "This code is wrong, too old, or was used before.",
                 code="dashboard_code",
                 hint="byok dashboard makes a new one; it is for one use.",
                 status=401,
             )
-        del self._codes[found]
+        del self._codes[known]
 
     def _remove_expired(self) -> None:
         clock, now = self._clock(), self._wall()
         self._codes = {
             code: until for code, until in self._codes.items() if clock < until
         }
-        over = [
-            name for name, session in self._sessions.items() if _is_over(session, now)
+        expired = [
+            name
+            for name, session in self._sessions.items()
+            if _is_expired(session, now)
         ]
-        for name in over:
+        for name in expired:
             self._end(name)
-        if over:
-            self._keep()
+        if expired:
+            self._store()
 
 
-def _is_over(session: _Session, now: float) -> bool:
-    """Tell whether a session is too old, or from a time that has not come yet.
+def _is_expired(session: _Session, now: float) -> bool:
+    """Tell whether a session is too old, or its last use lies in the future.
 
-    Otherwise a clock that was set back would let it live longer.
+    Otherwise a clock that was set back would prolong it.
     """
     return (
         now >= session.used + IDLE_SECONDS
-        or now >= session.begun + LONGEST_SECONDS
-        or now < session.used - _SET_BACK
+        or now >= session.started + MAX_SECONDS
+        or now < session.used - _CLOCK_TOLERANCE
     )
 
 
@@ -325,7 +337,7 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _session_ended() -> NotAllowed:
+def _no_session_error() -> NotAllowed:
     return NotAllowed(
         "The session has ended.",
         code="dashboard_session",
@@ -334,14 +346,14 @@ def _session_ended() -> NotAllowed:
     )
 
 
-def _find(sent: str, known: Iterable[str]) -> str | None:
-    """Return the known secret that was sent; all are compared, in constant time.
+def _find_secret(sent: str, secrets_: Iterable[str]) -> str | None:
+    """Return the secret that was sent; all are compared, each in constant time.
 
-    What was sent may hold what is no text.
+    The text that was sent may hold surrogates.
     """
     raw = sent.encode("utf-8", "surrogatepass")
-    found = None
-    for secret in known:
+    match = None
+    for secret in secrets_:
         if hmac.compare_digest(raw, secret.encode()):
-            found = secret
-    return found
+            match = secret
+    return match

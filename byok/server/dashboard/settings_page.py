@@ -1,4 +1,4 @@
-"""The settings on the page: a form, previews of changes, a new text; a restart."""
+"""The settings on the page: a form, previews of changes, saving, and a restart."""
 
 import asyncio
 import contextlib
@@ -41,17 +41,24 @@ from byok.settings.sections import ModelSettings
 from byok.wiring.key_sources import key_wanted, moved_secrets
 from byok.wiring.services import Services
 
-# The settings as a form: what may be changed, what the file says, what applies.
-
-
-_LONGEST = 20_000  # characters of a value that is shown
+_MAX_LINES = 1000
+# The settings that choose the models of jobs other than chats.
+_JOBS = {
+    purpose: ModelSettings.settings_for(purpose)
+    for purpose in Purpose
+    if purpose is not Purpose.CHAT
+}
+_MAX_VALUE_CHARS = 20_000  # characters of a value that is shown
+_HIDDEN = "…"
+_MAX_REVISION_CHARS = 100
 
 
 class SettingsState(NamedTuple):
-    """What a form is made of.
+    """The data of a form.
 
-    `given` is what the file says, `environment` what variables say, both as tables;
-    `options` are those of the command line, by the settings that they outrank.
+    `given` are the tables of the file, `environment` those of the environment
+    variables; `options` are those of the command line, by the settings that they
+    outrank.
     """
 
     current: Settings
@@ -62,7 +69,7 @@ class SettingsState(NamedTuple):
 
 
 def make_form(state: SettingsState) -> dict[str, Any]:
-    """Return the groups of fields, the upstreams, and what is for the file alone."""
+    """Return the groups of fields, the upstreams, and the file-only settings."""
     names = [*_upstream_names(state)]
     return {
         "groups": [
@@ -87,9 +94,9 @@ def make_form(state: SettingsState) -> dict[str, Any]:
 
 
 def _upstream_names(state: SettingsState) -> Iterable[str]:
-    given = state.given.get(UPSTREAMS)
-    named = given if isinstance(given, dict) else {}
-    return dict.fromkeys((*named, *state.current.upstreams))
+    tables = state.given.get(UPSTREAMS)
+    upstreams = tables if isinstance(tables, dict) else {}
+    return dict.fromkeys((*upstreams, *state.current.upstreams))
 
 
 def _upstream(state: SettingsState, name: str) -> dict[str, Any]:
@@ -105,7 +112,7 @@ def _upstream(state: SettingsState, name: str) -> dict[str, Any]:
 
 
 def _describe(row: Editable) -> dict[str, Any]:
-    """Return what is known of a setting without its value."""
+    """Return the description of a setting, without its value."""
     return {
         "path": list(row.path),
         "kind": row.kind.value,
@@ -124,22 +131,22 @@ def _field(state: SettingsState, above: SettingPath, row: Editable) -> dict[str,
         "value": _value(state, path, row),
         "restart": needs_restart(path),
     }
-    if (given := find_value(state.given, path)) is not MISSING:
-        field |= _show(given, state.redact)
-    if by := _other_source(state, path):
-        field["fixed"] = by
+    if (value_in_file := find_value(state.given, path)) is not MISSING:
+        field |= _show_value(value_in_file, state.redact)
+    if source := _other_source(state, path):
+        field["fixed"] = source
     return field
 
 
 def _value(state: SettingsState, path: SettingPath, row: Editable) -> Any:
     if path[0] == UPSTREAMS:
         upstream = state.current.upstreams.get(path[1])
-        found = getattr(upstream, path[2]) if upstream else row.default
+        value = getattr(upstream, path[2]) if upstream else row.default
     else:
-        found = state.current
+        value = state.current
         for name in path:
-            found = getattr(found, name)
-    return plain_value(found)
+            value = getattr(value, name)
+    return plain_value(value)
 
 
 def _other_source(state: SettingsState, path: SettingPath) -> str:
@@ -151,44 +158,32 @@ def _other_source(state: SettingsState, path: SettingPath) -> str:
     return variable_of(path) or "BYOK_*"
 
 
-def _show(given: Any, redact: Callable[[str], str]) -> dict[str, Any]:
-    """Return a value of the file; one that may not be shown is locked.
+def _show_value(value: Any, redact: Callable[[str], str]) -> dict[str, Any]:
+    """Return a value of the file; one that holds a secret is locked instead.
 
-    A value may be anything: the file can be edited by hand, and wrong.
+    The value may have any type, because the file may have been edited by hand.
     """
-    if isinstance(given, bool | int) and abs(given) < 2**53:
-        return {"given": given}
-    if isinstance(given, float) and given - given == 0:  # neither infinite nor NaN
-        return {"given": given}
-    if isinstance(given, list) and all(isinstance(part, str) for part in given):
-        is_locked = hides_secret(given, redact)
-        return {"given": [], "locked": True} if is_locked else {"given": list(given)}
-    if isinstance(given, str) and len(given) <= _LONGEST:
-        is_locked = hides_secret(given, redact)
-        return {"given": "", "locked": True} if is_locked else {"given": given}
-    return {"given": str(type(given).__name__), "odd": True}
+    if isinstance(value, bool | int) and abs(value) < 2**53:
+        return {"given": value}
+    if isinstance(value, float) and value - value == 0:  # neither infinite nor NaN
+        return {"given": value}
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        is_locked = hides_secret(value, redact)
+        return {"given": [], "locked": True} if is_locked else {"given": list(value)}
+    if isinstance(value, str) and len(value) <= _MAX_VALUE_CHARS:
+        is_locked = hides_secret(value, redact)
+        return {"given": "", "locked": True} if is_locked else {"given": value}
+    return {"given": str(type(value).__name__), "odd": True}
 
 
 def hides_secret(value: Any, redact: Callable[[str], str]) -> bool:
-    """Tell whether a text has a secret in it, such as the password of an address.
-
-    Of a list it is one of its parts.
-    """
+    """Tell whether a text, or a text of a list, holds a secret, such as a password."""
     if isinstance(value, list):
         return any(hides_secret(part, redact) for part in value)
     text = value if isinstance(value, str) else ""
-    head, found, rest = text.partition("://")
-    has_user = bool(found) and " " not in head and "@" in rest.partition("/")[0]
+    scheme, sign, rest = text.partition("://")
+    has_user = bool(sign) and " " not in scheme and "@" in rest.partition("/")[0]
     return has_user or redact(text) != text
-
-
-# The lines of the settings file that a change touches, without what the page hides.
-#
-# A line is shown if it is part of settings that can be changed on the page. Comments
-# are not: an old key may stand in one.
-
-
-_HIDDEN = "…"
 
 
 class _Line(NamedTuple):
@@ -199,9 +194,10 @@ class _Line(NamedTuple):
 def changed_lines(
     before: bytes, after: bytes, redact: Callable[[str], str]
 ) -> list[Json]:
-    """Return the lines that change: {"sign": "+" or "-", "line"}, without neighbours.
+    """Return the changed lines of a settings file, as {"sign": "+" or "-", "line"}.
 
-    Both texts are valid TOML.
+    Both texts are valid TOML. Lines of settings that the page may not change, or that
+    hold a secret, are hidden. So are comments, in which an old key may stand.
     """
     old, new = [*_lines(before)], [*_lines(after)]
     texts = [[line.text for line in lines] for lines in (old, new)]
@@ -213,13 +209,13 @@ def changed_lines(
         signed = [("-", line) for line in old[old_begin:old_end]]
         signed += [("+", line) for line in new[new_begin:new_end]]
         for sign, line in signed:
-            shown = _show_line(line, redact, notes=not before)
-            rows.append({"sign": sign, "line": shown})
+            text = _show_line(line, redact, notes=not before)
+            rows.append({"sign": sign, "line": text})
     return rows
 
 
 def _lines(raw: bytes) -> Iterator[_Line]:
-    # Unlike splitlines: a value may have other ends of lines in it.
+    # Not with splitlines: a value may contain other line separators.
     for statement in split_statements(decode_text(raw).text):
         for text in statement.text.removesuffix("\n").split("\n"):
             yield _Line(text, statement)
@@ -242,27 +238,19 @@ def _is_editable(statement: Statement, redact: Callable[[str], str]) -> bool:
     )
 
 
-def _leaves(given: Any, path: SettingPath) -> Iterator[tuple[SettingPath, Any]]:
-    if isinstance(given, dict) and given:
-        for name, value in given.items():
+def _leaves(value_: Any, path: SettingPath) -> Iterator[tuple[SettingPath, Any]]:
+    if isinstance(value_, dict) and value_:
+        for name, value in value_.items():
             yield from _leaves(value, (*path, name))
     else:
-        yield path, given
-
-
-_MOST_LINES = 1000
-# Which settings give what is no chat a model of its own.
-_JOBS = {
-    purpose: ModelSettings.settings_for(purpose)
-    for purpose in Purpose
-    if purpose is not Purpose.CHAT
-}
+        yield path, value_
 
 
 class SettingsPage(NamedTuple):
-    """The settings file of a daemon; `judge` makes settings of what it may say.
+    """The settings file of a daemon; `judge` makes and checks settings of its tables.
 
-    `find_moves` returns what is wrong with changes of what it says.
+    `find_moves` compares tables before and after a change, and returns a fault for each
+    secret that would be sent to another address.
     """
 
     file: Path
@@ -273,7 +261,7 @@ class SettingsPage(NamedTuple):
     find_moves: Callable[[Tables, Tables], list[SettingFault]]
 
     def read(self, current: Settings) -> dict[str, Any]:
-        """Return the form; `blocked` says why nothing can be changed, if so."""
+        """Return the form; `blocked` is why no setting can be changed, or ""."""
         given: dict[str, Any] = {}
         blocked, error, revision, faults = "", "", "", list[Json]()
         try:
@@ -283,10 +271,10 @@ class SettingsPage(NamedTuple):
             if raw is not None:
                 self.judge(given)
         except ConfigError as reason:
-            found = faults_of(reason)
-            error = str(reason) if found else reason.sentence
-            faults = write_faults(found)
-            blocked = "" if given or found else error
+            faults_found = faults_of(reason)
+            error = str(reason) if faults_found else reason.sentence
+            faults = write_faults(faults_found)
+            blocked = "" if given or faults_found else error
         state = SettingsState(
             current,
             given,
@@ -306,12 +294,12 @@ class SettingsPage(NamedTuple):
         }
 
     def preview(self, changes: Sequence[Change]) -> dict[str, Any]:
-        """Return what is wrong with changes, or the lines that they would change.
+        """Return the faults of changes, or the lines that they would change.
 
-        `more_lines` is how many there are beyond the first thousand.
+        `more_lines` counts the lines beyond the first thousand.
 
         Raises:
-            ConfigError: the file as it is cannot be changed.
+            ConfigError: the file in its present state cannot be changed.
         """
         before = self._read_file().raw
         outcome = self._apply(before, changes)
@@ -320,16 +308,16 @@ class SettingsPage(NamedTuple):
             lines = changed_lines(before or b"", outcome.after, self.redact)
         return {
             "errors": write_faults(outcome.faults),
-            "lines": lines[:_MOST_LINES],
-            "more_lines": len(lines[_MOST_LINES:]),
-            "restart": self._restart(changes),
+            "lines": lines[:_MAX_LINES],
+            "more_lines": len(lines[_MAX_LINES:]),
+            "restart": self._settings_needing_restart(changes),
         }
 
     def write(self, revision: str, changes: Sequence[Change]) -> list[SettingFault]:
-        """Write changes into the file; return what is wrong with them, if they are.
+        """Write changes into the file, or return their faults.
 
         Raises:
-            BadRequest: 409, the file is not that of the revision any more.
+            BadRequest: 409, the file no longer has this revision.
             ConfigError: the file cannot be changed.
         """
         file = self._read_file()
@@ -351,7 +339,7 @@ class SettingsPage(NamedTuple):
     def _read_file(self) -> SettingsFile:
         return read_own_settings(self.file, Path.home(), follows_link=False)
 
-    def _restart(self, changes: Sequence[Change]) -> list[str]:
+    def _settings_needing_restart(self, changes: Sequence[Change]) -> list[str]:
         paths = (change.path for change in changes)
         return [".".join(path) for path in paths if needs_restart(path)]
 
@@ -362,7 +350,7 @@ def write_faults(faults: Sequence[SettingFault]) -> list[Json]:
 
 
 def changed_error() -> BadRequest:
-    """Return the error of a file that somebody else has changed meanwhile."""
+    """Return the error of a file that was changed since the page has read it."""
     return BadRequest(
         "The settings file was changed meanwhile, by an editor or another page.",
         code="settings_changed",
@@ -373,12 +361,6 @@ def changed_error() -> BadRequest:
 
 def _revision(raw: bytes | None) -> str:
     return "" if raw is None else bytes_digest(raw)
-
-
-# What the panel asks for: read, tried, saved and put in force; a restart.
-
-
-_LONGEST_REVISION = 100
 
 
 class SettingsApi:
@@ -394,42 +376,44 @@ class SettingsApi:
             "restart": self.restart,
         }
 
-    async def read(self, asked: PageRequest) -> Json:
-        """Return the form, and what of the settings needs a restart."""
+    async def read(self, request: PageRequest) -> Json:
+        """Return the form, and which changed settings need a restart."""
         return await self._read()
 
-    async def check(self, asked: PageRequest) -> Json:
-        """Say what is wrong with changes, and which lines they would change."""
-        changes, faults = read_changes(asked.body)
-        told = await asyncio.to_thread(self._page().preview, changes)
-        told["errors"] = [*write_faults(faults), *told["errors"]]
-        return told if not faults else {**told, "lines": [], "more_lines": 0}
+    async def check(self, request: PageRequest) -> Json:
+        """Return the faults of changes, and the lines that they would change."""
+        changes, faults = read_changes(request.body)
+        preview = await asyncio.to_thread(self._page().preview, changes)
+        preview["errors"] = [*write_faults(faults), *preview["errors"]]
+        return preview if not faults else {**preview, "lines": [], "more_lines": 0}
 
-    async def save(self, asked: PageRequest) -> Json:
-        """Write changes, use them at once, and return the form as it is then."""
-        changes, faults = read_changes(asked.body)
+    async def save(self, request: PageRequest) -> Json:
+        """Write changes, use them at once, and return the new form."""
+        changes, faults = read_changes(request.body)
         if not faults:
-            revision = read_text(asked.body, "revision", longest=_LONGEST_REVISION)
+            revision = read_text(
+                request.body, "revision", max_chars=_MAX_REVISION_CHARS
+            )
             faults = await self._write(revision, changes)
         if faults:
             return {"errors": write_faults(faults)}
         return {"errors": [], "form": await self._read()}
 
-    async def restart(self, asked: PageRequest) -> Json:
-        """Start byok again, as `byok restart` does."""
+    async def restart(self, request: PageRequest) -> Json:
+        """Restart byok, as `byok restart` does."""
         await self._control.stop(self._control.instance, again=True)
         return {"port": self._control.settings.server.port}
 
     async def _write(self, revision: str, changes: Any) -> list[SettingFault]:
-        found: list[SettingFault] = []
+        faults: list[SettingFault] = []
         page = self._page()
 
         def write() -> bool:
-            found.extend(page.write(revision, changes))
-            return not found
+            faults.extend(page.write(revision, changes))
+            return not faults
 
         await self._control.save(write)
-        return found
+        return faults
 
     async def _read(self) -> dict[str, Any]:
         form = await asyncio.to_thread(self._page().read, self._control.settings)
@@ -444,9 +428,9 @@ class SettingsApi:
         }
 
     def _key_source(self, name: str) -> str:
-        """Return what gives an upstream of a preset's name its key already, or ""."""
-        wanted = key_wanted(name, UpstreamSettings(type=name))
-        return self._services.ladder.outside_source(wanted)
+        """Return the source that already has the key of a preset's upstream, or ""."""
+        lookup = key_wanted(name, UpstreamSettings(type=name))
+        return self._services.ladder.outside_source(lookup)
 
     def _page(self) -> SettingsPage:
         source = self._control.source
@@ -460,9 +444,9 @@ class SettingsApi:
         )
 
     def _find_moves(self, before: Tables, after: Tables) -> list[SettingFault]:
-        """Return which addresses are new to what is sent there."""
+        """Return a fault for each new address to which a secret would be sent."""
         judge = self._control.source.judge
-        former = [self._control.settings]
-        with contextlib.suppress(ConfigError):  # those in force are left
-            former.append(judge(before))
-        return moved_secrets(tuple(former), judge(after), self._services.ladder)
+        known_settings = [self._control.settings]
+        with contextlib.suppress(ConfigError):  # then only those in force count
+            known_settings.append(judge(before))
+        return moved_secrets(tuple(known_settings), judge(after), self._services.ladder)

@@ -1,4 +1,9 @@
-"""Reading and parsing the body of a request, within limits of size and time."""
+"""Reading and parsing the body of a request, within limits of size and time.
+
+A conversation of tens of megabytes takes seconds to parse, and ten times its size in
+memory meanwhile. So large bodies are parsed in a thread, two at a time: every other
+client is still answered at once.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,22 +20,27 @@ from byok.core.threads import Runner, inline
 from byok.core.wire.json_body import parse_body
 from byok.server.http.guard import too_large
 
+LARGE = 2**20  # bytes
+_MAX_AT_ONCE = 2
+_RUN_INLINE: AbstractAsyncContextManager[Runner] = nullcontext(inline)
+
 
 async def read_body(
-    request: BaseRequest, limit: int, gap: float = 15.0, in_all: float | None = None
+    request: BaseRequest, limit: int, gap: float = 15.0, total: float | None = None
 ) -> bytes:
     """Return the body's bytes.
 
     Raises:
-        BadRequest: too large, cut, silent for `gap` seconds, or not there `in_all`.
+        BadRequest: the body is too large, incomplete, silent for `gap` seconds, or
+            not complete after `total` seconds.
     """
     if "Expect" in request.headers:  # its value was checked by the guard
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     pieces: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(in_all) if in_all else nullcontext():
-            while piece := await _next(request, gap):
+        async with asyncio.timeout(total) if total else nullcontext():
+            while piece := await _read_piece(request, gap):
                 size += len(piece)
                 if size > limit:
                     raise too_large(limit)
@@ -49,7 +59,7 @@ def parse_request(raw: bytes) -> dict[str, Any]:
     """Return the body's object; an empty body is `{}`.
 
     Raises:
-        BadRequest: it is no JSON object, or none that can be read.
+        BadRequest: the body is not a JSON object, exceeds a limit, or is encrypted.
     """
     body = parse_body(raw)
     if "encrypted_data" in body and "iv" in body:
@@ -59,46 +69,34 @@ def parse_request(raw: bytes) -> dict[str, Any]:
     return body
 
 
-async def _next(request: BaseRequest, gap: float) -> bytes:
-    """Return the next piece, b"" at the end."""
+async def _read_piece(request: BaseRequest, gap: float) -> bytes:
+    """Return the next piece of the body, b"" at the end."""
     piece: bytes = request.content.read_nowait()
     if piece or request.content.at_eof():
-        return piece  # as nearly always: it came with the head
+        return piece  # nearly always, because it arrived with the head
     async with asyncio.timeout(gap):
         piece = await request.content.readany()
     return piece
 
 
-# Large bodies: two at a time, parsed in a thread.
-#
-# A conversation of tens of megabytes takes seconds to read and ten times its size in
-# memory while that goes on. Meanwhile every other client is to be answered at once.
-
-
-LARGE = 2**20  # bytes
-_AT_ONCE = 2
-
-
 class LargeBodies:
     """Admits small bodies at once and large ones two at a time."""
 
-    def __init__(self, large: int = LARGE, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, large: int = LARGE, at_once: int = _MAX_AT_ONCE) -> None:
         self._large = large
-        self._rooms = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)
 
     def room(self, length: int | None) -> AbstractAsyncContextManager[Runner]:
-        """Hold a place while a body of this length is read and understood.
+        """Hold a slot while a body of this length is read and decoded.
 
-        `length` is None where a client does not tell it.
+        `length` is None if the client does not send it. The result of `async with`
+        runs functions: in a thread for large bodies, else inline.
         """
         if length is not None and length < self._large:
-            return _AT_ONCE_HERE
-        return self._wait_for_room()
+            return _RUN_INLINE
+        return self._wait_for_slot()
 
     @asynccontextmanager
-    async def _wait_for_room(self) -> AsyncIterator[Runner]:
-        async with self._rooms:
+    async def _wait_for_slot(self) -> AsyncIterator[Runner]:
+        async with self._slots:
             yield asyncio.to_thread
-
-
-_AT_ONCE_HERE: AbstractAsyncContextManager[Runner] = nullcontext(inline)

@@ -6,10 +6,10 @@ from byok.core.routing import EndpointGroup
 
 
 class OfficialTiming(Struct, frozen=True):
-    """For the list of models and a completion in all, else to the first byte.
+    """Deadlines of the official service: for whole answers, or for the first byte.
 
-    Clients give a completion a few seconds, and anything else one minute. A group that
-    waited in vain is answered here for the `pause`.
+    Clients wait a few seconds for a completion, and one minute for anything else. After
+    a timeout, byok itself answers the group for the seconds of `pause`.
     """
 
     models: float = 12.0
@@ -22,28 +22,28 @@ class OfficialTiming(Struct, frozen=True):
         return self.in_all(group) or self.first
 
     def in_all(self, group: EndpointGroup) -> float | None:
-        """Return how long a group waits for a whole answer; None: while bytes come."""
-        known = {
+        """Return how long a group waits for a whole answer; None for no limit."""
+        limits = {
             EndpointGroup.MODELS: self.models,
             EndpointGroup.COMPLETION: self.completion,
         }
-        return known.get(group)
+        return limits.get(group)
 
 
 class Timing(Struct, frozen=True):
-    """Deadlines for clients, for the end, and for the official service."""
+    """Deadlines for clients, for the end of byok, and for the official service."""
 
     beat: float = 20.0  # silence before a heartbeat
     head_after: float = 5.0  # silence before the head of a stream
-    late_head_after: float = 45.0  # the same where a failure must be a status
+    late_head_after: float = 45.0  # the same if a failure must become a status
     grace: float = 10.0  # how long streams may go on after SIGTERM
     drain: float = 600.0  # how long streams may go on beside a successor
-    settle: float = 5.0  # for requests that no model answers yet, before the index ends
-    first_request: float = 1.0  # on connections that were just opened then
-    last_words: float = 2.0  # for the last lines of the streams that are left
+    settle: float = 5.0  # for requests that no model answers, before the index closes
+    first_request: float = 1.0  # on a connection that was opened just before a handover
+    last_words: float = 2.0  # for the last lines of the streams that remain
     head: float = 10.0  # until a request's head is whole
     body_gap: float = 15.0  # between two pieces of a body
     challenge: float = 2.0  # for the whole body of a challenge, which needs no token
     patience: float = 30.0  # with a client that does not read
-    look: float = 1.0  # between two looks at the file of settings
+    look: float = 1.0  # between two polls of the settings file
     official: OfficialTiming = OfficialTiming()

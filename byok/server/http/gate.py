@@ -2,25 +2,25 @@
 
 Limit. Each answer holds a connection to an upstream, a parsed conversation and a
 buffer, and local servers answer a few requests at a time. So `streams` answers run and
-`waiting` more queue in the order of their arrival, each for a limited time; the rest
-get a 503 with `Retry-After` at once, which clients repeat. Without a limit on the
-queue, a client that repeats its requests would fill the memory while nothing is
-answered. Completions do not queue (`wait=False`): one that comes late is of no use. A
-request takes its turn in its conversation before its place here
-(`server/admission.py`); the other way round, requests that wait for a turn would hold
-all places.
+`waiting` more queue in the order of their arrival, each for a limited time; all others
+get a 503 with `Retry-After` at once, after which clients try again. Without a limit on
+the queue, a client that repeats its requests would fill the memory while nothing is
+answered. Completions do not queue (`wait=False`): a late one is useless. A request
+waits for its turn in its conversation before it takes a slot here
+(`server/admission.py`); the other way round, requests that wait for their turn would
+hold all slots.
 
 Stop. When byok stops, answers get `grace` seconds to end by themselves. Then each must
 still send a last line with the reason, or clients report a network error. Cancelling
-the tasks would not do: a cancelled task cannot await a write any more, and cancellation
-already means that the client is gone. So each answer runs inside an `asyncio.timeout`
-without a deadline, and `stop` sets the deadline to now: a `TimeoutError` comes out at
-the answer's current await, `raise_on_stop` turns it into `NotReady`, and the answer is
-ended like any other failed one. A scope that has expired is left alone: to reschedule
-it is a RuntimeError.
+the tasks would not work: a cancelled task cannot await a write any more, and a
+cancellation already means that the client is gone. So each answer runs inside an
+`asyncio.timeout` without a deadline (a scope), and `stop` sets the deadline to now: the
+answer's current await raises a `TimeoutError`, `raise_on_stop` turns it into
+`NotReady`, and the answer ends like any other failed one. A scope that has expired is
+not rescheduled, which would be a RuntimeError.
 
 `raise_on_stop` is not part of `enter`, because an answer that is passed on byte for
-byte leaves the first scope when its head has arrived and enters another one for its
+byte leaves the first scope when its head has arrived, and enters another one for its
 body.
 """
 
@@ -33,27 +33,27 @@ from byok.core.errors import NotReady
 
 
 class Gate:
-    """Admits `streams` requests at a time; `waiting` more queue up to `seconds`.
+    """Admits `streams` requests at a time; `waiting` more queue for up to `seconds`.
 
-    `open` is the number of those that have a place.
+    `open` is the number of requests that have a slot.
     """
 
     def __init__(self, streams: int, waiting: int, seconds: float) -> None:
         self._slots = asyncio.Semaphore(streams)
-        self._room = self._most_waiting = waiting
+        self._free_queue_slots = self._queue_limit = waiting
         self.open = 0
         self._seconds = seconds
         self._scopes: set[asyncio.Timeout] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self.stopping = False
-        self._is_over = False  # the grace of answers
+        self._grace_is_over = False  # the grace of answers
         self._on_stop: list[Callable[[], None]] = []
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a place."""
-        return self._most_waiting - self._room
+        """How many requests wait for a slot."""
+        return self._queue_limit - self._free_queue_slots
 
     @property
     def answering(self) -> int:
@@ -62,14 +62,14 @@ class Gate:
 
     @asynccontextmanager
     async def enter(self, *, wait: bool = True) -> AsyncIterator[None]:
-        """Hold a place while an answer is made; `wait` for one that gets free.
+        """Hold a slot until the block ends; with `wait`, queue for a free one.
 
         Raises:
-            NotReady: there was no place in time, or byok is stopping.
+            NotReady: no slot became free in time, or byok is stopping.
         """
         if self.stopping:
             raise shutting_down()
-        await self._enter(wait=wait)
+        await self._acquire_slot(wait=wait)
         self.open += 1
         try:
             if self.stopping:  # it began while this one waited
@@ -81,16 +81,16 @@ class Gate:
 
     @asynccontextmanager
     async def raise_on_stop(self) -> AsyncIterator[None]:
-        """Turn the end of the daemon into an error that can still be told.
+        """Turn the stop of byok into an error that the client can still be sent.
 
         Raises:
-            NotReady: byok is stopping; raised in the middle of the body.
+            NotReady: byok is stopping; raised in the middle of the block.
         """
         try:
             async with asyncio.timeout(None) as scope:
                 self._scopes.add(scope)
                 self._idle.clear()
-                if self._is_over:  # it was ended between two scopes
+                if self._grace_is_over:  # it ended while the answer was in no scope
                     end_now(scope)
                 try:
                     yield
@@ -104,54 +104,54 @@ class Gate:
             raise shutting_down() from error
 
     def on_stop(self, act: Callable[[], None]) -> None:
-        """Call `act` when byok begins to stop: for what has no place here."""
+        """Call `act` when byok begins to stop, to end work that has no slot here."""
         self._on_stop.append(act)
 
     async def stop(self, grace: float) -> None:
-        """Let answers end for `grace` seconds, then end each with a last line."""
+        """Wait `grace` seconds for answers, then end each with a last line."""
         self.stopping = True
         self.end_others()
-        await self._all_ended(grace)
-        self._is_over = True
+        await self._wait_for_answers(grace)
+        self._grace_is_over = True
         for scope in self._scopes:
             end_now(scope)
 
     def end_others(self) -> None:
-        """End what has no place here and would never end by itself."""
+        """End the work without a slot, which would never end by itself."""
         for act in self._on_stop:
             act()
 
-    async def _all_ended(self, seconds: float) -> None:
+    async def _wait_for_answers(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
 
-    async def _enter(self, *, wait: bool) -> None:
+    async def _acquire_slot(self, *, wait: bool) -> None:
         if not self._slots.locked():
             await self._slots.acquire()
             return
-        if self._room <= 0 or not wait:
-            raise _too_many()
-        self._room -= 1
+        if self._free_queue_slots <= 0 or not wait:
+            raise _too_many_error()
+        self._free_queue_slots -= 1
         try:
             async with asyncio.timeout(self._seconds):
                 await self._slots.acquire()
         except TimeoutError as error:
-            raise _too_many() from error
+            raise _too_many_error() from error
         finally:
-            self._room += 1
+            self._free_queue_slots += 1
 
 
 def end_now(scope: asyncio.Timeout) -> None:
-    """Let a scope expire; one that has is on its way out already."""
+    """Let a scope expire now, unless it has expired already."""
     if not scope.expired():
         scope.reschedule(asyncio.get_running_loop().time())
 
 
 def shutting_down() -> NotReady:
-    """Return the error for an answer that the end of the daemon cut."""
+    """Return the error of a request that the end of the daemon interrupts."""
     return NotReady("byok is shutting down.", code="shutting_down")
 
 
-def _too_many() -> NotReady:
+def _too_many_error() -> NotReady:
     return NotReady("Too many requests are in progress.", code="too_many_streams")

@@ -1,8 +1,8 @@
 """Access checks, made before any handler runs and before a body is read.
 
 Order: request line, Host, Origin, token, declared length, content type. So a peer
-without the token can never make the daemon hold a body, and a web page that was
-rebound to this address is turned away by its Host.
+without the token can never make the daemon hold a body, and a web page that reaches
+this address by DNS rebinding is refused because of its Host.
 """
 
 import logging
@@ -19,11 +19,28 @@ from msgspec import Struct, field
 from byok.core.daemon.token import TokenCheck
 from byok.core.errors import BadRequest, ByokError, NotAllowed
 
-_SAME_SITE = frozenset({"same-origin", "none"})
-_JSON = "application/json"
-API_KEY = "X-Api-Key"  # where Anthropic's clients send the token
-_TELL_SECONDS = 10.0
 _log = logging.getLogger(__name__)
+_ALLOWED_SITES = frozenset({"same-origin", "none"})
+_JSON = "application/json"
+API_KEY = "X-Api-Key"  # the header in which Anthropic's clients send the token
+_WARN_SECONDS = 10.0
+OTHER = "other"
+_VERSION = r"(\d[\w.+-]{0,31})"
+# User-Agent headers of clients: `Augment.vscode-augment/<version> (<system>)
+# vscode/<version>`, the same with `cursor/` and others, `augment.intellij/<version>
+# (...)`, `augment.cli/<version> (...)/interactive`, `augment.sdk.context/<version>
+# (python)`, and `OpenAI/Python <version>`.
+_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern, re.IGNORECASE))
+    for name, pattern in (
+        ("vscode", rf"augment\.vscode-augment/{_VERSION}"),
+        ("intellij", rf"augment\.intellij/{_VERSION}"),
+        ("cli", rf"augment\.cli/{_VERSION}"),
+        ("sdk", rf"augment\.sdk\.[a-z]{{1,16}}/{_VERSION}"),
+        ("openai-python", rf"(?:Async)?OpenAI/Python {_VERSION}"),
+        ("openai-js", rf"OpenAI/JS {_VERSION}"),
+    )
+)
 
 
 class Requester(Enum):
@@ -44,7 +61,7 @@ class Guard(Struct, eq=False):
     clock: Callable[[], float] = time.monotonic
     _hosts: frozenset[str] = field(default_factory=frozenset)
     _refused: int = 0
-    _told: float = float("-inf")
+    _last_warning: float = float("-inf")
 
     def listen_on(self, port: int) -> None:
         """Set the port that a Host header must name."""
@@ -54,7 +71,7 @@ class Guard(Struct, eq=False):
     def check_origin(self, request: BaseRequest, *, own_page: bool) -> None:
         """Check request line, Host, Origin and Sec-Fetch-Site.
 
-        Of all pages only byok's `own_page` may send an Origin, which is byok's.
+        An Origin is accepted for byok's `own_page` only, and must be byok's.
 
         Raises:
             BadRequest: 400, the head is malformed.
@@ -79,7 +96,7 @@ class Guard(Struct, eq=False):
         if (
             ("Origin" in headers and not is_own)
             or request.method == "OPTIONS"
-            or headers.get("Sec-Fetch-Site", "none") not in _SAME_SITE
+            or headers.get("Sec-Fetch-Site", "none") not in _ALLOWED_SITES
         ):
             raise NotAllowed(
                 "Web pages may not use byok.",
@@ -100,17 +117,17 @@ class Guard(Struct, eq=False):
     def check_token(
         self, headers: Mapping[str, str], *, takes_api_key: bool = False
     ) -> Requester:
-        """Return whose token was sent; without Authorization it may be an `API_KEY`.
+        """Return whose token was sent, in Authorization or, else, in `API_KEY`.
 
         Raises:
             NotAllowed: 401.
         """
-        shown = headers.get("Authorization", "")
-        if not shown and takes_api_key:
-            shown = f"Bearer {headers.get(API_KEY, '')}"
-        if self.token(shown):
+        authorization = headers.get("Authorization", "")
+        if not authorization and takes_api_key:
+            authorization = f"Bearer {headers.get(API_KEY, '')}"
+        if self.token(authorization):
             return Requester.CLIENT
-        if self.owner(shown):
+        if self.owner(authorization):
             return Requester.OWNER
         raise NotAllowed(
             "The token is missing or wrong.",
@@ -120,15 +137,15 @@ class Guard(Struct, eq=False):
         )
 
     def count_refused(self, error: ByokError) -> None:
-        """Count what came without the right token, and tell it every ten seconds.
+        """Count a refused request, and log the count every ten seconds.
 
-        Not each by itself: a flood must not fill the log.
+        A line for each would let a flood of requests fill the log.
         """
         self._refused += 1
         now = self.clock()
-        if now - self._told >= _TELL_SECONDS:
+        if now - self._last_warning >= _WARN_SECONDS:
             _log.warning("requests refused: %d, now: %s", self._refused, error.code)
-            self._refused, self._told = 0, now
+            self._refused, self._last_warning = 0, now
 
     def check_content(self, headers: Mapping[str, str]) -> None:
         """Check that the body is plain JSON.
@@ -164,36 +181,13 @@ def too_large(limit: int) -> BadRequest:
     )
 
 
-# User-Agent headers of the clients: a family and a version, for logs.
-#
-# Their shapes: `Augment.vscode-augment/<version> (<system>) vscode/<version>`, the same
-# with `cursor/` and others, `augment.intellij/<version> (...)`, `augment.cli/<version>
-# (...)/interactive`, `augment.sdk.context/<version> (python)`, and
-# `OpenAI/Python <version>`.
-
-
-OTHER = "other"
-_VERSION = r"(\d[\w.+-]{0,31})"
-_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
-    for name, pattern in (
-        ("vscode", rf"augment\.vscode-augment/{_VERSION}"),
-        ("intellij", rf"augment\.intellij/{_VERSION}"),
-        ("cli", rf"augment\.cli/{_VERSION}"),
-        ("sdk", rf"augment\.sdk\.[a-z]{{1,16}}/{_VERSION}"),
-        ("openai-python", rf"(?:Async)?OpenAI/Python {_VERSION}"),
-        ("openai-js", rf"OpenAI/JS {_VERSION}"),
-    )
-)
-
-
-@lru_cache(maxsize=64)  # every request has one, and nearly always the same
+@lru_cache(maxsize=64)  # nearly all requests have the same User-Agent
 def client_of(user_agent: str) -> str:
-    """Return a known client as `family/version`, else `other`.
+    """Return a known client as `family/version`, else `other`; "" without a header.
 
-    Nothing else of the header is kept: it is the client's to choose.
+    Nothing else of the header is used, because a client may send any text.
     """
     for name, pattern in _FAMILIES:
-        if found := pattern.match(user_agent):
-            return f"{name}/{found[1]}"
+        if match := pattern.match(user_agent):
+            return f"{name}/{match[1]}"
     return OTHER if user_agent else ""

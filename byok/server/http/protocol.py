@@ -1,4 +1,4 @@
-"""Clients' connections: limits, malformed requests, and which end at a restart."""
+"""Clients' connections: limits, malformed requests, and their end at a restart."""
 
 import asyncio
 import contextlib
@@ -21,14 +21,18 @@ from byok.core.redact import Redactor
 from byok.server.http.reply import error_response, internal_error
 
 _log = logging.getLogger(__name__)
-_MAX_LINE = 8190
+_MAX_LINE_BYTES = 8190
 _MAX_HEADERS = 64
 _IDLE_SECONDS = 75.0
-_TOLD_SECONDS = 10.0  # a flood of connections is told once in that time
+_WARN_SECONDS = 10.0  # between two warnings about a flood of connections
+# Connections that the loop accepts before it reads again: a request that has arrived is
+# read before a flood of connections behind it. Others wait in the system's queue.
+_ACCEPT_AT_ONCE = 8
+_LOOP_PASSES = 3  # until a connection that was accepted has its protocol
 
 
 class _Connection(RequestHandler):
-    """One connection. What the parser refuses is neither echoed nor logged."""
+    """One connection. Text that the parser refuses is neither echoed nor logged."""
 
     __slots__ = ("_deadline", "_server", "is_used")
 
@@ -36,7 +40,7 @@ class _Connection(RequestHandler):
         super().__init__(server, **limits)
         self._server = server
         self._deadline: asyncio.TimerHandle | None = None
-        self.is_used = False  # a request came on it
+        self.is_used = False  # the head of a request has arrived
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Give the first request head a deadline; aiohttp has none."""
@@ -46,17 +50,17 @@ class _Connection(RequestHandler):
             self._set_deadline(self._server.head_seconds)
 
     def head_arrived(self) -> None:
-        """Lift the deadline: the idle limit counts from here on."""
+        """Remove the deadline: from here on, the idle limit of aiohttp holds."""
         self.is_used = True
         self._lift_deadline()
 
     def pause_writing(self) -> None:
-        """Give a client whose window is full a deadline to read on."""
+        """Set a deadline for a client that does not read: its window is full."""
         super().pause_writing()
         self._set_deadline(self._server.patience)
 
     def resume_writing(self) -> None:
-        """Lift the deadline: the client reads."""
+        """Remove the deadline: the client reads again."""
         super().resume_writing()
         self._lift_deadline()
 
@@ -68,10 +72,11 @@ class _Connection(RequestHandler):
             self._deadline.cancel()
 
     def end_soon(self) -> None:
-        """Close the connection with its request; one that was not used yet has one.
+        """Close the connection after its current request, or at once if it is idle.
 
-        aiohttp's own `close` would leave an idle connection open, and unanswered.
-        Where a request has begun, its body is read on, see `data_received`.
+        An unused connection stays open for the one request that it was opened for.
+        aiohttp's own `close` would leave an idle connection open, and unanswered. If a
+        request has begun, its body is still read, see `data_received`.
         """
         self._close = True
         is_idle = self._waiter is not None and self.is_used and not self._messages
@@ -80,30 +85,30 @@ class _Connection(RequestHandler):
 
     @property
     def _has_unread(self) -> bool:
-        """Whether something has come that the loop did not read yet."""
-        look = select.poll()
+        """Whether bytes have arrived that the loop has not read yet."""
+        poll = select.poll()
         if self.transport is not None:
-            look.register(self.transport.get_extra_info("socket"), select.POLLIN)
-        return bool(look.poll(0))
+            poll.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        return bool(poll.poll(0))
 
     def data_received(self, data: bytes) -> None:
-        """Read the last request, too; aiohttp drops what comes to one that will end."""
+        """Read the last request, too: aiohttp drops data once `_close` is set."""
         is_ending, self._close = self._close, False
         super().data_received(data)
         self._close = self._close or is_ending
 
-    def token_shown(self) -> None:
-        """Keep this connection when others need room: it is the user's."""
+    def mark_trusted(self) -> None:
+        """Do not close this connection in favour of others: it is the user's."""
         self._server.strangers.pop(self, None)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection and its deadline."""
         self._lift_deadline()
-        self.token_shown()
+        self.mark_trusted()
         super().connection_lost(exc)
 
     def give_up(self) -> None:
-        """Abort the connection: a pending write fails, and its upstream is released."""
+        """Abort the connection: a pending write fails, which frees its upstream."""
         self._server.strangers.pop(self, None)
         if self.transport is not None:
             self.transport.abort()
@@ -115,9 +120,9 @@ class _Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> StreamResponse:
-        """Answer a request that never became one, in byok's error shape.
+        """Answer a request that could not be parsed, in byok's format of errors.
 
-        aiohttp would send and log the offending line, and so a key in it.
+        aiohttp would send and log the offending line, which may hold a key.
         """
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun already")
@@ -136,7 +141,7 @@ class _Connection(RequestHandler):
 def _make_request(
     message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: Any
 ) -> BaseRequest:
-    """Make the request of a head that is whole."""
+    """Make the request of a complete head."""
     if isinstance(protocol, _Connection):
         protocol.head_arrived()
     loop = asyncio.get_running_loop()
@@ -144,9 +149,9 @@ def _make_request(
 
 
 def note_token(request: BaseRequest) -> None:
-    """Note that a request with the right token came on this connection."""
+    """Mark the connection of a request that had the right token."""
     if isinstance(request.protocol, _Connection):
-        request.protocol.token_shown()
+        request.protocol.mark_trusted()
 
 
 class HttpServer(Server):
@@ -164,15 +169,15 @@ class HttpServer(Server):
         )
         self.head_seconds = head_seconds
         self.patience = patience  # seconds with a client that does not read
-        self.strangers: dict[_Connection, None] = {}  # showed no token, oldest first
+        self.strangers: dict[_Connection, None] = {}  # without a token, oldest first
         self._max_connections = max_connections
-        self._told_until = float("-inf")
+        self._next_warning = float("-inf")
         self._limits: dict[str, Any] = {
             "access_log": None,
             "auto_decompress": False,
             "keepalive_timeout": _IDLE_SECONDS,
-            "max_line_size": _MAX_LINE,
-            "max_field_size": _MAX_LINE,
+            "max_line_size": _MAX_LINE_BYTES,
+            "max_field_size": _MAX_LINE_BYTES,
             "max_headers": _MAX_HEADERS,
             "lingering_time": 1.0,
         }
@@ -180,12 +185,12 @@ class HttpServer(Server):
     def connection_made(
         self, handler: RequestHandler, transport: asyncio.Transport
     ) -> None:
-        """Take a connection; when there are too many, the oldest stranger makes room.
+        """Accept a connection; if there are too many, close the oldest stranger.
 
-        Where the token was shown on all of them, the new one is closed at once.
+        If the token was sent on all of them, the new one is closed at once.
         """
         if len(self.connections) >= self._max_connections:
-            self._tell_full()
+            self._warn_full()
             if not self.strangers:
                 transport.abort()
                 return
@@ -193,23 +198,23 @@ class HttpServer(Server):
         super().connection_made(handler, transport)
 
     def end_connections(self) -> None:
-        """Let every connection end with the request that it is for."""
+        """Let every connection end after its current request."""
         for connection in list(self.connections):
             if isinstance(connection, _Connection):
                 connection.end_soon()
 
     @property
     def expects_requests(self) -> bool:
-        """Whether a connection was opened on which no request came yet."""
+        """Whether a connection is open on which no request has arrived yet."""
         return any(
             isinstance(connection, _Connection) and not connection.is_used
             for connection in self.connections
         )
 
-    def _tell_full(self) -> None:
+    def _warn_full(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now >= self._told_until:
-            self._told_until = now + _TOLD_SECONDS
+        if now >= self._next_warning:
+            self._next_warning = now + _WARN_SECONDS
             _log.warning(
                 "%d connections are open: each more closes one without the token",
                 self._max_connections,
@@ -221,35 +226,26 @@ class HttpServer(Server):
         return _Connection(self, loop=loop, **self._limits)
 
 
-# An HTTP server on bound sockets, until a block ends.
-
-
-# The loop accepts so many before it reads again: a request that came is read before a
-# flood of connections behind it takes its place. Others wait in the system's queue.
-_AT_ONCE = 8
-_TURNS = 3  # of the loop, until a connection that was accepted has its protocol
-
-
 @asynccontextmanager
 async def serve_http(
     server: HttpServer, sockets: Sequence[socket], shutdown_seconds: float
 ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Accept connections; give what accepts no more, for use before the end.
+    """Serve HTTP on bound sockets; yield a function that stops accepting early.
 
-    Every connection is then either served here, or still waits in the system's queue
-    for another process that has the socket. At the end, open connections have
-    `shutdown_seconds` before they are closed.
+    After its call, every connection is either served here, or waits in the system's
+    queue for another process that has the socket. When the block ends, open connections
+    have `shutdown_seconds` before they are closed.
     """
     loop = asyncio.get_running_loop()
     accepting: list[asyncio.AbstractServer] = []
 
     async def accept_no_more() -> None:
-        # asyncio drops a connection that it has accepted when its server closes before
-        # the next turn of the loop.
+        # asyncio drops a connection that it has just accepted if its server closes
+        # before the next pass of the loop.
         with contextlib.suppress(NotImplementedError):  # Windows
             for sock in sockets:
                 loop.remove_reader(sock)
-        for _ in range(_TURNS):
+        for _ in range(_LOOP_PASSES):
             await asyncio.sleep(0)
         close()
 
@@ -260,12 +256,12 @@ async def serve_http(
     try:
         for sock in sockets:
             accepting.append(
-                await loop.create_server(server, sock=sock, backlog=_AT_ONCE)
+                await loop.create_server(server, sock=sock, backlog=_ACCEPT_AT_ONCE)
             )
             sock.listen(BACKLOG)
         yield accept_no_more
     finally:
         close()
-        await asyncio.sleep(0)  # so that requests that have come are begun
+        await asyncio.sleep(0)  # so that requests that have arrived are begun
         server.pre_shutdown()
         await server.shutdown(shutdown_seconds)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600  # of JSON-RPC
-COMMON = {
+COMMON = {  # headers of all responses
     "Server": "byok",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -39,9 +39,9 @@ COMMON = {
 
 
 def id_headers(request_id: str) -> dict[str, str]:
-    """Return the headers of an answer that name its request as the log does.
+    """Return the headers with the id under which the log names the request.
 
-    OpenAI's SDKs read the first one, Anthropic's the second one.
+    OpenAI's SDKs read the first header, Anthropic's the second.
     """
     return {"X-Request-Id": request_id, "Request-Id": request_id}
 
@@ -61,15 +61,16 @@ def body_bytes(response: Response) -> bytes:
 
 
 def error_for_user(error: ByokError, redactor: Redactor) -> ByokError:
-    """Return an error without secrets, its commands as they can be run here.
+    """Return an error without secrets, with commands as they can be run here.
 
-    A second time changes nothing: a program's path behind "key:" looks like a secret.
+    To do it twice changes nothing: the paths of commands are removed first, because a
+    path behind "key:" looks like a secret.
     """
     return error.rewrite(lambda text: make_pasteable(redactor(make_plain(text))))
 
 
 def error_body(error: ByokError, request_id: str) -> dict[str, Any]:
-    """Write an error in the one shape that every client reads."""
+    """Build the object of an error that the editor's clients read."""
     return {
         "error": {
             "code": error.code,
@@ -86,39 +87,39 @@ def error_response(
     error: ByokError,
     request_id: str,
     redactor: Redactor,
-    kind: ClientApi = ClientApi.EDITOR,
+    api: ClientApi = ClientApi.EDITOR,
 ) -> Response:
-    """Answer with an error, in the client's shape; a lasting one is never 5xx."""
-    told, status = error_for_user(error, redactor), error.status
-    match kind:
+    """Build the response of an error in the client's format; no lasting one is 5xx."""
+    safe, status = error_for_user(error, redactor), error.status
+    match api:
         case ClientApi.OPENAI:
-            body, status = openai_error(told), status_of(error)
+            body, status = openai_error(safe), status_of(error)
         case ClientApi.ANTHROPIC:
-            body, status = anthropic_error(told, request_id), status_of(error)
+            body, status = anthropic_error(safe, request_id), status_of(error)
         case ClientApi.MCP:
-            body = _json_rpc_error(told)
+            body = _json_rpc_error(safe)
         case ClientApi.EDITOR:
-            body = error_body(told, request_id)
+            body = error_body(safe, request_id)
     response = json_response(body, status)
     if isinstance(error, UpstreamRefused) and error.retry_after is not None:
         response.headers["Retry-After"] = str(round(error.retry_after))
     elif error.status == 503:
         response.headers["Retry-After"] = "2"
-    unread = error.status in (400, 408, 413) and not isinstance(error, UpstreamError)
-    if unread or isinstance(error, NotAllowed):
-        response.force_close()  # the body is not worth reading, a stranger no place
+    is_unread = error.status in (400, 408, 413) and not isinstance(error, UpstreamError)
+    if is_unread or isinstance(error, NotAllowed):
+        response.force_close()  # the body need not be read, nor a stranger served
     return response
 
 
 def _json_rpc_error(error: ByokError) -> dict[str, Any]:
-    """Write the error to a message that was not understood, and so has no id."""
+    """Build the error for a message that could not be parsed, and so has no id."""
     code = _PARSE_ERROR if isinstance(error, BadJson) else _INVALID_REQUEST
     fields = {"code": code, "message": error.sentence, "data": {"code": error.code}}
     return {"jsonrpc": "2.0", "id": None, "error": fields}
 
 
 def explain_failure(error: Exception, request_id: str) -> ByokError:
-    """Return what a client is told of any error; the log has what is byok's fault."""
+    """Return the error for the client of any exception; log byok's own faults."""
     if isinstance(error, ByokError):
         return error
     if lacks_memory(error):
@@ -130,14 +131,11 @@ def explain_failure(error: Exception, request_id: str) -> ByokError:
 
 
 def internal_error() -> ByokError:
-    """Stand for a fault of byok's own, which the log has in full."""
+    """Return the error for a fault of byok's own, whose details are in the log."""
     return ByokError(
         "Internal error.",
         hint="See the log: byok service logs",
     )
-
-
-# One HTTP request on its way through the server.
 
 
 class HttpExchange(Struct):
@@ -153,20 +151,20 @@ class HttpExchange(Struct):
 
     @property
     def request_id(self) -> str:
-        """What names the request in answers and in the log."""
+        """The id of the request in answers and in the log."""
         return self.record.request_id
 
     def write_error(self, error: ByokError) -> Response:
-        """Write an error as this client reads it, and note it."""
+        """Record an error, and build its response in this client's format."""
         self.record.note_error(error)
-        kind = client_api(self.request.raw_path)
-        return error_response(error, self.request_id, self.redactor, kind)
+        api = client_api(self.request.raw_path)
+        return error_response(error, self.request_id, self.redactor, api)
 
     def refuse_method(self, allowed: str) -> Response:
-        """Answer a request of another method; a body that it has stays unread.
+        """Refuse a request with another method; close the connection if it has a body.
 
-        Without one the connection stays open: agents ask for a stream of MCP, and send
-        their next message on the same connection before they have the answer.
+        Without a body the connection stays open: agents request a stream of MCP, and
+        send their next message on the same connection before they have the answer.
         """
         error = BadRequest(
             f"Use {allowed} here.", code="method_not_allowed", status=405

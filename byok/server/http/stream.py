@@ -1,9 +1,9 @@
 """Streamed responses: bytes as they come, and NDJSON lines with heartbeats.
 
-Errors. Once the head is out, the status is 200 for good. So the head waits for the
-first lines, and until then an error can still become an HTTP status. After `head_after`
-seconds it leaves with the line of retrieval facts, long before a client times out, or
-after `late_head_after` where the failure of an answer must not look like an answer.
+Errors. Once the head is sent, the status 200 is final. So the head waits for the first
+lines, and until then an error can still become an HTTP status. After `head_after`
+seconds it is sent with the line of retrieval facts, long before a client times out, or
+after `late_head_after` if the failure of an answer must not look like an answer.
 
 Silence. Clients close a stream after 60 seconds without a byte, and a model may think
 for minutes. `beat` seconds after the last write a heartbeat is sent: an empty delta,
@@ -13,17 +13,18 @@ that a quick answer has no task at all.
 Clients that do not read. A write waits when the client's window is full, and the
 upstream waits with it, until the connection is given up (`http/protocol.py`).
 
-Packets. The head is held back by `_send_headers_immediately` and leaves with the first
-bytes; the last bytes leave with the end. Sent apart, small packets wait for each other
-(Nagle's algorithm and delayed acknowledgements), which can cost 40 ms. For the same
-reason callers join all lines of one network read into one `write`.
+Packets. `_send_headers_immediately` delays the head until the first bytes; the last
+bytes are sent with the end. Sent separately, small packets wait for each other (Nagle's
+algorithm and delayed acknowledgements), which can cost 40 ms. For the same reason
+callers join all lines of one network read into one `write`.
 
-Two writers. The heartbeat task and the answer may both begin the response, and do not
-disturb each other: to prepare it waits for nothing, and the first one does it. Later a
-heartbeat is only sent while no other write is under way; each write is a whole line.
+Two writers. The heartbeat task and the answer may both begin the response without a
+conflict: preparing it does not wait for anything, and whoever comes first does it.
+Later a heartbeat is sent only while no other write is in progress; each write consists
+of whole lines.
 
-An answer that must not be taken for a complete one is ended by `break_off`, without the
-last chunk of HTTP: a partial file edit that looks complete would delete code.
+An answer that must not look complete is ended by `break_off`, without the last chunk of
+HTTP: a partial file edit that looks complete would delete code.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ EVENTS = {**LINES, "Content-Type": "text/event-stream; charset=utf-8"}
 
 
 class _Response(StreamResponse):
-    """A stream whose head leaves in one packet with its first bytes."""
+    """A stream whose head is sent in one packet with its first bytes."""
 
     _send_headers_immediately = False
 
@@ -62,7 +63,7 @@ async def static_stream(exchange: HttpExchange, *lines: Json) -> StreamResponse:
 
 
 class OpenStream:
-    """An open response, whose bytes are sent as they come, after the `first` ones."""
+    """An open response: bytes are sent as they are written, after the `first` ones."""
 
     def __init__(
         self,
@@ -74,28 +75,28 @@ class OpenStream:
     ) -> None:
         self._request = exchange.request
         self._tap = exchange.record.tap
-        named = {**headers, **id_headers(exchange.request_id)}
-        self._response = _Response(status=status, headers=named)
+        all_headers = {**headers, **id_headers(exchange.request_id)}
+        self._response = _Response(status=status, headers=all_headers)
         self._first = first
         self._clock = asyncio.get_running_loop().time
-        self._last = self._clock()
+        self._last_write = self._clock()
 
     @property
     def response(self) -> StreamResponse:
-        """What the handler returns."""
+        """The response for the handler to return."""
         return self._response
 
     async def write(self, data: bytes) -> None:
-        """Send bytes, the first ones with the head; the client sees them at once."""
+        """Send bytes at once, the first time together with the head."""
         if not self._response.prepared:
             data = await self._prepare(data)
         if self._tap is not None:
             self._tap(Hop.TO_CLIENT, data)
-        self._last = self._clock()
+        self._last_write = self._clock()
         await self._response.write(data)
 
     async def finish(self, data: bytes = b"") -> None:
-        """End the answer; its last bytes and the end leave in one packet."""
+        """End the answer; its last bytes and the end are sent in one packet."""
         if not self._response.prepared:
             data = await self._prepare(data)
         if self._tap is not None:
@@ -103,30 +104,30 @@ class OpenStream:
         await self._response.write_eof(data)
 
     async def break_off(self, data: bytes) -> None:
-        """Close the connection without an end of the body: the answer is broken."""
+        """Send bytes and close the connection without the end of a complete body."""
         await self.write(data)
         if self._request.transport is not None:
-            self._request.transport.close()  # without the mark of the end
+            self._request.transport.close()  # sends no last chunk
 
     async def _prepare(self, data: bytes) -> bytes:
-        """Prepare the head; return what goes out with it."""
+        """Prepare the head; return the bytes to send with it."""
         await self._response.prepare(self._request)
         return self._first + data
 
     def hang_up(self) -> None:
-        """Abort the connection: the pending write fails, the upstream is released."""
+        """Abort the connection: the pending write fails, which frees the upstream."""
         if self._request.transport is not None:
             self._request.transport.abort()
 
 
 class LineStream(OpenStream):
-    """An open response with heartbeats, which may be b"" for none.
+    """An open response with heartbeats; `heartbeat` may be b"" for none.
 
-    Once it is kept alive, the head goes out with the first lines or after `head_after`
-    seconds of its timing, behind `first`; then a heartbeat, whenever `beat` seconds
-    pass in silence, because clients give up after 60 s between bytes. Before, an error
-    can still become an HTTP status: if it `is_late`, as long as clients wait for a
-    first byte.
+    After `keep_alive`, the head is sent with the first lines or after `head_after`
+    seconds, with `first` behind it; then a heartbeat after each `beat` seconds of
+    silence, because clients give up after 60 s between bytes. Until the head is sent,
+    an error can become an HTTP status: if the stream `is_late`, for as long as clients
+    wait for a first byte.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class LineStream(OpenStream):
     ) -> None:
         super().__init__(exchange, headers, first=first)
         self._heartbeat = heartbeat
-        self._beat = timing.beat
+        self._interval = timing.beat
         self._head_after = timing.late_head_after if is_late else timing.head_after
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None  # of an answer that takes long
@@ -158,23 +159,25 @@ class LineStream(OpenStream):
                 await self._task
 
     def keep_alive(self) -> None:
-        """Start to send the head and heartbeats in time."""
+        """Send the head and heartbeats in time from now on."""
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._head_after, self._take_care)
+            self._timer = loop.call_later(self._head_after, self._start_keeping_alive)
 
-    def _take_care(self) -> None:
+    def _start_keeping_alive(self) -> None:
         self._task = asyncio.ensure_future(self._keep_alive())
 
     async def _keep_alive(self) -> None:
         while True:
-            silence = self._clock() - self._last
-            stuck = self._request.protocol.writing_paused
+            silence = self._clock() - self._last_write
+            is_blocked = self._request.protocol.writing_paused
             if not self._response.prepared:
                 await self.write(b"")
             elif not self._heartbeat:
                 return
-            elif silence >= self._beat and not stuck:
+            elif silence >= self._interval and not is_blocked:
                 await self.write(self._heartbeat)
             else:
-                await asyncio.sleep(self._beat if stuck else self._beat - silence)
+                await asyncio.sleep(
+                    self._interval if is_blocked else self._interval - silence
+                )

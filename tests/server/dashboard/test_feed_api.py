@@ -110,7 +110,7 @@ async def test_the_page_and_commands_are_not_told(editor: Editor, page: Page) ->
 
 
 async def test_silence_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "_BEAT", 0.05)
+    monkeypatch.setattr(api, "_HEARTBEAT_SECONDS", 0.05)
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
         async with looking(page) as stream:
