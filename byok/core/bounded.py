@@ -1,4 +1,4 @@
-"""Memories that stay small: the entries used last, and what was said once."""
+"""Collections of bounded size: a map of recent entries, and a set of seen subjects."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
@@ -9,20 +9,23 @@ V = TypeVar("V")
 
 
 class BoundedMap(Generic[K, V]):
-    """A map of the entries that were used last; the others are forgotten.
+    """A map that evicts the least recently used entries.
 
-    Several threads may use it: at worst, it forgets a little too much or too little.
+    Several threads may use it: at worst, it evicts a little too much or too little.
     """
 
     def __init__(self, limit: int, weigh: Callable[[K, V], int] | None = None) -> None:
-        """Keep `limit` entries, or what weighs as much; the newest always stays."""
+        """Keep `limit` entries or, with `weigh`, a total weight of `limit`.
+
+        The newest entry always stays.
+        """
         self._limit = limit
         self._weigh = weigh
         self._weight = 0
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, which counts as used; None without one."""
+        """Return the value of a key and mark the key as used; None if there is none."""
         value = self._entries.get(key)
         if value is not None:
             try:
@@ -32,7 +35,7 @@ class BoundedMap(Generic[K, V]):
         return value
 
     def pop(self, key: K) -> V | None:
-        """Forget a key; return its value, None if it had none."""
+        """Remove a key; return its value, None if there is none."""
         value = self._entries.pop(key, None)
         if self._weigh is not None and value is not None:
             self._weight -= self._weigh(key, value)
@@ -59,21 +62,21 @@ class BoundedMap(Generic[K, V]):
         return len(self._entries)
 
     def items(self) -> list[tuple[K, V]]:
-        """Return the entries, the one that was used last at the end."""
+        """Return the entries, the most recently used one last."""
         return list(self._entries.items())
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()
         self._weight = 0
 
 
 class SaidOnce:
-    """Tells whether something is new, of which a sentence is said once.
+    """Remembers about which subjects something was logged, to log it once for each.
 
-    What a sentence names may be a stranger's, who could name new things for ever: so
-    only `limit` of them are said. If it `forgets`, it is the latest that are remembered
-    instead, and older ones may be said again.
+    Subjects may come from a stranger, who could send new ones forever. So no more than
+    `limit` of them count as new. With `forgets`, the latest `limit` are remembered
+    instead, and an older one may be logged again.
     """
 
     def __init__(self, limit: int, *, forgets: bool = False) -> None:
@@ -82,7 +85,7 @@ class SaidOnce:
         self._said = BoundedMap[Hashable, bool](limit)
 
     def is_new(self, subject: Hashable) -> bool:
-        """Tell whether to say a sentence about this subject now."""
+        """Return True at the first call with a subject, as far as the limit allows."""
         is_full = len(self._said) >= self._limit and not self._forgets
         if subject in self._said or is_full:
             return False

@@ -1,4 +1,4 @@
-"""One language's catalogue: takes a message apart, and translates each part."""
+"""The catalogue of one language: it splits a message, and translates each part."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,8 @@ _BEHIND_NAME = ": "
 _BRACKETS = " ("
 _END = ". "
 _CLAUSES = re.compile(r"([,;] )")
-_LONGEST = 5_000  # characters that are looked through for sentences
-_DEEPEST = 4  # texts in values of texts
+_MAX_CHARS = 5_000  # of a text that is split into sentences
+_MAX_DEPTH = 4  # of texts in values of texts
 
 
 class _Template(NamedTuple):
@@ -25,21 +25,21 @@ class _Template(NamedTuple):
     translation: str
 
     def values_in(self, text: str) -> dict[str, str] | None:
-        """Return the values with which this is the text; None if there are none."""
+        """Return the values with which this template gives the text, or None."""
         first, *middle, last = self.parts
-        at, end = len(first), len(text) - len(last)
-        if at > end or not (text.startswith(first) and text.endswith(last)):
+        position, end = len(first), len(text) - len(last)
+        if position > end or not (text.startswith(first) and text.endswith(last)):
             return None
         values = []
         for part in middle:
-            found = text.find(part, at, end)
-            if found < 0:
+            begin = text.find(part, position, end)
+            if begin < 0:
                 return None
-            values.append(text[at:found])
-            at = found + len(part)
-        given = dict(zip(self.names, (*values, text[at:end]), strict=True))
-        counts = (value for name, value in given.items() if name.startswith(_COUNT))
-        return given if all(map(_NUMBER.fullmatch, counts)) else None
+            values.append(text[position:begin])
+            position = begin + len(part)
+        by_name = dict(zip(self.names, (*values, text[position:end]), strict=True))
+        counts = (value for name, value in by_name.items() if name.startswith(_COUNT))
+        return by_name if all(map(_NUMBER.fullmatch, counts)) else None
 
     def translate(self, values: Mapping[str, str]) -> str:
         """Return the translation with these values."""
@@ -50,14 +50,15 @@ class Catalogue:
     """The texts of a language, by the English ones."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Prepare the texts; a value is {name} in both languages."""
+        """Prepare `texts`, translations by English text; {name} stands for a value."""
         self._whole = {key: text for key, text in texts.items() if not SLOT.search(key)}
         templates = (
             _Template(SLOT.split(key)[::2], SLOT.findall(key), text)
             for key, text in texts.items()
             if SLOT.search(key)
         )
-        # A text that begins alike is the likeliest, then the one with most in common.
+        # Templates that begin with a fixed text come first, then those with the longest
+        # fixed parts: they are the least ambiguous.
         self._templates = sorted(
             templates,
             key=lambda template: (
@@ -71,100 +72,103 @@ class Catalogue:
         if text in self._whole:
             return self._whole[text]
         body = text.strip(" ")
-        if not body or len(body) > _LONGEST:
+        if not body or len(body) > _MAX_CHARS:
             return text
-        done = self._whole_text(body, depth)
-        if done is None:
+        translated = self._as_whole(body, depth)
+        if translated is None:
             sentences = _SENTENCES.split(body)
-            known = [self._sentence(sentence, depth) for sentence in sentences]
-            done = None if all(known) else self._whole_text(body, depth, is_any=True)
-            if done is None:
-                pairs = zip(known, sentences, strict=True)
-                done = _join_sentences(one or english for one, english in pairs)
-        return text.replace(body, done, 1)
+            parts = [self._as_sentence(sentence, depth) for sentence in sentences]
+            if not all(parts):
+                translated = self._as_whole(body, depth, is_any=True)
+            if translated is None:
+                pairs = zip(parts, sentences, strict=True)
+                translated = _join_sentences(part or english for part, english in pairs)
+        return text.replace(body, translated, 1)
 
-    def _sentence(self, text: str, depth: int) -> str | None:
+    def _as_sentence(self, text: str, depth: int) -> str | None:
         return (
-            self._whole_text(text, depth)
-            or self._clauses(text, depth)
-            or self._behind_name(text, depth)
-            or self._before_brackets(text, depth)
-            or self._ended(text, depth)
+            self._as_whole(text, depth)
+            or self._as_clauses(text, depth)
+            or self._as_named(text, depth)
+            or self._as_bracketed(text, depth)
+            or self._as_ended(text, depth)
         )
 
-    def _before_brackets(self, text: str, depth: int) -> str | None:
-        """Return a text, or a name, that ends with a text in brackets."""
+    def _as_bracketed(self, text: str, depth: int) -> str | None:
+        """Translate a text that ends in brackets; before them there may be a name."""
         begin, sign, _ = text.partition(_BRACKETS)
-        rest = self._whole_text(text[len(begin) + 1 :], depth) if sign else None
-        known = self._whole_text(begin, depth) or ("" if " " in begin else begin)
-        return f"{known}{rest}" if known and rest else None
+        in_brackets = self._as_whole(text[len(begin) + 1 :], depth) if sign else None
+        beginning = self._as_whole(begin, depth) or ("" if " " in begin else begin)
+        return f"{beginning}{in_brackets}" if beginning and in_brackets else None
 
-    def _ended(self, text: str, depth: int) -> str | None:
-        """Return a sentence of a text that is known without its end."""
+    def _as_ended(self, text: str, depth: int) -> str | None:
+        """Translate a sentence whose text is in the catalogue without a full stop."""
         ends = text.endswith(_END[0]) and _END in self._whole
-        known = self._sentence(text[:-1], depth) if ends else None
-        return f"{known}{self._whole[_END]}" if known else None
+        translated = self._as_sentence(text[:-1], depth) if ends else None
+        return f"{translated}{self._whole[_END]}" if translated else None
 
-    def _clauses(self, text: str, depth: int) -> str | None:
-        """Return a text of clauses that are all known, or names."""
+    def _as_clauses(self, text: str, depth: int) -> str | None:
+        """Translate a text of clauses, if each is in the catalogue or is a name."""
         clauses = _CLAUSES.split(text)  # every second one is a sign
-        done = [
-            self._whole_text(clause, depth) or self._before_brackets(clause, depth)
+        parts = [
+            self._as_whole(clause, depth) or self._as_bracketed(clause, depth)
             for clause in clauses
         ]
         names = [" " not in clause for clause in clauses[::2]]
-        is_known = not all(names) and all(map(or_, names, map(bool, done[::2])))
-        pairs = zip(done, clauses, strict=True)
-        return "".join(known or clause for known, clause in pairs) if is_known else None
+        is_known = not all(names) and all(map(or_, names, map(bool, parts[::2])))
+        pairs = zip(parts, clauses, strict=True)
+        return "".join(part or clause for part, clause in pairs) if is_known else None
 
-    def _behind_name(self, text: str, depth: int) -> str | None:
-        """Return a text that begins with a name, such as that of an upstream."""
+    def _as_named(self, text: str, depth: int) -> str | None:
+        """Translate a text that begins with a name, such as that of an upstream."""
         name, sign, rest = text.partition(_BEHIND_NAME)
-        if not rest or depth == _DEEPEST:
+        if not rest or depth == _MAX_DEPTH:
             return None
-        known = self.translate(rest, depth + 1)
+        translated = self.translate(rest, depth + 1)
+        if translated == rest:
+            return None
         begin = self._whole.get(name, name) if " " in name else name
-        return None if known == rest else f"{begin}{self._whole.get(sign, sign)}{known}"
+        return f"{begin}{self._whole.get(sign, sign)}{translated}"
 
-    def _whole_text(self, text: str, depth: int, *, is_any: bool = False) -> str | None:
-        """Return a text without sentences in its values, or with any values."""
-        if (whole := self._whole.get(text)) is not None or depth == _DEEPEST:
+    def _as_whole(self, text: str, depth: int, *, is_any: bool = False) -> str | None:
+        """Translate a text as a whole; its values hold no sentences unless `is_any`."""
+        if (whole := self._whole.get(text)) is not None or depth == _MAX_DEPTH:
             return whole
-        if text[:-1] in self._whole and (ended := self._ended(text, depth)):
+        if text[:-1] in self._whole and (ended := self._as_ended(text, depth)):
             return ended
         for template in self._templates:
             values = template.values_in(text)
             if values is None:
                 continue
             if is_any or not any(map(_SENTENCES.search, values.values())):
-                done = template.translate(
+                translated = template.translate(
                     {
-                        name: self._value(name, value, depth + 1)
+                        name: self._as_value(name, value, depth + 1)
                         for name, value in values.items()
                     }
                 )
                 ends = text.endswith(_END[0]) and not is_any
-                return self._end_alike(done) if ends else done
+                return self._end_alike(translated) if ends else translated
         return None
 
     def _end_alike(self, text: str) -> str:
-        """Return a text whose last value took the end of the sentence with it."""
+        """Translate the full stop, if it was a part of the last value."""
         is_end = re.search(r"[^. ]\.$", text) and _END in self._whole
         return f"{text[:-1]}{self._whole[_END]}" if is_end else text
 
-    def _value(self, name: str, value: str, depth: int) -> str:
-        """Return a value; one of a single word may be a name, unless it is a term."""
+    def _as_value(self, name: str, value: str, depth: int) -> str:
+        """Translate a value; a single word is taken for a name unless it is a term."""
         is_text = " " in value or name.startswith(_TERM)
         if not is_text:
             return value
-        done = self.translate(value, depth)
-        return done if done.lstrip()[:1].isascii() else done.lstrip()
+        translated = self.translate(value, depth)
+        return translated if translated.lstrip()[:1].isascii() else translated.lstrip()
 
 
 def _join_sentences(sentences: Iterable[str]) -> str:
-    """Join sentences; there is no space behind a full-width sign."""
-    done = ""
+    """Join sentences by spaces, but not behind a full-width full stop."""
+    joined = ""
     for sentence in sentences:
-        done += " " if done and done[-1].isascii() else ""
-        done += sentence
-    return done
+        joined += " " if joined and joined[-1].isascii() else ""
+        joined += sentence
+    return joined

@@ -12,10 +12,10 @@ Json: TypeAlias = Mapping[str, Any]
 
 
 class Origin(Struct, frozen=True):
-    """Where provider data comes from: dialect, name of the upstream, name of the model.
+    """The origin of provider data: dialect, name of the upstream, name of the model.
 
-    Providers accept such data only from themselves, and some only for the same model.
-    So data goes back only where all three are equal.
+    Providers accept only their own data, and some only for the same model. So data is
+    sent back only if all three are equal.
     """
 
     dialect: str
@@ -27,7 +27,7 @@ NO_ORIGIN = Origin("", "", "")
 
 
 class ProviderData(Struct, frozen=True):
-    """Opaque data that a provider wants back, unchanged, with the part it came with.
+    """Opaque data of a message part, which the provider wants back unchanged.
 
     Examples: signatures of thinking blocks and tool calls, encrypted reasoning, item
     ids. Only the dialect of its origin understands `data`; nothing else may read or
@@ -51,14 +51,14 @@ class Role(StrEnum):
 
 
 class TextPart(Struct, frozen=True):
-    """Plain text; an aside is not of its author, such as facts about an editor."""
+    """Plain text; an aside is not by the author, such as facts about an editor."""
 
     text: str
     is_aside: bool = False
 
 
 class ContextPart(TextPart, frozen=True):
-    """Code that byok retrieved for a question; dropped first if room is short."""
+    """Code that byok retrieved for a question; dropped first if space is short."""
 
     is_aside: bool = True
 
@@ -93,7 +93,8 @@ class ToolResult(Struct, frozen=True):
     """The output of one tool call, as the client reports it.
 
     `content` may be empty. It refers to the images by number, in their order: `[image 1
-    below]`. One that is missing was made up, as every call has a result.
+    below]`. With `is_missing`, the client sent no result, and byok has made this one,
+    because every call needs a result.
     """
 
     call_id: str
@@ -130,9 +131,10 @@ def calls_of(message: Message) -> list[ToolCall]:
 
 
 def is_said_by_user(message: Message) -> bool:
-    """Tell whether the user says something: in words, or by pictures alone.
+    """Tell whether a message has words of the user, or only pictures.
 
-    Only then a turn begins: what an editor tells beside the results of tools is none.
+    Such a message begins a turn; one with asides only, which an editor sends beside the
+    results of tools, does not.
     """
     if message.role is not Role.USER:
         return False
@@ -141,12 +143,12 @@ def is_said_by_user(message: Message) -> bool:
 
 
 def data_of(part: ThinkingPart | ToolCall) -> Json:
-    """Return what its provider wants back with a part, {} for nothing."""
+    """Return the provider data of a part, {} if it has none."""
     return part.provider_data.data if part.provider_data else {}
 
 
 def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
-    """Return the texts among some parts as one."""
+    """Return the texts of some parts, joined."""
     return between.join(part.text for part in parts if isinstance(part, TextPart))
 
 
@@ -168,8 +170,8 @@ class Sampling(Struct, frozen=True):
     """Sampling parameters; None, "" and () mean the upstream's own default.
 
     `effort` is how much the model should reason: `none`, `minimal`, `low`, `medium`,
-    `high`, `xhigh` or `max`. A dialect uses the nearest one that the model accepts.
-    The model stops before a text of `stop`.
+    `high`, `xhigh` or `max`. A dialect uses the nearest level that the model accepts.
+    The model stops before any text in `stop`.
     """
 
     temperature: float | None = None
@@ -180,7 +182,7 @@ class Sampling(Struct, frozen=True):
 
 
 class RepairMode(StrEnum):
-    """How far tool calls are repaired: never, if certain, or with empty values too."""
+    """How far tool calls are repaired: not, if certain, or also with empty values."""
 
     OFF = "off"
     LOSSLESS = "lossless"
@@ -196,14 +198,14 @@ class ToolUse(StrEnum):
 
 
 class ToolChoice(Struct, frozen=True):
-    """Whether to call a tool; with REQUIRED and a name, that tool."""
+    """Whether to call a tool; with REQUIRED and a name, which one."""
 
     use: ToolUse = ToolUse.AUTO
     name: str = ""
 
 
 class JsonAnswer(Struct, frozen=True):
-    """The answer must be JSON; with a schema, JSON that it allows."""
+    """The answer must be JSON and, if there is a schema, must match it."""
 
     schema: Json | None = None
     name: str = "answer"
@@ -221,9 +223,9 @@ class FimRequest(Struct, frozen=True):
 
 
 class RecentEdit(Struct, frozen=True):
-    """A change that the user made: what stood there before, and now, with LF.
+    """A change that the user made: the text before and after it, with LF.
 
-    `line` is the number, from 0, of the first line of what stands there now.
+    `line` is the number, from 0, of the first line of the text after it.
     """
 
     path: str
@@ -233,7 +235,7 @@ class RecentEdit(Struct, frozen=True):
 
 
 class NextEditRequest(FimRequest, frozen=True):
-    """A question what of a file changes next: the code around the cursor, with LF.
+    """A request to predict the next edit: the code around the cursor, with LF.
 
     `line` is the number of the cursor's line, from 1. The newest edit is the last one.
     """
@@ -251,12 +253,11 @@ class ChatRequest(Struct, frozen=True):
         tools: the tools that the model may call.
         own_words: the user's newest words, without any context.
         user_texts: what the user wrote in each turn, without any context.
-        question: the user's words in this request; "" if it only brings tool results.
-        prompt: the name of the prompt that says what the model is to do, "" for that of
-            the client.
+        question: the user's words in this request; "" if it has only tool results.
+        prompt: the name of byok's prompt for this request, "" if it is the client's.
         notes: what the prompt or the tools had to leave out, for the log.
         silent: a background job of the client that no user sees.
-        whole: only a complete answer is of use, so nothing of it is shown before.
+        whole: only a complete answer is useful, so no part of it is shown before.
         agent: the model works on its own, with tools.
         verbatim: the answer becomes code or text of the user exactly as it is.
         client_parallel_tools: the client accepts several tool calls in one turn.
@@ -268,7 +269,7 @@ class ChatRequest(Struct, frozen=True):
         cache_key: the client's name for prompts that begin alike, which may be those
             of several conversations; "" if it gives none.
         fim: a gap to fill; an upstream that can do so gets it instead of the messages.
-        next_edit: the same for a file to change, for models that are made for it.
+        next_edit: the same for the next edit of a file, for models made for it.
     """
 
     messages: tuple[Message, ...]
@@ -294,10 +295,10 @@ class ChatRequest(Struct, frozen=True):
 
     @property
     def is_first_turn(self) -> bool:
-        """Whether nothing of the assistant is in the conversation yet."""
+        """Whether the conversation has no message of the assistant yet."""
         return all(message.role is not Role.ASSISTANT for message in self.messages)
 
     @property
     def is_question(self) -> bool:
-        """Whether the user spoke last; after tool results a model may say nothing."""
+        """Whether the user spoke last; after tool results, a model may stay silent."""
         return bool(self.messages) and is_said_by_user(self.messages[-1])

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 DEFAULT_LENGTH, LONGEST = 20_000, 80_000  # characters of an answer
 _NAME = re.compile(r"[0-9a-f]{64}")
-_FOREIGN = bytes(33)  # longer than any name made here
-_LONGEST_FOREIGN = 512
+_FOREIGN_PREFIX = bytes(33)  # longer than any name that byok makes
+_MAX_FOREIGN_CHARS = 512
 
 
 class SearchMode(StrEnum):
@@ -29,7 +29,10 @@ class RerankMode(StrEnum):
 
 
 class BlobNames(Struct, frozen=True):
-    """The set of a request: `set(checkpoint) ∪ added − deleted`; names as bytes."""
+    """A set of blobs: those of `checkpoint`, and `added` ones, without `deleted` ones.
+
+    The names of added and deleted blobs are in the form of `to_bytes`.
+    """
 
     checkpoint: str = ""
     added: tuple[bytes, ...] = ()
@@ -42,16 +45,16 @@ class BlobNames(Struct, frozen=True):
 
 
 def to_bytes(name: str) -> bytes:
-    """Return a name as it is kept: 32 bytes, or a foreign one behind zero bytes."""
+    """Return a name as it is stored: 32 bytes, or zero bytes and a foreign name."""
     if _NAME.fullmatch(name):
         return bytes.fromhex(name)
-    return _FOREIGN + name[:_LONGEST_FOREIGN].encode("utf-8", "replace")
+    return _FOREIGN_PREFIX + name[:_MAX_FOREIGN_CHARS].encode("utf-8", "replace")
 
 
 def to_text(name: bytes) -> str:
-    """Return a kept name as its client wrote it."""
-    if name.startswith(_FOREIGN):
-        return name.removeprefix(_FOREIGN).decode("utf-8", "replace")
+    """Return a stored name as its client wrote it."""
+    if name.startswith(_FOREIGN_PREFIX):
+        return name.removeprefix(_FOREIGN_PREFIX).decode("utf-8", "replace")
     return name.hex()
 
 
@@ -64,9 +67,9 @@ class Upload(NamedTuple):
 
 
 class FileChunk(NamedTuple):
-    """Characters of a client's file that a model was shown; `end` is exclusive.
+    """A range of a client's file that a model was shown; `end` is exclusive.
 
-    They are counted as code points of the file as the client holds it.
+    Positions are code points of the file as the client has it.
     """
 
     blob_name: str
@@ -83,7 +86,7 @@ class CodeQuestion(Struct, frozen=True):
 
 
 class CodeContextBlock(Struct, frozen=True):
-    """The code that goes into a chat, and what the client should know of its blobs."""
+    """The code for a chat, and facts about blobs that the client should know."""
 
     text: str = ""
     chunks: tuple[FileChunk, ...] = ()
@@ -92,7 +95,7 @@ class CodeContextBlock(Struct, frozen=True):
 
 
 class UnknownBlobs(Struct, frozen=True):
-    """What of a client's set is not here: names as the client wrote them."""
+    """The blobs of a client that are not stored here, named as the client does."""
 
     names: tuple[str, ...] = ()
     checkpoint_found: bool = True
@@ -102,11 +105,11 @@ _NO_BLOBS = BlobNames()
 
 
 class RetrievalRequest(Struct, frozen=True):
-    """What is asked: `length` in characters; of `code`, `commits`, `conversations`.
+    """A query for excerpts of code, commits or conversations; `length` in characters.
 
-    With a `symbol` it is asked where this name is defined and used. `roots` are the
+    With a `symbol`, it asks where this name is defined and used. `roots` are the
     workspaces to search, `folders` those that the client has open (byok's own fields).
-    `conversation` is the one in which it is asked, "" if that is unknown.
+    `conversation` is the id of the one that asks, "" if it is unknown.
     """
 
     query: str
@@ -122,7 +125,7 @@ class RetrievalRequest(Struct, frozen=True):
 
 
 class Retrieval(Struct, frozen=True):
-    """The answer, and what the client should know of its blobs."""
+    """The answer, and facts about blobs that the client should know."""
 
     text: str
     unknown: Sequence[bytes] = ()
@@ -131,9 +134,10 @@ class Retrieval(Struct, frozen=True):
 
 
 class WorkspaceReport(Struct, frozen=True):
-    """How far a workspace is indexed; `percentage` of the files that were to be read.
+    """How far a workspace is indexed; `percentage` refers to the files to be read.
 
-    `note` says what is wrong, "" if nothing is; `counters` are those of the last walk.
+    `note` describes a problem, "" if there is none; `counters` are those of the last
+    walk.
     """
 
     root: str
@@ -146,10 +150,10 @@ class WorkspaceReport(Struct, frozen=True):
 
 
 class RemoteStatus(Struct, frozen=True):
-    """What a search server that the settings name does; counts since byok started.
+    """The state of the search server in the settings; counts since byok started.
 
-    Nothing is asked unless it is `enabled`. `note` says why it is left out for
-    `next_try` seconds, "" if it is not.
+    No request is sent unless it is `enabled`. After a failure, `note` says why no
+    request is sent for `next_try` seconds; "" if there was none.
     """
 
     url: str
@@ -163,7 +167,7 @@ class RemoteStatus(Struct, frozen=True):
 class IndexStatus(Struct, frozen=True):
     """The state of the whole index; `waiting` is the number of open tasks.
 
-    `remote` is the search server beside it, None where the settings name none.
+    `remote` is the search server beside it, None if the settings name none.
     """
 
     state: str
@@ -176,10 +180,10 @@ class IndexStatus(Struct, frozen=True):
 
 
 class ExcludingRule(Struct, frozen=True):
-    """The one rule that leaves out a path: a line of an ignore file, or byok's own.
+    """The rule that leaves out a path: a line of an ignore file, or byok's own rule.
 
-    `cure` is what lifts it when it is written into `place`, an ignore file or a
-    setting; "" if nothing does.
+    `cure` is the text that overrides it when it is added to `place`, an ignore file or
+    a setting; "" if none does.
     """
 
     pattern: str = ""
@@ -190,27 +194,27 @@ class ExcludingRule(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The line and where it stands, "" where no line is the rule."""
+        """The line and its position, "" if the rule is no line."""
         if self.file:
             return f"{self.pattern} in {self.file}, line {self.line}"
-        what = f"{self.pattern}, byok's own rule for what programs write"
-        return what if self.pattern else ""
+        own_rule = f"{self.pattern}, byok's own rule for what programs write"
+        return own_rule if self.pattern else ""
 
     @property
     def advice(self) -> str:
-        """What to do to have the path indexed."""
+        """How the user can have the path indexed, "" if that is not possible."""
         cure = f"To index it, add {self.cure} to {self.place}."
         return cure if self.cure else ""
 
 
 class PathStatus(Struct, frozen=True):
-    """Whether a path is indexed; `reason` and `rule` say what leaves it out.
+    """Whether a path is indexed; `reason` and `rule` say why it is left out.
 
-    `advice` says what to do, `cure` is what it writes into a setting or an ignore file.
-    Rules go by names, so one may leave out what does not exist.
+    `advice` says what to do, `cure` is the text to add to a setting or an ignore file.
+    Rules match names, so they may also leave out a path that does not exist.
 
-    `notes` say what does not count of the ignore files above it. `alike` are indexed
-    files whose paths end with one that is not there.
+    `notes` list lines of ignore files that have no effect. If the path does not exist,
+    `alike` are indexed files whose paths end with it.
     """
 
     path: str

@@ -1,9 +1,10 @@
 """Build a conversation in which every tool call has exactly one result, in order.
 
-Clients send results at any place behind their call, twice, or not at all. Upstreams
-want them directly behind the message with the calls, before any words of the user, and
-strict ones refuse a call without a result. So a result is kept with its call, and a
-call without one gets an invented one. What belongs to no call is the caller's to tell.
+Clients send results anywhere behind their call, twice, or not at all. Upstreams want
+them directly behind the message with the calls, before any words of the user, and
+strict ones refuse a call without a result. So a result is stored with its call, and a
+call without a result gets an invented one. Results without a call are left to the
+caller.
 """
 
 from collections.abc import Sequence
@@ -22,12 +23,12 @@ from byok.core.chat import (
 )
 
 NO_RESULT = '{"error":"no result was recorded for this call"}'
-# Python 3.11 takes .1 µs to look up a member of an enum; here it is per message.
+# Python 3.11 takes 0.1 µs to look up a member of an enum, which adds up per message.
 _USER, _ASSISTANT = Role.USER, Role.ASSISTANT
 
 
 class _Step(Struct):
-    """What one side says at once, its calls, and their results by id."""
+    """Consecutive parts of one side, with their calls, and the results by call id."""
 
     role: Role
     parts: list[Part]
@@ -35,7 +36,7 @@ class _Step(Struct):
     results: dict[str, ToolResult] | None = None
 
     def message_of_result(self, call: ToolCall) -> Message:
-        """Return the result of a call as a message; it may have to be invented."""
+        """Return the result of a call as a message, invented if it is missing."""
         result = (self.results or {}).get(call.id) or ToolResult(
             call.id, call.name, NO_RESULT, is_missing=True
         )
@@ -43,13 +44,13 @@ class _Step(Struct):
 
 
 class ConversationBuilder:
-    """Builds the messages of a conversation, the oldest first.
+    """Builds the messages of a conversation, from the oldest to the newest.
 
-    Messages of one role in a row become one, because strict upstreams refuse two.
+    Consecutive messages of one role are joined, because strict upstreams refuse them.
     """
 
     def __init__(self, beginning: str) -> None:
-        """Begin; `beginning` stands for the user where an answer comes first."""
+        """Begin; `beginning` is a text of the user, used if an answer comes first."""
         self._beginning = beginning
         self._steps: list[_Step] = []
         self._calls: dict[str, tuple[_Step, ToolCall]] = {}
@@ -57,7 +58,7 @@ class ConversationBuilder:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody has said anything yet."""
+        """Whether no part was added yet."""
         return not self._steps
 
     def add_user(self, parts: Sequence[Part]) -> None:
@@ -65,7 +66,7 @@ class ConversationBuilder:
         self._add(_USER, parts)
 
     def add_answer(self, parts: Sequence[Part]) -> None:
-        """Add parts of a model's answer; those before any result are one turn."""
+        """Add parts of a model's answer; until a result is added, they are one turn."""
         if step := self._add(_ASSISTANT, parts):
             for part in parts:
                 if isinstance(part, ToolCall):
@@ -73,32 +74,33 @@ class ConversationBuilder:
                     self._calls[part.id] = (step, part)
 
     def add_turn(self, parts: Sequence[Part]) -> None:
-        """Add a whole answer, which does not go on with the one before.
+        """Add a whole answer, which does not continue the previous one.
 
-        A blank line separates the texts of two without calls. The thinking of the first
-        is dropped: it could not be told from that of the second.
+        If the previous answer has no calls, both are joined, with a blank line between
+        their texts. The thinking of the first is dropped then, because it could not be
+        distinguished from that of the second.
         """
-        before = self._steps[-1] if self._steps else None
-        if before is not None and before.role is _ASSISTANT:
-            if before.calls:
+        previous = self._steps[-1] if self._steps else None
+        if previous is not None and previous.role is _ASSISTANT:
+            if previous.calls:
                 self._has_result = True
             else:
-                parts = _join_answers(before, parts)
+                parts = _join_answers(previous, parts)
         self.add_answer(parts)
 
     def add_result(self, result: ToolResult) -> bool:
-        """Add the result of a call, of which the first one counts.
+        """Add the result of a call; only the first result of a call is used.
 
-        Return whether it has a place: it has none if its call is not there, or has
-        another result.
+        Return whether the result is in the conversation: it is not if there is no such
+        call, or if the call has another result.
         """
         step, call = self._calls.get(result.call_id, (None, None))
         if step is None or call is None:
             return False
         self._has_result = True
         step.results = step.results or {}
-        if known := step.results.get(call.id):
-            return known.content == result.content
+        if stored := step.results.get(call.id):
+            return stored.content == result.content
         step.results[call.id] = ToolResult(
             result.call_id, call.name, result.content, result.is_error, result.images
         )
@@ -110,7 +112,7 @@ class ConversationBuilder:
         return call.name if call else ""
 
     def messages(self) -> list[Message]:
-        """Return the messages; the first one is the user's."""
+        """Return the messages; the first one is by the user."""
         messages: list[Message] = []
         for step in self._steps:
             if step.role is _ASSISTANT:
@@ -130,8 +132,12 @@ class ConversationBuilder:
         if not parts:
             return None
         last = self._steps[-1] if self._steps else None
-        apart, self._has_result = self._has_result, False
-        if last is None or last.role is not role or (apart and role is _ASSISTANT):
+        starts_new_step, self._has_result = self._has_result, False
+        if (
+            last is None
+            or last.role is not role
+            or (starts_new_step and role is _ASSISTANT)
+        ):
             last = _Step(role, [*parts])
             self._steps.append(last)
         else:
@@ -139,15 +145,15 @@ class ConversationBuilder:
         return last
 
 
-def _join_answers(before: _Step, parts: Sequence[Part]) -> Sequence[Part]:
-    """Drop the thinking of an answer without calls; return the parts that go on."""
-    before.parts = [p for p in before.parts if not isinstance(p, ThinkingPart)]
-    said = list(parts)
-    for place, part in enumerate(said):
-        if isinstance(part, TextPart) and before.parts:
-            said[place] = TextPart(f"\n\n{part.text}")
+def _join_answers(previous: _Step, parts: Sequence[Part]) -> Sequence[Part]:
+    """Drop the thinking of an answer without calls; return the parts to add to it."""
+    previous.parts = [p for p in previous.parts if not isinstance(p, ThinkingPart)]
+    continued = list(parts)
+    for index, part in enumerate(continued):
+        if isinstance(part, TextPart) and previous.parts:
+            continued[index] = TextPart(f"\n\n{part.text}")
             break
-    return said
+    return continued
 
 
 def _is_thought(part: Part) -> bool:
@@ -157,13 +163,13 @@ def _is_thought(part: Part) -> bool:
 def make_result(
     call_id: str, parts: Sequence[TextPart | ImagePart], *, is_error: bool = False
 ) -> ToolResult:
-    """Make a result of its parts; its text refers to the images by number."""
-    said: list[str] = []
+    """Build a result from parts; its text refers to the images by number."""
+    texts: list[str] = []
     images: list[ImagePart] = []
     for part in parts:
         if isinstance(part, TextPart):
-            said.append(part.text)
+            texts.append(part.text)
         else:
             images.append(part)
-            said.append(f"[image {len(images)} below]")
-    return ToolResult(call_id, "", "\n".join(said), is_error, tuple(images))
+            texts.append(f"[image {len(images)} below]")
+    return ToolResult(call_id, "", "\n".join(texts), is_error, tuple(images))

@@ -1,7 +1,7 @@
-"""What each code of an error means, what usually causes it, and what to do.
+"""The meaning, usual causes and remedies of each error code.
 
-The rows are in `error_table.toml`: `byok explain` prints them, and
-docs/reference/errors.md is made of them. Other languages have theirs in `languages/`.
+The rows are in `error_table.toml`; `byok explain` prints them, and
+docs/reference/errors.md is generated from them. Translations are in `languages/`.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ GROUPS: Mapping[str, str] = MappingProxyType(
 
 
 class ErrorWeight(StrEnum):
-    """What a failure asks of the user, the heaviest first."""
+    """How much a failure concerns the user, the most urgent first."""
 
     NEEDS_YOU = "needs_you"  # it goes on until the user does something
     LOOK = "look"
-    CURED = "cured"  # nothing is to be done
+    CURED = "cured"  # the user need not do anything
 
 
 class ErrorRow(NamedTuple):
@@ -58,7 +58,7 @@ def error_rows(language: str = ENGLISH) -> Mapping[str, ErrorRow]:
     import tomllib
 
     text = (resources.files(__package__) / _TABLE).read_text("utf-8")
-    own = {} if language == ENGLISH else read_catalogue(language, ERRORS)
+    translated = {} if language == ENGLISH else read_catalogue(language, ERRORS)
     return MappingProxyType(
         {
             code: ErrorRow(
@@ -70,6 +70,6 @@ def error_rows(language: str = ENGLISH) -> Mapping[str, ErrorRow]:
                 ErrorWeight(row.get("weight", ErrorWeight.LOOK)),
             )
             for code, english in tomllib.loads(text).items()
-            for row in [english | own.get(code, {})]
+            for row in [english | translated.get(code, {})]
         }
     )

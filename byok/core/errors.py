@@ -36,10 +36,14 @@ from typing import Self, TypedDict, Unpack
 
 NO_UPSTREAM = "no_upstream"  # the code of an upstream that the daemon does not have
 MODEL_NOT_FOUND = "model_not_found"  # the code of a model that nobody here serves
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_ACCESS = (
+    "Give your user access to it; BYOK_HOME names another folder for byok's own files."
+)
 
 
 class Details(TypedDict, total=False):
-    """What an error may be given besides its message, which `upstream` begins."""
+    """The optional attributes of an error; `upstream` is a prefix of its message."""
 
     code: str
     hint: str
@@ -76,17 +80,17 @@ class ByokError(Exception):
 
     @property
     def log_text(self) -> str:
-        """The text for the log: without the upstream's name and the words of others."""
+        """The text for the log: without the name and the words of the upstream."""
         return f"{self.message} {self.hint}".strip()
 
     def with_hint(self, hint: str) -> Self:
-        """Return a copy that suggests something else."""
+        """Return a copy with another hint."""
         other = copy.copy(self)
         other.hint = hint
         return other
 
     def rewrite(self, change: Callable[[str], str]) -> Self:
-        """Return a copy whose texts a redactor or a translation has changed."""
+        """Return a copy with changed texts, such as redacted or translated ones."""
         other = copy.copy(self)
         other.message, other.hint = change(self.message), change(self.hint)
         other.args = (other.message,)
@@ -221,7 +225,7 @@ class UpstreamTimeout(UpstreamUnreachable):
 
 
 class RefusalKind(StrEnum):
-    """What an upstream refuses; the values are the codes that clients see."""
+    """The subject of an upstream's refusal; the values are codes that clients see."""
 
     UNKNOWN = "upstream_refused"
     AUTH = "upstream_auth"
@@ -249,7 +253,7 @@ class RefusalKind(StrEnum):
 
 
 class RefusalDetails(Details, total=False):
-    """What an upstream's refusal may say besides its message."""
+    """The optional attributes of an upstream's refusal."""
 
     upstream_status: int
     upstream_code: str
@@ -261,8 +265,8 @@ class UpstreamRefused(UpstreamError):
     """The upstream answered with an error.
 
     `upstream_status` is its HTTP status (0 inside a stream), `upstream_code` its own
-    code or type ("" for none), `retry_after` the seconds to wait, or None. `reason` are
-    its own words, of which the message may hold only the beginning.
+    code or type ("" for none), `retry_after` the seconds to wait, or None. `reason` is
+    its own text, of which the message may hold only the beginning.
     """
 
     kind = RefusalKind.UNKNOWN
@@ -287,21 +291,22 @@ class UpstreamRefused(UpstreamError):
         self.reason = reason or message.partition(": ")[2]
 
     def rewrite(self, change: Callable[[str], str]) -> Self:
-        """Return a copy whose texts a redactor or a translation has changed."""
+        """Return a copy with changed texts, such as redacted or translated ones."""
         other = super().rewrite(change)
         other.reason = change(self.reason)
         return other
 
     @property
     def log_text(self) -> str:
-        """Only the class: an upstream's own words may repeat the prompt."""
+        """The status and the code: an upstream's own text may repeat the prompt."""
         return f"refused with {self.upstream_status or 'an event'} ({self.code})"
 
 
 class ContextLengthExceeded(UpstreamRefused):
     """The conversation is longer than the model's context window.
 
-    `window` is the most tokens it takes, `counted` those of the request, if it says so.
+    `window` is the size of the context window in tokens, `counted` the number of tokens
+    of the request; each is None if the upstream does not say it.
     """
 
     kind = RefusalKind.CONTEXT_LENGTH
@@ -339,18 +344,12 @@ class UpstreamNotJson(UpstreamGarbled):
     code = "upstream_not_json"
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_NO_ACCESS = (
-    "Give your user access to it; BYOK_HOME names another folder for byok's own files."
-)
-
-
 def of_system(error: OSError) -> ByokError:
-    """Return an error of the operating system as one of byok's, with its cure."""
-    why = error.strerror or str(error)
-    if error.errno in _FULL:
+    """Return an error of the operating system as one of byok's, with a hint."""
+    reason = error.strerror or str(error)
+    if error.errno in _DISK_FULL:
         place = f" ({error.filename})" if error.filename else ""
-        return ByokError(f"{why}{place}.", hint="Free some disk space.")
+        return ByokError(f"{reason}{place}.", hint="Free some disk space.")
     if error.filename:
-        return ByokError(f"{error.filename}: {why}.", hint=_NO_ACCESS)
-    return ByokError(f"the system: {why}.")
+        return ByokError(f"{error.filename}: {reason}.", hint=_NO_ACCESS)
+    return ByokError(f"the system: {reason}.")

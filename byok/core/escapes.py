@@ -1,15 +1,15 @@
-r"""Characters that nobody sees are shown as escapes: `\x1b`, `\u200b`, `\U000e0041`.
+r"""Escape invisible characters as `\x1b`, `\u200b`, `\U000e0041`; truncate texts.
 
-Names of files, code and messages are a stranger's. What a terminal obeys, what changes
-the order of letters, and what has no width could say something else to a model or a
-terminal than to the reader.
+Names of files, code and messages may come from a stranger. Control characters of
+terminals, marks that change the order of letters, and characters without width could
+make a model or a terminal read another text than the user sees.
 """
 
 import re
 from collections.abc import Sequence
 
-# Unicode's Default_Ignorable_Code_Point, controls but the tab, line separators, marks
-# of annotations, and bytes that are no UTF-8.
+# Unicode's Default_Ignorable_Code_Point, controls except the tab, line separators,
+# annotation marks, and bytes that are not UTF-8.
 _UNSEEN = (
     r"\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff"
@@ -20,38 +20,43 @@ _JOINED = (
     r"\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc"
     r"\u2190-\u2bff\U0001f000-\U0001faff"
 )
-# What has two looks, as a symbol and in colours: U+FE0E and U+FE0F choose one, and hide
-# bits behind anything else. A digit has two in a keycap alone, before U+20E3.
+# Characters with two forms, as a symbol and in colours: U+FE0E and U+FE0F choose one.
+# Behind any other character these could hide bits. A digit has two forms in a keycap
+# only, before U+20E3.
 _TWO_LOOKS = (
     r"\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299"
     r"\U0001f000-\U0001faff"
 )
-_PERHAPS_ODD = re.compile(rf"[{_UNSEEN}\u200c\u200d\ufe0e\ufe0f]")  # ten times faster
+_MAYBE_ODD = re.compile(
+    rf"[{_UNSEEN}\u200c\u200d\ufe0e\ufe0f]"
+)  # ten times faster than _ODD
 _ODD = re.compile(
     rf"[{_UNSEEN}]"
     rf"|(?<![{_JOINED}\ufe0f])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED}])"
     rf"|(?<![{_TWO_LOOKS}])[\ufe0e\ufe0f](?!\u20e3)"
 )
+LEFT_OUT = "\n[… the middle was left out to save room …]\n"
+_TAIL_CHARS = 500  # the last lines of a tool's result hold the id of its full text
 
 
 def escape(text: str) -> str:
-    """Return a text on one line in which everything can be seen."""
-    return _ODD.sub(_escape, text) if _PERHAPS_ODD.search(text) else text
+    """Return a text on one line, with invisible characters as escapes."""
+    return _ODD.sub(_escape, text) if _MAYBE_ODD.search(text) else text
 
 
 def escape_json(text: str) -> str:
-    """Do the same in JSON, whose value stays and whose line ends are its layout."""
+    """Escape a text of JSON so that its value stays; its line ends are layout."""
     return _ODD.sub(_escape_json, text)
 
 
 def shell_word(text: object) -> str:
-    """Return a text in quotes, as one word of a command that people copy."""
+    """Return a text in quotes, as one word of a shell command that people copy."""
     inner = str(text).replace("'", "'\\''")
     return f"'{inner}'"
 
 
 def is_text(name: str) -> bool:
-    """Tell whether a name is one that texts can hold."""
+    """Tell whether a name can be encoded in UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -61,7 +66,7 @@ def is_text(name: str) -> bool:
 
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # Python's surrogate for a byte that is not UTF-8
         code -= 0xDC00
     if code in (0x0A, 0x0D):
         return "\\n" if code == 0x0A else "\\r"
@@ -77,15 +82,8 @@ def _escape_json(match: re.Match[str]) -> str:
     return re.sub("(.{4})", r"\\u\1", units)
 
 
-# Truncate texts: keep both ends of one, share a limit fairly among many.
-
-
-LEFT_OUT = "\n[… the middle was left out to save room …]\n"
-_TAIL = 500  # characters; the last lines of a result hold the id of the whole of it
-
-
 def keep_ends(text: str, head: int, tail: int) -> str:
-    """Keep both ends of a text; one that would not become shorter stays."""
+    """Replace the middle of a text by a mark, unless the text would not get shorter."""
     if len(text) <= head + len(LEFT_OUT) + tail:
         return text
     return text[:head] + LEFT_OUT + text[len(text) - tail :]
@@ -93,16 +91,16 @@ def keep_ends(text: str, head: int, tail: int) -> str:
 
 def truncate_middle(text: str, limit: int) -> str:
     """Cut a text in the middle to about `limit` characters."""
-    tail = min(_TAIL, limit // 3)
+    tail = min(_TAIL_CHARS, limit // 3)
     return keep_ends(text, max(limit - tail - len(LEFT_OUT), 0), tail)
 
 
-def fair_share(sizes: Sequence[int], room: int) -> int:
-    """Return the cap with which all sizes fit into the room; small ones stay whole."""
-    left = len(sizes)
+def fair_share(sizes: Sequence[int], budget: int) -> int:
+    """Return the cap with which all sizes fit into a budget; small ones stay whole."""
+    remaining = len(sizes)
     for size in sorted(sizes):
-        if size * left > room:
-            return max(room, 0) // left
-        room -= size
-        left -= 1
+        if size * remaining > budget:
+            return max(budget, 0) // remaining
+        budget -= size
+        remaining -= 1
     return max(sizes, default=0)

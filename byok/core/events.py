@@ -39,7 +39,8 @@ class ThinkingDelta(Struct, gc=False):
 class ToolCallDelta(Struct, gc=False):
     """A fragment of a tool call; `index` is None if the upstream sent none.
 
-    `is_printed`: the model printed the call into its text, and this is all of it.
+    With `is_printed`, the model wrote the call into its text, and this is the whole
+    call.
     """
 
     index: int | None = None
@@ -65,8 +66,8 @@ class Usage:
     """Token counts reported by the upstream.
 
     `input_tokens` includes the tokens that were read from or written to its cache,
-    `output_tokens` those of the reasoning. `cache_told` is false where an upstream says
-    nothing of a cache: its counts are 0 then, and unknown.
+    `output_tokens` those of the reasoning. `cache_told` is false if the upstream does
+    not report its cache: the counts are 0 then, but in fact unknown.
     """
 
     input_tokens: int = 0
@@ -94,8 +95,8 @@ class Usage:
 class Finish:
     """The upstream reported the end of the turn.
 
-    `fills_window`: the limit that ended it is that of the context window. `format` is
-    the name of the format of next edits in which the model was asked, "" for words.
+    With `fills_window`, the context window was full. `format` is the name of the format
+    of next edits in which the model was asked, "" for plain text.
     """
 
     reason: FinishReason
@@ -107,9 +108,9 @@ class Notice(Struct):
     """A sentence from byok to the user about this turn, shown after `[byok]`.
 
     `code` is the error code of a failure; without one, the sentence is only
-    information. `at_once`: it tells what byok is doing now, so the user should see it
-    before the answer begins. `is_restart`: the model begins again, and the thoughts
-    that it has shown so far are void.
+    information. With `at_once`, it says what byok is doing now, so the user should see
+    it before the answer begins. With `is_restart`, the model starts again, and the
+    thoughts that were shown so far are void.
     """
 
     text: str
@@ -139,10 +140,10 @@ StreamEvent: TypeAlias = (
 
 
 def shows_answer(events: Iterable[StreamEvent]) -> bool:
-    """Tell whether any of the events is a part of the answer that is handed on.
+    """Tell whether any of the events is a part of the answer that the client sees.
 
-    As long as none was, the question can be asked again or elsewhere: the user sees
-    nothing twice, and no tool runs twice.
+    Until then, the question can be asked again, or another model: the user sees nothing
+    twice, and no tool runs twice.
     """
     return any(map(_is_part, events))
 
@@ -153,11 +154,11 @@ def begins_answer(batch: Iterable[StreamEvent]) -> bool:
 
 
 def is_thinking(events: Iterable[StreamEvent]) -> bool:
-    """Tell whether of an answer the events are only thoughts.
+    """Tell whether the events of an answer are only thoughts.
 
-    Thoughts are no answer: after them the question can be asked again, with a notice
-    that makes them void. What ends a block of them (`provider_data`) must not have been
-    handed on, because the client would send it back.
+    After mere thoughts the question can be asked again, with a notice that makes them
+    void. The client must not have got the end of a block (`provider_data`), because it
+    would send that back.
     """
     return not any(
         isinstance(event, Finish)

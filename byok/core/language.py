@@ -1,18 +1,19 @@
 """Texts for people in their language: English in the code, others from catalogues.
 
 The code writes English sentences with values in them. They are translated where they
-leave for a person: by `cli/terminal.py`, on the pages of --help and of the dashboard,
-and behind `[byok]` in a chat, in the language in which byok was started. `translate`
-finds a sentence by its fixed parts, so that a command is written in plain English, and
-so that errors of the daemon or of an upstream are translated as well. What a catalogue
-lacks stays English, as does everything for scripts. English loads no catalogue.
+are shown to a person: by `cli/terminal.py`, on the pages of --help and of the
+dashboard, and behind `[byok]` in a chat, in the language in which byok was started.
+`translate` recognises a sentence by its fixed parts, so that commands are written in
+plain English, and errors of the daemon or of an upstream are translated as well. A text
+that is not in the catalogue stays English, as does all output for scripts. English
+loads no catalogue.
 
 A language is a folder of `languages/`, named like its locale (`zh`, or `pt_BR`). Its
-`messages.toml` and `commands.toml` (the pages of --help) hold texts by the English one.
-{name} stands for a value; one that begins with `count` is a number, with `term` a word
-to translate. A text is found with a full stop behind it, too. `errors.toml` holds the
-rows of `error_table.toml`. What is missing or dead is found by
-`tests/core/test_language.py`.
+`messages.toml` and `commands.toml` (the pages of --help) hold translations by English
+text. {name} stands for a value; a name that begins with `count` is a number, with
+`term` a word to translate. A text matches with a full stop behind it, too.
+`errors.toml` holds the rows of `error_table.toml`. `tests/core/test_language.py` finds
+missing and unused texts.
 """
 
 import re
@@ -37,12 +38,12 @@ def known_languages() -> list[str]:
     return [ENGLISH, *sorted(path.name for path in _FOLDER.iterdir() if path.is_dir())]
 
 
-def match_language(wanted: str) -> str:
-    """Return the language of a locale such as zh_CN.UTF-8, or "".
+def match_language(locale: str) -> str:
+    """Return the language of a locale such as zh_CN.UTF-8, "" if there is none.
 
-    One that has no catalogue for its country gets that of the language: zh_TW is zh.
+    Without a catalogue for its country, it is that of the language: zh for zh_TW.
     """
-    name = re.split(r"[.@]", wanted.strip().replace("-", "_"))[0].lower()
+    name = re.split(r"[.@]", locale.strip().replace("-", "_"))[0].lower()
     short = name.partition("_")[0]
     if short == ENGLISH or not name:
         return short
@@ -51,11 +52,11 @@ def match_language(wanted: str) -> str:
 
 
 def wanted_language(environ: Mapping[str, str]) -> str:
-    """Return the language of an environment, which is English if it names none.
+    """Return the language of an environment, English if it names none.
 
     LC_ALL, LC_MESSAGES and LANG give the locale, in this order; LANGUAGE may list
-    languages that are preferred to its own, unless it is C. One with an encoding
-    other than UTF-8 gets English: byok writes UTF-8.
+    languages that take precedence, unless the locale is C. A locale with an encoding
+    other than UTF-8 gives English, because byok writes UTF-8.
     """
     names = ("LC_ALL", "LC_MESSAGES", "LANG")
     locale = next((environ[name] for name in names if environ.get(name)), "")
@@ -74,12 +75,12 @@ def use_language(name: str) -> None:
 
 @contextmanager
 def speaking(locale: str) -> Iterator[None]:
-    """Translate into the language of a locale for a while, into English if unknown."""
-    before = _in_force.set(match_language(locale) or ENGLISH)
+    """Translate into the language of a locale, or English, until the block ends."""
+    reset_token = _in_force.set(match_language(locale) or ENGLISH)
     try:
         yield
     finally:
-        _in_force.reset(before)
+        _in_force.reset(reset_token)
 
 
 def language_in_force() -> str:
@@ -88,17 +89,17 @@ def language_in_force() -> str:
 
 
 def translate(text: str, kind: str = MESSAGES) -> str:
-    """Return a text in the language in force; as it is where that has none."""
+    """Return a text in the language in force; unchanged if it is not translated."""
     return translator_into(_in_force.get(), kind)(text)
 
 
 def translator_into(language: str, kind: str = MESSAGES) -> Callable[[str], str]:
-    """Return what translates into a language, whatever is in force where it is used."""
+    """Return a function that translates into a language, whichever is in force."""
     return str if language == ENGLISH else _open_catalogue(language, kind).translate
 
 
 def read_catalogue(language: str, kind: str) -> dict[str, Any]:
-    """Read a file of a language; one without it has no texts of this kind."""
+    """Read a file of a language; {} if there is no such file."""
     import tomllib
 
     try:

@@ -1,4 +1,4 @@
-"""What is made when it is used first: modules of functions, patterns."""
+"""Lazy functions and patterns: each is imported or compiled at its first use."""
 
 import re
 from collections.abc import Callable
@@ -7,39 +7,39 @@ from pkgutil import resolve_name
 from typing import Any, cast
 
 
-def late_function(place: str) -> Callable[..., Any]:
-    """Return a function by its place, `package.module:name`.
+def late_function(path: str) -> Callable[..., Any]:
+    """Return a function that imports another, `package.module:name`, at its first call.
 
-    A table of these keeps the modules of rows that nobody uses out of memory.
+    With such functions in a table, the modules of unused rows are not loaded.
     """
 
     @cache
-    def find() -> Callable[..., Any]:
-        function: Callable[..., Any] = resolve_name(place)
+    def resolve() -> Callable[..., Any]:
+        function: Callable[..., Any] = resolve_name(path)
         return function
 
-    return lambda *args, **kwargs: find()(*args, **kwargs)
+    return lambda *args, **kwargs: resolve()(*args, **kwargs)
 
 
 class _LatePattern:
-    """Becomes a `re.Pattern`, method by method, as each is asked for."""
+    """A `re.Pattern` that is compiled when a method is first used."""
 
     def __init__(self, pattern: str, flags: int) -> None:
-        self._given = pattern, flags
+        self._arguments = pattern, flags
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(*self._given)
+        return re.compile(*self._arguments)
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._compiled, name)
-        setattr(self, name, method)  # so this is asked once
+        setattr(self, name, method)  # so that each method comes here once
         return method
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what `re.compile` does, for modules of which a start needs no pattern.
+    """Like `re.compile`, but compile at the first use, to keep the start of byok fast.
 
-    Its errors come at the first use, too.
+    Errors in the pattern are raised at the first use, too.
     """
     return cast("re.Pattern[str]", _LatePattern(pattern, flags))

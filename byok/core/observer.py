@@ -1,8 +1,8 @@
-"""The interface of all that hears of every request: features, and the access log.
+"""The interface of observers of requests: features, and the access log.
 
-An observer is told of the start and the end of every request, with the record that is
-filled in between. One that wants the bytes too returns a tap at the start; without any
-tap, a check for None is all that a network read costs.
+An observer is called at the start and at the end of every request, with the record that
+is filled in between. One that needs the bytes, too, returns a tap at the start; without
+any tap, a network read costs only a check for None.
 """
 
 import logging
@@ -18,25 +18,25 @@ class Observer(Protocol):
     """Reads the records of requests; called on the event loop, so it must not block."""
 
     def request_started(self, record: RequestRecord, /) -> Tap | None:
-        """Take note of a request; only its id, method and client are known yet.
+        """Handle the start of a request; only its id, method and client are known.
 
-        What is returned receives the bytes of this request.
+        The result, if any, receives the bytes of this request.
         """
         ...
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Take note of the end; the record changes no more."""
+        """Handle the end of a request; its record does not change any more."""
         ...
 
 
 class Observers:
-    """Several observers as one. A failure of one is logged and changes no answer."""
+    """Calls several observers; if one fails, that is logged and changes no answer."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = list(observers)
 
     def start(self, record: RequestRecord) -> None:
-        """Tell all of a request, and attach their taps to its record."""
+        """Call all observers at the start, and attach their taps to the record."""
         taps: list[Tap] = []
         for observer in self._observers:
             try:
@@ -49,7 +49,7 @@ class Observers:
             record.tap = _Taps(taps)
 
     def finish(self, record: RequestRecord) -> None:
-        """Tell all of the end of a request."""
+        """Remove tap and listener, and call all observers at the end."""
         record.tap = record.listener = None
         for observer in self._observers:
             try:
@@ -59,7 +59,7 @@ class Observers:
 
 
 class _Taps:
-    """Several taps as one; a tap that fails is taken off."""
+    """Several taps as one; a tap that fails is removed."""
 
     def __init__(self, taps: list[Tap]) -> None:
         self._taps = taps

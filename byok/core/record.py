@@ -1,15 +1,14 @@
-"""What byok notes of a request while it answers it; never any content.
+"""The record of a request: facts about it and its answer; never any content.
 
 One record is made for each request (`server/app.py`) and filled on the way: the
 endpoint and the client where the request arrives, the model where one is chosen, tokens
 and repairs where the answer is written. Observers (`byok/core/observer.py`) read it.
 
 Within `server/` the record is passed as an argument. `upstream/` finds it in a
-ContextVar: between the server and an HTTP call stand the context window, the repeated
-tool call, the fill-in-the-middle modes and summaries, which have nothing to note; each
-of them would have to take the record and pass it on. A summary that an answer needs
-counts as attempts of the same request, as the variable is inherited by tasks and
-threads.
+ContextVar: the steps between the server and an HTTP call, such as the context window or
+the fill-in-the-middle modes, do not need it, and would each have to pass it on. Tasks
+and threads inherit the variable, so a summary that an answer needs counts as attempts
+of the same request.
 """
 
 import time
@@ -27,13 +26,13 @@ from byok.core.routing import ListedModel
 
 Listener: TypeAlias = Callable[[Sequence[StreamEvent]], None]
 Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
-# What byok's own commands and Prometheus ask, again and again.
-_OWN = ("/health", "/byok/", "/metrics", "/ui/")
+# Endpoints that byok's own commands, its page and Prometheus request again and again.
+_OWN_PREFIXES = ("/health", "/byok/", "/metrics", "/ui/")
 CLIENT_GONE = 499  # the status of a request whose client closed the connection
 
 
 class Hop(StrEnum):
-    """Where bytes pass: the four hops of a request and its answer."""
+    """The four hops of the bytes of a request and its answer."""
 
     FROM_CLIENT = "from_client"
     TO_UPSTREAM = "to_upstream"
@@ -42,9 +41,9 @@ class Hop(StrEnum):
 
 
 class Head(NamedTuple):
-    """The head of a request or an answer: its first line, and all headers.
+    """The head of a request or an answer: its first line and all headers.
 
-    They hold secrets.
+    Headers hold secrets.
     """
 
     line: str
@@ -52,12 +51,12 @@ class Head(NamedTuple):
 
 
 class Tap(Protocol):
-    """Receives what passes of one request; must not block or raise."""
+    """Receives the bytes of one request; must not block or raise."""
 
     def __call__(self, hop: Hop, piece: bytes | Head, /) -> None:
-        """Take a body, or what one read or write carried.
+        """Handle a body, the bytes of one read or write, or a head.
 
-        A head comes before the body or, to clients, at the end.
+        A head comes before the body, but that of an answer to a client at the end.
         """
         ...
 
@@ -74,36 +73,43 @@ class RequestOutcome(StrEnum):
 class RequestRecord(Struct, eq=False):
     """The facts of one request and its answer, for observers; never any content.
 
-    `endpoint` is the path of a known endpoint, never the path that was sent. `client`
-    is a family and a version, such as `vscode/0.600.1`. `purpose` and `model_asked` are
-    what the client asked for, "" where it asked for no model. `upstream` and `model`
-    are what was asked last; the official service is the upstream `official` without a
-    model. `usage` are the tokens of the answer, `own_usage` those of byok's own
-    questions by upstream and model, and `uncounted` those asked that told none.
-    `first_byte` is in seconds from the start to the upstream's first event, None
-    without one. `attempts` counts requests to upstreams, `retried` has the codes of
-    failures after which one was asked again, each once. `repairs` counts changed tool
-    calls, `dropped_calls` those that were cut or no JSON object, and so not passed on;
-    `tool_calls` are the names of the tools that the answer calls, in their order;
-    `notices` sentences that byok added to the answer. `loop` is the loop that a turn is
-    in, as `warned-failing-3`, or `ended-failing-6` if byok ended it. `prompt` is the
-    prompt that byok told the model and the version of all prompts, as
-    `agent.small@1a2b3c4d`.
-    `prompt_change` tells where the prompt differs from the last one of its
-    conversation, so that the upstream's cache misses from there; "" if it continues
-    that one. `status` is that of the HTTP answer, 0 while it is open; `error` and
-    `error_class` are the code and the class of a failure, which may also be told in an
-    answer with status 200, and `message` what was said of it. `chat_upstreams` are
-    those that chats of the same window go to, None if it had none; `folders` those that
-    this window has open, as far as it told. A `listener` is given the events of the
-    answer; it must not block or raise.
+    Attributes:
+        endpoint: the path of a known endpoint, never the path that was sent.
+        client: a family and a version, such as `vscode/0.600.1`.
+        trusted: the request had the token.
+        purpose, model_asked: those of the request, "" if it needs no model.
+        upstream, model: those that were asked last; the official service is the
+            upstream `official` without a model.
+        attempts: the number of requests to upstreams.
+        retried: the codes of failures after which one was asked again, each once.
+        first_byte: seconds from the start to the upstream's first event, or None.
+        usage: the tokens of the answer.
+        own_usage: the tokens of byok's own questions, by upstream and model.
+        uncounted: the upstreams and models of own questions that reported no tokens.
+        repairs: the number of tool calls that were changed.
+        dropped_calls: the number of calls that were cut or no JSON object, and so were
+            not passed on.
+        tool_calls: the names of the tools that the answer calls, in their order.
+        notices: the number of sentences that byok added to the answer.
+        loop: the loop that a turn is in, such as `warned-failing-3`, or
+            `ended-failing-6` if byok ended it.
+        prompt: the prompt that byok gave the model and the version of all prompts, such
+            as `agent.small@1a2b3c4d`.
+        prompt_change: where the prompt differs from the last one of its conversation,
+            so that the upstream's cache misses from there; "" if it continues that one.
+        status: that of the HTTP answer, 0 while it is open.
+        error, error_class, message: the code, class and text of a failure, which may
+            also be in an answer with status 200.
+        chat_upstreams: those of the chats of the same window, None if it had no chat.
+        folders: those that this window has open, as far as known.
+        listener: receives the events of the answer; it must not block or raise.
     """
 
     request_id: str = ""
     method: str = ""
     endpoint: str = "(none)"
     client: str = ""
-    trusted: bool = False  # the token was shown
+    trusted: bool = False
     conversation: str = ""
     purpose: str = ""
     model_asked: str = ""
@@ -144,15 +150,15 @@ class RequestRecord(Struct, eq=False):
 
     @property
     def is_of_client(self) -> bool:
-        """Whether it came with the token, and not for commands or metrics of byok's."""
-        return self.trusted and not self.endpoint.startswith(_OWN)
+        """Whether it has the token, and is not for byok's own commands or metrics."""
+        return self.trusted and not self.endpoint.startswith(_OWN_PREFIXES)
 
     @property
     def total_usage(self) -> Usage | None:
         """The tokens of the answer and of byok's own questions, as far as known."""
         total = self.usage
-        for own in (self.own_usage or {}).values():
-            total = own.plus(total)
+        for usage in (self.own_usage or {}).values():
+            total = usage.plus(total)
         return total
 
     @property
@@ -177,17 +183,17 @@ class RequestRecord(Struct, eq=False):
             self.tap(Hop.TO_UPSTREAM, content)
 
     def note_retry(self, error: ByokError) -> None:
-        """Note a failure after which an upstream is asked again."""
+        """Record a failure after which an upstream is asked again."""
         if error.code not in self.retried:
             self.retried.append(error.code)
 
     def tap_answer(self, content: bytes) -> None:
-        """Show to the tap what an upstream sent and was read in one piece."""
+        """Pass to the tap an upstream's answer that was read in one piece."""
         if self.tap is not None and content:
             self.tap(Hop.FROM_UPSTREAM, content)
 
     def tap_reads(self, read: Read) -> Read:
-        """Return `read`, or what also shows to the tap what an upstream sent."""
+        """Return `read`, or a function that also passes the bytes to the tap."""
         tap = self.tap
         if tap is None:
             return read
@@ -200,23 +206,23 @@ class RequestRecord(Struct, eq=False):
         return read_and_tap
 
     def note_first_byte(self) -> None:
-        """Note that the upstream answered; only the first time counts."""
+        """Record the time of the upstream's first event; later calls do nothing."""
         if self.first_byte is None:
             self.first_byte = self.clock() - self.started
 
     def note_own_usage(self, upstream: str, model: str, usage: Usage) -> None:
         """Add the tokens of a question of byok's own."""
         self.own_usage = self.own_usage or {}
-        asked = upstream, model
-        self.own_usage[asked] = usage.plus(self.own_usage.get(asked))
+        key = upstream, model
+        self.own_usage[key] = usage.plus(self.own_usage.get(key))
 
     def note_error(self, error: ByokError) -> None:
-        """Note a failure that the client is told."""
+        """Record a failure that is reported to the client."""
         self.error, self.error_class = error.code, type(error).__name__
         self.message = error.message
 
     def finish(self, status: int) -> None:
-        """Note the end."""
+        """Record the end."""
         self.status, self.ended = status, self.clock()
 
 
@@ -225,32 +231,32 @@ _attempt: ContextVar[int] = ContextVar("attempt", default=0)
 
 
 def current_attempt() -> int:
-    """Return which request to an upstream is under way in this task, 0 for none.
+    """Return the number of the request to an upstream in this task, 0 for none.
 
-    It is kept for taps only: byok's own questions may run beside each other.
+    It is set for taps only: byok's own questions may run concurrently.
     """
     return _attempt.get()
 
 
 def begin_record(record: RequestRecord) -> RequestRecord:
-    """Make this the record of whatever the current task does from now on."""
+    """Make this the record of the current task from now on."""
     _current.set(record)
     return record
 
 
 @contextmanager
 def no_record() -> Iterator[None]:
-    """Note what happens inside in no request's record.
+    """Keep work in the block out of the request's record.
 
-    For work that goes on when the request is over during which it began.
+    It is for work that goes on after the end of the request that started it.
     """
-    before = _current.set(RequestRecord())
+    reset_token = _current.set(RequestRecord())
     try:
         yield
     finally:
-        _current.reset(before)
+        _current.reset(reset_token)
 
 
 def current_record() -> RequestRecord:
-    """Return the record of the request, or one that nobody reads."""
+    """Return the record of the current request, or a new one that nobody reads."""
     return _current.get(None) or RequestRecord()

@@ -1,4 +1,4 @@
-"""Keep secrets out of everything that is written down."""
+"""Remove secrets from every text that is stored, logged or shown."""
 
 import base64
 import re
@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 MARK = "[redacted]"
 
-# Shapes of well-known keys, each behind words of which one is in every such key, as
-# looking for these is far cheaper. A match is replaced whole.
+# Patterns of well-known keys. Before each stand words of which every such key contains
+# one: to look for these first is far cheaper. A match is replaced as a whole.
 _SHAPES = (
     ("sk-", r"c?sk-[\w\-]{16,}"),  # OpenAI, Anthropic, OpenRouter, Cerebras
     ("hf_ gsk_ xai- pplx- r8_ fw_",  # Hugging Face, Groq, xAI, Perplexity, Replicate
@@ -52,36 +52,36 @@ PATTERNS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# A secret behind a telling name: the name stays, the value goes.
-_NAMED = re.compile(
+# A secret behind a name that announces one: the name stays, the value is removed.
+_NAMED_SECRET = re.compile(
     r"((?:bearer\s+|[?&\"']?(?:api[_-]?key|access[_-]?token|token|secret|password|key)"
     r"[\"']?\s*[=:]\s*[\"']?))(?=[^\s\"'&,;]{8})([A-Za-z0-9_\-.~+/=%]{8,})",
     re.IGNORECASE,
 )
-_BEGINNINGS = ("sk-", "csk-", "gsk_", "nvapi-", "AIza")  # of keys, and of no names
+_KEY_PREFIXES = ("sk-", "csk-", "gsk_", "nvapi-", "AIza")  # no name begins like these
 HINTS = (
     *(word for words, _ in _SHAPES for word in words.split()),
     *("eyJ", "://", "asic ", "-----BEGIN "),
 )
-_NAMES = ("bearer", "key", "token", "secret", "password")
-_SHORTEST = 8
-_JSON_LEVELS = 3  # such as JSON in the arguments of a call in a captured body
+_TELLING_WORDS = ("bearer", "key", "token", "secret", "password")
+_MIN_CHARS = 8
+_JSON_LEVELS = 3  # of nested JSON, such as the arguments of a call in a captured body
 
 
 def looks_like_key(word: str) -> bool:
-    """Tell whether a word has the form of a key, even of one that is cut."""
-    return word.startswith(_BEGINNINGS) or PATTERNS.search(word) is not None
+    """Tell whether a word has the form of a key, or of the beginning of one."""
+    return word.startswith(_KEY_PREFIXES) or PATTERNS.search(word) is not None
 
 
 class Redactor:
-    """Removes known secrets, their usual encodings, and whatever looks like one."""
+    """Removes known secrets, their usual encodings, and texts that look like one."""
 
     def __init__(self) -> None:
         self._forms: list[str] = []
 
     def add(self, secret: str) -> None:
-        """Remember a live secret; anything under eight characters is ignored."""
-        if len(secret) < _SHORTEST:
+        """Add a known secret; one of less than eight characters is ignored."""
+        if len(secret) < _MIN_CHARS:
             return
         raw = secret.encode()
         encoded = base64.b64encode(raw).decode()
@@ -103,26 +103,26 @@ class Redactor:
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
     def remove_known(self, text: str) -> str:
-        """Return the text without the secrets that were added, whatever their shape."""
+        """Return the text without the secrets that were added, in any form."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, MARK)
         return text
 
     def find_spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where secrets stand, as (begin, end), unordered; they may overlap.
+        """Return the spans of secrets, as (begin, end), unordered; they may overlap.
 
-        A known secret that is cut by the end of the text counts from its eighth
-        character on.
+        A known secret that is cut off by the end of the text is found if at least its
+        first eight characters are there.
         """
-        found = [span for form in self._forms for span in _places(form, text)]
-        found += [cut for form in self._forms if (cut := _cut_place(form, text))]
+        spans = [span for form in self._forms for span in _find_all(form, text)]
+        spans += [cut for form in self._forms if (cut := _find_cut_end(form, text))]
         if _has_any(HINTS, text):
-            found += [match.span() for match in PATTERNS.finditer(text)]
+            spans += [match.span() for match in PATTERNS.finditer(text)]
         folded = text.casefold()
-        if _has_any(_NAMES, folded):
-            found += [match.span(2) for match in _NAMED.finditer(text)]
-        return found
+        if _has_any(_TELLING_WORDS, folded):
+            spans += [match.span(2) for match in _NAMED_SECRET.finditer(text)]
+        return spans
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
@@ -130,26 +130,26 @@ class Redactor:
         if _has_any(HINTS, text):
             text = PATTERNS.sub(MARK, text)
         folded = text.casefold()
-        if _has_any(_NAMES, folded):
-            text = _NAMED.sub(rf"\1{MARK}", text)
+        if _has_any(_TELLING_WORDS, folded):
+            text = _NAMED_SECRET.sub(rf"\1{MARK}", text)
         return text
 
 
 def _has_any(words: Iterable[str], text: str) -> bool:
-    return any(map(text.__contains__, words))  # half as long as with a generator
+    return any(map(text.__contains__, words))  # twice as fast as with a generator
 
 
-def _places(form: str, text: str) -> list[tuple[int, int]]:
-    found, at = [], text.find(form)
-    while at >= 0:
-        found.append((at, at + len(form)))
-        at = text.find(form, at + len(form))
-    return found
+def _find_all(form: str, text: str) -> list[tuple[int, int]]:
+    places, position = [], text.find(form)
+    while position >= 0:
+        places.append((position, position + len(form)))
+        position = text.find(form, position + len(form))
+    return places
 
 
-def _cut_place(form: str, text: str) -> tuple[int, int] | None:
-    """Return where the text ends with the beginning of a secret."""
-    for size in range(min(len(form) - 1, len(text)), _SHORTEST - 1, -1):
+def _find_cut_end(form: str, text: str) -> tuple[int, int] | None:
+    """Return the span at the end of a text that is the beginning of a secret."""
+    for size in range(min(len(form) - 1, len(text)), _MIN_CHARS - 1, -1):
         if text.endswith(form[:size]):
             return len(text) - size, len(text)
     return None

@@ -6,11 +6,22 @@ from enum import StrEnum
 from msgspec import Struct
 
 OFFICIAL = "official"  # the name of the vendor's service, beside those of upstreams
-CUSTOM = "custom"  # the name of a server that `--upstream` named by its URL
+CUSTOM = "custom"  # the name of a server that `--upstream` gives by its URL
+MAX_ID_LENGTH = 512  # characters
+# Ids of models as clients see them: `byok:<upstream>:<model>`, or `byok:<alias>`.
+PREFIX = "byok:"
+# What a summary of a conversation must hold, whoever asks a model for it.
+SUMMARY_HOLDS = (
+    "Keep what the user wants, with every condition and preference; what was decided "
+    "and why; the files that were read or changed, by their paths, and what is in them "
+    "that matters; the commands that ran and how they ended; errors and how they were "
+    "solved; what is done and what is still to do, in that order. Keep names, paths, "
+    "numbers and error messages as they are."
+)
 
 
 class Service(StrEnum):
-    """A request that byok answers from its own state; the value describes it."""
+    """A request that byok answers without a model; the value describes it."""
 
     MODELS = "models"
     FIND_MISSING = "which blobs are not stored"
@@ -44,7 +55,7 @@ class Service(StrEnum):
     DASHBOARD_CODE = "make a code for the dashboard"
 
 
-# The paths that are byok's own, for its command line and MCP server.
+# Paths for byok's own command line and MCP server.
 OWN_PATHS: Mapping[str, str] = {
     Service.DAEMON: "/byok/daemon",
     Service.SETTINGS: "/byok/settings",
@@ -96,9 +107,6 @@ class ServedBy(StrEnum):
     OFF = "off"
 
 
-# The purposes for which models are asked, and what every summary must contain.
-
-
 class Purpose(StrEnum):
     """What a model is used for; users may choose a model for each purpose."""
 
@@ -113,7 +121,7 @@ class Purpose(StrEnum):
 
     @property
     def is_small(self) -> bool:
-        """Whether a small model does it well."""
+        """Whether a small model is good enough."""
         return self in (Purpose.COMMIT, Purpose.TITLE, Purpose.SUMMARY, Purpose.ENHANCE)
 
 
@@ -127,23 +135,6 @@ class ChatMoment(StrEnum):
     LONG_CONTEXT = "long_context"
     SUBAGENT = "subagent"
     PLAN = "plan"
-
-
-# What a summary of a conversation must hold, whoever asks a model for it.
-SUMMARY_HOLDS = (
-    "Keep what the user wants, with every condition and preference; what was decided "
-    "and why; the files that were read or changed, by their paths, and what is in them "
-    "that matters; the commands that ran and how they ended; errors and how they were "
-    "solved; what is done and what is still to do, in that order. Keep names, paths, "
-    "numbers and error messages as they are."
-)
-
-
-# Ids of models as clients see them: `byok:<upstream>:<model>`, or `byok:<alias>`.
-
-
-MAX_ID_LENGTH = 512  # characters
-PREFIX = "byok:"
 
 
 class ListedModel(Struct, frozen=True):
@@ -168,9 +159,9 @@ class ListedModel(Struct, frozen=True):
 
 def split_id(model_id: str) -> tuple[str, str] | None:
     """Split `byok:<upstream>:<model>` at the first two colons; None for others."""
-    prefix, _, rest = model_id.partition(":")
-    upstream, colon, model = rest.partition(":")
-    unfit = len(model_id) > MAX_ID_LENGTH or not model_id.isprintable()
-    if prefix != "byok" or not colon or not upstream or not model or unfit:
+    prefix, _, tail = model_id.partition(":")
+    upstream, colon, model = tail.partition(":")
+    is_invalid = len(model_id) > MAX_ID_LENGTH or not model_id.isprintable()
+    if prefix != "byok" or not colon or not upstream or not model or is_invalid:
         return None
     return upstream, model

@@ -14,11 +14,11 @@ class Stage(Protocol[In_contra, Out_co]):
     """A step of a pipeline: feed it items as they arrive, flush it once at the end."""
 
     def feed(self, item: In_contra, /) -> Iterable[Out_co]:
-        """Take one item and return everything that is complete now."""
+        """Consume one item, and return all items that are complete now."""
         ...
 
     def flush(self) -> Iterable[Out_co]:
-        """Return everything that was held back."""
+        """Return all items that were buffered."""
         ...
 
 
@@ -47,7 +47,7 @@ class chain(Generic[In, Mid, Out]):
 
 
 def then_raise(items: Iterable[Out], error: Exception) -> Iterator[Out]:
-    """Return the items that were complete before a failure, then raise it."""
+    """Yield the items that were complete before a failure, then raise it."""
     yield from items
     raise error
 

@@ -1,4 +1,4 @@
-"""How work is run: in a thread, inline where it takes no time, or to its end."""
+"""Ways to run work: in a thread, inline, or protected from cancellation."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -8,22 +8,22 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Runs a function where it disturbs nobody; `asyncio.to_thread` is one."""
+    """Runs a function without blocking others; `asyncio.to_thread` is one."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
-        """Return what the function returned."""
+        """Call `work`, and return its result."""
         ...
 
 
 async def inline(work: Callable[[], T], /) -> T:
-    """Run: at once."""
+    """Call `work` in this thread: it takes no time."""
     return work()
 
 
 async def to_the_end(work: Coroutine[None, None, T]) -> T:
-    """Do this although whoever waits for it may leave.
+    """Finish `work` even if the caller is cancelled.
 
-    A client that closes its connection cancels its request, which may be the one that
-    opens files or closes them. A thread would go on opening what nobody closes.
+    A client that closes its connection cancels its request, which may just be opening
+    or closing files. Their thread would go on, and open files that nobody closes.
     """
     return await asyncio.shield(asyncio.ensure_future(work))

@@ -10,7 +10,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def is_loopback(url: str) -> bool:
-    """Tell an address of this machine; odd spellings and broken ones do not count."""
+    """Tell whether a URL names this machine; odd spellings and invalid URLs do not."""
     try:
         return (urlsplit(url).hostname or "") in _LOOPBACK
     except ValueError:
@@ -18,7 +18,7 @@ def is_loopback(url: str) -> bool:
 
 
 def host_of(url: str) -> str:
-    """Return host and port of an address, as users confirm where something is sent."""
+    """Return host and port of a URL, in the form in which users consent to them."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or _PORTS.get(parts.scheme, 0)
@@ -26,7 +26,7 @@ def host_of(url: str) -> str:
 
 
 def is_link_local(host: str) -> bool:
-    """Tell a link-local address in every spelling that the system accepts."""
+    """Tell whether a host is a link-local address, in any spelling of the system."""
     with contextlib.suppress(OSError):
         host = socket.inet_ntoa(socket.inet_aton(host))
     try:
@@ -37,5 +37,5 @@ def is_link_local(host: str) -> bool:
 
 
 def is_plain_http(url: str) -> bool:
-    """Tell whether others on the way to another machine could read what is sent."""
+    """Tell whether a URL leads to another machine without encryption."""
     return url.lower().startswith("http:") and not is_loopback(url)
