@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.core.prompts.own_files import LARGEST
+from byok.core.prompts.own_files import MAX_FILE_BYTES
 from byok.core.prompts.prompt_set import KINDS, PromptSet
 from byok.core.prompts.template import parse_template
 from byok.protocols.augment.reply_job import Defaults
@@ -104,7 +104,7 @@ BROKEN = {
     ),
     "ten megabytes": Broken(
         _write("agent.md", b"x" * 10_000_000),
-        f"agent.md: it is larger than {LARGEST // 1024} KiB.",
+        f"agent.md: it is larger than {MAX_FILE_BYTES // 1024} KiB.",
         "Shorten it.",
     ),
     "an unknown name": Broken(

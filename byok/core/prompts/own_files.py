@@ -1,8 +1,8 @@
 """The user's own prompts: their files read, checked and loaded.
 
-The folder is the user's own, but what lies in it may come from anywhere: only plain
-files of a limited size are read that no other user can change, and no link in the
-folder is followed out of it. The folder itself may be a link.
+The folder is the user's own, but its files may come from anywhere. So byok reads only
+plain files of a limited size that no other user can change, and follows no link in the
+folder out of it. The folder itself may be a link.
 """
 
 import difflib
@@ -37,17 +37,17 @@ from byok.core.prompts.template import (
     parse_template,
 )
 
-# Says what is wrong with the user's own prompts: file, line, and what to do.
-
-
-LARGEST = 64 * 1024  # bytes of a file
-_MOST_PROBLEMS = 20  # of a file
-_MOST_TIMES = 10  # that a slot may stand in a file
-_LONGEST = 60  # characters of a name that are told
+MAX_FILE_BYTES = 64 * 1024  # bytes of a file
+_MAX_PROBLEMS = 20  # of a file
+_MAX_SLOT_USES = 10  # of one slot in a file
+_MAX_NAME_CHARS = 60  # of an unknown name in a message
+_MAX_FILES, _MAX_NAMES = 200, 10_000  # there are fewer prompts and variants
+_MAX_TOTAL_BYTES = 16 * MAX_FILE_BYTES  # of all files
+_MAX_LISTED = 10
 
 
 class PromptProblem(NamedTuple):
-    """What is wrong; `line` is 0 where it is the file as a whole."""
+    """A problem of a prompt file; `line` is 0 if it concerns the file as a whole."""
 
     file: str
     line: int
@@ -55,64 +55,102 @@ class PromptProblem(NamedTuple):
     cure: str
 
     def __str__(self) -> str:
-        """Return one line; what of a file would not be seen is escaped."""
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return escape(f"{place}: {self.problem}. {self.cure}")
+        """Return one line, with invisible characters of the file as escapes."""
+        position = f"{self.file}:{self.line}" if self.line else self.file
+        return escape(f"{position}: {self.problem}. {self.cure}")
+
+
+def load_prompts(folder: Path) -> PromptSet:
+    """Return the prompts in force: the shipped ones and those of the user's folder.
+
+    Raises:
+        ConfigError: files of the folder cannot be used; it lists the first problems.
+    """
+    prompts, problems = check_folder(folder)
+    if problems:
+        raise unusable_folder_error(folder, problems)
+    return PromptSet(shipped_prompts().templates, prompts)
+
+
+def unusable_folder_error(folder: Path, problems: list[PromptProblem]) -> ConfigError:
+    """Return the error that lists the first problems, one on each line."""
+    lines = [*map(str, problems[:_MAX_LISTED])]
+    if (unlisted := len(problems) - len(lines)) > 0:
+        lines.append(f"and {unlisted:,} more")
+    return ConfigError(
+        "\n".join(lines),
+        hint=f"These are files of {folder}; `byok prompts check` lists them again.",
+    )
+
+
+def check_folder(folder: Path) -> tuple[dict[str, Template], list[PromptProblem]]:
+    """Return the user's own prompts by name, and the problems of their folder."""
+    texts, problems = read_folder(folder)
+    prompts: dict[str, Template] = {}
+    for name, text in texts.items():
+        template = read_prompt(name, text)
+        if isinstance(template, Template):
+            prompts[name] = template
+        else:
+            problems += template
+    return prompts, problems
 
 
 def check_name(name: str) -> PromptProblem | None:
-    """Check the name of a file without `.md`."""
+    """Return the problem of the name of a file without `.md`, if there is one."""
     kind, point, variant = name.partition(".")
     end = f".{variant}" if variant in VARIANTS else ""
     if name in VARIANTS:
         cure = f"Say of which prompt: {next(iter(KINDS))}.{name}, for example."
         return PromptProblem(f"{name}.md", 0, "this is a variant", cure)
     if kind not in KINDS:
-        cure = _suggest(kind, {one: one + end for one in KINDS})
+        cure = _suggest(kind, {kind_: kind_ + end for kind_ in KINDS})
         return PromptProblem(f"{name}.md", 0, "no prompt has this name", cure)
     if point and variant not in VARIANTS:
-        cure = _suggest(variant, {one: f"{kind}.{one}" for one in VARIANTS})
+        cure = _suggest(variant, {kind_: f"{kind}.{kind_}" for kind_ in VARIANTS})
         return PromptProblem(f"{name}.md", 0, "there is no such variant", cure)
     return None
 
 
 def read_prompt(name: str, text: str) -> Template | list[PromptProblem]:
-    """Parse the text of a prompt; return what is wrong instead, if anything is."""
+    """Parse the text of a prompt; return its problems instead, if there are any."""
     file = f"{name}.md"
     try:
         template = parse_template(text)
     except TemplateError as error:
         return [PromptProblem(file, error.line, error.problem, error.cure)]
     kind = KINDS[name.partition(".")[0]]
-    found = chain(_unknown(file, template, kind), _endless_slots(file, template))
-    return [*islice(found, _MOST_PROBLEMS)] or template
+    problems = chain(
+        _find_unknown_names(file, template, kind), _find_repeated_slots(file, template)
+    )
+    return [*islice(problems, _MAX_PROBLEMS)] or template
 
 
-def _endless_slots(file: str, template: Template) -> Iterator[PromptProblem]:
-    """Give each slot that would make an endless text of a short one."""
+def _find_repeated_slots(file: str, template: Template) -> Iterator[PromptProblem]:
+    """Yield a problem for each slot that would make an endless text of a short one."""
     slots = [part for part in template.walk() if isinstance(part, Slot)]
     for name, times in Counter(slot.name for slot in slots).items():
-        if times > _MOST_TIMES:
+        if times > _MAX_SLOT_USES:
             line = next(slot.line for slot in slots if slot.name == name)
             problem = f"{{{{{name}}}}} stands there {times:,} times"
-            cure = f"Use it at most {_MOST_TIMES} times."
+            cure = f"Use it at most {_MAX_SLOT_USES} times."
             yield PromptProblem(file, line, problem, cure)
 
 
-def _unknown(
+def _find_unknown_names(
     file: str, template: Template, kind: PromptKind
 ) -> Iterator[PromptProblem]:
-    slots = _same(sorted({*kind.slots, SHIPPED}))
+    slots = _identity_map(sorted({*kind.slots, SHIPPED}))
     tools = [f"{TOOL}NAME"] if kind.tools else []
     families = [f"{FAMILY}{family}" for family in FAMILIES]
-    conditions = _same([*sorted(kind.conditions), *tools, *families])
+    conditions = _identity_map([*sorted(kind.conditions), *tools, *families])
     for part in template.walk():
         match part:
             case Slot(name, line, _) if name not in slots:
-                problem = f"{{{{{name[:_LONGEST]}}}}} is no slot"
+                problem = f"{{{{{name[:_MAX_NAME_CHARS]}}}}} is no slot"
                 yield PromptProblem(file, line, problem, _suggest(name, slots))
             case Choice(name, _, line) if not _is_condition(name, kind):
-                problem = f"{name[:_LONGEST]} is no condition"
+                problem = f"{name[:_MAX_NAME_CHARS]} is no condition"
                 yield PromptProblem(file, line, problem, _suggest(name, conditions))
 
 
@@ -124,73 +162,69 @@ def _is_condition(condition: str, kind: PromptKind) -> bool:
     return condition in kind.conditions
 
 
-def _suggest(name: str, known: Mapping[str, str]) -> str:
-    """Return the cure of a name; `known` tells for each name how it is typed."""
-    near = difflib.get_close_matches(name[:_LONGEST].lower(), known, 1)
-    if near:
-        return f"Did you mean {known[near[0]]}?"
-    return f"Known are: {', '.join(known.values())}."
+def _suggest(name: str, spellings: Mapping[str, str]) -> str:
+    """Return the cure of an unknown name; `spellings` has each known name as typed."""
+    matches = difflib.get_close_matches(name[:_MAX_NAME_CHARS].lower(), spellings, 1)
+    if matches:
+        return f"Did you mean {spellings[matches[0]]}?"
+    return f"Known are: {', '.join(spellings.values())}."
 
 
-def _same(names: Iterable[str]) -> dict[str, str]:
+def _identity_map(names: Iterable[str]) -> dict[str, str]:
     return {name: name for name in names}
 
 
-_MOST_FILES, _MOST_NAMES = 200, 10_000  # there are fewer prompts and variants
-_MOST_BYTES = 16 * LARGEST  # of all files
-
-
 def read_folder(folder: Path) -> tuple[dict[str, str], list[PromptProblem]]:
-    """Return the texts of the user's prompts by name, and the files that cannot be.
+    """Return the texts of the user's prompts by name, and the problems of other files.
 
-    A folder that is not there is empty.
+    A missing folder counts as empty.
     """
     texts: dict[str, str] = {}
     problems: list[PromptProblem] = []
     try:
-        place = folder.resolve(strict=True)
-        with os.scandir(place) as entries:
-            names = [entry.name for entry in islice(entries, _MOST_NAMES + 1)]
-        problems += _others(place, folder.name)
+        resolved = folder.resolve(strict=True)
+        with os.scandir(resolved) as entries:
+            names = [entry.name for entry in islice(entries, _MAX_NAMES + 1)]
+        problems += _ownership_problems(resolved, folder.name)
     except FileNotFoundError as error:
         if os.path.lexists(folder):
-            problems.append(_unreadable(folder.name, error))
+            problems.append(_unreadable_problem(folder.name, error))
         return texts, problems
     except (OSError, RuntimeError) as error:
-        return texts, [_unreadable(folder.name, error)]
-    files = sorted(name for name in names if not _is_passing(name))
-    if len(names) > _MOST_NAMES or len(files) > _MOST_FILES:
-        problems.append(_too_many(folder.name))
-    room = _MOST_BYTES
-    for file in files[:_MOST_FILES]:
-        found = _read(place, file, room)
-        if isinstance(found, PromptProblem):
-            problems.append(found)
-        elif found is not None:
-            texts[file.removesuffix(END)] = found
-            room -= len(found)
+        return texts, [_unreadable_problem(folder.name, error)]
+    files = sorted(name for name in names if not _is_temporary(name))
+    if len(names) > _MAX_NAMES or len(files) > _MAX_FILES:
+        problems.append(_too_many_problem(folder.name))
+    budget = _MAX_TOTAL_BYTES
+    for file in files[:_MAX_FILES]:
+        text = _read(resolved, file, budget)
+        if isinstance(text, PromptProblem):
+            problems.append(text)
+        elif text is not None:
+            texts[file.removesuffix(END)] = text
+            budget -= len(text)
     return texts, problems
 
 
-def _is_passing(name: str) -> bool:
+def _is_temporary(name: str) -> bool:
     """Tell whether a file is hidden, or an editor's copy of another one."""
     return name.startswith((".", "#")) or name.endswith("~")
 
 
-def _too_many(folder: str) -> PromptProblem:
-    problem = f"it holds more than {_MOST_FILES} files"
+def _too_many_problem(folder: str) -> PromptProblem:
+    problem = f"it holds more than {_MAX_FILES} files"
     return PromptProblem(folder, 0, problem, "Keep there only prompts of your own.")
 
 
-def _unreadable(name: str, error: Exception) -> PromptProblem:
-    why = getattr(error, "strerror", None) or "its links lead round in a circle"
-    return PromptProblem(name, 0, f"it cannot be read ({why})", "Mend or remove it.")
+def _unreadable_problem(name: str, error: Exception) -> PromptProblem:
+    reason = getattr(error, "strerror", None) or "its links lead round in a circle"
+    return PromptProblem(name, 0, f"it cannot be read ({reason})", "Mend or remove it.")
 
 
-def _others(
+def _ownership_problems(
     path: Path, name: str, facts: os.stat_result | None = None
 ) -> Iterator[PromptProblem]:
-    """Give what is wrong if other users can change a file or a folder."""
+    """Yield a problem if other users can change a file or a folder."""
     facts = facts or path.stat()
     if not hasattr(os, "geteuid"):
         return  # Windows: the user's profile folder is private by its access list
@@ -202,8 +236,8 @@ def _others(
         yield PromptProblem(name, 0, problem, f"Run: chmod go-w {shell_word(path)}")
 
 
-def _read(folder: Path, file: str, room: int) -> str | PromptProblem | None:
-    """Return the text of a file, what is wrong with it, or None if it is gone."""
+def _read(folder: Path, file: str, budget: int) -> str | PromptProblem | None:
+    """Return the text of a file, its problem, or None if the file is gone."""
     name = file.removesuffix(END)
     if name == file:
         cure = f"Name it NAME{END}, or keep it elsewhere."
@@ -214,38 +248,38 @@ def _read(folder: Path, file: str, room: int) -> str | PromptProblem | None:
     try:
         content = _read_bytes(path, folder)
     except FileNotFoundError as error:  # removed, or replaced just now
-        return _unreadable(file, error) if os.path.lexists(path) else None
+        return _unreadable_problem(file, error) if os.path.lexists(path) else None
     except (OSError, RuntimeError) as error:
-        return _unreadable(file, error)
+        return _unreadable_problem(file, error)
     if isinstance(content, PromptProblem):
         return content
-    if len(content) > LARGEST:
-        problem = f"it is larger than {LARGEST // 1024} KiB"
+    if len(content) > MAX_FILE_BYTES:
+        problem = f"it is larger than {MAX_FILE_BYTES // 1024} KiB"
         return PromptProblem(file, 0, problem, "Shorten it.")
-    if len(content) > room:
-        problem = f"all files are larger than {_MOST_BYTES // 1024} KiB together"
+    if len(content) > budget:
+        problem = f"all files are larger than {_MAX_TOTAL_BYTES // 1024} KiB together"
         return PromptProblem(file, 0, problem, "Shorten some of them.")
     return _decode(file, content)
 
 
 def _read_bytes(path: Path, folder: Path) -> bytes | PromptProblem:
-    """Return the first bytes of a plain file inside the folder, or what it is."""
+    """Return the first bytes of a plain file inside the folder, or its problem."""
     real = path.resolve(strict=True)
     if not real.is_relative_to(folder):
         link = "it is a link that leads out of the folder"
         return PromptProblem(path.name, 0, link, "Copy the file.")
     if not stat.S_ISREG(real.lstat().st_mode):  # opening a device may start something
-        return _no_file(path.name)
+        return _no_file_problem(path.name)
     descriptor = os.open(real, READ_PLAIN)
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - of a descriptor
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):  # it was replaced just now
-            return _no_file(path.name)
-        problem = next(_others(real, path.name, facts), None)
-        return problem or opened.read(LARGEST + 1)
+            return _no_file_problem(path.name)
+        problem = next(_ownership_problems(real, path.name, facts), None)
+        return problem or opened.read(MAX_FILE_BYTES + 1)
 
 
-def _no_file(name: str) -> PromptProblem:
+def _no_file_problem(name: str) -> PromptProblem:
     return PromptProblem(name, 0, "it is no file", "Put a text file in its place.")
 
 
@@ -267,45 +301,3 @@ def _decode(file: str, content: bytes) -> str | PromptProblem:
         cure = "Write a text, or remove it. A comment alone, <!-- none -->, is no text."
         return PromptProblem(file, 0, "it is empty", cure)
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-# Loads the prompts in force: the shipped ones, and the user's own.
-
-
-_MOST_TOLD = 10
-
-
-def load_prompts(folder: Path) -> PromptSet:
-    """Return the prompts in force; a folder that is not there is empty.
-
-    Raises:
-        ConfigError: a file of the folder cannot be used; the first ones are named.
-    """
-    own, problems = check_folder(folder)
-    if problems:
-        raise broken_folder(folder, problems)
-    return PromptSet(shipped_prompts().templates, own)
-
-
-def broken_folder(folder: Path, problems: list[PromptProblem]) -> ConfigError:
-    """Return the error that tells the first problems, a line each."""
-    told = [*map(str, problems[:_MOST_TOLD])]
-    if (more := len(problems) - len(told)) > 0:
-        told.append(f"and {more:,} more")
-    return ConfigError(
-        "\n".join(told),
-        hint=f"These are files of {folder}; `byok prompts check` lists them again.",
-    )
-
-
-def check_folder(folder: Path) -> tuple[dict[str, Template], list[PromptProblem]]:
-    """Return the user's own prompts by name, and what is wrong in their folder."""
-    texts, problems = read_folder(folder)
-    own: dict[str, Template] = {}
-    for name, text in texts.items():
-        read = read_prompt(name, text)
-        if isinstance(read, Template):
-            own[name] = read
-        else:
-            problems += read
-    return own, problems

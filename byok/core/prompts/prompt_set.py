@@ -1,4 +1,4 @@
-"""The prompts that there are and those in force: shipped ones, or the user's."""
+"""All kinds of prompts, the texts in force, and the variants that suit a model."""
 
 import hashlib
 import re
@@ -15,16 +15,33 @@ from msgspec.structs import replace
 from byok.core.bounded import BoundedMap
 from byok.core.prompts.template import Choice, Slot, Template, parse_template
 
-TOOL = "tool:"  # begins the condition that one of these tools is offered
-FAMILY = "family:"  # begins the condition that the model is of one of these families
-SHIPPED = "shipped"
-"""The slot for the shipped text, in a file of the user's that only adds to it."""
+TOOL = "tool:"  # begins a condition: one of these tools is offered
+FAMILY = "family:"  # begins a condition: the model is of one of these families
+SHIPPED = "shipped"  # the slot for the shipped text, in a file that only adds to it
+END = ".md"
+_NOTHING: Mapping[str, str] = {}
+_NO_TEXT = Template(())
+_ONLY_SHIPPED = Template((Slot(SHIPPED, 1, alone=True),))
+_MAX_CACHED = 200  # rendered texts in the cache: rendering one takes 0.1 ms
+_MAX_PERCENT = 12  # of a context window, for a prompt
+# In English text; tokenizers count more (docs/reference/prompts.md).
+_CHARS_PER_TOKEN = 3.5
+SMALL_WINDOW = 8192  # tokens; below, the whole texts take more than an eighth of it
+# The number of parameters in a model's name: "7b", "1.7b", "e4b", "135m".
+_SIZE = re.compile(
+    r"(?<![a-z\d.])e?(\d{1,4}(?:\.\d+)?)([bm])(?![a-z\d])", re.IGNORECASE
+)
+_SMALL_PARAMETERS = 10e9  # parameters
+_MIN_PARAMETERS = 20e6  # "1m" in a name is the length of a context window
+_UNITS = {"b": 1e9, "m": 1e6}
+_MAX_CONVERSATIONS = 1000  # conversations
+_MAX_KEY_CHARS = 1000  # characters of the ids of a conversation and a model
 
 
 class PromptKind(Struct, frozen=True):
-    """One prompt: its name, which is that of its file, and what its text may name.
+    """A kind of prompt: its name, and the slots and conditions that its text may use.
 
-    `about` says in one line when a model is told it.
+    The name is that of its file; `about` says in one line what the prompt is for.
     """
 
     name: str
@@ -35,15 +52,19 @@ class PromptKind(Struct, frozen=True):
 
 
 def _kind(name: str, about: str, slots: str = "", conditions: str = "") -> PromptKind:
-    found = frozenset(conditions.split())
+    condition_names = frozenset(conditions.split())
     return PromptKind(
-        name, about, frozenset(slots.split()), found - {"tool"}, "tool" in found
+        name,
+        about,
+        frozenset(slots.split()),
+        condition_names - {"tool"},
+        "tool" in condition_names,
     )
 
 
 SHORT, SMALL, REASONING = "short", "small", "reasoning"
 FAMILIES = ("claude", "gpt", "gemini", "qwen", "deepseek", "kimi", "glm")
-# A prompt for a condition of the model: `agent.small.md` beside `agent.md`.
+# Variants of prompts for some models: `agent.small.md` beside `agent.md`.
 VARIANTS = {
     SHORT: "context windows in which the whole text takes too much room",
     SMALL: "local models of few parameters",  # shorter, firmer, with an example
@@ -82,39 +103,29 @@ KINDS = {
 }
 
 
-_NOTHING: Mapping[str, str] = {}
-_NO_TEXT = Template(())
-_ONLY_SHIPPED = Template((Slot(SHIPPED, 1, alone=True),))
-_MOST_KEPT = 200  # situations whose texts are kept: writing one takes 0.1 ms
-_SHARE = 12  # percent of a context window that a prompt may take
-# Characters of a token in English text, fewer than tokenizers show
-# (docs/reference/prompts.md).
-_TOKEN = 3.5
-
-
 def count_tokens(text: str) -> int:
-    """Return how many tokens a text has, rather too many than too few.
+    """Estimate the number of tokens of a text, rather too high than too low.
 
-    Letters of other scripts count as a token each.
+    Characters of other scripts count as a token each.
     """
     plain = len(text.encode("ascii", "ignore"))
-    return int(plain / _TOKEN) + len(text) - plain + 1
+    return int(plain / _CHARS_PER_TOKEN) + len(text) - plain + 1
 
 
-def most_tokens(window: int) -> int:
-    """Return how many tokens of a context window a prompt may take."""
-    return window * _SHARE // 100
+def max_prompt_tokens(window: int) -> int:
+    """Return the maximum tokens of a prompt for a context window."""
+    return window * _MAX_PERCENT // 100
 
 
 class Situation(Struct, frozen=True):
-    """What decides which text of a prompt a model is told.
+    """The facts that decide which text of a prompt a model gets.
 
     Attributes:
         variants: the variants that suit the model, the best first.
         window: its context window in tokens, 0 if that is unknown.
         tools: the names of the tools that are offered.
         conditions: the other conditions that hold, such as `parallel`.
-        taken: how many tokens of a prompt's share another prompt of the request takes.
+        taken: the tokens of another prompt of the request, which has the same budget.
     """
 
     variants: tuple[str, ...] = ()
@@ -130,17 +141,17 @@ class Situation(Struct, frozen=True):
         one of these families is among the variants.
         """
         kind, colon, names = condition.partition(":")
-        known: Iterable[str] = self.tools if kind + colon == TOOL else self.variants
+        available: Iterable[str] = self.tools if kind + colon == TOOL else self.variants
         if kind + colon in (TOOL, FAMILY):
-            return not frozenset(names.split("|")).isdisjoint(known)
+            return not frozenset(names.split("|")).isdisjoint(available)
         return condition in self.conditions
 
 
 class Prompt(NamedTuple):
-    """What a model is told.
+    """A rendered prompt.
 
-    `name` is that of its file without `.md`, "own " before it for one of the user's;
-    `note` says what does not fit into the context window, "" if everything does.
+    `name` is that of its file without `.md`, with "own " before it for a file of the
+    user's; `note` says what does not fit into the context window, "" if all does.
     """
 
     text: str = ""
@@ -152,21 +163,21 @@ class Prompt(NamedTuple):
 class PromptSet:
     """Templates by the name of their file without `.md`: `agent`, `agent.small`.
 
-    The user's `own` take the place of the shipped `templates`. An own text for all
-    models counts for a model that has a shipped variant, too.
+    The user's `own` templates replace the shipped `templates`. An own text without a
+    variant also replaces the shipped variants.
     """
 
     templates: Mapping[str, Template] = field(default_factory=dict)
     own: Mapping[str, Template] = field(default_factory=dict)
-    _kept: BoundedMap[tuple[str, Situation], Prompt] = field(
-        default_factory=lambda: BoundedMap(_MOST_KEPT),
+    _cache: BoundedMap[tuple[str, Situation], Prompt] = field(
+        default_factory=lambda: BoundedMap(_MAX_CACHED),
         init=False,
         compare=False,
         repr=False,
     )
 
     @cached_property
-    def _named(self) -> frozenset[str]:
+    def _named_tools(self) -> frozenset[str]:
         return named_tools((*self.templates.values(), *self.own.values()))
 
     def render(
@@ -177,61 +188,65 @@ class PromptSet:
     ) -> Prompt:
         """Return a prompt.
 
-        A shipped text that takes too much of the context window gives way to its short
-        form, also inside of one of the user's; the user's own words stay.
+        A shipped text that takes too much of the context window is replaced by its
+        short form, also inside a text of the user's; the user's own words stay.
 
         Raises:
             LookupError: there is no prompt of this name.
         """
         if values:
             return self._render(name, situation, values)
-        # Other tools change no text, and clients may offer thousands.
-        situation = replace(situation, tools=situation.tools & self._named)
-        prompt = self._kept.get((name, situation))
+        # Other tools do not affect the text, and clients may offer thousands.
+        situation = replace(situation, tools=situation.tools & self._named_tools)
+        prompt = self._cache.get((name, situation))
         if prompt is None:
             prompt = self._render(name, situation, values)
-            self._kept[name, situation] = prompt
+            self._cache[name, situation] = prompt
         return prompt
 
     def _render(
         self, name: str, situation: Situation, values: Mapping[str, str]
     ) -> Prompt:
-        owns = _texts(self.own, name, situation) or [""]
-        shipped = _texts(self.templates, name, situation) or [""]
-        if owns == shipped == [""]:
+        own_names = _candidate_names(self.own, name, situation) or [""]
+        shipped_names = _candidate_names(self.templates, name, situation) or [""]
+        if own_names == shipped_names == [""]:
             raise LookupError(f"no prompt is called {name}")
-        for own, used in product(owns, shipped):
-            around = self.own.get(own, _ONLY_SHIPPED)
-            base = self.templates.get(used, _NO_TEXT).render(values, situation.holds)
-            text = around.render({**values, SHIPPED: base}, situation.holds)
+        for own_name, shipped_name in product(own_names, shipped_names):
+            template = self.own.get(own_name, _ONLY_SHIPPED)
+            shipped_text = self.templates.get(shipped_name, _NO_TEXT).render(
+                values, situation.holds
+            )
+            text = template.render({**values, SHIPPED: shipped_text}, situation.holds)
             if not _is_too_long(text, situation):
                 break
-        best_own = _choose(self.own, name, _lasting(situation))
-        best = _choose(self.templates, name, _lasting(situation))
+        best_own = _best_name(self.own, name, _variants_for_any_window(situation))
+        best_shipped = _best_name(
+            self.templates, name, _variants_for_any_window(situation)
+        )
         window = f"the window of {situation.window:,} tokens"
         note = ""
-        if own and _is_too_long(text, situation):
-            note = f"your own {own} takes more than {_SHARE} % of {window}"
-        elif own != best_own:
-            instead = f"your own {best_own}" if best_own else best
-            note = f"your own {own} is used instead of {instead} for {window}"
-        elif used != best and around.has(SHIPPED):
-            note = f"{used} is used instead of {best} for {window}"
-        return Prompt(text, f"own {own}" if own else used, note)
+        if own_name and _is_too_long(text, situation):
+            note = f"your own {own_name} takes more than {_MAX_PERCENT} % of {window}"
+        elif own_name != best_own:
+            instead = f"your own {best_own}" if best_own else best_shipped
+            note = f"your own {own_name} is used instead of {instead} for {window}"
+        elif shipped_name != best_shipped and template.has(SHIPPED):
+            note = f"{shipped_name} is used instead of {best_shipped} for {window}"
+        return Prompt(text, f"own {own_name}" if own_name else shipped_name, note)
 
     @cached_property
     def version(self) -> str:
-        """Eight characters that change with any text."""
-        seen = hashlib.sha256()
+        """Eight characters of a hash of all texts."""
+        digest = hashlib.sha256()
         for templates in (self.templates, self.own):
             for name in sorted(templates):
-                seen.update(f"{name}\0{templates[name]!r}\0".encode())
-            seen.update(b"\0")
-        return seen.hexdigest()[:8]
+                digest.update(f"{name}\0{templates[name]!r}\0".encode())
+            digest.update(b"\0")
+        return digest.hexdigest()[:8]
 
 
 def named_tools(templates: Iterable[Template]) -> frozenset[str]:
-    """Return every tool on which a part of these templates depends."""
+    """Return the names of all tools in conditions of these templates."""
     conditions = (
         part.condition.removeprefix(TOOL)
         for template in templates
@@ -241,30 +256,31 @@ def named_tools(templates: Iterable[Template]) -> frozenset[str]:
     return frozenset(tool for names in conditions for tool in names.split("|"))
 
 
-def _choose(
+def _best_name(
     templates: Mapping[str, Template], name: str, variants: Iterable[str]
 ) -> str:
-    """Return the name of the first variant with a text, else that of the text for all.
+    """Return the name of the first variant with a template, else the plain name.
 
-    It is "" if there is neither.
+    It is "" if there is no template for either.
     """
     names = (*(f"{name}.{variant}" for variant in variants), name)
     return next((n for n in names if n in templates), "")
 
 
-def _lasting(situation: Situation) -> list[str]:
-    """Return the variants that suit the model in any window."""
+def _variants_for_any_window(situation: Situation) -> list[str]:
+    """Return the variants that suit the model, except the one for short windows."""
     return [variant for variant in situation.variants if variant != SHORT]
 
 
-def _texts(
+def _candidate_names(
     templates: Mapping[str, Template], name: str, situation: Situation
 ) -> list[str]:
-    """Return the texts to try, each shorter than the one before.
+    """Return the names of the templates to try, each shorter than the one before.
 
-    The one that suits the model best is not for a short window, if there is another.
+    For a short window, the template that suits the model best is left out, if there is
+    a shorter one.
     """
-    best = _choose(templates, name, _lasting(situation))
+    best = _best_name(templates, name, _variants_for_any_window(situation))
     shorter = [f"{name}.{SMALL}", f"{name}.{SHORT}"]
     shorter = [text for text in shorter if text in templates]
     if best in shorter or (SHORT in situation.variants and shorter):
@@ -274,13 +290,7 @@ def _texts(
 
 def _is_too_long(text: str, situation: Situation) -> bool:
     tokens = situation.taken + count_tokens(text)
-    return situation.window > 0 and tokens > most_tokens(situation.window)
-
-
-# The prompts that come with byok.
-
-
-END = ".md"
+    return situation.window > 0 and tokens > max_prompt_tokens(situation.window)
 
 
 @cache
@@ -300,23 +310,8 @@ def shipped_prompts() -> PromptSet:
     return PromptSet({name: parse_template(text) for name, text in texts.items()})
 
 
-# Which variants of prompts suit a model.
-
-
-SMALL_WINDOW = 8192  # tokens; below, the whole texts take more than an eighth of it
-# "7b", "1.7b", "e4b", "135m" in the name: the number of parameters, as hosts write it.
-_SIZE = re.compile(
-    r"(?<![a-z\d.])e?(\d{1,4}(?:\.\d+)?)([bm])(?![a-z\d])", re.IGNORECASE
-)
-_FEW = 10e9  # parameters
-_FEWEST = 20e6  # of a model that can talk; "1m" is the length of a context window
-_UNITS = {"b": 1e9, "m": 1e6}
-_MAX_KEPT = 1000  # conversations
-_LONGEST_KEY = 1000  # characters of the ids of a conversation and a model
-
-
 class ModelFit(NamedTuple):
-    """What prompts must suit.
+    """The facts about a model that its prompts must suit.
 
     Attributes:
         variants: the variants of prompts for the model, the best first.
@@ -333,48 +328,51 @@ class ModelFit(NamedTuple):
 
 
 def find_fit(model: str, *, family: str, thinks: bool, window: int) -> ModelFit:
-    """Return what suits a model of this name.
+    """Return the variants that suit a model of this name, and its window.
 
-    `family` is the name of its family, or ""; `thinks` says that it reasons by itself;
+    `family` is the name of its family, or ""; with `thinks` it reasons by itself;
     `window` is its context window in tokens, 0 if that is unknown.
     """
     small = has_few_parameters(model)
-    found = {
+    suits_by_variant = {
         SHORT: 0 < window < SMALL_WINDOW,
         SMALL: small,
         family: family in FAMILIES,
         REASONING: thinks and not small,
     }
-    return ModelFit(tuple(name for name, suits in found.items() if suits), window)
+    return ModelFit(
+        tuple(name for name, suits in suits_by_variant.items() if suits), window
+    )
 
 
 @lru_cache  # few models answer all requests
 def has_few_parameters(model: str) -> bool:
     """Tell whether a model's name says that it has fewer than 10 billion parameters."""
     sizes = [float(n) * _UNITS[unit.lower()] for n, unit in _SIZE.findall(model)]
-    return bool(sizes) and _FEWEST <= max(sizes) < _FEW
+    return bool(sizes) and _MIN_PARAMETERS <= max(sizes) < _SMALL_PARAMETERS
 
 
 class FitMemory:
-    """Keeps what suited a model when a conversation began; for use on one thread.
+    """Keeps the fit of a model since the first turn of a conversation; not thread-safe.
 
-    What is known of a model may grow while it answers: its list arrives, a local server
-    tells how it was loaded. A prompt that changed with it would miss the prompt cache.
+    Facts about a model may arrive while it answers, with a list of models or from a
+    local server that has loaded it. A prompt that changed with them would miss the
+    prompt cache.
     """
 
     def __init__(self) -> None:
-        self._kept = BoundedMap[tuple[str, str], ModelFit](_MAX_KEPT)
+        self._cache = BoundedMap[tuple[str, str], ModelFit](_MAX_CONVERSATIONS)
 
     def recall(
         self, conversation: str, model_id: str, find: Callable[[], ModelFit]
     ) -> ModelFit:
-        """Return what suited the model in the first turn; in that one, `find` it.
+        """Return the fit of the first turn, in which it is found by `find`.
 
-        Nothing is kept of requests without a conversation, or with endless ids.
+        Nothing is stored for requests without a conversation, or with very long ids.
         """
-        if not conversation or len(conversation) + len(model_id) > _LONGEST_KEY:
+        if not conversation or len(conversation) + len(model_id) > _MAX_KEY_CHARS:
             return find()
         key = (conversation, model_id)
-        if (fit := self._kept.get(key)) is None:
-            fit = self._kept[key] = find()
+        if (fit := self._cache.get(key)) is None:
+            fit = self._cache[key] = find()
         return fit

@@ -1,7 +1,7 @@
 """Images and texts in base64, as clients of any protocol attach them.
 
-What a client declares may be wrong: the bytes decide, as some models refuse an image of
-another type than was said.
+The type that a client declares may be wrong, and some models refuse such an image. So
+the first bytes decide.
 """
 
 import binascii
@@ -21,19 +21,19 @@ _TEXT_TYPES = ("json", "xml", "yaml", "toml", "javascript", "typescript", "x-sh"
 
 
 def check_image(data: str, declared: str) -> ImagePart | None:
-    """Return an image, None if it is not in base64 or nothing says its type."""
+    """Return an image, None if it is not valid base64 or its type is unknown."""
     data = "".join(data.split())
     try:
         head = b64decode(data[:64], validate=True)
     except (binascii.Error, ValueError):
         return None
-    found = (kind for magic, kind in _MAGIC if magic.match(head))
-    media_type = next(found, declared)
+    kinds = (kind for magic, kind in _MAGIC if magic.match(head))
+    media_type = next(kinds, declared)
     is_whole = len(data) % 4 == 0 and _BASE64.fullmatch(data)
     return ImagePart(media_type, data) if is_whole and media_type else None
 
 
 def is_text(media_type: str) -> bool:
-    """Tell whether a file of a media type, in small letters, is a text."""
+    """Tell whether a media type, in lower case, is that of a text."""
     bare = media_type.partition(";")[0].strip()
     return bare.startswith("text/") or bare.endswith(_TEXT_TYPES)

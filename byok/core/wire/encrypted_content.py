@@ -11,7 +11,7 @@ from byok.core.wire.json_body import parse_json, write_json
 
 _MARK, _VERSION = "byok", 1
 _BEGINNING = f'{{"{_MARK}":'
-_WITHIN = b'"{\\"' + _MARK.encode() + b'\\":'
+_ESCAPED_BEGINNING = b'"{\\"' + _MARK.encode() + b'\\":'
 _ORIGIN = ("dialect", "upstream", "model")
 
 
@@ -27,8 +27,8 @@ def write_encrypted(provider_data: ProviderData) -> str:
 
 
 def holds_encrypted(body: bytes) -> bool:
-    """Tell whether a body of JSON has byok's text in a string, or seems to."""
-    return _WITHIN in body
+    """Tell whether a body of JSON seems to hold byok's text in a string."""
+    return _ESCAPED_BEGINNING in body
 
 
 def read_encrypted(text: str) -> ProviderData | None:

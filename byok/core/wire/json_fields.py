@@ -1,6 +1,6 @@
-"""Fields of JSON that a stranger wrote: what is of another type counts as absent.
+"""Read fields of untrusted JSON: a value of another type counts as absent.
 
-What should hold the fields may itself be any value.
+The holder of the fields may itself be any value.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ def objects_in(value: Any) -> list[dict[str, Any]]:
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that a text is, None for any other text."""
+    """Parse a text as a JSON object; return None if it is none."""
     try:
         value = parse_json(text.encode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):

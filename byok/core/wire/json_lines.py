@@ -2,7 +2,7 @@
 
 Two deviations of real servers are accepted: the last line may lack its line end, and
 one indented document counts as a single value. An HTML page is refused. The work is
-linear in the number of bytes, however they are sliced.
+linear in the number of bytes, however they are split into slices.
 """
 
 from collections.abc import Iterable
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+# Clients in Python split lines with str.splitlines, which also splits at U+2028,
+# U+2029 and U+0085. In JSON these occur only in strings, where an escape is equal.
+_LINE_SEPARATORS = (
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+    (b"\xc2\x85", b"\\u0085"),
+)
 
 
 class JsonLines:
@@ -34,17 +41,17 @@ class JsonLines:
         self._pieces: list[bytes] = []  # of the line that has not ended
         self._size = 0
         self._is_first = True  # no value was read yet
-        self._is_document = False  # the first line only begins a value
+        self._is_document = False  # the value goes on until the end of the answer
 
     def feed(self, chunk: bytes, /) -> Iterable[Any]:
-        """Take any slice of the answer; values before a failure are returned first."""
+        """Consume any slice of the answer; yield values before a failure is raised."""
         values: list[Any] = []
         try:
-            first, *rest = chunk.split(b"\n")
-            self._hold(first)
-            for piece in rest:
+            first, *pieces = chunk.split(b"\n")
+            self._buffer(first)
+            for piece in pieces:
                 values += self._end_line()
-                self._hold(piece)
+                self._buffer(piece)
         except UpstreamGarbled as error:
             return then_raise(values, error)
         return values
@@ -53,11 +60,11 @@ class JsonLines:
         """Treat the end of the answer as the end of the last line."""
         self._is_document = False
         values = self._end_line()
-        if self._is_document:  # that line began a value which nothing completes
+        if self._is_document:  # the last line began a value that is not complete
             raise _not_json()
         return values
 
-    def _hold(self, piece: bytes) -> None:
+    def _buffer(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self._size += len(piece)
         limit = MAX_DOCUMENT_BYTES if self._is_document else MAX_LINE_BYTES
@@ -69,7 +76,7 @@ class JsonLines:
 
     def _end_line(self) -> list[Any]:
         if self._is_document:
-            self._hold(b"\n")
+            self._buffer(b"\n")
             return []
         line = b"".join(self._pieces)
         self._pieces, self._size = [], 0
@@ -85,7 +92,7 @@ class JsonLines:
         return [value]
 
     def _begin_document(self, line: bytes, error: Exception) -> list[Any]:
-        """Hold a first line that is no value by itself, until the answer ends."""
+        """Buffer a first line that is no value by itself until the answer ends."""
         start = line.lstrip()[:1]
         if start == b"<" and self._is_first:
             raise UpstreamGarbled(
@@ -96,7 +103,7 @@ class JsonLines:
         if start not in (b"{", b"[") or not self._is_first:
             raise _not_json() from error
         self._is_document = True
-        self._hold(line + b"\n")
+        self._buffer(line + b"\n")
         return []
 
 
@@ -104,42 +111,33 @@ def _not_json() -> UpstreamNotJson:
     return UpstreamNotJson("a part of its answer is not JSON.")
 
 
-# Write NDJSON, as the clients read it: one object per line, LF after each.
-
-
-# Clients in Python split lines with str.splitlines, which also cuts at U+2028,
-# U+2029 and U+0085. Inside JSON these stand only in strings, so an escape is equal.
-_CUTTERS = (
-    (b"\xe2\x80\xa8", b"\\u2028"),
-    (b"\xe2\x80\xa9", b"\\u2029"),
-    (b"\xc2\x85", b"\\u0085"),
-)
-
-
 def encode_line(value: "Json") -> bytes:
-    """Serialise one object as one line.
+    """Serialise one object as one line, with LF at its end.
 
     A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD.
     """
     try:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:
-        line = write_json(_clean(value)) + b"\n"
+        line = write_json(_replace_surrogates(value)) + b"\n"
     if line.isascii():
         return line
-    for raw, escaped in _CUTTERS:
-        if raw[0] in line and raw in line:  # looking for one byte is far cheaper
+    for raw, escaped in _LINE_SEPARATORS:
+        if raw[0] in line and raw in line:  # to look for one byte is far cheaper
             line = line.replace(raw, escaped)
     return line
 
 
-def _clean(value: object) -> object:
+def _replace_surrogates(value: object) -> object:
     match value:
         case str():
             return join_surrogates(value)
         case dict():
-            return {join_surrogates(str(k)): _clean(v) for k, v in value.items()}
+            return {
+                join_surrogates(str(k)): _replace_surrogates(v)
+                for k, v in value.items()
+            }
         case list() | tuple():
-            return [_clean(item) for item in value]
+            return [_replace_surrogates(item) for item in value]
         case _:
             return value

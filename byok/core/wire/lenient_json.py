@@ -2,12 +2,12 @@
 
 Accepted beyond RFC 8259, because the meaning is certain: single quotes (with Python
 escapes inside them), Python literals, raw control characters in strings, trailing
-commas, a missing bracket inside a value whose outer bracket is there, and closing
-brackets after a complete value.
+commas, a missing bracket inside a value whose outer bracket is there, and surplus
+closing brackets after a complete value.
 
 Refused, because the text may have been cut: anything that is still open at the end. A
-forgotten last brace looks just like a cut stream, and acting on half a command is worse
-than asking the model again.
+forgotten last brace looks just like a cut stream, and to act on half a command is worse
+than to ask the model again.
 
 Refused, because it is ambiguous: a backslash before a character that JSON does not
 escape. In a shell command or a regular expression it must stay; in doubled escaping it
@@ -37,14 +37,15 @@ _ESCAPES_OF = {
     "'": {k: v for k, v in _ESCAPES.items() if k != "/"} | {"'": "'"},
 }
 _HEX_OF = {'"': {"u": 4}, "'": {"u": 4, "x": 2, "U": 8}}
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 _PLAIN = {quote: re.compile(rf"[^{quote}\\]*") for quote in "\"'"}
-_MISSING = "missing closing bracket"
-_SURPLUS = re.compile(r"[\]}\s]+\Z")
-_PART = re.compile(r"[-+.\w\\]*\Z")  # of a word, a number or an escape
+_MISSING_BRACKET = "missing closing bracket"
+_SURPLUS_BRACKETS = re.compile(r"[\]}\s]+\Z")
+_UNFINISHED = re.compile(r"[-+.\w\\]*\Z")  # a word, number or escape at the end
 
 
 class BrokenJson(ValueError):
-    """The text is not a value: wrong from the character `at` on, or `cut`."""
+    """The text is not a value: it is wrong at the index `at`, or was `cut` there."""
 
     def __init__(self, message: str, at: int, *, cut: bool) -> None:
         super().__init__(message)
@@ -52,171 +53,173 @@ class BrokenJson(ValueError):
         self.cut = cut
 
 
-class Lenient:
-    """A parser for one text; `rules` names the liberties that were needed."""
+class LenientParser:
+    """A parser for one text; `rules` names the deviations that it has accepted."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._position = 0
         self.rules: list[str] = []
 
-    def document(self) -> Any:
+    def read_document(self) -> Any:
         """Read the whole text as one value.
 
         Raises:
             BrokenJson: it is something else, or it was cut.
         """
-        value = self._value(0)
-        self._skip()
-        if self._at != len(self._text):
+        value = self._read_value(0)
+        self._skip_space()
+        if self._position != len(self._text):
             raise self._syntax_error("text after the value")
         return value
 
-    def run(self) -> list[Any]:
+    def read_run(self) -> list[Any]:
         """Read the whole text as one or more values in a row.
 
         Raises:
             BrokenJson: it is something else, or it was cut.
         """
-        values = [self._value(0)]
-        self._skip()
-        while self._at < len(self._text):
-            if _SURPLUS.match(self._text, self._at):
-                if _MISSING in self.rules:  # then it is uncertain what closes what
+        values = [self._read_value(0)]
+        self._skip_space()
+        while self._position < len(self._text):
+            if _SURPLUS_BRACKETS.match(self._text, self._position):
+                if (
+                    _MISSING_BRACKET in self.rules
+                ):  # then it is uncertain what closes what
                     raise self._syntax_error("brackets do not match")
-                self._note("surplus closing bracket")
+                self._record_rule("surplus closing bracket")
                 break
-            values.append(self._value(0))
-            self._skip()
+            values.append(self._read_value(0))
+            self._skip_space()
         return values
 
-    def value_at(self, at: int) -> tuple[Any, int]:
-        """Read the value that begins at an index; return it, and the index of its end.
+    def read_value_at(self, at: int) -> tuple[Any, int]:
+        """Read the value that begins at an index; return it and the index of its end.
 
         Raises:
             BrokenJson: it is not a value, or the text ends within it (`cut`).
         """
-        self._at = at
-        return self._value(0), self._at
+        self._position = at
+        return self._read_value(0), self._position
 
-    def _value(self, depth: int) -> Any:
+    def _read_value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise self._syntax_error("nested too deeply")
         match self._peek():
             case "{":
-                return self._object(depth)
+                return self._read_object(depth)
             case "[":
-                return self._array(depth)
+                return self._read_array(depth)
             case '"' | "'" as quote:
-                return self._string(quote)
+                return self._read_string(quote)
             case _:
-                return self._scalar()
+                return self._read_scalar()
 
-    def _object(self, depth: int) -> dict[str, Any]:
+    def _read_object(self, depth: int) -> dict[str, Any]:
         self._open_bracket("}")
         out: dict[str, Any] = {}
         while self._peek() != "}":
             quote = self._peek()
             if quote not in _PLAIN:
                 raise self._syntax_error("a key must be quoted")
-            key = self._string(quote)
+            key = self._read_string(quote)
             if self._peek() != ":":
                 raise self._syntax_error(": is missing")
-            self._at += 1
-            out[key] = self._value(depth + 1)
-            if not self._comma("}"):
+            self._position += 1
+            out[key] = self._read_value(depth + 1)
+            if not self._skip_comma("}"):
                 return out
-        self._at += 1
+        self._position += 1
         return out
 
-    def _array(self, depth: int) -> list[Any]:
+    def _read_array(self, depth: int) -> list[Any]:
         self._open_bracket("]")
         out: list[Any] = []
         while self._peek() != "]":
-            out.append(self._value(depth + 1))
-            if not self._comma("]"):
+            out.append(self._read_value(depth + 1))
+            if not self._skip_comma("]"):
                 return out
-        self._at += 1
+        self._position += 1
         return out
 
     def _open_bracket(self, closer: str) -> None:
         """Skip the opening bracket, and a comma if nothing else is inside."""
-        self._at += 1
-        start = self._at
+        self._position += 1
+        start = self._position
         if self._peek() == ",":
-            self._at += 1
+            self._position += 1
             if self._peek() == closer:
-                self._note("trailing comma")
+                self._record_rule("trailing comma")
             else:
-                self._at = start
+                self._position = start
 
-    def _comma(self, closer: str) -> bool:
+    def _skip_comma(self, closer: str) -> bool:
         """Skip what follows a member; False if the container ends here unclosed."""
         match self._peek():
             case ",":
-                self._at += 1
+                self._position += 1
                 if self._peek() == closer:
-                    self._note("trailing comma")
+                    self._record_rule("trailing comma")
                 return True
             case found if found == closer:
                 return True
             case "}" | "]":
-                self._note(_MISSING)
+                self._record_rule(_MISSING_BRACKET)
                 return False
             case _:
                 raise self._syntax_error("a comma or a bracket is missing")
 
-    def _string(self, quote: str) -> str:
+    def _read_string(self, quote: str) -> str:
         if quote == "'":
-            self._note("single quotes")
-        self._at += 1
+            self._record_rule("single quotes")
+        self._position += 1
         pieces: list[str] = []
         while True:
-            plain = _PLAIN[quote].match(self._text, self._at)
+            plain = _PLAIN[quote].match(self._text, self._position)
             assert plain is not None  # noqa: S101 - the pattern matches emptiness
             pieces.append(plain.group())
-            self._at = plain.end()
-            if self._at >= len(self._text):
+            self._position = plain.end()
+            if self._position >= len(self._text):
                 raise self._syntax_error("a string is not closed")
-            if self._text[self._at] == quote:
-                self._at += 1
+            if self._text[self._position] == quote:
+                self._position += 1
                 break
-            pieces.append(self._escape(quote))
+            pieces.append(self._read_escape(quote))
         if any(char < " " for piece in pieces[::2] for char in piece):
-            self._note("raw control character in a string")
+            self._record_rule("raw control character in a string")
         return join_surrogates("".join(pieces))
 
-    def _escape(self, quote: str) -> str:
-        letter = self._text[self._at + 1 : self._at + 2]
+    def _read_escape(self, quote: str) -> str:
+        letter = self._text[self._position + 1 : self._position + 2]
         if plain := _ESCAPES_OF[quote].get(letter):
-            self._at += 2
+            self._position += 2
             if letter not in _ESCAPES:
-                self._note("python escape")
+                self._record_rule("python escape")
             return plain
         if size := _HEX_OF[quote].get(letter):
-            digits = self._text[self._at + 2 : self._at + 2 + size]
+            digits = self._text[self._position + 2 : self._position + 2 + size]
             whole = len(digits) == size and all(c in _HEX_DIGITS for c in digits)
             if whole and (code := int(digits, 16)) <= sys.maxunicode:
                 if letter != "u":
-                    self._note("python escape")
-                self._at += 2 + size
+                    self._record_rule("python escape")
+                self._position += 2 + size
                 return chr(code)
         raise self._syntax_error("an invalid escape")
 
-    def _scalar(self) -> Any:
-        if word := _WORD.match(self._text, self._at):
+    def _read_scalar(self) -> Any:
+        if word := _WORD.match(self._text, self._position):
             name = word.group()
             if name in _ANY_WORDS:
-                self._at = word.end()
+                self._position = word.end()
                 if name in _PYTHON_WORDS:
-                    self._note("python literal")
+                    self._record_rule("python literal")
                 return _ANY_WORDS[name]
-        elif number := _NUMBER.match(self._text, self._at):
-            self._at = number.end()
-            return self._number(number.group())
+        elif number := _NUMBER.match(self._text, self._position):
+            self._position = number.end()
+            return self._convert_number(number.group())
         raise self._syntax_error("not a JSON value")
 
-    def _number(self, digits: str) -> int | float:
+    def _convert_number(self, digits: str) -> int | float:
         try:
             number = int(digits) if digits.lstrip("-").isdigit() else float(digits)
         except ValueError:  # Python reads no integer of more than 4,300 digits
@@ -226,45 +229,45 @@ class Lenient:
         return number
 
     def _peek(self) -> str:
-        self._skip()
-        if self._at >= len(self._text):
+        self._skip_space()
+        if self._position >= len(self._text):
             raise self._syntax_error("the text ends too early")
-        return self._text[self._at]
+        return self._text[self._position]
 
-    def _skip(self) -> None:
-        if space := _SPACE.match(self._text, self._at):
-            self._at = space.end()
+    def _skip_space(self) -> None:
+        if space := _SPACE.match(self._text, self._position):
+            self._position = space.end()
             if space.group().strip(_JSON_SPACE):
-                self._note("odd white space")
+                self._record_rule("odd white space")
 
-    def _note(self, rule: str) -> None:
+    def _record_rule(self, rule: str) -> None:
         if rule not in self.rules:
             self.rules.append(rule)
 
     def _syntax_error(self, message: str) -> BrokenJson:
         """Return the error for this position; at the end of the text it means "cut"."""
-        cut = self._at > 0 and _PART.match(self._text, self._at) is not None
-        return BrokenJson(message, self._at, cut=cut)
-
-
-_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+        cut = (
+            self._position > 0
+            and _UNFINISHED.match(self._text, self._position) is not None
+        )
+        return BrokenJson(message, self._position, cut=cut)
 
 
 def parse_lenient(text: str) -> tuple[Any, list[str]]:
-    """Return the value and the names of the liberties taken.
+    """Return the value of a text, and the names of the accepted deviations.
 
     Raises:
         BrokenJson: the text is not a value, or it was cut.
     """
-    reader = Lenient(text)
-    return reader.document(), reader.rules
+    reader = LenientParser(text)
+    return reader.read_document(), reader.rules
 
 
 def parse_run(text: str) -> tuple[list[Any], list[str]]:
-    """Return several values in a row, and the names of the liberties taken.
+    """Return several values in a row, and the names of the accepted deviations.
 
     Raises:
         BrokenJson: the text is not a value, or it was cut.
     """
-    reader = Lenient(text)
-    return reader.run(), reader.rules
+    reader = LenientParser(text)
+    return reader.read_run(), reader.rules

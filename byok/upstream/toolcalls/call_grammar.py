@@ -32,7 +32,7 @@ from msgspec import Struct
 from byok.core.chat import Json
 from byok.core.late import compile_late
 from byok.core.wire.json_body import read_float
-from byok.core.wire.lenient_json import BrokenJson, Lenient, parse_lenient
+from byok.core.wire.lenient_json import BrokenJson, LenientParser, parse_lenient
 from byok.upstream.toolcalls.repair import ToolNames, coerce, fill_missing, is_valid
 
 MAX_CALLS = 64  # in one text
@@ -434,7 +434,7 @@ class _Reading:
         except (ValueError, RecursionError):
             raise NotCalls(self._at) from None
         try:
-            value, self._at = Lenient(self._text).value_at(self._at)
+            value, self._at = LenientParser(self._text).read_value_at(self._at)
         except BrokenJson as error:
             if error.cut:
                 raise Unfinished from None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.prompts.own_files import LARGEST, read_folder
+from byok.core.prompts.own_files import MAX_FILE_BYTES, read_folder
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
         (b"\xef\xbb\xbfName it.\r\nShortly.\r\n", "Name it.\nShortly.\n"),
         ("Benenne es kürzer. 命名".encode(), "Benenne es kürzer. 命名"),
         (b"<!-- none -->", "<!-- none -->"),
-        (b"x" * LARGEST, "x" * LARGEST),
+        (b"x" * MAX_FILE_BYTES, "x" * MAX_FILE_BYTES),
     ],
     ids=["bom and crlf", "other letters", "a comment", "the largest"],
 )

@@ -21,7 +21,7 @@ from byok.core.prompts.prompt_set import (
     SMALL_WINDOW,
     Situation,
     count_tokens,
-    most_tokens,
+    max_prompt_tokens,
     shipped_prompts,
     shipped_texts,
 )
@@ -101,7 +101,7 @@ def test_a_prompt_takes_an_eighth_of_its_window_at_most(name: str, window: int) 
         situation = Situation((*short, *fit), window, frozenset(TOOLS), kind.conditions)
         values = dict.fromkeys(kind.slots, "1000")
         prompt = shipped_prompts().render(name, situation, values)
-        assert 0 < count_tokens(prompt.text) <= most_tokens(window), prompt.name
+        assert 0 < count_tokens(prompt.text) <= max_prompt_tokens(window), prompt.name
 
 
 # docs/reference/prompts.md
