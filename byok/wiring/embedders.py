@@ -1,4 +1,7 @@
-"""Build what makes vectors as the settings say: model, consent, a team's index."""
+"""Build the parts that make vectors from the settings: model, consent, team index.
+
+This module is imported only if the settings name an embedding model.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
     from byok.search.vectors.team.team_index import TeamIndex
 
 
-_NUMPY_MIB = 150  # of addresses: where they are short, it ends the process
-_SECONDS = 60.0  # for one request; a slow model gets fewer texts with each
+_NUMPY_MIB = 150  # of address space; numpy ends the process if it lacks it
+_TIMEOUT_SECONDS = 60.0  # for one request; a slow model gets fewer texts with each
 
 
 def embedding_section(settings: Settings) -> tuple[str, UpstreamSettings]:
@@ -46,17 +49,17 @@ def embedding_target(settings: Settings) -> EmbeddingTarget | None:
     Raises:
         ConfigError: there is no such upstream.
     """
-    own = settings.embeddings
-    if not own.on:
+    embeddings = settings.embeddings
+    if not embeddings.on:
         return None
     name, section = embedding_section(settings)
     spec = make_spec(name, section, settings)
     url = (spec.find_serving("embeddings") or spec.api).base_url
     host, local = host_of(url), is_loopback(url)
-    price = own.price
+    price = embeddings.price
     if price is None:
-        price = 0.0 if local else dollars_per_million(host, own.model)
-    return EmbeddingTarget(name, host, own.model, local, price)
+        price = 0.0 if local else dollars_per_million(host, embeddings.model)
+    return EmbeddingTarget(name, host, embeddings.model, local, price)
 
 
 def make_embedder(
@@ -86,13 +89,13 @@ def make_embedder(
             "Embeddings need numpy, which is not installed.",
             hint="Run: byok upgrade --extra embeddings",
         ) from error
-    own = settings.embeddings
+    options = settings.embeddings
     _, section = embedding_section(settings)
     ask = EmbeddingModel(
         upstream,
-        own.model,
-        dimensions=own.dimensions,
-        seconds=section.timeout or _SECONDS,
+        options.model,
+        dimensions=options.dimensions,
+        seconds=section.timeout or _TIMEOUT_SECONDS,
     )
 
     def may_send() -> None:
@@ -102,65 +105,59 @@ def make_embedder(
         ask,
         model=target.model,
         recipe=RECIPE,
-        prefixes=prefixes_of(own.model, own.document_prefix, own.query_prefix),
+        prefixes=prefixes_of(
+            options.model, options.document_prefix, options.query_prefix
+        ),
         may_send=may_send,
         redact=redactor,
     )
 
 
-# Build what a member of a team needs, as the settings say.
-
-
 def make_team_index(settings: Settings, shared: Shared) -> "TeamIndex | None":
-    """Return the vectors of the user's team; None if no server is named.
+    """Return the index of the user's team; None if the settings name no server.
 
-    Asks nobody, and may be called in any thread. Close it when done; the transports
-    stay open.
+    It sends nothing yet, and may be called in any thread. The caller closes the index;
+    the transports stay open.
 
     Raises:
         ConfigError: the package of the client is not installed.
     """
-    own = settings.embeddings.team
-    if not own.on:
+    team = settings.embeddings.team
+    if not team.on:
         return None
     from byok.search.vectors.team.collection import TeamStore
     from byok.search.vectors.team.qdrant import QdrantStore
     from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 
-    local = is_loopback(own.url)
-    ca_file = own.ca_file or settings.network.ca_file
-    wanted, salt = team_keys_wanted(settings)
-    key = shared.make_key(wanted)
+    local = is_loopback(team.url)
+    ca_file = team.ca_file or settings.network.ca_file
+    key_lookup, salt_lookup = team_keys_wanted(settings)
+    key = shared.make_key(key_lookup)
     store: TeamStore
-    if own.url.startswith(POSTGRES):
+    if team.url.startswith(POSTGRES):
         from byok.search.vectors.team.postgres import PostgresStore
 
-        is_plain = local or own.allow_insecure_http
+        is_plain = local or team.allow_insecure_http
         tls = None if is_plain else partial(tls_context, ca_file)
-        store = PostgresStore(own.url, key, tls, writes=own.write)
+        store = PostgresStore(team.url, key, tls, writes=team.write)
     else:
-        route = Route("" if local else own.proxy, ca_file)
-        store = QdrantStore(own.url, partial(shared.transports.by, route), key)
+        route = Route("" if local else team.proxy, ca_file)
+        store = QdrantStore(team.url, partial(shared.transports.by, route), key)
     return TeamIndex(
-        TeamPlace(own.url, own.team, own.write, own.search),
+        TeamPlace(team.url, team.team, team.write, team.search),
         store,
-        UpstreamKey(shared.ladder, salt, shared.redactor),
+        UpstreamKey(shared.ladder, salt_lookup, shared.redactor),
     )
-
-
-# Plan embeddings as the settings say: the model, the consent, the team.
-#
-# Imported only where the settings name a model.
 
 
 def with_embedder(
     sections: Mapping[str, UpstreamSettings], settings: Settings
 ) -> Mapping[str, UpstreamSettings]:
-    """Return the upstreams to be built: those of chats, and the one of embeddings.
+    """Return the upstreams to build: the upstream of embeddings, and those of chats.
 
     Raises:
-        ConfigError: there is no upstream of that name, or chats use another one of that
-            name: code would go there with the consent to this one.
+        ConfigError: there is no upstream of that name, or chats use another upstream
+            with this name, which would get code without consent.
     """
     name, section = embedding_section(settings)
     if sections.get(name, section) != section:
@@ -178,24 +175,24 @@ def make_plan(
     shared: Shared,
     consent: Consent,
 ) -> EmbeddingPlan | None:
-    """Return what the settings want of embeddings; None if they are off."""
+    """Return the plan for embeddings by the settings; None if they are off."""
     target = embedding_target(settings)
     if target is None:
         return None
-    one, redactor = pooled[target.upstream], shared.redactor
+    entry, redactor = pooled[target.upstream], shared.redactor
     return EmbeddingPlan(
         target,
         partial(
             make_embedder,
             settings,
             target,
-            one.upstream,
+            entry.upstream,
             consent=consent,
             redactor=redactor,
         ),
         partial(make_team_index, settings, shared),
         redact=redactor.remove_known,
-        built_from=(settings.embeddings, settings.network, target, one.built_from),
+        built_from=(settings.embeddings, settings.network, target, entry.built_from),
     )
 
 
@@ -206,7 +203,7 @@ def make_idle_service(paths: Paths) -> EmbeddingService:
 
 
 def make_idle_plan(settings: Settings) -> EmbeddingPlan | None:
-    """Return what the settings want, without anything that could send."""
+    """Return the plan for embeddings, without an embedder that could send code."""
     target = embedding_target(settings)
     return None if target is None else EmbeddingPlan(target, _refuse)
 

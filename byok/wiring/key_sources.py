@@ -1,4 +1,8 @@
-"""Which keys there are to look for, and which source has each, as users are told."""
+"""The keys that the settings need, how each is looked up, and the source of each.
+
+A `KeyWanted` is a lookup: it says by which names and for which origin a key is searched
+in the sources. A key in a store belongs to one origin, and is not used with another.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -28,12 +32,13 @@ from byok.settings.section import SettingFault
 from byok.wiring.apis import base_url_of
 
 _HOSTED = [name for name, preset in PRESETS.items() if preset.key_env]
+_URL = "base_url"
 
 
 def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
-    """Return what a key for an upstream is looked up by.
+    """Return the lookup of an upstream's only key.
 
-    The vendor's own variable counts for the vendor's own address only.
+    The vendor's environment variable is used for the vendor's own address only.
     """
     preset = PRESETS.get(settings.type)
     base_url = base_url_of(settings)
@@ -47,7 +52,7 @@ def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
 
 
 def keys_wanted(name: str, settings: UpstreamSettings) -> tuple[KeyWanted, ...]:
-    """Return what each key for an upstream is looked up by; usually it has one."""
+    """Return the lookup of each key of an upstream; usually there is one."""
     if not settings.key_names:
         return (key_wanted(name, settings),)
     return tuple(_named_key(name, settings, key) for key in settings.key_names)
@@ -60,47 +65,47 @@ def _named_key(name: str, settings: UpstreamSettings, key: str) -> KeyWanted:
 
 
 def find_key(name: str, label: str, settings: UpstreamSettings) -> KeyWanted:
-    """Return what one key of an upstream is looked up by; "" is its only key.
+    """Return the lookup of one key of an upstream; the label "" is for its only key.
 
     Raises:
         ConfigError: the settings name no such key.
     """
-    wanted = keys_wanted(name, settings)
-    if found := next((one for one in wanted if one.label == label), None):
-        return found
+    lookups = keys_wanted(name, settings)
+    if lookup := next((key for key in lookups if key.label == label), None):
+        return lookup
     if not settings.key_names:
         raise ConfigError(
             f"The settings name no key {label!r} of {name}.",
             hint=f"Add it to key_names under [upstreams.{name}] first.",
         )
-    known = ", ".join(one.title for one in wanted)
+    titles = ", ".join(key.title for key in lookups)
     raise ConfigError(
         f"{name} has several keys, and none is meant by this.",
-        hint=f"Use one of these: {known}.",
+        hint=f"Use one of these: {titles}.",
     )
 
 
 def official_wanted(settings: Settings) -> KeyWanted:
-    """Return what the token of the official service is looked up by."""
+    """Return the lookup of the token for the official service."""
     return KeyWanted(OFFICIAL, settings.routing.official.base_url)
 
 
 def team_keys_wanted(settings: Settings) -> tuple[KeyWanted, KeyWanted]:
-    """Return what the key of the team's server, and the team's salt, are looked up by.
+    """Return the lookups of the key for the team's server and of the team's salt.
 
-    The salt is stored for one server, too: it is of no use with another.
+    The salt, too, is stored for one server: it is useless with another.
     """
     url = settings.embeddings.team.url
     return KeyWanted(TEAM_INDEX, url), KeyWanted(TEAM_INDEX, url, label=TEAM_SALT)
 
 
 def search_key_wanted(settings: Settings) -> KeyWanted:
-    """Return what the token of the search server is looked up by."""
+    """Return the lookup of the token for the search server."""
     return KeyWanted(SEARCH_SERVER, settings.search.remote.url)
 
 
 def web_key_wanted(settings: Settings) -> KeyWanted:
-    """Return what the key of the web's search is looked up by, if it needs one."""
+    """Return the lookup of the key for web search; one without address if unneeded."""
     web = settings.section(WebSettings)
     if not web.on or not web.provider.key_env:
         return KeyWanted(WEB_SEARCH, "")
@@ -109,7 +114,7 @@ def web_key_wanted(settings: Settings) -> KeyWanted:
 
 
 def service_keys_wanted(settings: Settings) -> tuple[KeyWanted, ...]:
-    """Return what the keys of services beside the upstreams are looked up by."""
+    """Return the lookups of the keys for services other than upstreams."""
     others = (search_key_wanted(settings), web_key_wanted(settings))
     return (*team_keys_wanted(settings), *others)
 
@@ -120,15 +125,15 @@ def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLad
     return KeyLadder(environ=environ, vault=vault)
 
 
-def make_key(ladder: KeyLadder, redactor: Redactor, *wanted: KeyWanted) -> AnyKey:
-    """Return a key, or several, each looked up when it is needed first."""
+def make_key(ladder: KeyLadder, redactor: Redactor, *lookups: KeyWanted) -> AnyKey:
+    """Return one key, or a pool of several; each is looked up at its first use."""
 
-    def make(one: KeyWanted) -> UpstreamKey:
-        local = one.name != OFFICIAL and is_loopback(one.base_url)
-        return UpstreamKey(ladder, one, redactor, local=local)
+    def make(lookup: KeyWanted) -> UpstreamKey:
+        local = lookup.name != OFFICIAL and is_loopback(lookup.base_url)
+        return UpstreamKey(ladder, lookup, redactor, local=local)
 
-    made = [*map(make, wanted)]
-    return made[0] if len(made) == 1 else KeyPool(made)
+    keys = [*map(make, lookups)]
+    return keys[0] if len(keys) == 1 else KeyPool(keys)
 
 
 def list_keys(
@@ -137,26 +142,25 @@ def list_keys(
     """Look up the keys of these upstreams, and of hosted presets that have one.
 
     Returns `{"keys": [{"upstream", "source", "fingerprint", "error", "local", "cure"}],
-    "unread": [str]}`; what is `local`, on this machine, rarely needs a key. The command
-    `cure` stores one. The source
-    of a key that is missing or cannot be used is "none", and `error` says what is wrong
-    with it, "" if nothing. An upstream with several keys has a row for each, called
-    `UPSTREAM/NAME`. `unread` are stores that could not be read. May block for seconds,
-    because a keyring may ask the user.
+    "unread": [str]}`. A `local` upstream, on this machine, rarely needs a key. The
+    command `cure` stores the key. If a key is missing or cannot be used, its source is
+    "none"; `error` says why it cannot be used, or is "". An upstream with several keys
+    has a row for each, called `UPSTREAM/NAME`. `unread` are the stores that could not
+    be read. May block for seconds, because a keyring may ask the user.
     """
     rows: list[dict[str, str | bool]] = []
     unread: dict[str, None] = {}  # each once, in order
-    for wanted in all_wanted(settings, upstreams):
+    for lookup in all_wanted(settings, upstreams):
         row: dict[str, str | bool]
-        row = {"upstream": wanted.title, "source": "none", "fingerprint": ""}
-        row |= {"error": "", "local": is_loopback(wanted.base_url)}
-        row["cure"] = f"byok keys set {wanted.command_name}"
+        row = {"upstream": lookup.title, "source": "none", "fingerprint": ""}
+        row |= {"error": "", "local": is_loopback(lookup.base_url)}
+        row["cure"] = f"byok keys set {lookup.command_name}"
         try:
-            found = ladder.find(wanted)
-            row |= {"source": found.source, "fingerprint": fingerprint(found.value)}
+            key = ladder.find(lookup)
+            row |= {"source": key.source, "fingerprint": fingerprint(key.value)}
         except KeyMissing as error:
             unread |= dict.fromkeys(error.unread)
-            if wanted.name in _HOSTED and wanted.name not in upstreams:
+            if lookup.name in _HOSTED and lookup.name not in upstreams:
                 continue
         except ConfigError as error:
             row["error"] = error.sentence
@@ -167,108 +171,103 @@ def list_keys(
 def all_wanted(
     settings: Settings, upstreams: Mapping[str, UpstreamSettings]
 ) -> Iterator[KeyWanted]:
-    """Give whose keys are listed: each that has an address, so not the demo."""
+    """Yield the lookups of all keys, except of the demo, which has no address."""
     official = official_wanted(settings)
     presets = {
         name: UpstreamSettings(type=name) for name in _HOSTED if name not in upstreams
     }
-    wanted = [
-        one for name, section in upstreams.items() for one in keys_wanted(name, section)
+    lookups = [
+        key for name, section in upstreams.items() for key in keys_wanted(name, section)
     ]
-    wanted += [official, *service_keys_wanted(settings)]
-    wanted += [key_wanted(name, section) for name, section in presets.items()]
-    yield from (one for one in wanted if one.base_url)
-
-
-# Store and remove the key of one name: an upstream, a preset, or the official service.
-#
-# A key is stored for the origin that the settings name, and is of no use with another.
+    lookups += [official, *service_keys_wanted(settings)]
+    lookups += [key_wanted(name, section) for name, section in presets.items()]
+    yield from (lookup for lookup in lookups if lookup.base_url)
 
 
 def key_named(name: str, settings: Settings) -> KeyWanted:
-    """Return what the key is stored by that a name means, such as `openai/work`.
+    """Return the lookup of the key with a name, such as `openai/work`.
+
+    The name is that of an upstream, a preset or a service.
 
     Raises:
-        ConfigError: there is no such upstream or key, or it needs none.
+        ConfigError: there is no such upstream or key, or the upstream needs no key.
     """
     if name == OFFICIAL:
-        wanted = official_wanted(settings)
-        if not wanted.base_url:
+        lookup = official_wanted(settings)
+        if not lookup.base_url:
             raise ConfigError(
                 "The address of the official service is not set.",
                 hint="Set base_url under [routing.official] first.",
             )
-        return wanted
-    for wanted in service_keys_wanted(settings):
-        if wanted.base_url and wanted.title == name:
-            return wanted
+        return lookup
+    for lookup in service_keys_wanted(settings):
+        if lookup.base_url and lookup.title == name:
+            return lookup
     label = ""
     if "://" not in name:
         name, _, label = name.partition("/")
     upstream, section = upstream_named(name, settings)
-    wanted = find_key(upstream, label, section)
-    if not wanted.base_url:
+    lookup = find_key(upstream, label, section)
+    if not lookup.base_url:
         raise ConfigError(f"{name} needs no key.")
-    return wanted
-
-
-# Find what settings send that is bound to no address, where an address is new.
-#
-# A key of a store is of no use with another address. But headers, a query, fields of
-# bodies and a key by a command or a variable go wherever the upstream is. So who can
-# change addresses on a page could have them sent to another host.
-
-
-_URL = "base_url"
+    return lookup
 
 
 def moved_secrets(
-    former: tuple[Settings, ...], after: Settings, ladder: KeyLadder
+    former_settings: tuple[Settings, ...], new_settings: Settings, ladder: KeyLadder
 ) -> list[SettingFault]:
-    """Return a fault for each address that none of the `former` settings names.
+    """Return a fault for each new address that would be sent a secret.
 
-    Only those count to which something would be sent that the file or the environment
-    of this process gives.
+    An address is new if none of the former settings has it. A key in a store is not
+    used with a new address. But headers, queries, fields of bodies, and keys from a
+    command or a variable are sent wherever the upstream is. So whoever can change
+    addresses on the page could have them sent to another host.
     """
-    found = list[SettingFault]()
-    for name, section in after.upstreams.items():
-        wanted = keys_wanted(name, section)
-        origins = {origin for one in former for origin in _origins(name, one.upstreams)}
-        if wanted[0].base_url and wanted[0].origin not in origins:
-            common = (f"chat.{name}" for name in SENT if getattr(after.chat, name, 0))
+    faults = list[SettingFault]()
+    for name, section in new_settings.upstreams.items():
+        lookups = keys_wanted(name, section)
+        origins = {
+            origin
+            for former in former_settings
+            for origin in _origins(name, former.upstreams)
+        }
+        if lookups[0].base_url and lookups[0].origin not in origins:
+            common = (
+                f"chat.{name}" for name in SENT if getattr(new_settings.chat, name, 0)
+            )
             fields = (name for name in SENT if getattr(section, name))
-            what = (*common, *fields, *_sources(ladder, wanted))
-            found += _faults(("upstreams", name, _URL), what)
-    headers = ("headers",) if after.search.remote.headers else ()
-    for path, find_wanted, own in (
+            carriers = (*common, *fields, *_sources(ladder, lookups))
+            faults += _faults(("upstreams", name, _URL), carriers)
+    headers = ("headers",) if new_settings.search.remote.headers else ()
+    for path, find_lookup, setting_names in (
         (("routing", OFFICIAL, _URL), official_wanted, ()),
         (("search", "remote", "url"), search_key_wanted, headers),
         (("web", "url"), web_key_wanted, ()),
     ):
-        service = find_wanted(after)
-        known = {find_wanted(one).origin for one in former}
-        if service.base_url and service.origin not in known:
-            found += _faults(path, (*own, *_sources(ladder, (service,))))
-    return found
+        service = find_lookup(new_settings)
+        former_origins = {find_lookup(former).origin for former in former_settings}
+        if service.base_url and service.origin not in former_origins:
+            faults += _faults(path, (*setting_names, *_sources(ladder, (service,))))
+    return faults
 
 
 def _origins(name: str, upstreams: Mapping[str, UpstreamSettings]) -> set[str]:
-    """Return where an upstream was; without a section that is its preset's address."""
+    """Return the origin of an upstream, or of the preset with its name."""
     section = upstreams.get(name)
     if section is None and name in PRESETS:
         section = UpstreamSettings(type=name)
     return {keys_wanted(name, section)[0].origin} if section else set()
 
 
-def _sources(ladder: KeyLadder, wanted: tuple[KeyWanted, ...]) -> Iterator[str]:
-    """Give the sources that have a key whatever the address is."""
-    return (found for one in wanted if (found := ladder.loose_source(one)))
+def _sources(ladder: KeyLadder, lookups: tuple[KeyWanted, ...]) -> Iterator[str]:
+    """Yield the sources that have a key for any address."""
+    return (source for lookup in lookups if (source := ladder.loose_source(lookup)))
 
 
-def _faults(path: tuple[str, ...], what: tuple[str, ...]) -> list[SettingFault]:
-    if not what:
+def _faults(path: tuple[str, ...], carriers: tuple[str, ...]) -> list[SettingFault]:
+    if not carriers:
         return []
-    names = ", ".join(dict.fromkeys(what))
+    names = ", ".join(dict.fromkeys(carriers))
     return [
         SettingFault(
             path,

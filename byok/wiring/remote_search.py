@@ -1,4 +1,4 @@
-"""Build what asks the search server that the settings name."""
+"""Build the client of the search server in the settings."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def remote_place(settings: Settings) -> RemotePlace:
-    """Return where the search server of the settings is."""
+    """Return the address of the search server in the settings."""
     url = settings.search.remote.url
     return RemotePlace(url, host_of(url), is_loopback(url))
 
@@ -27,17 +27,17 @@ def remote_place(settings: Settings) -> RemotePlace:
 def make_remote_search(
     settings: Settings, paths: Paths, shared: "Shared"
 ) -> RemoteSearch:
-    """Return what asks the server; the transports stay open. Asks nobody."""
-    own, place = settings.search.remote, remote_place(settings)
-    proxy = "" if place.is_local else own.proxy
-    route = Route(proxy, own.ca_file or settings.network.ca_file)
+    """Return a client of the search server; it sends nothing yet."""
+    remote, place = settings.search.remote, remote_place(settings)
+    proxy = "" if place.is_local else remote.proxy
+    route = Route(proxy, remote.ca_file or settings.network.ca_file)
     token = shared.make_key(search_key_wanted(settings))
     server = JsonServer(
-        own.url,
+        remote.url,
         partial(shared.transports.by, route),
         token,
-        scheme=own.token_scheme,
-        headers=own.headers,
+        scheme=remote.token_scheme,
+        headers=remote.headers,
     )
     search = partial(search_zoekt, server)
     consent = partial(Consent, paths.search_consent)

@@ -1,12 +1,12 @@
-"""Open everything that the server and the commands use, as the settings say.
+"""Open all services that the server and the commands use, by the settings.
 
-How settings change while requests run: a `Services` is never changed. `renew` builds
-another one from the new settings; new requests use that, and a request in progress goes
-on with the one it began with. Both share what the settings do not decide: connections,
-the index, the kept provider data, and each upstream whose own settings are equal
-(`upstreams.py`). So there is nothing to hand over or to close in between. Settings
-that cannot be used raise before anything has changed. `open_services` closes what all
-of them share, once, at the end.
+A `Services` is immutable, so settings may change while requests run. `renew` builds
+another one from new settings, for new requests; a request in progress goes on with the
+one it began with. Both share everything that does not depend on the settings:
+connections, the index, the stored provider data, and each upstream whose own settings
+are equal (`upstreams.py`). So nothing is handed over or closed in between. Settings
+that cannot be used raise an error before anything has changed. `open_services` closes
+the shared parts once, at the end.
 """
 
 import asyncio
@@ -76,54 +76,8 @@ from byok.wiring.upstreams import (
     values_to_hide,
 )
 
-# What models add to code search, as the settings say; what is off is not imported.
-
-
-def make_aids(
-    settings: Settings, fallbacks: Fallbacks, prompts: PromptSet, before: ModelAids
-) -> ModelAids:
-    """Return the aids for these settings; the vectors are those of `before`."""
-    routing = settings.routing
-    chats_here = routing.official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
-    routes = QuestionRoutes(fallbacks, routing.models.chat if chats_here else None)
-    return ModelAids(
-        words=_words(settings, routes, prompts),
-        rerank=_rerank(settings, routes, prompts),
-        vectors=before.vectors,
-    )
-
-
-def _words(
-    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
-) -> NameWords | None:
-    if not (small := settings.routing.models.small):
-        return None
-    from byok.search.retrieval.model_words import ModelWords
-    from byok.upstream.own_questions import ShortQuestion
-
-    return ModelWords(ShortQuestion(partial(routes.find, small)), prompts)
-
-
-def _rerank(
-    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
-) -> Rerank | None:
-    if settings.retrieval.rerank is RerankMode.OFF:
-        return None
-    from byok.search.retrieval.rerank import ModelRerank
-    from byok.upstream.own_questions import ShortQuestion
-
-    return ModelRerank(
-        ShortQuestion(partial(routes.find, settings.routing.models.rerank)), prompts
-    )
-
-
-def _window_of(catalog: Catalog, asked: Destination) -> int:
-    """Return the window of a model in tokens as far as it is known, else 0."""
-    facts = catalog.facts_of(asked.upstream.name, asked.model).facts
-    return facts.loaded_window or facts.window
-
-
-# Open the code index as the settings say.
+_log = logging.getLogger(__name__)
+_SPARE_MIB = 128  # of memory; with less to spare, readings are not cached
 
 
 @asynccontextmanager
@@ -135,7 +89,7 @@ async def open_context(
 ) -> AsyncIterator[CodeContext]:
     """Open the code index, and follow the configured workspaces and `roots`.
 
-    `vectors` is told which index is open.
+    `vectors` is notified of the open index.
 
     Raises:
         CannotStart: the database is damaged, or of a later version.
@@ -158,7 +112,7 @@ async def search_text(
     question: str,
     folders: Sequence[Path],
 ) -> str:
-    """Answer with ripgrep, for when another process has the index open."""
+    """Answer with ripgrep, because another process has the index open."""
     from byok.core.platform.programs import find_program
     from byok.search.index.files.ignore import rules_of
     from byok.search.retrieval.ripgrep import Ripgrep, answer_without_index
@@ -173,26 +127,22 @@ async def search_text(
 def index_options(
     settings: Settings, paths: Paths, roots: Iterable[Path] = ()
 ) -> IndexOptions:
-    """Return what the index is told: the settings, and byok's own folders."""
-    own = settings.context
+    """Return the options of the index: the settings, and byok's own folders."""
+    context = settings.context
     return IndexOptions(
-        roots=[*map(Path, own.workspaces), *roots],
-        max_files=own.max_files,
-        extensions=own.extensions,
-        allow_secret=own.allow_secret,
-        workers=own.workers,
-        parse_seconds=own.parse_seconds,
-        store_bytes=own.store_mb * 2**20,
+        roots=[*map(Path, context.workspaces), *roots],
+        max_files=context.max_files,
+        extensions=context.extensions,
+        allow_secret=context.allow_secret,
+        workers=context.workers,
+        parse_seconds=context.parse_seconds,
+        store_bytes=context.store_mb * 2**20,
         own_folders=paths.folders,
     )
 
 
-_log = logging.getLogger(__name__)
-_SPARE_MIB = 128  # of the memory that byok may use, before nothing is kept for speed
-
-
 class Services(Struct, frozen=True):
-    """Everything that server and commands use, built from one state of the settings."""
+    """All services for one version of the settings."""
 
     settings: Settings
     paths: Paths
@@ -224,17 +174,17 @@ class Services(Struct, frozen=True):
 
     @property
     def price_of(self) -> PriceOf:
-        """What tells the price of a model, None if it is not known."""
+        """A function that returns the price of a model, None if it is unknown."""
         return self.catalog.price_of
 
     @property
     def ask_index(self) -> Callable[[], Awaitable[IndexStatus]]:
-        """What asks the index of code how it stands."""
+        """A function that returns the status of the code index."""
         return self.context.status
 
     @property
     def presets(self) -> Mapping[str, str]:
-        """The vendors' names of the upstreams, by the names of these."""
+        """The vendors of the upstreams, by the upstreams' names."""
         return {
             name: find_preset(section.type, base_url_of(section)) or name
             for name, section in self.selection.upstreams.items()
@@ -247,21 +197,21 @@ class Services(Struct, frozen=True):
         return where is ServedBy.LOCAL
 
     def shrink(self) -> None:
-        """Forget what is kept for speed only, and keep the rest small: byok rests."""
+        """Empty caches, and compress other data, while byok is idle."""
         self.decoding.forget()
         self.factory.shared.prompt_changes.compress()
 
     def forget_keys(self) -> None:
-        """Look every key up again when it is needed next."""
+        """Look up every key again at its next use."""
         for key in self.keys.values():
             key.forget(everywhere=False)
         _log.info("keys were reloaded")
 
 
 class _ServicesFactory:
-    """Builds one `Services` after another, which share what it holds.
+    """Builds the `Services` for each version of the settings, and holds shared parts.
 
-    `upstream` and `model` are those of the command line; they outrank all settings.
+    `upstream` and `model` are those of the command line, which outrank all settings.
     """
 
     def __init__(
@@ -288,26 +238,26 @@ class _ServicesFactory:
         self._moment_memory = MomentMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
-        self._remote: tuple[object, AsksRemote] | None = None  # what it was made of
+        self._cached_remote: tuple[object, AsksRemote] | None = None  # with its key
 
     async def make(self, settings: Settings, context: CodeContext) -> Services:
         """Build the services for these settings.
 
         Raises:
-            ConfigError: the chosen upstream or model does not exist, or a prompt of
-                the user's cannot be used.
+            ConfigError: the chosen upstream or model does not exist, or one of the
+                user's prompts cannot be used.
         """
         selection = await self._select(settings)
         prompts = await asyncio.to_thread(load_prompts, self._paths.prompts)
         for value in values_to_hide(settings, selection.upstreams.values()):
             self.shared.redactor.add(value)
         pooled = self._pool.build(
-            settings, self._sections(settings, selection), prompts
+            settings, self._sections_to_build(settings, selection), prompts
         )
-        keys = {name: one.key for name, one in pooled.items()}
+        keys = {name: pooled_one.key for name, pooled_one in pooled.items()}
         keys[OFFICIAL] = self.shared.make_key(official_wanted(settings))
-        if (wanted := web_key_wanted(settings)).base_url:
-            keys[WEB_SEARCH] = self.shared.make_key(wanted)
+        if (web_lookup := web_key_wanted(settings)).base_url:
+            keys[WEB_SEARCH] = self.shared.make_key(web_lookup)
         upstreams = {name: pooled[name].upstream for name in selection.upstreams}
         catalog = self._make_catalog(selection, pooled)
         default = default_id(selection, settings, self._model)
@@ -327,9 +277,9 @@ class _ServicesFactory:
             self._moment_memory,
         )
         official = make_official(settings, self.shared, keys[OFFICIAL])
-        await self._embed(settings, pooled, context)
+        await self._configure_embeddings(settings, pooled, context)
         aids = make_aids(settings, fallbacks, prompts, context.aids)
-        context.aids = replace(aids, remote=self._find_remote(settings))
+        context.aids = replace(aids, remote=self._reuse_or_build_remote(settings))
         shared = self.shared
         return Services(
             settings, self._paths, selection, shared.redactor, shared.ladder,
@@ -341,7 +291,7 @@ class _ServicesFactory:
             self,
         )  # fmt: skip
 
-    def _sections(
+    def _sections_to_build(
         self, settings: Settings, selection: UpstreamSelection
     ) -> Mapping[str, UpstreamSettings]:
         if not (self._embeds and settings.embeddings.on):
@@ -350,13 +300,13 @@ class _ServicesFactory:
 
         return with_embedder(selection.upstreams, settings)
 
-    async def _embed(
+    async def _configure_embeddings(
         self,
         settings: Settings,
         pooled: Mapping[str, PooledUpstream],
         context: CodeContext,
     ) -> None:
-        """Use vectors as the settings say; not for a command that ends at once."""
+        """Configure vectors by the settings, unless it is for a short command."""
         plan = None
         if self._embeds and settings.embeddings.on:
             from byok.wiring.embedders import make_plan
@@ -366,18 +316,18 @@ class _ServicesFactory:
         vectors = self.embeddings if plan else None
         context.aids = replace(context.aids, vectors=vectors)
 
-    def _find_remote(self, settings: Settings) -> AsksRemote | None:
-        """Return what asks the search server, as before if its settings are."""
+    def _reuse_or_build_remote(self, settings: Settings) -> AsksRemote | None:
+        """Return the client of the search server; the same one for equal settings."""
         if not settings.search.remote.on:
             return None
-        wanted = (settings.search.remote, settings.network)
-        if self._remote and self._remote[0] == wanted:
-            return self._remote[1]
+        key = (settings.search.remote, settings.network)
+        if self._cached_remote and self._cached_remote[0] == key:
+            return self._cached_remote[1]
         from byok.wiring.remote_search import make_remote_search
 
-        made = make_remote_search(settings, self._paths, self.shared)
-        self._remote = (wanted, made)
-        return made
+        remote = make_remote_search(settings, self._paths, self.shared)
+        self._cached_remote = (key, remote)
+        return remote
 
     async def _select(self, settings: Settings) -> UpstreamSelection:
         check_settings(settings, self._upstream, self._model)
@@ -431,10 +381,10 @@ async def open_services(
     embeds: bool = True,
     transports: Transports | None = None,
 ) -> AsyncIterator[Services]:
-    """Open everything; no upstream need be reachable. `roots` are more workspaces.
+    """Open all services; no upstream need be reachable. `roots` are more workspaces.
 
-    Without `embeds` no vectors are made or used, whatever the settings say.
-    `transports` is what to use instead of connections.
+    Without `embeds` no vectors are made or used, whatever the settings say. Tests pass
+    other `transports`.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
@@ -455,3 +405,50 @@ async def open_services(
             yield await factory.make(settings, context)
     finally:
         await factory.close()
+
+
+def make_aids(
+    settings: Settings, fallbacks: Fallbacks, prompts: PromptSet, previous: ModelAids
+) -> ModelAids:
+    """Return the models that help code search, with the vectors of `previous`.
+
+    The modules of aids that are off are not imported.
+    """
+    routing = settings.routing
+    chats_here = routing.official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
+    routes = QuestionRoutes(fallbacks, routing.models.chat if chats_here else None)
+    return ModelAids(
+        words=_make_words(settings, routes, prompts),
+        rerank=_make_rerank(settings, routes, prompts),
+        vectors=previous.vectors,
+    )
+
+
+def _make_words(
+    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
+) -> NameWords | None:
+    if not (small := settings.routing.models.small):
+        return None
+    from byok.search.retrieval.model_words import ModelWords
+    from byok.upstream.own_questions import ShortQuestion
+
+    return ModelWords(ShortQuestion(partial(routes.find, small)), prompts)
+
+
+def _make_rerank(
+    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
+) -> Rerank | None:
+    if settings.retrieval.rerank is RerankMode.OFF:
+        return None
+    from byok.search.retrieval.rerank import ModelRerank
+    from byok.upstream.own_questions import ShortQuestion
+
+    return ModelRerank(
+        ShortQuestion(partial(routes.find, settings.routing.models.rerank)), prompts
+    )
+
+
+def _window_of(catalog: Catalog, destination: Destination) -> int:
+    """Return the context window of a model in tokens, 0 if it is unknown."""
+    facts = catalog.facts_of(destination.upstream.name, destination.model).facts
+    return facts.loaded_window or facts.window

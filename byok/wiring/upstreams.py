@@ -1,4 +1,4 @@
-"""Build the upstreams of the settings, or find one; those that stay equal are kept."""
+"""Build the upstreams of the settings, or find one; reuse those that stay equal."""
 
 import asyncio
 import logging
@@ -60,6 +60,7 @@ from byok.wiring.key_sources import key_wanted, keys_wanted, make_key
 
 _log = logging.getLogger(__name__)
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # of the circuit breaker, in seconds
+_NO_SECTION = UpstreamSettings()
 
 
 def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
@@ -101,15 +102,15 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
 
 
 def _facts_of(settings: UpstreamSettings) -> dict[str, ModelFacts]:
-    """Return what the user says about models: about one, and under "" about all."""
-    facts = {model: own.as_facts(model) for model, own in settings.facts.items()}
+    """Return the user's facts about models, by model; "" is for all models."""
+    facts = {model: stated.as_facts(model) for model, stated in settings.facts.items()}
     if settings.context_window:
         facts[""] = ModelFacts("", window=settings.context_window)
     return facts
 
 
 def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
-    """Return the codecs for FIM that are tried, beside those of a chat."""
+    """Return the codecs for the modes of FIM to try; None stands for a chat."""
     if api.dialect.name == OLLAMA:
         codecs, modes = ollama_codecs(), OLLAMA_MODES
     elif "completions" in api.dialect.serves:
@@ -122,7 +123,7 @@ def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
 
 
 class Shared(Struct, frozen=True):
-    """What all upstreams and servers share, also those of other settings."""
+    """The parts that all upstreams and servers share, across changes of settings."""
 
     transports: Transports
     provider_data: ProviderDataStore
@@ -132,19 +133,19 @@ class Shared(Struct, frozen=True):
     prompt_changes: PromptChanges = field(default_factory=PromptChanges)
 
     def make_key(self, *wanted: KeyWanted) -> AnyKey:
-        """Return a key, or several, each looked up when it is needed first."""
+        """Return one key, or a pool of several; each is looked up at its first use."""
         return make_key(self.ladder, self.redactor, *wanted)
 
 
 class Helpers(NamedTuple):
-    """What asks other models for one that answers: for summaries, about pictures."""
+    """Helpers that ask other models for summaries and descriptions of pictures."""
 
     summarise: Summarise
     describer: PictureDescriber | None = None
 
 
 def _next_edit_codecs(kind: str, api: Api) -> Mapping[FimMode, Codec]:
-    """Return the codecs for models that are made for next edits."""
+    """Return the codecs for models that predict next edits."""
     if api.dialect.name == OLLAMA:
         return next_edit_codecs(OLLAMA)
     vendor = vendor_of(kind, api.base_url)
@@ -153,9 +154,9 @@ def _next_edit_codecs(kind: str, api: Api) -> Mapping[FimMode, Codec]:
 
 
 class PooledUpstream(Struct, frozen=True):
-    """An upstream with its key; `built_from` is all that both depend on.
+    """An upstream with its key; both depend on nothing but `built_from`.
 
-    `known` is what it knows about its models; None for the demo.
+    `known` has the known facts about its models; None for the demo.
     """
 
     upstream: Upstream
@@ -167,7 +168,7 @@ class PooledUpstream(Struct, frozen=True):
 def make_upstream(
     spec: UpstreamSpec, settings: UpstreamSettings, shared: Shared, helpers: Helpers
 ) -> PooledUpstream:
-    """Build the upstream of one section, which `spec` was made of."""
+    """Build the upstream of one section, from which `spec` was made."""
     name, built_from = spec.name, (settings, spec, helpers)
     key = shared.make_key(*keys_wanted(name, settings))
     if settings.type == DEMO:
@@ -190,34 +191,32 @@ def make_upstream(
 
 
 def make_official(settings: Settings, shared: Shared, key: AnyKey) -> OfficialService:
-    """Build the official service; without an address nothing is sent to it."""
+    """Build the client of the official service; without an address it sends nothing."""
     url, network = settings.routing.official.base_url, settings.network
     proxy = "" if is_loopback(url) else network.proxy
     route = Route(proxy, network.ca_file)
     return OfficialService(url, shared.transports, key, shared.redactor, route=route)
 
 
-# Build the upstreams of the settings, and keep those whose own settings stay equal.
-#
-# An upstream learns while it runs: the windows of its models, what they refuse, whether
-# it can be reached. So one whose settings did not change is kept, with its key, when
-# the settings are read again.
-#
-# A long conversation is summarised by a model that the router finds, and the router
-# finds it among the upstreams that are built here. So the upstreams come first, and the
-# router is put into `router` afterwards; nothing is summarised before.
-
-
 class UpstreamPool:
-    """Builds upstreams, again and again while the settings change."""
+    """Builds the upstreams for each version of the settings, and reuses equal ones.
 
-    router: Router  # that of the settings in force
-    fallbacks: Fallbacks  # as well
+    An upstream learns while it runs: the windows of its models, what they refuse,
+    whether it can be reached. So it is reused, with its key, if its own settings did
+    not change.
+
+    A long conversation is summarised by a model that the router finds among the
+    upstreams that are built here. So the upstreams are built first, and `router` and
+    `fallbacks` are set afterwards; no summary is needed before that.
+    """
+
+    router: Router  # for the settings in force
+    fallbacks: Fallbacks  # for the settings in force
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._pooled: Mapping[str, PooledUpstream] = {}
-        self._helpers_of = ("", "", "")  # the models, and the version of the prompts
+        self._helpers_key = ("", "", "")  # the models, and the version of the prompts
         self._helpers = Helpers(Summariser("", self._find))
 
     def build(
@@ -229,10 +228,10 @@ class UpstreamPool:
         """Return the upstreams of these sections, by name and in their order."""
         models = settings.routing.models
         summary_model = models.for_purpose(Purpose.SUMMARY)
-        wanted = (summary_model, models.vision or models.image, prompts.version)
-        if wanted != self._helpers_of:
-            self._helpers_of = wanted
-            self._helpers = self._make_helpers(*wanted[:2], prompts)
+        helpers_key = (summary_model, models.vision or models.image, prompts.version)
+        if helpers_key != self._helpers_key:
+            self._helpers_key = helpers_key
+            self._helpers = self._make_helpers(*helpers_key[:2], prompts)
         self._pooled = {
             name: self._reuse_or_build(name, section, settings)
             for name, section in sections.items()
@@ -250,28 +249,30 @@ class UpstreamPool:
     def _reuse_or_build(
         self, name: str, section: UpstreamSettings, settings: Settings
     ) -> PooledUpstream:
-        spec, known = make_spec(name, section, settings), self._pooled.get(name)
-        if known is not None and known.built_from == (section, spec, self._helpers):
-            return known
+        spec, existing = make_spec(name, section, settings), self._pooled.get(name)
+        if existing is not None and existing.built_from == (
+            section,
+            spec,
+            self._helpers,
+        ):
+            return existing
         return make_upstream(spec, section, self._shared, self._helpers)
 
     async def _find(self, model: str) -> Destination:
-        """Return who writes a summary, by the settings that are in force by then."""
-        chosen = await self.router.choose_listed(model)
-        return await self.fallbacks.prepare(chosen, Purpose.SUMMARY)
+        """Return the model that writes a summary, by the settings in force."""
+        destination = await self.router.choose_listed(model)
+        return await self.fallbacks.prepare(destination, Purpose.SUMMARY)
 
     async def _find_alone(self, model: str) -> Destination:
-        """Return who describes pictures: nobody but the model named for that."""
+        """Return the model that describes pictures: the named one, no fallback."""
         return await self.router.choose_listed(model)
 
 
-# Select the upstreams: those of the settings, a local server, or one with a key.
-
-
 class UpstreamSelection(Struct, frozen=True):
-    """The upstreams in order, of which the first is the default, and the reason.
+    """The upstreams in order; the first is the default, for the `reason`.
 
-    The user chose the first `by_option`, or it `is_last_resort`: nothing was found.
+    With `by_option` the user chose it by an option; with `is_last_resort` it is the
+    demo, because no other was found.
     """
 
     upstreams: Mapping[str, UpstreamSettings]
@@ -283,14 +284,16 @@ class UpstreamSelection(Struct, frozen=True):
 def values_to_hide(
     settings: Settings, upstreams: Iterable[UpstreamSettings]
 ) -> Iterable[str]:
-    """Give what may be secret of what settings add to requests.
+    """Yield the values that settings add to requests and that may be secret.
 
-    Of the additions that is what looks generated and names no model: words such as
-    "priority" must stay readable.
+    Texts in bodies are yielded only if they look generated and name no model: words
+    such as "priority" must stay readable.
     """
-    asked = [*upstreams]
-    names = {name for one in asked for name in (one.model, *one.models)}
-    for section in (*dict(settings).values(), settings.search.remote, *asked):
+    sections = [*upstreams]
+    names = {
+        name for section_ in sections for name in (section_.model, *section_.models)
+    }
+    for section in (*dict(settings).values(), settings.search.remote, *sections):
         headers, query, body = (getattr(section, name, {}) for name in SENT)
         yield from (*headers.values(), *query.values())
         for text in _texts_in(body):
@@ -313,16 +316,16 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> str:
-    """Return the id of the default model, "" where the first upstream decides.
+    """Return the id of the default model, "" for the default of the first upstream.
 
-    `model` is that of `--model`: a whole id, an alias, or a name for the first
-    upstream. Who names an upstream by `--upstream` wants no model of another one.
+    `model` is that of `--model`: a whole id, an alias, or the name of a model of the
+    first upstream. With `--upstream`, a default model of another upstream is ignored.
     """
     first, aliases = next(iter(selection.upstreams)), settings.routing.aliases
     if not model:
         default = settings.routing.default
-        meant = settings.routing.meant_by(default)
-        owner = meant.removeprefix("byok:").partition(":")[0]
+        resolved = settings.routing.meant_by(default)
+        owner = resolved.removeprefix("byok:").partition(":")[0]
         is_elsewhere = owner != first and owner in selection.upstreams
         return "" if is_elsewhere and selection.by_option else default
     if model.removeprefix("byok:") in aliases:
@@ -332,28 +335,28 @@ def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> 
 
 async def select_upstreams(
     settings: Settings,
-    wanted: str,
+    option: str,
     transports: Transports,
     ladder: KeyLadder,
-    before: UpstreamSelection | None = None,
+    previous: UpstreamSelection | None = None,
 ) -> UpstreamSelection:
-    """Decide which upstreams there are, and which comes first.
+    """Decide which upstreams to use, and which comes first.
 
-    The one of `--upstream`, `wanted`, comes before those of the settings. If the user
-    names none, the selection of `before` stays, so that settings that were emptied
-    send no code elsewhere. At the start it is the first local server that answers, else
-    a hosted preset whose key is found, else the demo.
+    The value of `--upstream`, `option`, comes before the upstreams of the settings. If
+    the user names none, the `previous` selection stays, so that emptied settings send
+    no code elsewhere. At the start it is the first local server that answers, else a
+    hosted preset whose key is found, else the demo.
     """
-    if wanted:
-        name, chosen = upstream_named(wanted, settings)
+    if option:
+        name, section = upstream_named(option, settings)
         others = {n: u for n, u in settings.upstreams.items() if n != name}
         reason = "chosen by --upstream"
-        return UpstreamSelection({name: chosen, **others}, reason, by_option=True)
+        return UpstreamSelection({name: section, **others}, reason, by_option=True)
     if settings.upstreams:
         return UpstreamSelection(settings.upstreams, "first of the settings")
-    if before is not None and not before.is_last_resort:
+    if previous is not None and not previous.is_last_resort:
         reason = "as before: the settings name none; choose with --upstream"
-        return replace(before, reason=reason)
+        return replace(previous, reason=reason)
     return await _find_any(transports, ladder)
 
 
@@ -361,8 +364,8 @@ async def _find_any(transports: Transports, ladder: KeyLadder) -> UpstreamSelect
     """Select one preset: a local server, a vendor with a key, or the demo."""
     if server := await find_local(transports):
         name, reason = server[0], f"it answers at {server[1]}"
-    elif hit := await asyncio.to_thread(_first_key, ladder):
-        name, reason = hit[0], f"its key is in {hit[1]}"
+    elif first_key := await asyncio.to_thread(_first_key, ladder):
+        name, reason = first_key[0], f"its key is in {first_key[1]}"
     else:
         reason = "no local server answers and no key was found; choose with --upstream"
         demo = {DEMO: UpstreamSettings(type=DEMO)}
@@ -371,29 +374,26 @@ async def _find_any(transports: Transports, ladder: KeyLadder) -> UpstreamSelect
 
 
 async def find_local(transports: Transports) -> tuple[str, str] | None:
-    """Return the first local preset whose server answers, and where it does."""
+    """Return the first local preset whose server answers, and its base URL."""
     local = {
         n: apis_of(UpstreamSettings(type=n))[0] for n, p in PRESETS.items() if p.local
     }
-    found = await find_answering(transports, local)
-    return (found[0], local[found[0]].base_url) if found else None
+    answering = await find_answering(transports, local)
+    return (answering[0], local[answering[0]].base_url) if answering else None
 
 
 def _first_key(ladder: KeyLadder) -> tuple[str, str] | None:
     """Return the first hosted preset that has a key, and the key's source. Blocks."""
     hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
     for name in (n for n in hosted if not PRESETS[n].only_by_name):
-        wanted = key_wanted(name, UpstreamSettings(type=name))
+        lookup = key_wanted(name, UpstreamSettings(type=name))
         try:
-            return name, ladder.find(wanted).source
+            return name, ladder.find(lookup).source
         except KeyMissing:
             continue
         except ConfigError as error:
             _log.warning("leaving out %s: %s", name, error)
     return None
-
-
-# An upstream for the probe: its own API and keys, and nothing around it.
 
 
 @asynccontextmanager
@@ -404,10 +404,10 @@ async def open_probed(
     ladder: KeyLadder,
     redactor: Redactor,
 ) -> AsyncIterator[HttpUpstream]:
-    """Open the upstream of a section.
+    """Open the upstream of a section for a probe, with connections of its own.
 
-    Profiles of an earlier probe do not count: it would find what it believes. Nor does
-    anything that keeps a conversation within a window.
+    It uses no results of earlier probes, which would bias this one, and does not
+    shorten conversations.
 
     Raises:
         ConfigError: it is the demo.
@@ -427,28 +427,22 @@ async def choose_model(
     section: UpstreamSettings,
     list_models: Callable[[], Awaitable[Sequence[str]]] | None = None,
 ) -> str:
-    """Return the default model of an upstream, from its list if need be.
+    """Return the default model of an upstream, from its list if necessary.
 
     Raises:
-        ConfigError: it lists none.
+        ConfigError: the upstream lists no models.
     """
     named = (section.model, *section.models)
-    if chosen := next(filter(None, named), ""):
-        return chosen
+    if configured := next(filter(None, named), ""):
+        return configured
     listed = await (list_models or upstream.models)()
     facts = [upstream.known.facts(model) for model in listed]
-    if not (found := choose_chat_model(upstream.spec.vendor, facts)):
+    if not (chosen := choose_chat_model(upstream.spec.vendor, facts)):
         raise ConfigError(
             f"{upstream.name} lists no models.",
             hint=f"Name one: byok probe {upstream.name}/MODEL",
         )
-    return found
-
-
-# What the settings say of every request to a model of an endpoint.
-
-
-_NO_SECTION = UpstreamSettings()
+    return chosen
 
 
 class RequestDefaults(Struct, frozen=True):
@@ -463,24 +457,24 @@ class RequestDefaults(Struct, frozen=True):
     def __call__(
         self, endpoint: str, destination: Destination, conversation: str = ""
     ) -> Defaults:
-        """Return the defaults of an endpoint for the model that is asked.
+        """Return the defaults of an endpoint for the model of a destination.
 
-        In a `conversation` the prompts stay those that suited the model in its first
+        In a `conversation`, the prompts suit the model as it was known in the first
         turn.
         """
         chat = self.settings.chat
         upstream = destination.upstream.name
-        own = self.sections.get(upstream) or _NO_SECTION
+        section = self.sections.get(upstream) or _NO_SECTION
         sampling = Sampling(
-            chat.temperature if own.temperature is None else own.temperature,
-            chat.top_p if own.top_p is None else own.top_p,
-            chat.max_tokens if own.max_tokens is None else own.max_tokens,
-            own.effort or chat.effort,
+            chat.temperature if section.temperature is None else section.temperature,
+            chat.top_p if section.top_p is None else section.top_p,
+            chat.max_tokens if section.max_tokens is None else section.max_tokens,
+            section.effort or chat.effort,
         )
         find = partial(self._find_fit, upstream, destination.model)
         fit = self.fits.recall(conversation, destination.model_id, find)
         return Defaults(
-            own.system_prompt or chat.system_prompt,
+            section.system_prompt or chat.system_prompt,
             self.settings.prompts.get(endpoint.lstrip("/"), ""),
             sampling,
             self.prompts,
