@@ -19,7 +19,7 @@ import orjson
 from msgspec import Struct, field
 
 from byok.core.chat import Json
-from byok.core.daemon.challenge import derive_owner_token, is_answered, verify_daemon
+from byok.core.daemon.challenge import derive_owner_token, is_serving, verify_daemon
 from byok.core.daemon.instance import Instance, find_instance, is_held
 from byok.core.daemon.token import read_token
 from byok.core.errors import (
@@ -201,7 +201,7 @@ def find_or_refuse(paths: Paths) -> Instance | None:
     daemon = find_daemon(paths)
     if daemon is None and is_held(paths):
         found = find_instance(paths)
-        if found is not None and is_answered(found):
+        if found is not None and is_serving(found):
             raise NotReady(
                 f"The byok that runs (pid {found.pid}) is of an earlier version, which "
                 "this command cannot ask.",
@@ -224,8 +224,6 @@ def find_or_refuse(paths: Paths) -> Instance | None:
 
 
 _PATIENCE = 5.0  # with another process that has the index open
-
-
 OpenOwn = Callable[[Iterable[Path]], AbstractAsyncContextManager[Ask]]
 
 

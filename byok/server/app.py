@@ -215,10 +215,10 @@ class App(Struct, eq=False):
 
     async def _answer_challenge(self, request: BaseRequest) -> Response:
         """Prove to another process of this user that this is its daemon."""
-        self.guard.check_length(request, challenge.MAX_BODY)
+        self.guard.check_length(request, challenge.MAX_BODY_BYTES)
         self.guard.check_content(request.headers)
         gap, in_all = self.timing.body_gap, self.timing.challenge
-        raw = await read_body(request, challenge.MAX_BODY, gap, in_all)
+        raw = await read_body(request, challenge.MAX_BODY_BYTES, gap, in_all)
         return json_response(self.prove(parse_request(raw)))
 
 

@@ -220,7 +220,7 @@ def _try_ripgrep(program: str) -> str:
             [program, "--no-config", "--json", "--fixed-strings", "needle", "-"],
             clean_environment(),
             seconds=_RIPGREP_SECONDS,
-            given=b"hay\na needle\nhay\n",
+            stdin_bytes=b"hay\na needle\nhay\n",
         )
     except OSError as error:
         return f"cannot be started: {error.strerror}"

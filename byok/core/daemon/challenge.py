@@ -1,14 +1,13 @@
-"""The owner's secret: what proves the daemon to byok's commands, and them to it.
+"""The owner's secret, with which daemon and commands prove themselves to each other.
 
 Another program could take the port first and collect tokens and prompts. So a command
-asks for a proof before it sends anything: an HMAC that only a holder of the secret can
-compute. It covers the port, so that it cannot be relayed from another daemon. Clients'
-settings hold the clients' token, so who steals that can neither pretend to be the
-daemon nor change what it does.
+requests a proof before it sends anything else: an HMAC that only a holder of the secret
+can compute. It covers the port, so that it cannot be relayed from another daemon. The
+settings of clients hold only the clients' token, so whoever steals that can neither
+impersonate the daemon nor control it.
 
 The secret itself is never sent. Commands send a token derived from it, which is valid
-for one daemon process: whoever takes the port after that process has ended has no use
-for it.
+for one daemon process, and useless for a program that takes the port afterwards.
 """
 
 import hmac
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from byok.core.chat import Json
 
 PATH = "/health/challenge"
-MAX_BODY = 1024
-_SECONDS = 3.0
+MAX_BODY_BYTES = 1024
+_TIMEOUT = 3.0  # seconds
 _NONCE_CHARS = range(16, 129)
-_MARK = "byok_owner_"  # by which byok/core/redact.py knows it
+_MARK = "byok_owner_"  # byok/core/redact.py recognises it
 
 
 def derive_owner_token(secret: str, port: int, instance: str) -> str:
@@ -66,9 +65,9 @@ def answer_challenge(body: "Json", secret: str, port: int, instance: str) -> "Js
     return {"instance": instance, "proof": compute_proof(secret, nonce, port, instance)}
 
 
-def is_answered(daemon: Instance) -> bool:
-    """Ask whether a daemon serves at its port, of whatever version; proves nothing."""
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=_SECONDS)
+def is_serving(daemon: Instance) -> bool:
+    """Tell whether a daemon of any version seems to answer at its port; no proof."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=_TIMEOUT)
     try:
         connection.request("GET", "/health")
         return connection.getresponse().status == HTTPStatus.OK
@@ -79,23 +78,23 @@ def is_answered(daemon: Instance) -> bool:
 
 
 def verify_daemon(daemon: Instance, secret: str, host: str = "127.0.0.1") -> bool:
-    """Ask the daemon for the proof; False if it is wrong or nobody answers.
+    """Request the proof of a daemon; False if it is wrong or nobody answers.
 
     `host` is a loopback address.
     """
     nonce = secrets.token_hex(16)
-    connection = http.client.HTTPConnection(host, daemon.port, timeout=_SECONDS)
+    connection = http.client.HTTPConnection(host, daemon.port, timeout=_TIMEOUT)
     try:
         body = orjson.dumps({"nonce": nonce})
         headers = {"Content-Type": "application/json"}
         connection.request("POST", PATH, body=body, headers=headers)
-        reply = orjson.loads(connection.getresponse().read(MAX_BODY))
-        given = reply["proof"]
+        reply = orjson.loads(connection.getresponse().read(MAX_BODY_BYTES))
+        proof = reply["proof"]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return False
     finally:
         connection.close()
     expected = compute_proof(secret, nonce, daemon.port, daemon.instance)
-    return isinstance(given, str) and hmac.compare_digest(
-        given.encode("utf-8", "replace"), expected.encode()
+    return isinstance(proof, str) and hmac.compare_digest(
+        proof.encode("utf-8", "replace"), expected.encode()
     )

@@ -1,4 +1,17 @@
-"""One daemon per user: its process and port on record, and a successor in its place."""
+"""One daemon per user: its lock, its record, and a restart that loses no request.
+
+Restart: a second process takes the place of the daemon. The daemon starts its own
+command again and passes its listening sockets. The new process loads everything that
+needs no lock, reports this, and waits. Only then does the old process stop accepting,
+close the index, release the lock and give the turn to the new one. Connections that
+arrive meanwhile wait in the sockets. From then on the new process serves, while the old
+one finishes its answers. If the new process fails before its turn, such as after a
+broken upgrade, the old one goes on as before.
+
+Two pipes connect them: over one the new process reports that it has loaded, over the
+other it gets its turn. The second closes when the old process has ended. Windows cannot
+pass sockets this way, so there a restart replaces the process.
+"""
 
 import asyncio
 import contextlib
@@ -18,7 +31,7 @@ from msgspec import Struct, to_builtins
 from byok.core.daemon.sockets import adopt_sockets
 from byok.core.errors import CannotStart
 from byok.core.platform.paths import (
-    LONGEST_WRITE,
+    MAX_WRITE_SECONDS,
     Paths,
     make_private,
     sweep,
@@ -26,114 +39,15 @@ from byok.core.platform.paths import (
 )
 from byok.core.platform.process import adopt_orphans
 
-# Another command may hold the lock for a moment, to see whether a daemon has it.
-_LOOK_SECONDS = 0.2
-
-
-class Instance(Struct, frozen=True):
-    """A running daemon; `instance` is a random id, `started` seconds since 1970."""
-
-    pid: int
-    port: int
-    instance: str
-    started: float
-
-    @property
-    def url(self) -> str:
-        """Where it answers."""
-        return f"http://127.0.0.1:{self.port}"
-
-
-def is_held(paths: Paths) -> bool:
-    """Tell whether a daemon holds the lock: it runs, or is just starting."""
-    make_private(paths.state_dir)
-    try:
-        with _lock(paths).acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
-
-
-def find_instance(paths: Paths) -> Instance | None:
-    """Return the record of the running daemon, or None."""
-    return _read_record(paths) if is_held(paths) else None
-
-
-@contextmanager
-def only_instance(paths: Paths) -> Iterator[Callable[[], None]]:
-    """Hold the lock of the daemon; the system frees it even after a crash.
-
-    Gives what releases it before the block ends, for a process that takes over.
-
-    Raises:
-        CannotStart: another daemon holds it.
-    """
-    make_private(paths.state_dir)
-    lock = _lock(paths)
-    try:
-        lock.acquire(timeout=_LOOK_SECONDS)
-    except Timeout:
-        other = _read_record(paths)
-        where = f" (pid {other.pid}, port {other.port})" if other else ""
-        raise CannotStart(
-            f"byok is already running{where}.",
-            code="already_running",
-            hint="byok status shows where it is. To start another in its place: byok "
-            "stop, then this command again.",
-        ) from None
-    for written_here_only in (paths.daemon, paths.models):
-        sweep(written_here_only)
-    tokens = (paths.token, paths.metrics_token, paths.owner_secret)
-    for written_by_commands in (*tokens, paths.vault):
-        sweep(written_by_commands, older_than=LONGEST_WRITE)
-    paths.dashboard_token.unlink(missing_ok=True)  # nothing accepts it any more
-    try:
-        yield lock.release
-    finally:
-        recorded = _read_record(paths)
-        if recorded and recorded.pid == os.getpid():
-            paths.daemon.unlink(missing_ok=True)
-        lock.release()
-
-
-def write_record(paths: Paths, port: int, instance: str) -> Instance:
-    """Record where this daemon listens."""
-    own = Instance(os.getpid(), port, instance, time.time())
-    write_private(paths.daemon, orjson.dumps(to_builtins(own)).decode())
-    return own
-
-
-def _read_record(paths: Paths) -> Instance | None:
-    try:
-        return Instance(**orjson.loads(paths.daemon.read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None  # the daemon has just started or ended
-
-
-def _lock(paths: Paths) -> FileLock:
-    return FileLock(paths.lock, mode=0o600)
-
-
-# A restart that loses nothing: a second process takes the place of the daemon.
-#
-# The daemon starts its own command again and passes its listening sockets. The new
-# process loads everything that needs no lock, says so, and waits. Only then does the
-# old one stop accepting, close the index, give up the lock and give the word;
-# connections that come in between wait in the sockets. The new process serves from then
-# on, while the old one finishes its answers. If the new one does not get so far, as
-# after a broken upgrade, the old one goes on as if nothing had been asked.
-#
-# Two pipes connect them: over one the new process says that it has loaded, over the
-# other it gets its turn; that one closes when the old process has ended. On Windows
-# sockets are not passed this way, and a restart replaces the process.
-
-
+# Another command may hold the lock briefly, to see whether a daemon has it.
+_LOCK_SECONDS = 0.2
 CAN_HAND_OVER = sys.platform != "win32"
 _VARIABLE = "BYOK_TAKES_OVER"  # PID FIXED READ WRITE SOCKET..., file descriptors
 _LOADED = b"loaded"
 _LOAD_SECONDS = 60.0
-# What stands in for a process whose successor runs: whoever started byok waits for it.
-_STAND_IN = """
+# A program that stands in for a process whose successor runs: whoever started byok
+# waits for the first process.
+_STAND_IN_PROGRAM = """
 import os, signal, sys
 def end(number, frame):
     for pid in children():
@@ -156,12 +70,96 @@ while True:
 """
 
 
+class Instance(Struct, frozen=True):
+    """A running daemon; `instance` is a random id, `started` seconds since 1970."""
+
+    pid: int
+    port: int
+    instance: str
+    started: float
+
+    @property
+    def url(self) -> str:
+        """The base URL of the daemon."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+def is_held(paths: Paths) -> bool:
+    """Tell whether a daemon holds the lock: it is running or starting."""
+    make_private(paths.state_dir)
+    try:
+        with _lock(paths).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def find_instance(paths: Paths) -> Instance | None:
+    """Return the record of the running daemon, or None."""
+    return _read_record(paths) if is_held(paths) else None
+
+
+@contextmanager
+def only_instance(paths: Paths) -> Iterator[Callable[[], None]]:
+    """Hold the daemon's lock, which the system releases even after a crash.
+
+    Yields a function that releases it before the block ends, for a successor.
+
+    Raises:
+        CannotStart: another daemon holds the lock.
+    """
+    make_private(paths.state_dir)
+    lock = _lock(paths)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout:
+        running = _read_record(paths)
+        details = f" (pid {running.pid}, port {running.port})" if running else ""
+        raise CannotStart(
+            f"byok is already running{details}.",
+            code="already_running",
+            hint="byok status shows where it is. To start another in its place: byok "
+            "stop, then this command again.",
+        ) from None
+    for written_here_only in (paths.daemon, paths.models):
+        sweep(written_here_only)
+    tokens = (paths.token, paths.metrics_token, paths.owner_secret)
+    for written_by_commands in (*tokens, paths.vault):
+        sweep(written_by_commands, older_than=MAX_WRITE_SECONDS)
+    paths.dashboard_token.unlink(missing_ok=True)  # nothing accepts it any more
+    try:
+        yield lock.release
+    finally:
+        recorded = _read_record(paths)
+        if recorded and recorded.pid == os.getpid():
+            paths.daemon.unlink(missing_ok=True)
+        lock.release()
+
+
+def write_record(paths: Paths, port: int, instance: str) -> Instance:
+    """Record where this daemon listens."""
+    record = Instance(os.getpid(), port, instance, time.time())
+    write_private(paths.daemon, orjson.dumps(to_builtins(record)).decode())
+    return record
+
+
+def _read_record(paths: Paths) -> Instance | None:
+    try:
+        return Instance(**orjson.loads(paths.daemon.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None  # the daemon has just started or ended
+
+
+def _lock(paths: Paths) -> FileLock:
+    return FileLock(paths.lock, mode=0o600)
+
+
 class Successor:
-    """The process that takes over from this one."""
+    """The process that takes the place of this one."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", turn: int) -> None:
         self._process = process
-        self._turn = turn  # closed with this process, which tells the other its end
+        self._turn = turn  # a pipe; the end of this process closes it
 
     @property
     def pid(self) -> int:
@@ -169,15 +167,15 @@ class Successor:
         return self._process.pid
 
     def give_turn(self, state: bytes) -> None:
-        """Let it serve: this process has released everything that only one may have.
+        """Let it serve: this process has released the lock and the index.
 
-        `state` is what it should know, without a line end.
+        `state` is passed to it, and holds no line end.
         """
-        with contextlib.suppress(BrokenPipeError):  # it has ended; its exit code tells
+        with contextlib.suppress(BrokenPipeError):  # it has ended, with an exit code
             os.write(self._turn, state + b"\n")
 
     def end(self) -> None:
-        """End it before it has had its turn."""
+        """End it before its turn."""
         self._process.kill()
         self._process.wait()
         _close(self._turn)
@@ -187,14 +185,14 @@ class Successor:
         self._process.send_signal(number)
 
     def stand_in(self, *, is_first: bool) -> None:
-        """Become a small process that ends with the successor, and by its exit code.
+        """Become a small process that ends with the successor, with its exit code.
 
         Call it last: it does not return. Signals to end are passed on. On Linux the
-        `first` process stands in for all that follow.
+        first process stands in for all successors; the others return here and end.
         """
         if sys.platform == "linux" and not is_first:
             return
-        command = [sys.executable, "-I", "-S", "-c", _STAND_IN, str(self.pid)]
+        command = [sys.executable, "-I", "-S", "-c", _STAND_IN_PROGRAM, str(self.pid)]
         os.execve(sys.executable, command, {})  # noqa: S606 - our own interpreter
 
 
@@ -204,43 +202,44 @@ def start_successor(
     *,
     has_fixed_port: bool = False,
 ) -> Successor:
-    """Start the command of this process again; return once it has loaded. Blocks.
+    """Start the command of this process again, and wait until it has loaded. Blocks.
 
-    `has_fixed_port`: the sockets are a service manager's, so no setting changes them.
+    With `has_fixed_port` the sockets are a service manager's: settings do not change
+    them.
 
     Raises:
-        CannotStart: it does not get so far in time.
+        CannotStart: it does not load in time.
     """
     adopt_orphans()
-    said, say = os.pipe()
+    loaded_in, loaded_out = os.pipe()
     turn_in, turn_out = os.pipe()
     handles = [sock.fileno() for sock in sockets]
-    passed = (turn_in, say, *handles)
-    variable = " ".join(map(str, (os.getpid(), int(has_fixed_port), *passed)))
+    handed_over = (turn_in, loaded_out, *handles)
+    variable = " ".join(map(str, (os.getpid(), int(has_fixed_port), *handed_over)))
     try:
         process = subprocess.Popen(  # noqa: S603 - as this one was started
             [sys.executable, *sys.orig_argv[1:]],
             env={**os.environ, **environment, _VARIABLE: variable},
-            pass_fds=passed,
+            pass_fds=handed_over,
         )
     except OSError as error:
-        _close(said, say, turn_in, turn_out)
-        raise _failure(str(error.strerror)) from error
-    _close(say, turn_in)
-    ready, _, _ = select.select([said], [], [], _LOAD_SECONDS)
-    has_loaded = bool(ready) and os.read(said, 64) == _LOADED
-    _close(said)
+        _close(loaded_in, loaded_out, turn_in, turn_out)
+        raise _restart_error(str(error.strerror)) from error
+    _close(loaded_out, turn_in)
+    ready, _, _ = select.select([loaded_in], [], [], _LOAD_SECONDS)
+    has_loaded = bool(ready) and os.read(loaded_in, 64) == _LOADED
+    _close(loaded_in)
     if not has_loaded:
         process.kill()
         process.wait()
         _close(turn_out)
-        raise _failure(f"it ended or hung (exit code {process.returncode})")
+        raise _restart_error(f"it ended or hung (exit code {process.returncode})")
     return Successor(process, turn_out)
 
 
-def _failure(why: str) -> CannotStart:
+def _restart_error(reason: str) -> CannotStart:
     return CannotStart(
-        f"byok could not start again: {why}. The running one goes on.",
+        f"byok could not start again: {reason}. The running one goes on.",
         code="restart_failed",
         hint="See its messages, then try again.",
     )
@@ -249,58 +248,55 @@ def _failure(why: str) -> CannotStart:
 class Predecessor(Struct):
     """The daemon whose place this process takes.
 
-    `sockets` are its listening ones, `has_fixed_port` if a service manager opened
-    them; `state` is what it gave with the turn.
+    `sockets` are its listening sockets, with `has_fixed_port` those of a service
+    manager; `state` is what it passes with the turn.
     """
 
     sockets: Sequence[socket]
     has_fixed_port: bool
     _turn: int
-    _say: int
+    _loaded_out: int
     state: bytes = b""
 
     def wait_for_turn(self) -> None:
-        """Say that everything is loaded, and wait for the word. Blocks.
+        """Report that everything is loaded, and wait for the turn. Blocks.
 
-        If the predecessor ends instead, its place is free, too.
+        It also returns if the predecessor ends without giving the turn.
         """
-        os.write(self._say, _LOADED)
-        _close(self._say)
+        os.write(self._loaded_out, _LOADED)
+        _close(self._loaded_out)
         while not self.state.endswith(b"\n") and (piece := os.read(self._turn, 2**16)):
             self.state += piece
 
     def on_end(self, act: Callable[[], None]) -> None:
-        """Call `act` in the running loop once the predecessor has ended.
-
-        By then it has finished its answers.
-        """
+        """Call `act` in the running loop once the predecessor has ended."""
         loop = asyncio.get_running_loop()
 
-        def look() -> None:
+        def check_end() -> None:
             if not os.read(self._turn, 2**16):
                 loop.remove_reader(self._turn)
                 _close(self._turn)
                 act()
 
-        loop.add_reader(self._turn, look)
+        loop.add_reader(self._turn, check_end)
 
 
 def take_predecessor() -> Predecessor | None:
-    """Return the daemon whose successor this process is, None if it is nobody's.
+    """Return the daemon whose successor this process is, if any.
 
     Raises:
-        CannotStart: what was passed are not byok's sockets.
+        CannotStart: the sockets that were passed are not byok's.
     """
-    given = os.environ.pop(_VARIABLE, "").split()
-    if not given or not CAN_HAND_OVER or given[0] != str(os.getppid()):
+    values = os.environ.pop(_VARIABLE, "").split()
+    if not values or not CAN_HAND_OVER or values[0] != str(os.getppid()):
         return None
     try:
-        is_fixed, turn, say, *handles = map(int, given[1:])
+        is_fixed, turn, loaded_out, *handles = map(int, values[1:])
     except ValueError:
-        return None  # nothing that byok wrote
-    for handle in (turn, say):
+        return None  # byok did not write the variable
+    for handle in (turn, loaded_out):
         os.set_inheritable(handle, False)
-    return Predecessor(adopt_sockets(handles), bool(is_fixed), turn, say)
+    return Predecessor(adopt_sockets(handles), bool(is_fixed), turn, loaded_out)
 
 
 def _close(*handles: int) -> None:

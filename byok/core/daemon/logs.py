@@ -16,13 +16,13 @@ from byok.core.redact import Redactor
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _FILE_BYTES, _FILES = 10 * 2**20, 5
-_PIECE = getattr(select, "PIPE_BUF", 512) // 4  # characters, of at most four bytes
+_PIECE_CHARS = getattr(select, "PIPE_BUF", 512) // 4  # each has at most four bytes
 # httpx writes whole URLs at INFO; asyncio and aiohttp write request lines.
-_QUIET = ("httpx", "httpcore", "asyncio", "aiohttp", "keyring")
+_QUIET_LOGGERS = ("httpx", "httpcore", "asyncio", "aiohttp", "keyring")
 
 
 class LogLines(list[str]):
-    """A message of several lines, which are written as if each were a message."""
+    """A message of several lines; each is logged like a message of its own."""
 
     def __str__(self) -> str:
         return "\n".join(self)
@@ -42,7 +42,7 @@ class RedactingFormatter(logging.Formatter):
         last = self._last  # each handler formats the same record
         if last is None or last[0] is not record:
             text = self._redactor(super().format(record))
-            if record.levelno >= logging.WARNING:  # which may name a command
+            if record.levelno >= logging.WARNING:  # it may name a command
                 text = make_pasteable(text)
             if not text.replace("\n", "").isprintable():
                 text = "".join(
@@ -67,28 +67,28 @@ class RedactingFormatter(logging.Formatter):
         return f"{self._time},{int(record.msecs):03d}"
 
 
-class _Unwaited:
-    """A stream that is not waited for: what it does not take at once is left out.
+class _DroppingStream:
+    """A stream that drops text instead of blocking.
 
-    Nobody may read the pipe that the daemon was started with: it would stand still once
-    that is full.
+    If nobody reads the pipe that the daemon was started with, it would block once the
+    pipe is full.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write in pieces that a pipe takes as a whole or not at all."""
-        for start in range(0, len(text), _PIECE):
+        """Write in pieces that a pipe accepts as a whole or not at all."""
+        for start in range(0, len(text), _PIECE_CHARS):
             if self._is_full():
                 return
-            self._stream.write(text[start : start + _PIECE])
+            self._stream.write(text[start : start + _PIECE_CHARS])
             self._stream.flush()
 
     def _is_full(self) -> bool:
         try:
             return not select.select((), (self._stream,), (), 0)[1]
-        except (OSError, ValueError):  # no pipe: on Windows, or what a test has there
+        except (OSError, ValueError):  # no pipe: on Windows, or in a test
             return False
 
 
@@ -117,8 +117,10 @@ class _LogFile(RotatingFileHandler):
 
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
-    """Send every record to stderr, and to `file` where it can be written."""
-    handlers: list[logging.Handler] = [logging.StreamHandler(_Unwaited(sys.stderr))]
+    """Send every record to stderr, and to `file` if that can be written."""
+    handlers: list[logging.Handler] = [
+        logging.StreamHandler(_DroppingStream(sys.stderr))
+    ]
     problem = ""
     if file is not None:
         try:
@@ -136,7 +138,7 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     root = logging.getLogger()
     root.handlers[:] = handlers
     set_level(level)
-    for name in _QUIET:
+    for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     if problem:
         logging.getLogger(__name__).warning(problem)

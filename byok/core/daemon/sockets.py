@@ -1,13 +1,18 @@
 """Listening sockets, byok's own or a service manager's: loopback only.
 
-systemd binds the port and starts the daemon at the first connection; that waits in the
+systemd binds the port and starts the daemon at the first connection, which waits in the
 socket meanwhile. The sockets are the file descriptors from 3 on. `LISTEN_FDS` says how
 many, `LISTEN_PID` for which process, `LISTEN_FDNAMES` what each is for. The variables
 are removed, and the sockets close on exec, so that no program that byok starts takes
 them for its own.
 
-byok listens on loopback only, whoever opened the sockets. Anything else that is passed
-is a mistake in somebody's unit, and ends the start.
+byok listens on loopback only, whoever opened the sockets. Any other socket is a mistake
+in the user's unit file, and ends the start.
+
+The notifier tells systemd what the daemon does: it is ready, reloads, or stops. Each
+message is one datagram to the socket in `NOTIFY_SOCKET`. Without the variable, or if
+nobody reads the socket, nothing happens: a daemon must not fail because of its
+supervisor.
 """
 
 import errno
@@ -27,25 +32,38 @@ _log = logging.getLogger(__name__)
 BACKLOG = 128
 _TRIES = 20
 _CODE = "port"
+_TARGET_FILES = 8192
+_MIN_FILES = 128
+_OWN_FILES = 64  # for everything except connections
+_MAX_ADDRESS_BYTES = 108  # of a UNIX socket
+NAME = "byok"
+_FIRST_HANDLE = 3
+_NAMES = frozenset({NAME, "byok.socket", "unknown"})  # with systemd's defaults
+_HOSTS: Mapping[int, str] = {
+    socket.AF_INET: "127.0.0.1",
+    socket.AF_INET6: "::1",
+}
+_VARIABLES = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+_NOTIFY = "NOTIFY_SOCKET"
 
 
-def listen(port: int, passed: Sequence[socket.socket] = ()) -> list[socket.socket]:
-    """Bind 127.0.0.1 and ::1; port 0 takes one that is free on both.
+def listen(port: int, inherited: Sequence[socket.socket] = ()) -> list[socket.socket]:
+    """Bind 127.0.0.1 and ::1; port 0 chooses one that is free on both.
 
-    Copies of sockets that were `passed` take the place of new ones, and their port that
-    of `port`. A machine without IPv6 gets a warning and the IPv4 socket alone.
+    Duplicates of `inherited` sockets replace new ones, and their port replaces `port`.
+    Without IPv6, a warning is logged and only the IPv4 socket is returned.
 
     Raises:
         CannotStart: another program has the port, or there is no 127.0.0.1.
     """
-    given: dict[int, socket.socket] = {sock.family: sock for sock in passed}
-    if given:
-        port = _port_of(passed, port)
+    by_family: dict[int, socket.socket] = {sock.family: sock for sock in inherited}
+    if by_family:
+        port = _port_of(inherited, port)
     for _ in range(_TRIES):
-        first = _copy_or_bind(given, socket.AF_INET, "127.0.0.1", port)
-        chosen = first.getsockname()[1]
+        first = _copy_or_bind(by_family, socket.AF_INET, "127.0.0.1", port)
+        bound_port = first.getsockname()[1]
         try:
-            return [first, _copy_or_bind(given, socket.AF_INET6, "::1", chosen)]
+            return [first, _copy_or_bind(by_family, socket.AF_INET6, "::1", bound_port)]
         except CannotStart:
             first.close()
             if port:
@@ -56,26 +74,26 @@ def listen(port: int, passed: Sequence[socket.socket] = ()) -> list[socket.socke
     raise CannotStart("No port is free on both 127.0.0.1 and ::1.", code=_CODE)
 
 
-def _port_of(passed: Sequence[socket.socket], wanted: int) -> int:
-    """Return the port of passed sockets; clients know that one, so it counts."""
-    port: int = passed[0].getsockname()[1]
-    if wanted not in (0, port):
+def _port_of(inherited: Sequence[socket.socket], configured: int) -> int:
+    """Return the port of inherited sockets, which takes precedence: clients know it."""
+    port: int = inherited[0].getsockname()[1]
+    if configured not in (0, port):
         _log.warning(
             "the service's socket has port %d, the settings say %d; to change it: "
             "byok service install",
-            *(port, wanted),
+            *(port, configured),
         )
     return port
 
 
 def _copy_or_bind(
-    given: Mapping[int, socket.socket],
+    by_family: Mapping[int, socket.socket],
     family: socket.AddressFamily,
     host: str,
     port: int,
 ) -> socket.socket:
-    """Return a copy of a given socket, so that it outlives this server's, or bind."""
-    return given[family].dup() if family in given else _bind(family, host, port)
+    """Duplicate an inherited socket, so that it outlives the server's, or bind one."""
+    return by_family[family].dup() if family in by_family else _bind(family, host, port)
 
 
 def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
@@ -116,115 +134,86 @@ def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     return sock
 
 
-# Limit connections to what the limit of open files allows.
-
-
 try:
     import resource
 except ImportError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
-_WANTED_FILES = 8192
-_FEWEST_FILES = 128
-_OWN_FILES = 64  # for everything else than connections
 
+def max_connections(requested: int) -> int:
+    """Raise the soft limit of open files; return how many connections it allows.
 
-def max_connections(wanted: int) -> int:
-    """Raise the soft limit of open files, and return how many connections fit in it.
-
-    Each may need a second one, to an upstream. An event loop that runs out of file
-    descriptors would spin and log every attempt.
+    Each connection may need a second one, to an upstream. An event loop that runs out
+    of file descriptors would spin and log every attempt.
 
     Raises:
-        CannotStart: the hard limit leaves no room to work in.
+        CannotStart: the hard limit is too low.
     """
     if resource is None:
-        return wanted
+        return requested
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
-    if soft != unlimited and soft < _WANTED_FILES:
-        soft = _WANTED_FILES if hard == unlimited else min(hard, _WANTED_FILES)
+    if soft != unlimited and soft < _TARGET_FILES:
+        soft = _TARGET_FILES if hard == unlimited else min(hard, _TARGET_FILES)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == unlimited:
-        return wanted
-    if soft < _FEWEST_FILES:
+        return requested
+    if soft < _MIN_FILES:
         raise CannotStart(
-            f"Only {soft} files may be open at once; byok needs {_FEWEST_FILES}.",
+            f"Only {soft} files may be open at once; byok needs {_MIN_FILES}.",
             code="files",
             hint="Raise the limit: ulimit -n 1024.",
         )
-    fitting = min(wanted, (soft - _OWN_FILES) // 2)
-    if fitting < wanted:
+    fitting = min(requested, (soft - _OWN_FILES) // 2)
+    if fitting < requested:
         _log.warning("only %d connections at once: %d files may be open", fitting, soft)
     return fitting
 
 
-# Tell systemd what the daemon does: it is ready, reads its settings, or ends.
-#
-# One datagram per message to the socket that `NOTIFY_SOCKET` names. Without it, or when
-# nobody reads there, nothing happens: a daemon must not fail because of its supervisor.
-
-
-_LONGEST_ADDRESS = 108  # of a UNIX socket
-
-
 class Notifier:
-    """Sends the state of this process to a service manager; "" is none."""
+    """Sends the state of this process to a service manager, if there is one."""
 
     def __init__(self, address: str = "") -> None:
-        """Take the value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name."""
-        is_address = address[:1] in ("/", "@") and len(address) < _LONGEST_ADDRESS
+        """Use a value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name."""
+        is_address = address[:1] in ("/", "@") and len(address) < _MAX_ADDRESS_BYTES
         self._address = address if is_address and sys.platform == "linux" else ""
 
     def ready(self, status: str = "") -> None:
-        """Requests are answered; `status` is one line for people."""
+        """Report that requests are answered; `status` is one line for people."""
         self._send("READY=1", *([f"STATUS={status}"] if status.isprintable() else []))
 
     def reloading(self) -> None:
-        """Settings are read again, or the program starts again; `ready` follows."""
+        """Report a reload of the settings, or a restart; `ready` follows."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def handing_over(self, pid: int) -> None:
-        """Another process is the service from now on; it tells when it is ready."""
+        """Report another process as the service; it reports when it is ready."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         self._send(f"MAINPID={pid}")
 
     def stopping(self) -> None:
-        """The end has begun."""
+        """Report that the daemon is stopping."""
         self._send("STOPPING=1")
 
     def _send(self, *lines: str) -> None:
         if not self._address:
             return
         name = self._address
-        place = f"\0{name[1:]}" if name.startswith("@") else name
+        address = f"\0{name[1:]}" if name.startswith("@") else name
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.setblocking(False)
-                sender.connect(place)
+                sender.connect(address)
                 sender.send("\n".join(lines).encode())
         except OSError as error:
             _log.warning("the service manager was not told: %s", error.strerror)
 
 
-NAME = "byok"
-_FIRST = 3
-_NAMES = frozenset(
-    {NAME, "byok.socket", "unknown"}
-)  # the others are systemd's defaults
-_HOSTS: Mapping[int, str] = {
-    socket.AF_INET: "127.0.0.1",
-    socket.AF_INET6: "::1",
-}
-_VARIABLES = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
-_NOTIFY = "NOTIFY_SOCKET"
-
-
 class Activation(Struct, frozen=True):
-    """What a service manager gave this process; by default nothing.
+    """What a service manager passed to this process; by default nothing.
 
-    The `sockets` are listening TCP sockets on loopback, one a family, on one port;
-    `notify` is where the manager is told.
+    The `sockets` are listening TCP sockets on loopback, one for each address family, on
+    one port; `notify` is the address for the notifier.
     """
 
     sockets: tuple[socket.socket, ...] = ()
@@ -233,33 +222,33 @@ class Activation(Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a process that takes this one's place needs in its environment."""
+        """The environment variables that a successor of this process needs."""
         return {_NOTIFY: self.notify} if self.notify else {}
 
 
 def take_activation(environ: MutableMapping[str, str] = os.environ) -> Activation:
-    """Return what the service manager gave, and remove it from the environment.
+    """Return what the service manager passed, and remove it from the environment.
 
     Raises:
-        CannotStart: what was passed are not byok's sockets.
+        CannotStart: the sockets that were passed are not byok's.
     """
-    given = [environ.pop(name, "") for name in _VARIABLES]
+    values = [environ.pop(name, "") for name in _VARIABLES]
     notify = environ.pop(_NOTIFY, "")
-    sockets = adopt_sockets(_read_handles(*given))
+    sockets = adopt_sockets(_read_handles(*values))
     return Activation(sockets, Notifier(notify), notify)
 
 
 def adopt_sockets(handles: Iterable[int]) -> tuple[socket.socket, ...]:
-    """Return the listening sockets that were passed under these file descriptors.
+    """Return the listening sockets of these file descriptors.
 
     Raises:
-        CannotStart: they are not byok's.
+        CannotStart: they are not sockets on which byok may serve.
     """
     handles = tuple(handles)
     for handle in handles:
         _keep_from_children(handle)
     sockets = tuple(map(_open_socket, handles))
-    _check_together(sockets)
+    _check_consistent(sockets)
     return sockets
 
 
@@ -270,38 +259,40 @@ def _read_handles(count: str, pid: str, names: str) -> Sequence[int]:
     if pid != str(os.getpid()):
         return ()
     if not (count.isascii() and count.isdigit() and len(count) < 9):
-        raise _refusal("LISTEN_FDS is not a number")
+        raise _unusable_sockets_error("LISTEN_FDS is not a number")
     if int(count) > len(_HOSTS):
-        raise _refusal(f"{int(count):,} were passed, and byok takes {len(_HOSTS)}")
+        raise _unusable_sockets_error(
+            f"{int(count):,} were passed, and byok takes {len(_HOSTS)}"
+        )
     if names:
-        given = names.split(":")
-        if len(given) != int(count) or not _NAMES.issuperset(given):
-            raise _refusal(f"LISTEN_FDNAMES is not {NAME!r} for each")
-    return range(_FIRST, _FIRST + int(count))
+        names_ = names.split(":")
+        if len(names_) != int(count) or not _NAMES.issuperset(names_):
+            raise _unusable_sockets_error(f"LISTEN_FDNAMES is not {NAME!r} for each")
+    return range(_FIRST_HANDLE, _FIRST_HANDLE + int(count))
 
 
 def _keep_from_children(handle: int) -> None:
     try:
         os.set_inheritable(handle, False)
     except OSError as error:
-        raise _refusal(f"descriptor {handle} is not open") from error
+        raise _unusable_sockets_error(f"descriptor {handle} is not open") from error
 
 
 def _open_socket(handle: int) -> socket.socket:
     """Return a passed socket if byok may serve on it."""
     if not stat.S_ISSOCK(os.fstat(handle).st_mode):
-        raise _refusal(f"descriptor {handle} is not a socket")
+        raise _unusable_sockets_error(f"descriptor {handle} is not a socket")
     sock = socket.socket(fileno=handle)
     problem = _problem_of(sock)
     if problem:
-        sock.detach()  # it is not ours to close
-        raise _refusal(f"descriptor {handle} {problem}")
+        sock.detach()  # byok must not close a foreign socket
+        raise _unusable_sockets_error(f"descriptor {handle} {problem}")
     sock.setblocking(False)
     return sock
 
 
 def _problem_of(sock: socket.socket) -> str:
-    """Say why byok may not serve on a socket; "" if it may."""
+    """Return why byok may not serve on a socket, "" if it may."""
     host = _HOSTS.get(sock.family)
     if (
         host is None
@@ -320,16 +311,16 @@ def _protocols() -> tuple[int, ...]:
     return (socket.IPPROTO_TCP, getattr(socket, "IPPROTO_MPTCP", socket.IPPROTO_TCP))
 
 
-def _check_together(sockets: Sequence[socket.socket]) -> None:
+def _check_consistent(sockets: Sequence[socket.socket]) -> None:
     if len({sock.family for sock in sockets}) != len(sockets):
-        raise _refusal("two have the same address")
+        raise _unusable_sockets_error("two have the same address")
     if len({sock.getsockname()[1] for sock in sockets}) > 1:
-        raise _refusal("they have different ports")
+        raise _unusable_sockets_error("they have different ports")
 
 
-def _refusal(why: str) -> CannotStart:
+def _unusable_sockets_error(reason: str) -> CannotStart:
     return CannotStart(
-        f"The sockets that were passed to byok cannot be used: {why}.",
+        f"The sockets that were passed to byok cannot be used: {reason}.",
         code="passed_sockets",
         hint="Write the units again: byok service install. Or start it without them: "
         "byok serve.",

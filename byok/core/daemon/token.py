@@ -11,8 +11,8 @@ from byok.core.errors import ConfigError
 from byok.core.platform.paths import check_private, create_private, write_private
 
 _log = logging.getLogger(__name__)
-_BYTES = 32
-_SHORTEST = 16
+_TOKEN_BYTES = 32
+_MIN_CHARS = 16
 _HINTS = {
     "metrics-token": "Run: byok token rotate --metrics",
     "owner-secret": "Delete this file, and start byok again: that makes a new one.",
@@ -26,12 +26,12 @@ def read_token(path: Path) -> str:
         ConfigError: the file is not private, not plain, or contains no token.
     """
     if os.path.lexists(path):
-        return _existing(path)
+        return _read_existing(path)
     token = _new_token()
     try:
         create_private(path, token + "\n")
     except FileExistsError:
-        return _existing(path)
+        return _read_existing(path)
     return token
 
 
@@ -43,33 +43,33 @@ def rotate_token(path: Path) -> str:
 
 
 def renew_token(path: Path) -> None:
-    """Replace the token; it stays as it is where nothing can be written.
+    """Replace the token, or keep the present one if the file cannot be written.
 
     Raises:
-        ConfigError: it stays, and is not private or contains no token.
-        OSError: there is none, and none can be written.
+        ConfigError: the present file is not private or contains no token.
+        OSError: there is no file, and none can be written.
     """
     try:
         rotate_token(path)
     except OSError:
         if not path.exists():
             raise
-        _existing(path)
+        _read_existing(path)
 
 
 def _new_token() -> str:
     """Return a token that does not begin like a command-line option."""
-    while not (token := secrets.token_urlsafe(_BYTES))[0].isalnum():
+    while not (token := secrets.token_urlsafe(_TOKEN_BYTES))[0].isalnum():
         pass
     return token
 
 
-def _existing(path: Path) -> str:
+def _read_existing(path: Path) -> str:
     check_private(path)
     with path.open("rb") as file:
         raw = file.read(1024)
     token = raw.decode().strip() if raw.isascii() else ""
-    if not _SHORTEST <= len(token) <= 512 or not token.isprintable():
+    if not _MIN_CHARS <= len(token) <= 512 or not token.isprintable():
         hint = _HINTS.get(path.name, "Run: byok token rotate")
         raise ConfigError(f"{path} contains no token.", hint=hint)
     return token
@@ -79,8 +79,9 @@ class TokenCheck:
     """Checks Authorization headers; reads the token file again when it changes.
 
     Each valid token is passed to `on_token`, so that logs can be redacted. `derive`
-    makes what is sent of what the file holds. Without `required`, a private file that
-    contains no token is an error in the log, and no token is valid until it has one.
+    computes the token that is sent from the content of the file. Without `required`, a
+    private file that contains no token is logged as an error, and no token is valid
+    until it contains one.
     """
 
     def __init__(
@@ -107,38 +108,38 @@ class TokenCheck:
 
     @property
     def token(self) -> str:
-        """What the file holds; what it last held if it is gone."""
+        """The content of the file, or its last content if it is gone."""
         try:
             stamp = _stamp(self._path)
         except OSError:
             return self._token
         if stamp != self._stamp:
             try:
-                self._token, self._stamp = _existing(self._path), stamp
+                self._token, self._stamp = _read_existing(self._path), stamp
             except (ConfigError, OSError) as error:
                 if self._token:
                     _log.error("the token cannot be read: %s", error)
-                self._token = ""  # no token is valid until the file is
+                self._token = ""  # no token is valid until the file is valid
             self._on_token(self._token)
         return self._token
 
     def __call__(self, header: str) -> bool:
-        """Tell whether an Authorization header carries the token.
+        """Tell whether an Authorization header holds the token.
 
-        A token pasted with its own `Bearer ` arrives doubled. Bytes are compared: a
-        header may hold what is no ASCII.
+        If the user has pasted a token with `Bearer `, the word arrives twice. Bytes are
+        compared, because a header may hold characters that are not ASCII.
         """
-        given = header
-        while given[:7].lower() == "bearer ":
-            given = given[7:].lstrip()
-        if given == header or not given:
+        credentials = header
+        while credentials[:7].lower() == "bearer ":
+            credentials = credentials[7:].lstrip()
+        if credentials == header or not credentials:
             return False
-        sent = given.encode("utf-8", "surrogateescape")
+        sent = credentials.encode("utf-8", "surrogateescape")
         if not (token := self.token):
             return False
         return hmac.compare_digest(sent, self._derive(token).encode())
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    facts = os.stat(path)  # noqa: PTH116 - asked for with every request
+    facts = os.stat(path)  # noqa: PTH116 - faster, and called for every request
     return facts.st_mtime_ns, facts.st_ino

@@ -1,11 +1,11 @@
 """How this byok was installed, and how messages write its commands to be pasted.
 
-Messages name commands as `byok NAME`. Where that word would not start this byok in the
-user's shell, `make_pasteable` writes the program's path instead. What depends on the
-way of installation (adding an extra, upgrading, removing) is decided here and nowhere
-else. A package is named to an installer by the address it came from, which pip, uv and
-pipx record as PEP 610 (`direct_url.json`) describes. Only what came from a registry is
-named by the distribution alone: otherwise that name might be anybody's there.
+Messages name commands as `byok NAME`. If that word would not start this byok in the
+user's shell, `make_pasteable` writes the program's path instead. Only this module knows
+the ways of installation, and their commands to add an extra, upgrade and remove. They
+name the package by the address that it came from, which pip, uv and pipx record as PEP
+610 (`direct_url.json`) describes. Only a package from a registry is named by the
+distribution alone: otherwise that name might be another's package there.
 """
 
 import re
@@ -21,28 +21,28 @@ from msgspec import Struct
 
 DISTRIBUTION = "byokd"
 _SCRIPT = "byok.exe" if sys.platform == "win32" else "byok"
-# What follows the program's name where a text names a command, as a pattern.
+# A pattern of the words that follow the program's name in a command.
 COMMANDS = (
     r"(?:ask|capture|caps|config|connect|dashboard|demo|disconnect|doctor|embed|"
     r"explain|index|init|keys|log|mcp|memory|models|probe|prompts|reload|remote|"
     r"report|restart|search|serve|service|status|stop|token|uninstall|upgrade|usage|"
     r"version)\b"
 )
-# A command where a sentence names one: not a path, a file or a word that goes on.
+# A command in a sentence: not a part of a path, of a file's name or of another word.
 _COMMAND = re.compile(rf"(?<![\w./~\\-])byok(?= {COMMANDS})")
 
 
 class Installer(StrEnum):
-    """What put byok where it is."""
+    """The program or way by which byok was installed."""
 
-    CHECKOUT = "checkout"  # a clone, of which the code is used in place
+    CHECKOUT = "checkout"  # a clone, whose code is used in place
     PIP = "pip"
     PIPX = "pipx"
     UV_TOOL = "uv tool"
 
 
 class Installation(Struct, frozen=True):
-    """Where this byok is, and what it came from.
+    """Where this byok is, and where it came from.
 
     `source` is a clone's folder for a checkout, else the address of PEP 610, "" if it
     came from a registry. `environment` is the virtual environment or prefix.
@@ -59,12 +59,12 @@ class Installation(Struct, frozen=True):
         return self.environment / folder / _SCRIPT
 
     def program(self) -> str:
-        """Return what starts this byok in a shell, quoted if that is needed.
+        """Return the command that starts this byok in a shell, quoted if necessary.
 
-        What the search path gives is only looked at, wherever it lies.
+        A program on the search path is only compared, never run, so it may be anywhere.
         """
-        found = shutil.which("byok")
-        if found and Path(found).resolve() == self.script.resolve():
+        on_path = shutil.which("byok")
+        if on_path and Path(on_path).resolve() == self.script.resolve():
             return "byok"
         if self.script.is_file():
             return quote(self.script)
@@ -72,36 +72,36 @@ class Installation(Struct, frozen=True):
 
     def extra_commands(self, extra: str) -> list[list[str]]:
         """Return the commands that add an optional part of byok, such as `otel`."""
-        wanted = self._named(f"[{extra}]")
+        requirement = self._requirement(f"[{extra}]")
         match self.installer:
             case Installer.CHECKOUT:
                 folder = f"{self.source}[{extra}]"
                 return [[sys.executable, "-m", "pip", "install", "--editable", folder]]
             case Installer.UV_TOOL:
-                return [["uv", "tool", "install", "--force", wanted]]
+                return [["uv", "tool", "install", "--force", requirement]]
             case Installer.PIPX:
-                return [["pipx", "install", "--force", wanted]]
+                return [["pipx", "install", "--force", requirement]]
             case Installer.PIP:
-                return [[sys.executable, "-m", "pip", "install", wanted]]
+                return [[sys.executable, "-m", "pip", "install", requirement]]
 
     def upgrade_commands(self) -> list[list[str]]:
-        """Return the commands that bring the newest byok, in order."""
+        """Return the commands that install the newest byok, in order."""
         if self.installer is Installer.CHECKOUT:
             setup = str(Path(self.source) / "scripts" / "setup")
             return [["git", "-C", self.source, "pull", "--ff-only"], [setup, "run"]]
         if self.installer is Installer.UV_TOOL:
             if not self.source:
                 return [["uv", "tool", "upgrade", DISTRIBUTION]]
-            return [["uv", "tool", "install", "--reinstall", self._named()]]
+            return [["uv", "tool", "install", "--reinstall", self._requirement()]]
         if self.installer is Installer.PIPX:
             if not self.source:
                 return [["pipx", "upgrade", DISTRIBUTION]]
-            return [["pipx", "install", "--force", self._named()]]
+            return [["pipx", "install", "--force", self._requirement()]]
         pip = [sys.executable, "-m", "pip", "install", "--upgrade"]
-        return [[*pip, self._named()]]
+        return [[*pip, self._requirement()]]
 
     def removal_commands(self) -> list[list[str]]:
-        """Return the commands that remove the program; none removes a clone."""
+        """Return the commands that remove the program; [] for a clone."""
         match self.installer:
             case Installer.CHECKOUT:
                 return []
@@ -112,7 +112,7 @@ class Installation(Struct, frozen=True):
             case Installer.PIP:
                 return [[sys.executable, "-m", "pip", "uninstall", "-y", DISTRIBUTION]]
 
-    def _named(self, extra: str = "") -> str:
+    def _requirement(self, extra: str = "") -> str:
         if not self.source:
             return f"{DISTRIBUTION}{extra}"
         return f"{DISTRIBUTION}{extra} @ {self.source}"
@@ -144,23 +144,26 @@ def list_extras() -> list[str]:
 
 
 def make_pasteable(text: str, program: str | None = None) -> str:
-    """Write the commands that a text for the user names as they can be run here.
+    """Return a text for the user with commands as they can be run here.
 
-    `program` is what starts byok; by default, what does so in this user's shell.
+    `program` is the command that starts byok; by default, the one for this user's
+    shell.
     """
     if "byok " not in text:
         return text
-    starts = program or find_installation().program()
-    return text if starts == "byok" else _COMMAND.sub(lambda _: starts, text)
+    start_command = program or find_installation().program()
+    return (
+        text if start_command == "byok" else _COMMAND.sub(lambda _: start_command, text)
+    )
 
 
 def make_plain(text: str, program: str | None = None) -> str:
-    """Undo `make_pasteable`, such as in what the daemon wrote."""
+    """Undo `make_pasteable`, for example in a text of the daemon."""
     return text.replace(f"{program or find_installation().program()} ", "byok ")
 
 
 def quote(word: object) -> str:
-    """Write a word of a command for the user's shell, in quotes where it needs them."""
+    """Return a word of a command for the user's shell, in quotes if necessary."""
     if sys.platform != "win32":
         return shlex.quote(str(word))
     return f'"{word}"' if re.search(r"[\s\[@]", str(word)) else str(word)
@@ -186,9 +189,9 @@ def _read_source() -> str:
 
 def find_link(installation: Installation) -> Path | None:
     """Return the link on the search path that `scripts/install` made to a clone."""
-    found = shutil.which("byok")
-    if found is None or installation.installer is not Installer.CHECKOUT:
+    on_path = shutil.which("byok")
+    if on_path is None or installation.installer is not Installer.CHECKOUT:
         return None
-    link = Path(found)
+    link = Path(on_path)
     leads_here = link.resolve() == installation.script.resolve()
     return link if link.is_symlink() and leads_here else None

@@ -1,9 +1,10 @@
-"""Imports aiohttp without what it would load, and nobody would use.
+"""Import aiohttp without two things that it would load, and that byok does not use.
 
-- Certificates: aiohttp makes two TLS contexts, and reads those of the system into each,
-  a tenth of the CPU time of a start, and 2 MB. byok gives its connections contexts of
-  its own (`upstream/transport.py`). One without would trust no certificate.
-- The library of C++: it comes with a list of callbacks, which has a twin in Python.
+- Certificates: aiohttp makes two TLS contexts, and loads the system's certificates into
+  each. This takes a tenth of the CPU time of a start, and 2 MB. byok's connections have
+  TLS contexts of their own (`upstream/transport.py`); one without would trust nobody.
+- The C++ library: it is loaded by the compiled `frozenlist`, which has an equivalent
+  written in Python.
 """
 
 import ssl
@@ -12,17 +13,17 @@ from typing import Any
 
 
 def _read_no_certificates(*_: object) -> None:
-    """Take the place of two methods of contexts."""
+    """Replace two methods of TLS contexts during the import."""
 
 
 # None means "not installed".
 sys.modules.setdefault("frozenlist._frozenlist", None)  # type: ignore[arg-type]
-_contexts: Any = ssl.SSLContext
-_usual = _contexts.load_default_certs
-_contexts.load_default_certs = _read_no_certificates
-_contexts.set_default_verify_paths = _read_no_certificates
+_context_class: Any = ssl.SSLContext
+_original = _context_class.load_default_certs
+_context_class.load_default_certs = _read_no_certificates
+_context_class.set_default_verify_paths = _read_no_certificates
 try:
     import aiohttp as aiohttp
 finally:
-    _contexts.load_default_certs = _usual
-    del _contexts.set_default_verify_paths  # it is inherited
+    _context_class.load_default_certs = _original
+    del _context_class.set_default_verify_paths  # it is inherited

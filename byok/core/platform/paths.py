@@ -1,14 +1,14 @@
 """Where byok stores its files, whether the folders are byok's, and how it writes them.
 
-`BYOK_HOME` puts everything under one folder; otherwise platformdirs decides. It may be
-set by mistake to a project that has folders `state/` and `data/`. byok would write
-between the user's files and replace those that happen to have its names. So unless a
-file proves that byok made the folder, both may hold only byok's own files. Other files
-beside them are no concern: byok never touches them.
+`BYOK_HOME` puts everything under one folder; otherwise platformdirs decides. The user
+may set it by mistake to a project that has folders `state/` and `data/`. byok would
+write among the user's files and replace those that happen to have its names. So unless
+a file proves that byok made the folder, both may hold only byok's own files. byok never
+touches other files beside them.
 
-The proof is a file that every version of byok writes and hardly anybody else has: the
-daemon's lock or log, a private token or vault. There is no marker file, because the
-folders of earlier versions have none.
+The proof is a file that every version of byok writes, and that hardly any other program
+has: the daemon's lock or log, a private token or vault. There is no marker file,
+because the folders of earlier versions have none.
 """
 
 import contextlib
@@ -29,18 +29,20 @@ from byok.core.escapes import shell_word
 
 _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
-# What byok keeps there beside the files that `Paths` names.
-_BESIDE = {
+# Names that byok uses in these folders besides those in `Paths`.
+_OTHER_NAMES = {
     "state": {"client_settings.lock", "settings_backups", "service-task.xml"},
     "data": {"data.db.lock", "vectors", "vault.json.lock"},
 }
-_USUAL = {"capture", "dashboard_sessions.json"}  # others may well call theirs so
+_COMMON_NAMES = {"capture", "dashboard_sessions.json"}  # of other programs, too
 # Files of the system, of file managers and of version control.
 _HARMLESS = frozenset({".DS_Store", ".git", ".gitignore", "desktop.ini", "lost+found"})
+_SETTINGS = frozenset({"config.toml", "prompts", "settings_backups"})
+MAX_WRITE_SECONDS = 3600.0  # seconds
 
 
 def check_home(home: Path) -> None:
-    """Refuse a folder in whose `state/` or `data/` somebody else keeps files.
+    """Refuse a folder whose `state/` or `data/` holds files of somebody else.
 
     Raises:
         ConfigError: there are such files, and nothing proves that byok made the folder.
@@ -48,7 +50,7 @@ def check_home(home: Path) -> None:
     check_owner(home)
     if not home.is_dir() or _is_proven(home):
         return
-    if foreign := next(_foreign(home), ""):
+    if foreign := next(_find_foreign_files(home), ""):
         raise ConfigError(
             f"BYOK_HOME names {home}, where {foreign} is not a file of byok's. "
             "Nothing was written there.",
@@ -59,11 +61,11 @@ def check_home(home: Path) -> None:
 def check_owner(folder: Path) -> None:
     """Refuse a folder that another user of the machine owns, or could replace.
 
-    He could put settings there that send code to his own address. The folders above it
-    count too: whoever may rename one can put another in its place.
+    That user could write settings that send code to an address of their own. The
+    folders above it are checked, too: whoever may rename one can replace it.
 
     Raises:
-        ConfigError: it, or a folder above it, is not this user's alone to change.
+        ConfigError: others may change the folder, or a folder above it.
     """
     if not hasattr(os, "geteuid"):
         return  # Windows: the user's profile folder is private by its access list
@@ -71,7 +73,7 @@ def check_owner(folder: Path) -> None:
         try:
             facts = place.stat()
         except OSError:
-            continue  # it will be made, and then is the user's own
+            continue  # it does not exist yet; byok will make it as the user's own
         if not stat.S_ISDIR(facts.st_mode):
             continue
         if facts.st_uid not in (os.geteuid(), 0):
@@ -102,23 +104,23 @@ def _is_plain(file: Path, *, private: bool = False) -> bool:
     return stat.S_ISREG(mode) and not open_to_others
 
 
-def _foreign(home: Path) -> Iterator[str]:
-    """Give the files that byok does not write, by their paths below the folder."""
-    for folder in _BESIDE:
-        place, known = home / folder, _own_names(folder) - _USUAL
+def _find_foreign_files(home: Path) -> Iterator[str]:
+    """Yield the files that byok does not write, by their paths below the folder."""
+    for folder in _OTHER_NAMES:
+        place, names = home / folder, _names_of_byok(folder) - _COMMON_NAMES
         if not place.is_dir():
             continue
         for name in sorted(os.listdir(place)):  # noqa: PTH208 - names are enough
             path = place / name
-            is_named = name in known | _HARMLESS or _is_temporary(name, known)
+            has_known_name = name in names | _HARMLESS or _is_temporary(name, names)
             is_ours = _CHECKS.get(name, _is_any)
-            if not (is_named and is_ours(path)):
+            if not (has_known_name and is_ours(path)):
                 yield path.relative_to(home).as_posix()
 
 
-def _is_temporary(name: str, known: set[str]) -> bool:
-    """Tell what an interrupted `write_private` or an editor left of a known file."""
-    return any(name.strip("#").startswith((f".{own}.", f"{own}~")) for own in known)
+def _is_temporary(name: str, names: set[str]) -> bool:
+    """Tell whether an interrupted `write_private` or an editor has left this file."""
+    return any(name.strip("#").startswith((f".{own}.", f"{own}~")) for own in names)
 
 
 def _read_json(file: Path) -> Any:
@@ -131,7 +133,7 @@ def _read_json(file: Path) -> Any:
 
 
 def _is_model_cache(file: Path) -> bool:
-    """Tell whether a file is the catalog's: lists of models, by name or as objects."""
+    """Tell whether a file holds lists of models, as names or objects, like byok's."""
     lists = _read_json(file)
     return isinstance(lists, dict) and all(
         isinstance(models, list) and all(map(_is_model, models))
@@ -145,7 +147,7 @@ def _is_model(row: Any) -> bool:
 
 
 def _is_profiles(file: Path) -> bool:
-    """Tell whether a file is the probe's; a damaged one may be."""
+    """Tell whether a file may be the probe's: it holds profiles, or is damaged."""
     value = _read_json(file)
     return value is None or (isinstance(value, dict) and "profiles" in value)
 
@@ -154,12 +156,9 @@ def _is_any(file: Path) -> bool:
     return True
 
 
-# Others have files of these names too.
+# Other programs use these names, too, so the content is checked.
 _CHECKS = {"models.json": _is_model_cache, "profiles.json": _is_profiles}
-
-
-LONGEST_WRITE = 3600.0  # seconds
-# How a file is opened that may be anything: no link, nor a pipe that would block.
+# Flags to open a path that may be anything: no link is followed, no pipe blocks.
 READ_PLAIN = os.O_RDONLY
 for _flag in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"):
     READ_PLAIN |= getattr(os, _flag, 0)
@@ -175,46 +174,46 @@ class Paths:
         self.config = config_dir / "config.toml"
         self.prompts = config_dir / "prompts"  # the user's own
         self.token = state_dir / "token"  # of clients
-        # The token that opens the metrics, and nothing else.
+        # The token for the metrics only.
         self.metrics_token = state_dir / "metrics-token"
-        # What proves byok's own commands to the daemon; no client is ever given it.
+        # Proves byok's own commands to the daemon; clients never get it.
         self.owner_secret = state_dir / "owner-secret"
-        # What earlier versions had in place of the owner's secret.
+        # Earlier versions had this file instead of the owner's secret.
         self.dashboard_token = state_dir / "dashboard-token"
         # Facts of the running daemon: pid, port, instance, started.
         self.daemon = state_dir / "daemon.json"
-        self.lock = state_dir / "daemon.lock"  # that the running daemon holds
+        self.lock = state_dir / "daemon.lock"  # held by the running daemon
         self.models = state_dir / "models.json"  # the last known lists of upstreams
         self.known_models = state_dir / "known_models.json"  # of `byok models update`
-        # What upstreams want back with their tool calls.
+        # Data that upstreams want back with their tool calls.
         self.provider_data = state_dir / "provider_data.db"
-        # What the settings files of clients were before byok changed them.
+        # Copies of clients' settings files from before byok changed them.
         self.client_backups = state_dir / "client_settings"
-        # Digests and times.
+        # Digests and times of the dashboard's sessions.
         self.dashboard_sessions = state_dir / "dashboard_sessions.json"
-        self.profiles = state_dir / "profiles.json"  # what probes found out of models
-        # What became of each request, without its content.
+        self.profiles = state_dir / "profiles.json"  # results of probes of models
+        # Facts about each request, without its content.
         self.journal = state_dir / "journal.db"
-        # What was said in conversations, if the user wants them to be remembered.
+        # Texts of conversations, if the user wants them to be remembered.
         self.memory = state_dir / "memory.db"
-        # The folder with what passed while requests were captured, redacted.
+        # The folder of captured requests, redacted.
         self.captures = state_dir / "capture"
         self.log = state_dir / "log" / "byok.log"
         self.database = data_dir / "data.db"  # blobs, checkpoints and workspaces
-        # Vectors of code, which can be made again; a folder `vectors` is beside it.
+        # Vectors of code, which can be rebuilt; a folder `vectors` is beside it.
         self.vectors = data_dir / "vectors.db"
-        self.index = data_dir / "index"  # the lexical one, which can be rebuilt
-        # Which host and model may get code for vectors, and whether that is paused.
+        self.index = data_dir / "index"  # the lexical index, which can be rebuilt
+        # The host and model that may get code for vectors, and whether it is paused.
         self.embedding_consent = data_dir / "embeddings.json"
-        # Which search server may get words of questions.
+        # The search server that may get words of questions.
         self.search_consent = data_dir / "search.json"
         # The encrypted keys, and the key file that opens them, if the user chose these.
         self.vault, self.vault_key = data_dir / "vault.json", data_dir / "vault.key"
-        places = vars(self).values()
-        self.files = [one for one in places if isinstance(one, Path)]  # and folders
+        # All of them, files and folders.
+        self.files = [path for path in vars(self).values() if isinstance(path, Path)]
 
 
-def _own_names(folder: str) -> set[str]:
+def _names_of_byok(folder: str) -> set[str]:
     """Return the names that byok uses in `state` or `data`.
 
     SQLite has files beside its own, such as `journal.db-wal` and `journal.db-shm`.
@@ -222,9 +221,9 @@ def _own_names(folder: str) -> set[str]:
     files = Paths(Path("config"), Path("state"), Path("data")).files
     below = (path.parts for path in files if folder in path.parts[:-1])
     names = {name for _, name, *_ in below}
-    names |= _BESIDE[folder]
-    beside = ((name, end) for name in names for end in ("-shm", "-wal"))
-    return names | {f"{name}{end}" for name, end in beside if name.endswith(".db")}
+    names |= _OTHER_NAMES[folder]
+    pairs = ((name, end) for name in names for end in ("-shm", "-wal"))
+    return names | {f"{name}{end}" for name, end in pairs if name.endswith(".db")}
 
 
 def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
@@ -244,12 +243,12 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
         check_home(root)
         return Paths(root, root / "state", root / "data")
     dirs = platformdirs.PlatformDirs("byok", appauthor=False)
-    found = Paths(
+    paths = Paths(
         Path(dirs.user_config_dir), Path(dirs.user_state_dir), Path(dirs.user_data_dir)
     )
-    for folder in found.folders:
+    for folder in paths.folders:
         check_owner(folder)
-    return found
+    return paths
 
 
 def write_private(path: Path, content: str | bytes) -> None:
@@ -263,9 +262,8 @@ def replace_foreign(
 ) -> None:
     """Replace a file of another program atomically and durably.
 
-    `prepare` gets the temporary file right before it takes the place: to make it like
-    the old one, or to raise what keeps it from doing so. Nothing else in the folder is
-    touched.
+    `prepare` is called with the temporary file right before it replaces the old one, to
+    copy its permissions, or to raise an error. Nothing else in the folder is touched.
     """
     with _temporary_file(path, content, sweeps=False) as temporary:
         prepare(temporary)
@@ -276,7 +274,7 @@ def create_private(path: Path, content: str) -> None:
     """Write a file like `write_private`, but only if it does not exist.
 
     Raises:
-        FileExistsError: it exists, perhaps since a moment ago.
+        FileExistsError: it exists; another process may just have created it.
     """
     with _temporary_file(path, content) as temporary:
         try:
@@ -291,11 +289,11 @@ def create_private(path: Path, content: str) -> None:
 def _temporary_file(
     path: Path, content: str | bytes, *, sweeps: bool = True
 ) -> Iterator[Path]:
-    """Give a temporary file; its content and its new name survive a power cut."""
+    """Yield a temporary file whose content and new name survive a power cut."""
     raw = content if isinstance(content, bytes) else content.encode()
     if sweeps:
         make_private(path.parent)
-        sweep(path, older_than=LONGEST_WRITE)
+        sweep(path, older_than=MAX_WRITE_SECONDS)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
@@ -306,7 +304,7 @@ def _temporary_file(
         yield temporary
         sync_folder(path.parent)
     except OSError as error:
-        if error.filename is None:  # as of a write to a full disk
+        if error.filename is None:  # such as for a write to a full disk
             error.filename = str(path)
         raise
     finally:
@@ -320,12 +318,16 @@ def sweep(path: Path, *, older_than: float = 0) -> None:
     is the age in seconds after which a write cannot be in progress.
     """
     temporary = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
-    for left in path.parent.glob(f".{path.name}.*"):
+    for leftover in path.parent.glob(f".{path.name}.*"):
         with contextlib.suppress(FileNotFoundError):  # another writer swept it
-            facts = left.lstat()
+            facts = leftover.lstat()
             old = not older_than or time.time() - facts.st_mtime > older_than
-            if old and stat.S_ISREG(facts.st_mode) and temporary.fullmatch(left.name):
-                left.unlink()
+            if (
+                old
+                and stat.S_ISREG(facts.st_mode)
+                and temporary.fullmatch(leftover.name)
+            ):
+                leftover.unlink()
 
 
 def sync_folder(folder: Path) -> None:
@@ -367,10 +369,10 @@ def check_private(path: Path, cure: str = "Remove it.") -> None:
 def check_file(
     path: Path, facts: os.stat_result, forbidden: int, cure: str = ""
 ) -> None:
-    """Refuse what is no plain file of this user, or `forbidden` to be open to others.
+    """Refuse a path that is no plain file of this user, or has `forbidden` mode bits.
 
     Raises:
-        ConfigError: it is so.
+        ConfigError: it is refused.
     """
     if not stat.S_ISREG(facts.st_mode):
         raise ConfigError(f"{path} must be a plain file.", hint=cure)
@@ -396,50 +398,47 @@ def check_file(
     )
 
 
-_SETTINGS = frozenset({"config.toml", "prompts", "settings_backups"})
-
-
 def list_own_files(paths: Paths, *, with_settings: bool) -> list[Path]:
     """Return byok's files and folders, one level below its root folders.
 
-    Only the names that byok uses in a folder count there: what `BYOK_HOME` names may
-    hold files of the user's. Nothing is followed through a link. `with_settings`
-    includes the settings, their backups and the user's prompts.
+    Only names that byok uses in a folder are listed, because `BYOK_HOME` may hold files
+    of the user's. No link is followed. `with_settings` includes the settings, their
+    backups and the user's prompts.
     """
-    # `data.db-wal`, a copy that was set aside (`data.db.damaged-1`)
-    rest = "(?:[-.~].*)?"
-    named = (
+    # Such as `data.db-wal`, or a copy that was set aside (`data.db.damaged-1`).
+    suffix = "(?:[-.~].*)?"
+    names_by_folder = (
         (paths.config_dir, {"config.toml", "prompts"}, ""),
-        (paths.state_dir, _own_names("state"), rest),
-        (paths.data_dir, _own_names("data"), rest),
+        (paths.state_dir, _names_of_byok("state"), suffix),
+        (paths.data_dir, _names_of_byok("data"), suffix),
     )
-    kept = frozenset() if with_settings else _SETTINGS
-    found = set[Path]()
-    for folder, names, ending in named:
+    excluded = frozenset() if with_settings else _SETTINGS
+    files = set[Path]()
+    for folder, names, ending in names_by_folder:
         if folder.is_dir() and not folder.is_symlink():
-            known = "|".join(map(re.escape, sorted(names - kept)))
-            own = re.compile(rf"(?:{known}){ending}|\.(?:{known})\.[a-z0-9_]{{8}}")
-            found |= {path for path in folder.iterdir() if own.fullmatch(path.name)}
-    return sorted(found)
+            known = "|".join(map(re.escape, sorted(names - excluded)))
+            pattern = re.compile(rf"(?:{known}){ending}|\.(?:{known})\.[a-z0-9_]{{8}}")
+            files |= {path for path in folder.iterdir() if pattern.fullmatch(path.name)}
+    return sorted(files)
 
 
 def remove_own_files(paths: Paths, files: Iterable[Path]) -> list[Path]:
-    """Remove these; return byok's folders that stay because others' files are there.
+    """Remove files; return the folders of byok that stay because of other files.
 
-    A folder goes when nothing else is in it, and only if byok made it: what `BYOK_HOME`
-    names is the user's.
+    An empty folder is removed only if byok made it: the one in `BYOK_HOME` is the
+    user's.
     """
     for path in files:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    kept: list[Path] = []
+    remaining: list[Path] = []
     for folder in reversed(paths.folders):
         if not folder.is_dir() or folder.is_symlink():
             continue
         if any(folder.iterdir()):
-            kept.append(folder)
+            remaining.append(folder)
         elif folder.name in ("byok", "state", "data"):
             folder.rmdir()
-    return kept
+    return remaining

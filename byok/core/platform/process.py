@@ -1,4 +1,4 @@
-"""Protect and give back the memory of byok's processes, and end them with a parent."""
+"""Protect and release the memory of byok's processes, and end them with a parent."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ except ImportError:  # Windows
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _M_MMAP_THRESHOLD = -3
-_LARGE = 2**19  # bytes; above what one read of a connection brings
+_LARGE_BYTES = 2**19  # more than one read of a connection
 
 
 def keep_secrets_in_memory() -> None:
@@ -25,22 +25,22 @@ def keep_secrets_in_memory() -> None:
 
 
 def give_back_large_memory() -> None:
-    """Let large blocks of memory go back to the system when they are freed (glibc).
+    """Make glibc return large blocks of memory to the system when they are freed.
 
-    Without this, glibc keeps blocks of up to 32 MB after the first large one was freed;
-    what is small lies between them then, and a daemon stays as large as its busiest
-    minute was.
+    Otherwise, once the first large block was freed, glibc keeps blocks of up to 32 MB.
+    Small ones are allocated between them, and the daemon stays as large as in its
+    busiest minute.
     """
     if sys.platform == "linux":
         allocator = ctypes.CDLL(None)
-        if hasattr(allocator, "mallopt"):  # musl has none, and gives such blocks back
-            allocator.mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        if hasattr(allocator, "mallopt"):  # musl lacks it, and returns such blocks
+            allocator.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def give_back_free_memory() -> None:
-    """Let the system have what is free now, also between blocks in use (glibc).
+    """Return free memory to the system, also between blocks in use (glibc).
 
-    It takes milliseconds, in which other threads wait for memory: for moments of rest.
+    This blocks allocations of other threads for milliseconds: call it when idle.
     """
     if sys.platform == "linux":
         allocator = ctypes.CDLL(None)
@@ -49,7 +49,7 @@ def give_back_free_memory() -> None:
 
 
 def adopt_orphans() -> None:
-    """Let processes whose parent ends become children of this one (Linux only)."""
+    """Become the parent of descendants whose parent ends (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -61,5 +61,5 @@ def end_with(parent: int) -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it is gone already
+        if os.getppid() != parent:  # it has ended already
             os.kill(os.getpid(), signal.SIGKILL)

@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-_ENDING = ".exe" if sys.platform == "win32" else ""
-_PACKAGES = "node_modules"  # `npm run` puts programs of all packages into PATH
-_sources: list[Callable[[], Iterable[Path]]] = []
+_EXECUTABLE_SUFFIX = ".exe" if sys.platform == "win32" else ""
+_NPM_PACKAGES = "node_modules"  # `npm run` puts programs of all packages into PATH
+_BLOCK_BYTES = 2**16
+_JOIN_SECONDS = 1.0
+_distrusted_sources: list[Callable[[], Iterable[Path]]] = []
 
 
 def distrust(folders: Callable[[], Iterable[Path]]) -> None:
-    """Take no program from the folders that this gives, nor from below, in any search.
+    """Exclude the folders that `folders` returns, and all below them, from searches.
 
-    It is called at each search, because workspaces come and go while a process runs.
-    The command line calls this once, at its start.
+    `folders` is called at each search, because workspaces change while a process runs.
+    The command line calls `distrust` once, at its start.
     """
-    _sources.append(folders)
+    _distrusted_sources.append(folders)
 
 
 def project_of(folder: Path) -> Path:
@@ -30,11 +32,11 @@ def project_of(folder: Path) -> Path:
 
     A repository that is the home folder, or contains it, does not count.
     """
-    for place in (folder, *folder.parents):
-        if _has_home(place):
+    for parent in (folder, *folder.parents):
+        if _has_home(parent):
             break
-        if (place / ".git").exists():
-            return place
+        if (parent / ".git").exists():
+            return parent
     return folder
 
 
@@ -42,7 +44,7 @@ def _has_home(folder: Path) -> bool:
     """Tell whether a folder is the user's home, or contains it."""
     try:
         home = Path.home().resolve()
-    except (OSError, RuntimeError):  # nobody knows where it is
+    except (OSError, RuntimeError):  # the user has no home folder
         home = Path(folder.anchor)
     return home.is_relative_to(folder)
 
@@ -50,17 +52,17 @@ def _has_home(folder: Path) -> bool:
 def safe_path_entries(
     path: str | None = None, never: Iterable[Path] = ()
 ) -> Iterator[Path]:
-    """Give the entries of `path` (by default PATH) that may be searched for programs.
+    """Yield the entries of `path` (by default PATH) that may be searched for programs.
 
-    Excluded is what a repository may control: relative entries, folders inside one of
-    `never`, of the folders to `distrust`, or of the project around the current folder,
-    and packages of npm. So are folders that cannot be resolved.
+    Entries that a repository may control are excluded: relative entries, packages of
+    npm, and folders inside one of `never`, of the folders to `distrust`, or of the
+    project of the current folder. So are folders that cannot be resolved.
     """
-    known = (folder for source in _sources for folder in source())
-    forbidden = [folder.resolve() for folder in (*never, *known)]
-    here = _current_folder()
-    if here is not None:
-        project = project_of(here)
+    distrusted = (folder for source in _distrusted_sources for folder in source())
+    forbidden = [folder.resolve() for folder in (*never, *distrusted)]
+    current = _current_folder()
+    if current is not None:
+        project = project_of(current)
         if not _has_home(project):
             forbidden.append(project)
     value = os.environ.get("PATH", os.defpath) if path is None else path
@@ -69,12 +71,12 @@ def safe_path_entries(
         if not folder.is_absolute():
             continue
         try:
-            place = folder.resolve()
-        except (OSError, RuntimeError):  # links that lead round in a circle
+            resolved = folder.resolve()
+        except (OSError, RuntimeError):  # links that form a circle
             continue
-        if place == here or _PACKAGES in place.parts:
+        if resolved == current or _NPM_PACKAGES in resolved.parts:
             continue
-        if not any(place.is_relative_to(root) for root in forbidden):
+        if not any(resolved.is_relative_to(root) for root in forbidden):
             yield folder
 
 
@@ -90,7 +92,7 @@ def find_program(
 ) -> str | None:
     """Return the absolute path of a program in one of the trusted folders, or None."""
     for folder in safe_path_entries(path, never):
-        program = folder / f"{name}{_ENDING}"
+        program = folder / f"{name}{_EXECUTABLE_SUFFIX}"
         with suppress(OSError):  # a folder that may not be entered
             if program.is_file() and os.access(program, os.X_OK):
                 return str(program)
@@ -99,10 +101,10 @@ def find_program(
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return an environment with only PATH and the locale, and `extra`."""
-    kept = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+    variables = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
     if "SYSTEMROOT" in os.environ:  # without it nothing starts on Windows
-        kept["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
-    return {**kept, **(extra or {})}
+        variables["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+    return {**variables, **(extra or {})}
 
 
 def kill_group(pid: int) -> None:
@@ -114,23 +116,12 @@ def kill_group(pid: int) -> None:
             os.killpg(pid, signal.SIGKILL)
 
 
-# Run a program to its end: no shell, no terminal, limits of time and of output.
-#
-# Which program it is has been decided before (`programs.find_program`). It runs in a
-# session of its own, so that its children end with it: one that survives would keep the
-# pipe open and hold up who reads it.
-
-
-_BLOCK = 2**16
-_LAST_WORDS = 1.0
-
-
 @dataclass(frozen=True, slots=True)
 class EndedProgram:
-    """How a program ended, and the beginning of what it wrote; repr does not show that.
+    """How a program ended, and the beginning of its output, which repr does not show.
 
-    It was ended before its time if `was_late`, or if it wrote more than `most`:
-    `was_cut`. The exit code says nothing then.
+    It was killed if it ran too long (`was_late`) or wrote too much (`was_cut`); its
+    exit code is meaningless then.
     """
 
     exit_code: int
@@ -145,13 +136,16 @@ def run_program(
     environment: Mapping[str, str],
     *,
     seconds: float,
-    most: int = _BLOCK,
+    max_bytes: int = _BLOCK_BYTES,
     folder: Path | None = None,
-    given: bytes = b"",
+    stdin_bytes: bytes = b"",
 ) -> EndedProgram:
-    """Run a program and return how it ended; `given` is its standard input.
+    """Run a program to its end; no shell and no terminal.
 
-    Its environment is nothing but this one, and its output is read up to `most` bytes.
+    `environment` is its whole environment, and at most `max_bytes` of its output are
+    read. The caller has chosen the program, by `find_program`. It runs in a session of
+    its own, so that its children can be killed with it: a child that survives would
+    keep the pipe open and block the reader.
 
     Raises:
         OSError: it cannot be started.
@@ -161,7 +155,7 @@ def run_program(
         command,
         cwd=folder,
         env=environment,
-        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+        stdin=subprocess.PIPE if stdin_bytes else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -175,24 +169,27 @@ def run_program(
 
     err = bytearray()
     timer = threading.Timer(seconds, stop)
-    beside = [
-        threading.Thread(target=_keep_beginning, args=(process.stderr, err)),
-        *([threading.Thread(target=_give, args=(process.stdin, given))] * bool(given)),
+    helpers = [
+        threading.Thread(target=_read_beginning, args=(process.stderr, err)),
+        *(
+            [threading.Thread(target=_write_stdin, args=(process.stdin, stdin_bytes))]
+            * bool(stdin_bytes)
+        ),
     ]
     out, is_whole = b"", False
     try:
-        for thread in (timer, *beside):
+        for thread in (timer, *helpers):
             thread.daemon = True
             thread.start()
-        out, is_whole = _read(process.stdout, most)
+        out, is_whole = _read_stdout(process.stdout, max_bytes)
     finally:
         if not is_whole:
             kill_group(process.pid)
         process.wait()
         timer.cancel()
-        for thread in beside:
+        for thread in helpers:
             if thread.is_alive():
-                thread.join(_LAST_WORDS)  # a child that it left may hold the pipe
+                thread.join(_JOIN_SECONDS)  # a surviving child may hold the pipe open
     was_late = late.is_set()
     return EndedProgram(
         process.returncode,
@@ -203,26 +200,26 @@ def run_program(
     )
 
 
-def _read(stream: IO[bytes] | None, most: int) -> tuple[bytes, bool]:
-    """Return what a stream gives, at most so much, and whether that is all."""
+def _read_stdout(stream: IO[bytes] | None, max_bytes: int) -> tuple[bytes, bool]:
+    """Read a stream up to a limit; return the bytes, and whether these are all."""
     assert stream is not None  # noqa: S101 - a pipe was asked for
     blocks: list[bytes] = []
-    room = most
+    remaining = max_bytes
     with stream:
-        while block := stream.read(_BLOCK):
-            blocks.append(block[:room])
-            room -= len(block)
-            if room < 0:
+        while block := stream.read(_BLOCK_BYTES):
+            blocks.append(block[:remaining])
+            remaining -= len(block)
+            if remaining < 0:
                 return b"".join(blocks), False
     return b"".join(blocks), True
 
 
-def _keep_beginning(stream: IO[bytes], kept: bytearray) -> None:
+def _read_beginning(stream: IO[bytes], beginning: bytearray) -> None:
     with stream:
-        while block := stream.read(_BLOCK):
-            kept += block[: _BLOCK - len(kept)]
+        while block := stream.read(_BLOCK_BYTES):
+            beginning += block[: _BLOCK_BYTES - len(beginning)]
 
 
-def _give(stream: IO[bytes], given: bytes) -> None:
+def _write_stdin(stream: IO[bytes], content: bytes) -> None:
     with suppress(OSError), stream:  # it may end without having read it
-        stream.write(given)
+        stream.write(content)

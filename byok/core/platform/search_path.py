@@ -9,17 +9,17 @@ import os
 import sys
 
 _PYTHON = os.path.realpath(os.path.dirname(os.__file__))
-_OWN = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+_ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 
 
-def without_working_folder(path: list[str], own: str = _OWN) -> list[str]:
+def without_working_folder(path: list[str], own: str = _ROOT) -> list[str]:
     """Return a search path without the working folder.
 
-    It is kept if byok itself or Python's library is in it.
+    The folder stays if byok itself or Python's library is in it.
     """
     try:
         here = os.path.realpath(os.getcwd())
-    except OSError:  # it is gone: nothing is found in it
+    except OSError:  # it was removed, so no module can be in it
         return path
     if here in (os.path.realpath(own), _PYTHON) or here.startswith(_PYTHON + os.sep):
         return path

@@ -141,8 +141,8 @@ def _extract(html: str, url: str, seconds: float) -> str:
             command,
             clean_environment(),
             seconds=seconds,
-            most=2 * MOST_SHOWN,
-            given=given or b" ",
+            max_bytes=2 * MOST_SHOWN,
+            stdin_bytes=given or b" ",
         )
     except OSError as error:
         raise WebFailure("not read: no process could be started for it") from error

@@ -310,7 +310,7 @@ def _run(wanted: KeyWanted, seconds: float) -> str:
             [_program(program), *arguments],
             _environment(wanted),
             seconds=seconds,
-            most=_COMMAND_BYTES,
+            max_bytes=_COMMAND_BYTES,
             folder=_home(),
         )
     except OSError as error:

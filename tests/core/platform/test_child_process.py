@@ -14,7 +14,7 @@ _BOTH = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
 
 def ran(code: str, *arguments: str, seconds: float = PATIENCE) -> EndedProgram:
     command = [sys.executable, "-c", code, *arguments]
-    return run_program(command, clean_environment(), seconds=seconds, most=1000)
+    return run_program(command, clean_environment(), seconds=seconds, max_bytes=1000)
 
 
 def test_a_program_tells_its_code_and_both_outputs() -> None:
@@ -38,7 +38,7 @@ def test_a_program_gets_its_arguments_and_nothing_of_the_environment(
 def test_a_program_reads_what_it_is_given_and_else_nothing() -> None:
     command = [sys.executable, "-c", "print(len(input()))"]
     environment = clean_environment()
-    ended = run_program(command, environment, seconds=PATIENCE, given=b"three\n")
+    ended = run_program(command, environment, seconds=PATIENCE, stdin_bytes=b"three\n")
     assert ended.out.split() == [b"5"]
     assert ran("import sys; print(repr(sys.stdin.read()))").out.split() == [b"''"]
 

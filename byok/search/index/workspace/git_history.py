@@ -286,7 +286,7 @@ def _run(
             [program, *_SAFE, *command],
             clean_environment(_ENVIRONMENT),
             seconds=seconds,
-            most=most,
+            max_bytes=most,
             folder=root,
         )
     except (OSError, ValueError) as error:
