@@ -28,7 +28,7 @@ import typer
 from byok.cli import completion
 from byok.cli.commands import INTERRUPTED, Program
 from byok.cli.terminal import fail, write_out
-from byok.core.errors import ByokError, ConfigError, of_system
+from byok.core.errors import ByokError, ConfigError, from_os_error
 from byok.core.language import known_languages, match_language, use_language
 from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_short
 from byok.core.platform.paths import find_paths
@@ -106,7 +106,7 @@ def _explain(error: Exception) -> ByokError | None:
         failure = memory_is_short("this command")
         logging.getLogger(__name__).error("%s", failure.sentence)
         return failure
-    return of_system(error) if isinstance(error, OSError) else None
+    return from_os_error(error) if isinstance(error, OSError) else None
 
 
 def _print_version(given: bool) -> None:

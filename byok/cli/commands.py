@@ -31,7 +31,7 @@ from byok.core.language import (
     language_in_force,
     translate,
     use_language,
-    wanted_language,
+    language_of_environment,
 )
 from byok.core.platform.installation import make_pasteable, quote
 from byok.core.redact import looks_like_key
@@ -209,7 +209,7 @@ class Program(CommandGroup):
 
     def make_context(self, *given: Any, **more: Any) -> Any:
         """Read the command line in the language of the environment, or of --lang."""
-        use_language(wanted_language(os.environ))
+        use_language(language_of_environment(os.environ))
         with _usage_errors_in_language():
             return super().make_context(*given, **more)
 

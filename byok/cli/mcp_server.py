@@ -16,7 +16,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCError, JSONRPCMessage
 
-from byok.core.errors import ByokError, of_system
+from byok.core.errors import ByokError, from_os_error
 from byok.server.mcp.tools import CodeSource, make_server, read_message, write_error
 
 # JSON-RPC messages, one per line; an unreadable line gets an error response.
@@ -216,7 +216,7 @@ async def _keep_up(client: AskingClient) -> None:
         try:
             await client.look()
         except (ByokError, OSError) as error:
-            known = of_system(error) if isinstance(error, OSError) else error
+            known = from_os_error(error) if isinstance(error, OSError) else error
             if last_error != known.sentence:  # each call reports it too
                 last_error = known.sentence
                 _log.warning("%s", last_error)

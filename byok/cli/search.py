@@ -12,7 +12,7 @@ from byok.cli.daemon_client import LocalClient
 from byok.cli.index import Built, describe, until_built
 from byok.cli.terminal import say, say_json, say_text, tell
 from byok.core.chat import Json
-from byok.core.code_query import DEFAULT_LENGTH, LONGEST
+from byok.core.code_query import DEFAULT_LENGTH, MAX_LENGTH
 from byok.core.errors import ConfigError, IndexFailed
 from byok.core.platform.installation import quote
 from byok.core.routing import Service
@@ -35,7 +35,7 @@ def search(
         int, typer.Option(help="Maximum hits (with --json).", min=1, max=_MOST_HITS)
     ] = 10,
     max_length: Annotated[
-        int, typer.Option(help="Maximum characters.", min=200, max=LONGEST)
+        int, typer.Option(help="Maximum characters.", min=200, max=MAX_LENGTH)
     ] = DEFAULT_LENGTH,
     json: JsonOption = False,
     config: ConfigOption = None,

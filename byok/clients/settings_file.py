@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from byok.clients.editor import SettingPath
 from byok.clients.locations import ClientKind
-from byok.core.errors import ConfigError, of_system
+from byok.core.errors import ConfigError, from_os_error
 from byok.core.escapes import shell_word
 from byok.core.platform.paths import (
     READ_PLAIN,
@@ -79,7 +79,7 @@ def replace_settings_file(
     try:
         replace_foreign(file.path, content, partial(_prepare, file, private))
     except OSError as error:
-        where, cure = error.filename or file.path, of_system(error).hint
+        where, cure = error.filename or file.path, from_os_error(error).hint
         if hasattr(error, "winerror"):
             cure = "Close the program that has it open, and try again."
         elif isinstance(error, PermissionError):  # a new file takes its place

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-DEFAULT_LENGTH, LONGEST = 20_000, 80_000  # characters of an answer
+DEFAULT_LENGTH, MAX_LENGTH = 20_000, 80_000  # characters of an answer
 _NAME = re.compile(r"[0-9a-f]{64}")
 _FOREIGN_PREFIX = bytes(33)  # longer than any name that byok makes
 _MAX_FOREIGN_CHARS = 512

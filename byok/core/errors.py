@@ -344,7 +344,7 @@ class UpstreamNotJson(UpstreamGarbled):
     code = "upstream_not_json"
 
 
-def of_system(error: OSError) -> ByokError:
+def from_os_error(error: OSError) -> ByokError:
     """Return an error of the operating system as one of byok's, with a hint."""
     reason = error.strerror or str(error)
     if error.errno in _DISK_FULL:

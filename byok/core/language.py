@@ -51,7 +51,7 @@ def match_language(locale: str) -> str:
     return known.get(name) or known.get(short, "")
 
 
-def wanted_language(environ: Mapping[str, str]) -> str:
+def language_of_environment(environ: Mapping[str, str]) -> str:
     """Return the language of an environment, English if it names none.
 
     LC_ALL, LC_MESSAGES and LANG give the locale, in this order; LANGUAGE may list

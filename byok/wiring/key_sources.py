@@ -1,6 +1,6 @@
 """The keys that the settings need, how each is looked up, and the source of each.
 
-A `KeyWanted` is a lookup: it says by which names and for which origin a key is searched
+A `KeyWanted` describes a lookup: it says by which names and for which origin a key is searched
 in the sources. A key in a store belongs to one origin, and is not used with another.
 """
 

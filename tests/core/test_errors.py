@@ -13,7 +13,7 @@ from byok.core.errors import (
     NotReady,
     UpstreamRefused,
     UpstreamTimeout,
-    of_system,
+    from_os_error,
 )
 
 SOURCES = Path(errors.__file__).parent.parent
@@ -62,7 +62,7 @@ def test_a_copy_with_other_words_leaves_the_error_as_it_is() -> None:
 def test_a_refused_file_is_told_with_its_cure(
     number: int, file: str | None, sentence: str, cure: str
 ) -> None:
-    said = of_system(OSError(number, os.strerror(number), file))
+    said = from_os_error(OSError(number, os.strerror(number), file))
     assert (said.message, cure in said.hint) == (sentence, True)
 
 

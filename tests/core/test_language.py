@@ -27,7 +27,7 @@ from byok.core.language import (
     known_languages,
     match_language,
     read_catalogue,
-    wanted_language,
+    language_of_environment,
 )
 
 SOURCES = Path(byok.__file__).parent
@@ -59,7 +59,7 @@ KINDS = [(name, kind) for name in LANGUAGES for kind in (MESSAGES, COMMANDS)]
 def test_the_environment_names_the_language(
     environ: dict[str, str], language: str
 ) -> None:
-    assert wanted_language(environ) == language
+    assert language_of_environment(environ) == language
 
 
 def test_a_language_of_a_country_comes_before_the_one_of_all() -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from byok.core.chat import Json
 from byok.core.code_query import (
     DEFAULT_LENGTH,
-    LONGEST,
+    MAX_LENGTH,
     BlobNames,
     Retrieval,
     RetrievalRequest,
@@ -161,7 +161,7 @@ def decode_retrieval(body: Json) -> RetrievalRequest:
     length = integer(body, "max_output_length", DEFAULT_LENGTH)
     return RetrievalRequest(
         first_text(body, "information_request", "query"),
-        min(length, LONGEST) if length > 0 else DEFAULT_LENGTH,
+        min(length, MAX_LENGTH) if length > 0 else DEFAULT_LENGTH,
         blob_names(body),
         code=not flag(body, "disable_codebase_retrieval"),
         commits=flag(body, "enable_commit_retrieval"),

@@ -19,7 +19,7 @@ from aiohttp.web_response import StreamResponse
 
 from byok.clients.locations import find_machine
 from byok.core.chat import Json
-from byok.core.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
+from byok.core.code_query import DEFAULT_LENGTH, MAX_LENGTH, RetrievalRequest
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.language import translate
 from byok.core.routing import Service
@@ -321,7 +321,7 @@ class _IndexApi:
     async def retrieve(self, request: PageRequest) -> Json:
         """Return the excerpts that a model would get, and the duration."""
         question, roots = _read_question(request.body)
-        length = read_count(request.body, "length", DEFAULT_LENGTH, maximum=LONGEST)
+        length = read_count(request.body, "length", DEFAULT_LENGTH, maximum=MAX_LENGTH)
         query = RetrievalRequest(question, length, roots=roots)
         retrieval = await self._context.retrieve(query)
         return {"text": retrieval.text, "seconds": retrieval.seconds}

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from byok import __version__
 from byok.core.chat import Json
-from byok.core.errors import ByokError, IndexInUse, of_system
+from byok.core.errors import ByokError, IndexInUse, from_os_error
 from byok.core.routing import Service
 from byok.search.index.files.roots import NO_WORKSPACE, choose_root
 
@@ -241,7 +241,7 @@ async def call(
         return _result(error.sentence, is_error=True)
     except OSError as error:  # such as a folder that cannot be written
         _log.exception("the tool failed")
-        return _result(of_system(error).sentence, is_error=True)
+        return _result(from_os_error(error).sentence, is_error=True)
     except Exception:
         _log.exception("the tool failed")
         return _result("Internal error in byok; see its log.", is_error=True)

@@ -6,7 +6,7 @@ import pytest
 
 from byok.core.code_query import (
     DEFAULT_LENGTH,
-    LONGEST,
+    MAX_LENGTH,
     BlobNames,
     Retrieval,
     RetrievalRequest,
@@ -206,8 +206,8 @@ def test_retrieval_question_has_other_field_names(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("given", "length"),
     [
-        (LONGEST, LONGEST),
-        (LONGEST + 1, LONGEST),
+        (MAX_LENGTH, MAX_LENGTH),
+        (MAX_LENGTH + 1, MAX_LENGTH),
         (0, DEFAULT_LENGTH),
         ("300", 300),
         (True, DEFAULT_LENGTH),
