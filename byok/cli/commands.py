@@ -29,9 +29,9 @@ from byok.core.language import (
     COMMANDS,
     ENGLISH,
     language_in_force,
+    language_of_environment,
     translate,
     use_language,
-    language_of_environment,
 )
 from byok.core.platform.installation import make_pasteable, quote
 from byok.core.redact import looks_like_key

@@ -1,6 +1,6 @@
 """Build the parts that make vectors from the settings: model, consent, team index.
 
-This module is imported only if the settings name an embedding model.
+The daemon imports this module only if embeddings are on.
 """
 
 from collections.abc import Mapping

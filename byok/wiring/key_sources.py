@@ -1,7 +1,7 @@
 """The keys that the settings need, how each is looked up, and the source of each.
 
-A `KeyWanted` describes a lookup: it says by which names and for which origin a key is searched
-in the sources. A key in a store belongs to one origin, and is not used with another.
+A `KeyWanted` describes a lookup: by which names, and for which origin, the sources are
+searched. A key in a store belongs to one origin, and is not used with another.
 """
 
 import os

@@ -25,9 +25,9 @@ from byok.core.language import (
     ERRORS,
     MESSAGES,
     known_languages,
+    language_of_environment,
     match_language,
     read_catalogue,
-    language_of_environment,
 )
 
 SOURCES = Path(byok.__file__).parent
