@@ -154,6 +154,27 @@ ROWS = {
     if row.command
 }
 
+# Commands that people know from other programs, and byok's own for them.
+_KNOWN_ELSEWHERE = {
+    "add": "index add FOLDER",
+    "edit": "config path",
+    "login": "keys set NAME",
+    "logs": "log -f",
+    "open": "dashboard",
+    "run": "serve",
+    "setup": "init",
+    "start": "serve",
+    "ui": "dashboard",
+    "update": "upgrade",
+    "config edit": "config path",
+    "config get": "config show",
+    "config list": "config show",
+    "index list": "index status",
+    "keys add": "keys set NAME",
+    "keys delete": "keys remove NAME",
+    "models list": "models",
+}
+
 
 class _Page:
     """The page of --help of a command: its own language and width, and examples.
@@ -194,7 +215,22 @@ class _Command(_Page, TyperCommand):
 
 
 class CommandGroup(_Page, TyperGroup):
-    """A command of commands."""
+    """A command of commands; one that it lacks is told with what was meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is called, or say which one was meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except _UsageError as error:
+            path = f"{ctx.command_path} {args[0]}".partition(" ")[2]
+            meant = _KNOWN_ELSEWHERE.get(path, "")
+            if not meant and any(param.name == "upstream" for param in self.params):
+                meant = f"{path.rpartition(' ')[0]} --upstream {quote(args[0])}"
+            if meant and not looks_like_key(args[0]):
+                error.message = (
+                    f"No such command {args[0]!r}. Did you mean: byok {meant}"
+                )
+            raise
 
 
 class Program(CommandGroup):

@@ -96,10 +96,13 @@ def refuse_to_set(
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
     """Say how a setting is changed: the file is the user's own text."""
+    file = find_paths().config
+    hint = f"Edit {file}, then run: byok config check. The page: byok dashboard"
+    if not file.exists():
+        hint = "Create the file first: byok config init. The page: byok dashboard"
     raise ConfigError(
         "Settings are changed in their file, or on the page; nothing was changed.",
-        hint=f"Edit {find_paths().config}, then run: byok config check. "
-        "The page: byok dashboard",
+        hint=hint,
     )
 
 

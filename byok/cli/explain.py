@@ -1,22 +1,25 @@
 """byok explain: what the code of an error means, and what to do."""
 
+import re
 from typing import Annotated
 
 import typer
 
 from byok.cli.completion import complete_code
-from byok.cli.terminal import say, say_table
+from byok.cli.terminal import say, say_table, tell
 from byok.core.error_table import GROUPS, ErrorRow, error_rows
 from byok.core.errors import BadRequest
 from byok.core.language import language_in_force
 from byok.core.suggest import did_you_mean
+
+_STATUS = re.compile(r"[45]\d\d", re.ASCII)
 
 
 def explain(
     code: Annotated[
         str,
         typer.Argument(
-            help="The code; without one, all are listed.",
+            help="The code, or an upstream's HTTP status; without one, all are listed.",
             autocompletion=complete_code,
         ),
     ] = "",
@@ -26,6 +29,11 @@ def explain(
     Error messages end with the code, and `byok log` shows it.
     """
     rows = error_rows(language_in_force())
+    if _STATUS.fullmatch(code):
+        from byok.dialects.refusals import class_of
+
+        status, code = code, class_of("", int(code)).kind.value
+        tell(f"An upstream's status {status} without a reason has the code {code}.")
     if code in rows:
         _say_row(rows[code])
         return

@@ -19,7 +19,7 @@ import orjson
 import typer
 
 from byok.cli.wide_text import break_wide_text, count_cells, wrap_words
-from byok.core.errors import ByokError, ConfigError
+from byok.core.errors import BadRequest, ByokError, ConfigError
 from byok.core.escapes import escape, escape_json
 from byok.core.language import translate
 from byok.core.platform.installation import COMMANDS, make_pasteable
@@ -33,6 +33,7 @@ _COMMAND = re.compile(
 )
 _INDENT = re.compile(r"^ *(?:\d  )?")
 _NO_BREAK = "\0"
+_GENERAL_CODES = frozenset({BadRequest.code, ConfigError.code})
 
 
 def say(line: str = "") -> None:
@@ -113,12 +114,16 @@ def say_json_line(value: Any) -> None:
 
 
 def fail(error: ByokError) -> None:
-    """Print an error, its hint and its code on stderr."""
+    """Print an error and its hint on stderr, and the command that explains its code.
+
+    A code with many causes is explained only where there is no hint.
+    """
     for line in f"byok: {error}".split("\n"):
         tell(line)
     if error.hint:
         tell(f"  {error.hint}")
-    tell(f"  More: byok explain {error.code}")
+    if not (error.hint and error.code in _GENERAL_CODES):
+        tell(f"  More: byok explain {error.code}")
 
 
 def say_styled(mark: tuple[str, str], *parts: tuple[str, str]) -> None:

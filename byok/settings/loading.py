@@ -211,12 +211,26 @@ def _explain(path: str, row: ErrorDetails) -> str:
     key = ".".join(place)
     message = fault_message(row)
     if row["type"] == "extra_forbidden":
-        guess = did_you_mean(place[-1], _keys_of_section(place[:-1]))
+        guess = _guess_key(place[-1], place[:-1])
         if len(place) == 3 and place[-1] in _KEY_FIELDS:
             guess += f" A key does not belong here: byok keys set {place[1]}"
         return f"{path}: unknown key {key}. {guess}".rstrip()
     end = "" if message.endswith("?") else "."  # it may ask what was meant
     return f"{path}: {key}: {message}{end}" if key else f"{path}: {message}{end}"
+
+
+def _guess_key(key: str, section: list[str]) -> str:
+    """Guess which key of a section was meant, or the section to which a key belongs."""
+    known = _keys_of_section(section)
+    if longer := [name for name in known if name.endswith(f"_{key}")]:
+        return f"Did you mean {longer[0]}?"
+    if not section:
+        if key in UpstreamSettings.model_fields:
+            return "It belongs under [upstreams.NAME]."
+        for other in Settings.model_fields:
+            if key in _keys_of_section([other]):
+                return f"It belongs under [{other}]."
+    return did_you_mean(key, known)
 
 
 def _keys_of_section(place: list[str]) -> list[str]:

@@ -150,6 +150,9 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
         ('[server]\nhost = "0.0.0.0"', "server.host", "unknown key"),
         (f'[server]\nprot = "{CANARY}"', "server.prot", "Did you mean port?"),
         (f'[routing.models]\nedti = "{CANARY}"', "models.edti", "Did you mean edit?"),
+        (f'model = "{CANARY}"', "model", "belongs under [upstreams.NAME]"),
+        (f'port = "{CANARY}"', "port", "belongs under [server]"),
+        (f'[upstreams.box]\nurl = "{CANARY}"', "box.url", "Did you mean base_url?"),
         (f'server = "{CANARY}"', "server", "valid dictionary"),
         ("[upstreams.box]", "upstreams.box.base_url", "missing"),
         (

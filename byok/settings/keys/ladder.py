@@ -83,6 +83,8 @@ def clean_key(raw: str, *, shortest: int = SHORTEST) -> str:
         key = key[1:-1].strip()
     while key[:7].lower() == "bearer ":
         key = key[7:].strip()
+    if not key:
+        raise ConfigError("The key is empty.")
     if len(key) < shortest:
         raise ConfigError(f"A key has at least {shortest} characters; this has fewer.")
     if len(key) > LONGEST:

@@ -294,7 +294,7 @@ def test_key_validation_accepts_the_shortest_and_the_longest_key(length: int) ->
 @pytest.mark.parametrize(
     ("pasted", "told"),
     [
-        ("", "at least 8"),
+        ("", "empty"),
         ("k" * 7, "at least 8"),
         ("k" * 513, "at most 512"),
         (f"{KEY}\r\nX-A: y", "no space"),
