@@ -64,6 +64,8 @@ _FOREIGN_PATHS = {
     "Azure": re.compile(r"/openai/deployments/"),
     "OpenAI": re.compile(r"/chat/completions/?\Z"),
 }
+# Without its last letter, the path would end like the editor's own /completion.
+_MISSPELLED_CHAT = re.compile(r"/v1/chat/completion/?\Z")
 # Fields of questions in the editor's chat; Ollama's /api/chat has `messages` instead.
 _CHAT_FIELDS = frozenset(
     ("message", "nodes", "request_nodes", "structured_request_nodes", "chat_history")
@@ -98,6 +100,8 @@ def find_row(raw_path: str) -> tuple[Row, bool]:
     segments = [segment for segment in path.split("/") if segment]
     if ".." in segments or "." in segments:
         raise BadRequest("There is no such path.", code="not_found", status=404)
+    if _MISSPELLED_CHAT.search(path):
+        raise _not_served("OpenAI")
     for start in range(len(segments)):
         if row := _ROW_BY_PATH.get("/" + "/".join(segments[start:])):
             return row, True

@@ -132,6 +132,7 @@ def test_routes_refuse_to_write_what_byok_does_not_keep(path: str) -> None:
         "/v1/projects/p/locations/l/publishers/google/models/g:generateContent",
         "/openai/deployments/gpt/chat/completions?api-version=1",
         "/x/chat/completions",
+        "/v1/chat/completion",
         "/v1/threads",
     ],
 )
