@@ -2,14 +2,14 @@
 
 from byok.core.platform.search_path import leave_out_working_folder
 
-leave_out_working_folder()  # before anything else is imported
+leave_out_working_folder()  # before the other imports, which search it
 import signal
 from contextlib import suppress
 
-# Ctrl-C ends the process at once, without a traceback, until there is a command.
-_is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-with suppress(ValueError):  # a thread that is not the main one
-    if _is_usual:
+# While modules are imported, Ctrl-C ends the process at once, without a traceback.
+_has_default_handler = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+with suppress(ValueError):  # not the main thread
+    if _has_default_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 # isort: split
 
@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-# byok has no plugins for pydantic; looking for some reads every package's metadata.
+# byok has no pydantic plugins; a search for some reads every package's metadata.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer
@@ -35,12 +35,12 @@ from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import distrust
 
 with suppress(ValueError):
-    if _is_usual:
+    if _has_default_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 EXIT_CONFIG = 78
 _EXITS = {
     "already_running": 75,
-    "config": EXIT_CONFIG,  # also when the daemon says so
+    "config": EXIT_CONFIG,  # of an error of the daemon, too
     "corrupt_data": 74,
     "daemon_gone": 3,  # as `systemctl status` has it
     "files": 71,
@@ -65,32 +65,32 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """Run a command; a ByokError becomes a message, a hint and an exit code."""
-    gc.disable()  # nothing is worth collecting until the daemon runs: it turns it on
-    os.umask(0o077)  # files that byok creates belong to its user only
+    gc.disable()  # short commands leave little garbage; the daemon enables it again
+    os.umask(0o077)  # only the user may read files that byok creates
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # it was closed before the start
-            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - for life
+        if getattr(sys, name) is None:  # closed by whoever started this process
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - stays open
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    # Only `serve` logs; the other commands print what they have to say.
+    # Only `serve` logs; the other commands print their messages.
     logging.getLogger("byok").addHandler(logging.NullHandler())
     distrust(_workspaces)
     fit_into_limit()
-    completes = completion.VARIABLE in os.environ
+    is_completion = completion.VARIABLE in os.environ
     try:
         try:
-            if completes:
+            if is_completion:
                 completion.answer_shell(lambda: app(prog_name="byok"))
             app(prog_name="byok")
         finally:
-            write_out()  # Python would do it after the exit code is decided
+            write_out()  # now: a failure at Python's exit would not be handled here
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:
-        if completes or isinstance(error, BrokenPipeError):
-            sys.exit(1)  # a shell has no place for an error, and a reader has left
-        failure = _explain(error)
+        if is_completion or isinstance(error, BrokenPipeError):
+            sys.exit(1)  # nobody reads the error: a completing shell, or a closed pipe
+        failure = _to_byok_error(error)
         if failure is None:
             raise
         fail(failure)
@@ -98,8 +98,8 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-def _explain(error: Exception) -> ByokError | None:
-    """Return an error as one that people can act on; None for a mistake of byok's."""
+def _to_byok_error(error: Exception) -> ByokError | None:
+    """Return an error as one that users can act on; None for a bug of byok's."""
     if isinstance(error, ByokError):
         return error
     if lacks_memory(error):
@@ -109,22 +109,22 @@ def _explain(error: Exception) -> ByokError | None:
     return from_os_error(error) if isinstance(error, OSError) else None
 
 
-def _print_version(given: bool) -> None:
-    if given:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from byok.cli.commands import version
 
         version()
         raise typer.Exit
 
 
-def _choose_language(given: str) -> str:
-    if given:
-        name = match_language(given)
+def _choose_language(value: str) -> str:
+    if value:
+        name = match_language(value)
         if not name:
             known = ", ".join(known_languages())
             raise typer.BadParameter(f"There are no texts in it. Known are: {known}.")
         use_language(name)
-    return given
+    return value
 
 
 @app.callback()
@@ -139,7 +139,7 @@ def _program(
             help="The language of messages, instead of that of LANG.",
         ),
     ] = "",
-    shown: Annotated[
+    version: Annotated[
         bool,
         typer.Option(
             "--version",

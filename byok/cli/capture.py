@@ -1,4 +1,4 @@
-"""byok capture and byok report: keep what passes for a while, and archive a request."""
+"""byok capture and byok report: record requests for a while, and archive one."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ from byok.features.capture.capture import CaptureFolder, Piece, write_piece
 _CAPTURE = "capture"  # the feature that answers
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DAY = 86_400
-_MOST_SHOWN = 2000  # characters of a piece
+_MAX_PIECE_CHARS = 2000  # without --full
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The beginning of an id of `capture list`.")
 ]
@@ -75,12 +75,12 @@ def show_status(json: JsonOption = False) -> None:
 def list_captures(json: JsonOption = False) -> None:
     """List the captured requests, the oldest first; the daemon need not run."""
     folder = open_folder()
-    found = [folder.facts(stored) for stored in folder.contents()]
+    captures = [folder.facts(stored) for stored in folder.contents()]
     if json:
-        say_json(found)
-    elif found:
+        say_json(captures)
+    elif captures:
         columns = ("id", "time", "endpoint", "model", "answer", "attempts", "seconds")
-        rows = map(_row, found)
+        rows = map(_row, captures)
         say_table(*columns, rows=rows, right=("attempts", "seconds"))
     else:
         tell("byok: no captures. byok capture status tells whether it is on.")
@@ -88,12 +88,12 @@ def list_captures(json: JsonOption = False) -> None:
 
 @commands.command("show")
 def show_capture(
-    wanted: IdArgument,
+    capture_id: IdArgument,
     full: Annotated[bool, typer.Option("--full", help="Shorten nothing.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show what passed on each hop of a request, with times."""
-    capture = open_folder().read(wanted)
+    capture = open_folder().read(capture_id)
     if json:
         pieces = [write_piece(piece) for piece in capture.pieces]
         say_json({**capture.facts, "pieces": pieces})
@@ -109,28 +109,28 @@ def show_capture(
 def clear(yes: YesOption = False) -> None:
     """Delete all captures."""
     folder = open_folder()
-    found = len(folder.contents())
-    question = f"Delete {count_noun(found, 'capture')} in {folder.path}?"
-    if found:
+    count = len(folder.contents())
+    question = f"Delete {count_noun(count, 'capture')} in {folder.path}?"
+    if count:
         confirm(question, "byok capture clear", yes=yes)
     say(f"Deleted {count_noun(folder.clear(), 'capture')}.")
 
 
 def open_folder() -> CaptureFolder:
-    """Return the folder of captures, without those that are too old."""
+    """Return the folder of captures, after those that are too old were deleted."""
     folder = CaptureFolder(find_paths().captures)
     folder.tidy(time.time())
     return folder
 
 
 def parse_time(text: str) -> float:
-    """Read a time such as 10m as seconds.
+    """Parse a time such as 10m into seconds.
 
     Raises:
         ConfigError: it is no time, or longer than a day.
     """
-    found = re.fullmatch(r"(\d{1,6})([smhd]?)", text)
-    seconds = int(found[1]) * _UNITS[found[2] or "s"] if found else 0
+    match = re.fullmatch(r"(\d{1,6})([smhd]?)", text)
+    seconds = int(match[1]) * _UNITS[match[2] or "s"] if match else 0
     if not 1 <= seconds <= _DAY:
         raise ConfigError(
             f"--for {text[:20]!r} is no time up to a day.",
@@ -140,11 +140,13 @@ def parse_time(text: str) -> float:
 
 
 def _say_status(answer: Json) -> None:
-    kept = f"{count_noun(answer['kept'], 'request')} captured since the start of byok."
+    captured = (
+        f"{count_noun(answer['kept'], 'request')} captured since the start of byok."
+    )
     if answer["on"]:
-        say(f"Capturing is on, for {answer['seconds']} more seconds. {kept}")
+        say(f"Capturing is on, for {answer['seconds']} more seconds. {captured}")
     else:
-        say(f"Capturing is off. {kept}")
+        say(f"Capturing is off. {captured}")
     if answer["lost"]:
         tell(f"{count_noun(answer['lost'], 'request')} could not be kept; see the log.")
 
@@ -168,17 +170,14 @@ def _show_piece(piece: Piece, *, full: bool) -> None:
     elif piece.left_out:
         say(f"({piece.left_out:,} bytes were not kept)")
     else:
-        shown = piece.text if full else piece.text[:_MOST_SHOWN]
-        say_text(shown)
-        if len(shown) < len(piece.text):
+        text = piece.text if full else piece.text[:_MAX_PIECE_CHARS]
+        say_text(text)
+        if len(text) < len(piece.text):
             say(f"... {len(piece.text):,} characters in all; --full shows them")
 
 
-# byok report: an archive about one captured request, for an issue.
-
-
 def report(
-    wanted: IdArgument,
+    capture_id: IdArgument,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE.zip", help="Where to write it."),
@@ -195,7 +194,7 @@ def report(
     the model, settings without secrets, versions, the end of the log and the results
     of byok doctor. Look through it before you share it.
     """
-    capture = open_folder().read(wanted)
+    capture = open_folder().read(capture_id)
     file = out or Path(f"byok-report-{capture.id}.zip")
     if os.path.lexists(file):
         raise ConfigError(f"{file} exists already.", hint="Choose another name: --out")

@@ -1,4 +1,4 @@
-"""Ask about code: the running daemon, or an index in this process if there is none."""
+"""Ask the daemon about code, or an index in this process if no daemon runs."""
 
 import asyncio
 import os
@@ -80,35 +80,31 @@ def opener(
     return open_own
 
 
-def whole(path: Path) -> Path:
-    """Return an absolute path; links are resolved in all parts but the last."""
+def resolve_parent(path: Path) -> Path:
+    """Return an absolute path with links resolved in all parts but the last."""
     absolute = path.expanduser().absolute()
     return absolute.parent.resolve() / absolute.name
 
 
-def folders(given: Iterable[Path] | None) -> list[Path]:
+def folders(paths: Iterable[Path] | None) -> list[Path]:
     """Return absolute paths with links resolved; they need not exist."""
-    return [path.expanduser().absolute().resolve() for path in given or ()]
-
-
-# Answer one agent's questions about the folder that it works in.
-#
-# Only one process can have the index open, but agents run in several windows. If
-# another process has it open, the daemon is started and answers all of them. Until the
-# daemon runs, or if it must not be started, a text search answers.
+    return [path.expanduser().absolute().resolve() for path in paths or ()]
 
 
 class Agent(Struct, eq=False):
-    """Answers from the daemon, the own index or a text search.
+    """Answers one agent's questions about the folder that it works in.
 
-    It searches the folders `given` by the user, else the workspace or project around
-    the folder `here`. `read_text` answers without an index, `start` starts a daemon in
-    the background.
+    Only one process can have the index open, but agents run in several windows. If
+    another process has it open, `start` starts a daemon that answers all of them. Until
+    that runs, or if it must not be started, `read_text` answers by a text search.
+
+    `requested` are the folders that the user named; without any, the workspace or the
+    project that contains the `working_folder` is searched.
     """
 
     client: LocalClient
-    given: Sequence[Path]
-    here: Path
+    requested: Sequence[Path]
+    working_folder: Path
     read_text: Callable[[str, Sequence[Path]], Awaitable[str]]
     start: Callable[[], None] = lambda: None
     _roots: list[str] | None = None
@@ -117,7 +113,7 @@ class Agent(Struct, eq=False):
         """Start indexing before the first question; switch to a daemon that runs.
 
         Raises:
-            ByokError: nobody can answer.
+            ByokError: neither a daemon nor this process can answer.
         """
         try:
             await self.client.daemon()
@@ -129,7 +125,7 @@ class Agent(Struct, eq=False):
         """Ask the daemon, or the index of this process.
 
         Raises:
-            ByokError: nobody can answer.
+            ByokError: neither can answer.
         """
         return await self.client.ask(service, body)
 
@@ -140,19 +136,19 @@ class Agent(Struct, eq=False):
                 return False
             answer = await ask_instance(daemon, self.client.paths, "memory", {})
             return answer.get("on") is True
-        except ByokError:  # whoever calls a tool is told what is wrong
+        except ByokError:  # the next call of a tool reports it
             return False
 
     async def find_roots(self, workspace: str) -> list[str]:
-        """Return the workspaces to search: the one that is named, else this folder's.
+        """Return the workspaces to search: the named one, else that of the folder.
 
         Raises:
-            ByokError: it is none that may be searched.
+            ByokError: the named one may not be searched.
         """
         roots = await self._scope()
         if not workspace:
             return roots
-        if not self.given:
+        if not self.requested:
             status = await self.client.ask(Service.INDEX_STATUS, {})
             roots = [space["root"] for space in status["workspaces"]]
         return [choose_root(roots, workspace)]
@@ -164,51 +160,53 @@ class Agent(Struct, eq=False):
             IndexInUse: there is no folder to search.
         """
         self.start()
-        folders = self.given or [self._project(error)]
+        folders = self.requested or [self._project(error)]
         return await self.read_text(question, folders)
 
     async def _scope(self) -> list[str]:
-        """Return the workspaces to search; the index follows them from now on."""
+        """Return the workspaces to search, after the index was told to follow them."""
         if self._roots is None:
             answer = await self.client.ask(Service.INDEX_STATUS, {})
-            if self.given:
-                self._roots = [str(root) for root in self.given]
+            if self.requested:
+                self._roots = [str(root) for root in self.requested]
             else:
-                known = [Path(space["root"]) for space in answer["workspaces"]]
-                self._roots = await self._around(known)
+                indexed = [Path(space["root"]) for space in answer["workspaces"]]
+                self._roots = await self._find_workspace(indexed)
         return self._roots
 
-    async def _around(self, known: Sequence[Path]) -> list[str]:
+    async def _find_workspace(self, indexed: Sequence[Path]) -> list[str]:
         try:
-            root = workspace_of(self.here, known, self.client.own_folders)
+            root = workspace_of(self.working_folder, indexed, self.client.own_folders)
         except ConfigError:  # such as the home folder: the question must name a path
             return []
-        if root not in known:
+        if root not in indexed:
             await self.client.follow([root])
         return [str(root)]
 
     def _project(self, error: ByokError) -> Path:
         try:
-            return check_project(project_of(self.here), self.client.own_folders)
+            return check_project(
+                project_of(self.working_folder), self.client.own_folders
+            )
         except ConfigError:
             raise error from None
 
 
-def workspace_of(folder: Path, known: Iterable[Path], own: OwnFolders) -> Path:
-    """Return the innermost workspace around a folder, else its project.
+def workspace_of(folder: Path, indexed: Iterable[Path], own: OwnFolders) -> Path:
+    """Return the innermost workspace that contains a folder, else its project.
 
-    Another work tree below a workspace is a project of its own: it is not indexed with
-    the workspace.
+    Another git work tree below a workspace is a project of its own: it is not indexed
+    with the workspace.
 
     Raises:
         ConfigError: it is in no workspace, and cannot be one itself.
     """
     project = project_of(folder)
-    around = [root for root in known if folder.is_relative_to(root)]
-    inner = max(around, key=lambda root: len(root.parts), default=None)
-    if inner is None or is_other_work_tree(str(project), inner):
+    containing = [root for root in indexed if folder.is_relative_to(root)]
+    innermost = max(containing, key=lambda root: len(root.parts), default=None)
+    if innermost is None or is_other_work_tree(str(project), innermost):
         return check_project(project, own)
-    return inner
+    return innermost
 
 
 def check_project(folder: Path, own: OwnFolders) -> Path:

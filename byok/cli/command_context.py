@@ -25,8 +25,6 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", help="Use this settings file.", metavar="FILE"),
 ]
-
-
 UpstreamOption = Annotated[
     str,
     typer.Option(
@@ -75,9 +73,10 @@ def ask_or_do(
     words: str = "",
     hidden: bool = False,
 ) -> Json:
-    """Return the daemon's answer; that of `do` if none runs, or it `is_elsewhere`.
+    """Return the daemon's answer, or that of `do` if none runs or `is_elsewhere`.
 
-    `words` are shown meanwhile.
+    `is_elsewhere` if the user named other settings than the daemon's. `words` are shown
+    as progress.
     """
     with show_progress(words, hidden=hidden or not words):
         answer = None if is_elsewhere else ask_daemon(service)

@@ -1,7 +1,7 @@
-"""All commands, one row each; a command's module is imported when it is called.
+"""The table of all commands; a command's module is imported when it is called.
 
-So `byok --help` and shell completion import none of them: they show the rows. A module
-has a function of the command's name, or a group `commands` of commands below it.
+`byok --help` and shell completion import none of these modules: they show the rows. A
+module has a function of the command's name, or a group `commands` of subcommands.
 """
 
 import inspect
@@ -38,11 +38,32 @@ from byok.core.redact import looks_like_key
 from byok.core.suggest import did_you_mean
 from byok.features import ROWS as FEATURES
 
+_UsageError: Any = typer.BadParameter.__base__
+_ONLY_HELP = "NoArgsIsHelpError"  # carries the page of --help, translated already
+# Names in `typer.rich_utils`, and the texts that typer prints around an error.
+_ERROR_TEXTS = {
+    "ERRORS_PANEL_TITLE": "Error",
+    "RICH_HELP": "Try [blue]'{command_path} {help_option}'[/] for help.",
+}
+_KEY_TYPED = (
+    "A key is no part of the command: your shell keeps it in its history. Better "
+    "replace this key; byok keys set NAME asks for it."
+)
+# The attributes of commands and options that a page of --help shows.
+_PAGE_ATTRIBUTES = ("help", "short_help", "epilog", "rich_help_panel")
+_TITLES = (
+    "ARGUMENTS_PANEL_TITLE",
+    "COMMANDS_PANEL_TITLE",
+    "DEFAULT_STRING",
+    "OPTIONS_PANEL_TITLE",
+    "REQUIRED_LONG_STRING",
+)
+
 
 class CommandRow(NamedTuple):
-    """A command: its module in `cli/`, its group on the page of --help, and its line.
+    """A command: its module in `cli/`, and its group and line on the page of --help.
 
-    The line is the first paragraph of its docstring, or all of the help of a group.
+    The line is the first paragraph of its docstring, or the whole help of a group.
     """
 
     module: str
@@ -50,9 +71,9 @@ class CommandRow(NamedTuple):
     help: str
 
 
-INTERRUPTED = 130  # as shells have it
+INTERRUPTED = 130  # the exit code that shells give a command after Ctrl-C
 _REQUESTS = "Look at requests"
-# In the order in which a user meets them.
+# The commands by group, in the order in which a user needs them.
 _PAGE = {
     "Set up": {
         "init": (
@@ -132,7 +153,7 @@ _PAGE = {
         "version": "Print the versions of byok and Python.",
     },
 }
-# Those that are not in a module of their own name.
+# The modules of commands that have another name than their module.
 _MODULES = {
     "disconnect": "connect",
     "upgrade": "installation",
@@ -176,19 +197,19 @@ _KNOWN_ELSEWHERE = {
 }
 
 
-class _Page:
-    """The page of --help of a command: its own language and width, and examples.
+class _HelpPage:
+    """A mixin for commands: --help in the user's language, with examples.
 
-    Its flags have no type.
+    Flags are shown without a type.
     """
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.help = _join_lines(getattr(self, "help", None))
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters."""
-        return _hide_types_of_flags(super().get_params(ctx))  # type: ignore[misc]
+        return _hide_flag_types(super().get_params(ctx))  # type: ignore[misc]
 
     def get_usage(self, ctx: Any) -> str:
         """Return the line of usage."""
@@ -196,29 +217,30 @@ class _Page:
         return line.replace("Usage: ", translate("Usage: "), 1)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the page, with examples of the commands below it."""
+        """Print the page, with examples of the command and its subcommands."""
         listed = [*self.get_params(ctx), *getattr(self, "commands", {}).values()]
         with _in_language(self, listed):
             super().format_help(ctx, formatter)  # type: ignore[misc]
         _say_examples(ctx)
 
 
-class _Command(_Page, TyperCommand):
-    """A command; what is wrong with its words is told with what was meant."""
+class _Command(_HelpPage, TyperCommand):
+    """A command whose usage errors suggest what the user may have meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
-            error.message = _guess_meant(_guess_choice(error.message), ctx.info_name)
+            message = _suggest_choice(error.message)
+            error.message = _suggest_option(message, ctx.info_name)
             raise
 
 
-class CommandGroup(_Page, TyperGroup):
-    """A command of commands; one that it lacks is told with what was meant."""
+class CommandGroup(_HelpPage, TyperGroup):
+    """A command with subcommands; an unknown one gets a suggestion."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that is called, or say which one was meant."""
+        """Find the command that is called; for an unknown one, suggest another."""
         try:
             return super().resolve_command(ctx, args)
         except _UsageError as error:
@@ -236,40 +258,40 @@ class CommandGroup(_Page, TyperGroup):
 class Program(CommandGroup):
     """byok itself: it lists its commands by their rows, and imports the one called."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.commands = {
             name: TyperCommand(name, help=row.help, rich_help_panel=row.group)
             for name, row in ROWS.items()
         }
 
-    def make_context(self, *given: Any, **more: Any) -> Any:
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Read the command line in the language of the environment, or of --lang."""
         use_language(language_of_environment(os.environ))
         with _usage_errors_in_language():
-            return super().make_context(*given, **more)
+            return super().make_context(*args, **kwargs)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; `byok help COMMAND` is its page of --help.
+        """Read the arguments; `byok help COMMAND` shows its page of --help.
 
-        The language may stand behind the command, too.
+        --lang may stand behind the command, too.
         """
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
         names = [word.partition("=")[0] for word in takewhile("--".__ne__, args)]
         if "--lang" in names:
-            at = names.index("--lang")
-            end = at + 2 - ("=" in args[at])
-            args = [*args[at:end], *args[:at], *args[end:]]
+            start = names.index("--lang")
+            end = start + 2 - ("=" in args[start])
+            args = [*args[start:end], *args[:start], *args[end:]]
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the page, which ends with the command to begin with."""
+        """Print the page, which ends with the command to start with."""
         self.epilog = make_pasteable(translate("Start with: byok init", COMMANDS))
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; one that was interrupted tells how to run it again."""
+        """Run the command; if it is interrupted, print how to run it again."""
         try:
             with _usage_errors_in_language():
                 return super().invoke(ctx)
@@ -280,9 +302,9 @@ class Program(CommandGroup):
             raise typer.Exit(code) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Import the command that is called, also to complete its options."""
-        name, listed, rest = super().resolve_command(ctx, args)
-        return name, listed and load_command(str(name)), rest
+        """Import the command that is called, or whose options are completed."""
+        name, placeholder, remaining = super().resolve_command(ctx, args)
+        return name, placeholder and load_command(str(name)), remaining
 
 
 @cache
@@ -305,72 +327,56 @@ def load_command(name: str) -> Any:
     return typer.main.get_command(app)
 
 
-def _guess_choice(message: str) -> str:
-    """Add the nearest choice to the message about a value that is none."""
-    if not (found := re.search(r"'([^']*)' is not one of (.+)", message, re.DOTALL)):
+def version() -> None:
+    """Print the versions of byok and Python."""
+    say(f"byok {__version__} (Python {platform.python_version()})")
+
+
+def _suggest_choice(message: str) -> str:
+    """Add the most similar choice to a message about a value that is no choice."""
+    if not (match := re.search(r"'([^']*)' is not one of (.+)", message, re.DOTALL)):
         return message
-    guess = did_you_mean(found[1], re.findall(r"'([^']+)'", found[2]))
-    return f"{found[0].rstrip('.')}. {guess}".rstrip()
+    guess = did_you_mean(match[1], re.findall(r"'([^']+)'", match[2]))
+    return f"{match[0].rstrip('.')}. {guess}".rstrip()
 
 
-def _guess_meant(message: str, command: str | None) -> str:
-    """Say what was meant by a word that a command does not take; a key is not shown."""
-    found = re.search(r"unexpected extra argument\S* \((\S+?)[ )]", message)
-    if found and looks_like_key(found[1]):
+def _suggest_option(message: str, command: str | None) -> str:
+    """Suggest the option for a word that a command does not take; never show a key."""
+    match = re.search(r"unexpected extra argument\S* \((\S+?)[ )]", message)
+    if match and looks_like_key(match[1]):
         return _KEY_TYPED
-    if not found or command != "serve":
+    if not match or command != "serve":
         return message
-    word = found[1]
+    word = match[1]
     option = "--workspace" if Path(word).is_dir() else "--upstream"
     return f"No argument belongs here. Did you mean: byok serve {option} {quote(word)}"
 
 
 def _say_examples(context: Any) -> None:
-    """Print the end of a page of --help; that of byok itself has its own."""
+    """Print the examples of a page of --help; the page of byok itself has none."""
     _, _, words = context.command_path.partition(" ")
-    if words and (found := examples_of(words)):
+    if words and (examples := examples_of(words)):
         say(" Examples:")
-        for line in found:
+        for line in examples:
             say(f"   {line}")
 
 
-def _hide_types_of_flags(params: Any) -> Any:
+def _hide_flag_types(params: Any) -> Any:
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     return params
 
 
-_UsageError: Any = typer.BadParameter.__base__
-_ONLY_HELP = "NoArgsIsHelpError"  # shown by what raises it
-# What typer writes around an error.
-_FRAME = {
-    "ERRORS_PANEL_TITLE": "Error",
-    "RICH_HELP": "Try [blue]'{command_path} {help_option}'[/] for help.",
-}
-_KEY_TYPED = (
-    "A key is no part of the command: your shell keeps it in its history. Better "
-    "replace this key; byok keys set NAME asks for it."
-)
-_OF_A_PAGE = ("help", "short_help", "epilog", "rich_help_panel")
-_TITLES = (
-    "ARGUMENTS_PANEL_TITLE",
-    "COMMANDS_PANEL_TITLE",
-    "DEFAULT_STRING",
-    "OPTIONS_PANEL_TITLE",
-    "REQUIRED_LONG_STRING",
-)
-
-
 @contextmanager
 def _usage_errors_in_language() -> Iterator[None]:
-    """Translate the errors of a command line, and the words around them."""
+    """Translate the usage errors of a command line, and the texts around them."""
     try:
         yield
     except _UsageError as error:
         from typer import rich_utils
 
-        for name, text in _FRAME.items():
+        for name, text in _ERROR_TEXTS.items():
             setattr(rich_utils, name, translate(text))
         if language_in_force() == ENGLISH or type(error).__name__ == _ONLY_HELP:
             raise
@@ -379,7 +385,7 @@ def _usage_errors_in_language() -> Iterator[None]:
 
 @contextmanager
 def _in_language(command: Any, listed: Iterable[Any]) -> Iterator[None]:
-    """Have a page of --help, and what it lists, in the language in force meanwhile."""
+    """Translate a page of --help, and the rows that it lists, within the block."""
     if language_in_force() == ENGLISH:
         yield
         return
@@ -388,29 +394,28 @@ def _in_language(command: Any, listed: Iterable[Any]) -> Iterator[None]:
     from byok.cli.wide_text import break_wide_text
 
     break_wide_text()
-    named = [(one, name) for one in (command, *listed) for name in _OF_A_PAGE]
-    named += [(rich_utils, name) for name in _TITLES]
-    before = [
-        (one, name, text) for one, name in named if (text := getattr(one, name, None))
+    attributes = [
+        (owner, name) for owner in (command, *listed) for name in _PAGE_ATTRIBUTES
+    ]
+    attributes += [(rich_utils, name) for name in _TITLES]
+    originals = [
+        (owner, name, text)
+        for owner, name in attributes
+        if (text := getattr(owner, name, None))
     ]
     try:
-        for one, name, text in before:
+        for owner, name, text in originals:
             paragraphs = text.split("\n\n")
-            done = "\n\n".join(translate(part, COMMANDS) for part in paragraphs)
-            setattr(one, name, done)
+            translated = "\n\n".join(translate(part, COMMANDS) for part in paragraphs)
+            setattr(owner, name, translated)
         yield
     finally:
-        for one, name, text in before:
-            setattr(one, name, text)
+        for owner, name, text in originals:
+            setattr(owner, name, text)
 
 
 def _join_lines(text: str | None) -> str | None:
-    """Join the lines of each paragraph, which the terminal breaks at its own width."""
+    """Join the lines of each paragraph: they are wrapped to the terminal's width."""
     if text is None:
         return None
     return re.sub(r"(?<!\n)\n(?=[^\s-])", " ", inspect.cleandoc(text))
-
-
-def version() -> None:
-    """Print the versions of byok and Python."""
-    say(f"byok {__version__} (Python {platform.python_version()})")

@@ -1,8 +1,8 @@
-"""Shell completion: what the shell offers for each kind of value, and the answer to it.
+"""Shell completion: the candidates for each kind of value, and the answer to the shell.
 
-It must come at once and may fail without a word, so it reads byok's small files itself:
-no settings are validated, nothing is asked over a network. Models are those of the
-settings and of the lists that the daemon keeps in a file.
+It must be fast and may fail silently, so it reads byok's small files itself: it
+validates no settings and sends no request. Models come from the settings and from the
+lists that the daemon stores in a file.
 """
 
 import contextlib
@@ -20,40 +20,40 @@ from byok.core.platform.paths import find_paths
 VARIABLE = "_BYOK_COMPLETE"
 _SERVICES = ("official", "search-server", "web-search", "team-index", "team-index/salt")
 _UPSTREAM_VARIABLE = re.compile(r"BYOK_UPSTREAMS__([A-Z0-9_-]+?)__", re.IGNORECASE)
-_UPSTREAM = "upstreams.name"  # in the example
+_UPSTREAM = "upstreams.name"  # a section of the example file
 _SECTION = re.compile(r"#?\[([a-z_.]+)\]")
-_BACKSLASH = r"\\" if sys.platform == "win32" else ""  # of paths
+_BACKSLASH = r"\\" if sys.platform == "win32" else ""  # separates folders there
 _WORD = re.compile(rf"[\w@%+=:,./~{_BACKSLASH}-]+")
 _KEY = re.compile(r"#?([a-z_-]+) = ")
 
 
 def answer_shell(run: Callable[[], object]) -> NoReturn:
-    """Run the command line as the shell asks it to complete a word, and end.
+    """Let `run` complete a word for the shell, print its answer, and exit.
 
-    If it fails, nothing is printed: it would stand in the user's command.
+    If it fails, nothing is printed: the text would become part of the user's command.
     """
-    said, code, cut = io.StringIO(), 1, 0
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+    output, code, cut = io.StringIO(), 1, 0
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         try:
             if os.environ[VARIABLE] == "complete_bash":
                 cut = _join_words()
             run()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
-    for line in said.getvalue().splitlines():
+    for line in output.getvalue().splitlines():
         sys.stdout.write(f"{line[cut:]}\n")
     sys.stdout.flush()
     sys.exit(code)
 
 
 def _join_words() -> int:
-    """Join what bash cuts at ":" and "=", such as --model=qwen3-coder:30b.
+    """Join the words that bash splits at ":" and "=", as in --model=qwen3-coder:30b.
 
-    Returns how many characters of the value bash has already; it replaces the rest.
+    Return how many characters of the value bash keeps; it replaces only the remainder.
     """
     words = shlex.split(os.environ["COMP_WORDS"])
-    at = int(os.environ["COMP_CWORD"])
-    words = [*words[: at + 1], *([""] if len(words) <= at else [])]
+    current = int(os.environ["COMP_CWORD"])
+    words = [*words[: current + 1], *([""] if len(words) <= current else [])]
     joined: list[str] = []
     for word in words:
         if joined and (word in (":", "=") or joined[-1].endswith((":", "="))):
@@ -65,100 +65,99 @@ def _join_words() -> int:
     return joined[-1].rpartition("=")[2].rfind(":") + 1
 
 
-def complete_upstream(begun: str) -> list[str]:
+def complete_upstream(prefix: str) -> list[str]:
     """Offer the upstreams of the settings, and the presets."""
     from byok.dialects.presets import DEMO, PRESETS
 
-    return _begin_with(begun, (*_upstreams(_settings()), *PRESETS, DEMO))
+    return _matching(prefix, (*_upstreams(_settings()), *PRESETS, DEMO))
 
 
-def complete_key_name(begun: str) -> list[str]:
+def complete_key_name(prefix: str) -> list[str]:
     """Offer the names that keys are stored for."""
     from byok.dialects.presets import PRESETS
 
     upstreams = _upstreams(_settings())
-    named = (
+    key_names = (
         f"{name}/{key}"
         for name, section in upstreams.items()
         for key in _texts(section.get("key_names"))
     )
     vendors = (name for name, preset in PRESETS.items() if preset.key_env)
-    return _begin_with(begun, (*upstreams, *named, *vendors, *_SERVICES))
+    return _matching(prefix, (*upstreams, *key_names, *vendors, *_SERVICES))
 
 
-def complete_model(begun: str) -> list[str]:
+def complete_model(prefix: str) -> list[str]:
     """Offer the aliases and the models that are known, or their ids behind `byok:`."""
     settings = _settings()
     models = _models(settings)
-    if begun.startswith("byok:"):
-        return _begin_with(begun, (f"byok:{up}:{model}" for up, model in models))
+    if prefix.startswith("byok:"):
+        return _matching(prefix, (f"byok:{up}:{model}" for up, model in models))
     aliases = _table(_table(settings, "routing"), "aliases")
-    return _begin_with(begun, (*aliases, *(model for _, model in models)))
+    return _matching(prefix, (*aliases, *(model for _, model in models)))
 
 
-def complete_target(begun: str) -> list[str]:
+def complete_target(prefix: str) -> list[str]:
     """Offer upstreams, and the models of one once it is named: UPSTREAM/MODEL."""
-    if begun.startswith("byok:"):
-        return complete_model(begun)
-    names = complete_upstream(begun)
-    if "/" not in begun and begun not in names:
+    if prefix.startswith("byok:"):
+        return complete_model(prefix)
+    names = complete_upstream(prefix)
+    if "/" not in prefix and prefix not in names:
         return names
     targets = (f"{up}/{model}" for up, model in _models(_settings()))
-    return [*names, *_begin_with(begun, targets)]
+    return [*names, *_matching(prefix, targets)]
 
 
-def complete_workspace(begun: str) -> list[str]:
+def complete_workspace(prefix: str) -> list[str]:
     """Offer the folders that are indexed; the shell itself completes others."""
     from byok.search.index.store.workspaces import roots_in
 
-    return _begin_with(begun, map(str, roots_in(find_paths().database)))
+    return _matching(prefix, map(str, roots_in(find_paths().database)))
 
 
-def complete_setting(begun: str) -> list[str]:
-    """Offer the sections and settings, by what the example of the settings has."""
+def complete_setting(prefix: str) -> list[str]:
+    """Offer the sections and settings of the example file."""
     from byok.settings.example_file import example
 
     names, sections = [], list[str]()
     for line in example().splitlines():
-        if found := _SECTION.fullmatch(line):
-            sections = [found[1]]
-            if found[1] == _UPSTREAM:
-                sections = [f"upstreams.{own}" for own in _upstreams(_settings())]
+        if match := _SECTION.fullmatch(line):
+            sections = [match[1]]
+            if match[1] == _UPSTREAM:
+                sections = [f"upstreams.{name}" for name in _upstreams(_settings())]
             names += sections
         elif line.startswith("#["):
             sections = []
-        elif found := _KEY.match(line):
-            names += [f"{section}.{found[1]}" for section in sections]
-    return _begin_with(begun, names)
+        elif match := _KEY.match(line):
+            names += [f"{section}.{match[1]}" for section in sections]
+    return _matching(prefix, names)
 
 
-def _offer(source: str) -> Callable[[str], list[str]]:
-    """Return what offers the names that a function gives, which is imported then."""
+def _complete_from(source: str) -> Callable[[str], list[str]]:
+    """Return a completion by the names of a function, imported at the first call."""
 
-    def complete(begun: str) -> list[str]:
-        return _begin_with(begun, sorted(late_function(source)()))
+    def complete(prefix: str) -> list[str]:
+        return _matching(prefix, sorted(late_function(source)()))
 
     return complete
 
 
-complete_code = _offer("byok.core.error_table:error_rows")
-complete_prompt = _offer("byok.core.prompts.prompt_set:shipped_texts")
-complete_extra = _offer("byok.core.platform.installation:list_extras")
+complete_code = _complete_from("byok.core.error_table:error_rows")
+complete_prompt = _complete_from("byok.core.prompts.prompt_set:shipped_texts")
+complete_extra = _complete_from("byok.core.platform.installation:list_extras")
 
 
-def _begin_with(begun: str, names: Iterable[str]) -> list[str]:
-    """Return the names that complete a word, each once.
+def _matching(prefix: str, names: Iterable[str]) -> list[str]:
+    """Return the names that start with a prefix, without duplicates.
 
-    Models are named by whoever lists them. Zsh evaluates what it is offered, and bash
-    puts it into the command as it is: so names that a shell would read as more than a
-    word are left out.
+    Names of models come from servers. Zsh evaluates candidates, and bash inserts them
+    unquoted: so names that a shell would not read as a single word are left out.
     """
-    fit = (name for name in dict.fromkeys(names) if _WORD.fullmatch(name))
-    return [name for name in fit if name.startswith(begun)]
+    safe = (name for name in dict.fromkeys(names) if _WORD.fullmatch(name))
+    return [name for name in safe if name.startswith(prefix)]
 
 
 def _settings() -> Mapping[str, Any]:
-    """Return what the settings file says, as far as it can be read at all."""
+    """Return the settings file without validation; {} if it cannot be read."""
     import tomllib
 
     try:
@@ -167,41 +166,41 @@ def _settings() -> Mapping[str, Any]:
         return {}
 
 
-def _table(around: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = around.get(name)
+def _table(section: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = section.get(name)
     return table if isinstance(table, dict) else {}
 
 
-def _texts(given: object) -> list[str]:
-    rows = given if isinstance(given, list) else []
-    return [text for text in rows if isinstance(text, str)]
+def _texts(value: object) -> list[str]:
+    items = value if isinstance(value, list) else []
+    return [text for text in items if isinstance(text, str)]
 
 
 def _upstreams(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the sections of upstreams, also those that variables make."""
+    """Return the sections of upstreams, also those that variables set."""
     sections = _table(settings, "upstreams")
-    found = {name: _table(sections, name) for name in sections}
+    upstreams = {name: _table(sections, name) for name in sections}
     for variable in os.environ:
         if match := _UPSTREAM_VARIABLE.match(variable):
-            found.setdefault(match[1].lower(), {})
-    return found
+            upstreams.setdefault(match[1].lower(), {})
+    return upstreams
 
 
 def _models(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the known models, each with its upstream: of the settings, then listed."""
+    """Return (upstream, model) pairs: those of the settings, then the listed ones."""
     import orjson
 
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for name, section in _upstreams(settings).items():
-        own = [section.get("model"), *_texts(section.get("models"))]
-        found += [(name, model) for model in own if isinstance(model, str) and model]
+        names = [section.get("model"), *_texts(section.get("models"))]
+        pairs += [(name, model) for model in names if isinstance(model, str) and model]
     try:
         lists = orjson.loads(find_paths().models.read_bytes())
     except (OSError, ValueError):
-        return found
+        return pairs
     for key, models in lists.items() if isinstance(lists, dict) else ():
         for row in models if isinstance(models, list) else ():
             model = row.get("id") if isinstance(row, dict) else row
             if isinstance(model, str):
-                found.append((key.partition("@")[0], model))
-    return found
+                pairs.append((key.partition("@")[0], model))
+    return pairs

@@ -112,13 +112,13 @@ def _find_setting(settings: Any, name: str) -> Any:
     Raises:
         ConfigError: there is none of this name.
     """
-    found = find_value(settings, tuple(name.split(".")))
-    if found is not MISSING:
-        return found
-    known = complete_setting("")
-    if name in known:
+    value = find_value(settings, tuple(name.split(".")))
+    if value is not MISSING:
+        return value
+    names = complete_setting("")
+    if name in names:
         return None
     raise ConfigError(
         f"There is no setting {name[:100]!r}.",
-        hint=f"{did_you_mean(name, known)} All: byok config example".lstrip(),
+        hint=f"{did_you_mean(name, names)} All: byok config example".lstrip(),
     )

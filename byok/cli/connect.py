@@ -1,4 +1,4 @@
-"""byok connect and byok disconnect: point a client at the running daemon, and back."""
+"""byok connect and byok disconnect: point a client at the daemon, or undo that."""
 
 import shlex
 from pathlib import Path
@@ -64,10 +64,45 @@ ProfileOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show the change without writing.")
 ]
+_SYNC = (  # code.visualstudio.com/docs/configure/settings-sync
+    "If Settings Sync is on, it copies both settings to your other machines: name them "
+    "in settingsSync.ignoredSettings to keep them here."
+)
+_MCP_SYNC = (
+    "The file has byok's token: leave MCP servers out of Settings Sync, if that is on."
+)
+_MCP_AWAY = (
+    "Windows that are connected to this machine from another one have a file of their "
+    'own: "MCP: Open Remote User Configuration" opens it; name it with --file.'
+)
+_OTHER_WAYS = (
+    "Or name another settings file: --file PATH. Or make the change by hand: "
+    "byok connect prints it without --write."
+)
+_NO_FILE = {
+    ClientKind.JETBRAINS: "the plugin's documentation names no file for it.",
+    ClientKind.CLI: (
+        "the CLI reads variables, and its session file belongs to its own login."
+    ),
+    ClientKind.SDK: "the SDKs read variables, or get the values from your program.",
+    ClientKind.CLAUDE_CODE: "it reads variables; --mcp writes code search alone.",
+}
+_EDITOR_INSTRUCTION = "Add to settings.json (Preferences: Open User Settings (JSON)):"
+_INSTRUCTIONS = {
+    ClientKind.JETBRAINS: (
+        "Enter both in the plugin's settings. Its documentation does not name the "
+        "fields, and not every version was tested:"
+    ),
+    ClientKind.CLI: "Set in the shell that runs the CLI:",
+    ClientKind.CLAUDE_CODE: "Set in the shell that runs Claude Code:",
+    ClientKind.SDK: "Set for the program, or pass as api_url and api_key:",
+    ClientKind.CODEX: "Add to {}, the first lines above all tables:",
+    ClientKind.CONTINUE: "Add the model to {}:",
+}
 
 
 class Approval(NamedTuple):
-    """Who says whether a change is made, and what is proposed; or it is only shown."""
+    """Who is asked before a change, with which default; or only show it (`dry_run`)."""
 
     asker: Asker
     default: bool
@@ -131,14 +166,14 @@ def connect(
         _print(client, address, json=json)
         raise typer.Exit(1)
     find = find_mcp_location if mcp else find_location
-    found = FileLocation(file) if file else find(client, find_machine(), profile)
+    location = FileLocation(file) if file else find(client, find_machine(), profile)
     command = write_command(*words, "--write", file=file, profile=profile, model=model)
     approval = Approval(find_asker(f"{command} --yes", yes=yes), yes, dry_run)
-    is_done = _write(client, address, found, approval, mcp=mcp)
+    is_done = _write(client, address, location, approval, mcp=mcp)
     if not (is_done or dry_run):
         raise typer.Exit(1)
     if not mcp:
-        _advise(client, address, None if file else found.is_remote)
+        _advise(client, address, None if file else location.is_remote)
     elif client.is_editor:
         tell(_MCP_SYNC)
         if find_machine().place is not RunPlace.DESKTOP and not file:
@@ -146,26 +181,26 @@ def connect(
 
 
 def offer_connection(client: ClientKind, asker: Asker) -> bool:
-    """Show how a client is pointed at byok, ask, and do it; return whether it was done.
+    """Show the change of a client's settings, ask, and make it; return whether it was.
 
     Raises:
         ByokError: there is no daemon, or the settings cannot be changed.
     """
     address = _find_address(client)
-    found = find_location(client, find_machine())
-    is_done = _write(client, address, found, Approval(asker, default=True))
+    location = find_location(client, find_machine())
+    is_done = _write(client, address, location, Approval(asker, default=True))
     if is_done:
-        _advise(client, address, found.is_remote)
+        _advise(client, address, location.is_remote)
     return is_done
 
 
 def _find_address(
     client: ClientKind, model: str = "", *, start: bool = False, mcp: bool = False
 ) -> DaemonAddress:
-    """Return where the daemon answers, the token that it takes, and its model.
+    """Return the daemon's address, its token, and the model for the client.
 
     Raises:
-        ByokError: no daemon has proved itself; the token is for nobody else.
+        ByokError: no daemon passed the challenge; no other program may get the token.
     """
     paths = find_paths()
     daemon = require_daemon(paths, start=start)
@@ -186,16 +221,16 @@ def _find_address(
 def _write(
     client: ClientKind,
     address: DaemonAddress,
-    found: FileLocation,
+    location: FileLocation,
     approval: Approval,
     *,
     mcp: bool = False,
 ) -> bool:
-    """Point a client at byok, or show how; return whether it points there now."""
+    """Point a client at byok, or show the change; return whether it points there."""
     connector, redactor = open_connector(find_paths()), Redactor()
     redactor.add(address.token)
     try:
-        change = connector.plan_connect(client, found.path, address, mcp=mcp)
+        change = connector.plan_connect(client, location.path, address, mcp=mcp)
     except ConfigError as error:
         raise error.with_hint(f"{error.hint} {_OTHER_WAYS}".lstrip()) from None
     path = change.file.path
@@ -216,14 +251,14 @@ def _write(
 
 
 def _advise(client: ClientKind, address: DaemonAddress, is_remote: bool | None) -> None:
-    """Say on which side the settings belong, if there is more than one."""
+    """Print on which machine the settings belong, if there are several."""
     if client.is_editor and not is_remote:
         tell(_SYNC)
     port = int(address.url.rpartition(":")[2])
     files = find_windows_files(client) if client.is_editor else []
-    place = find_machine().place
+    run_place = find_machine().place
     for line in advise(
-        client, place, port, is_remote_file=is_remote, windows_files=files
+        client, run_place, port, is_remote_file=is_remote, windows_files=files
     ):
         tell(line)
 
@@ -232,13 +267,13 @@ def _print(
     client: ClientKind, address: DaemonAddress, *, json: bool, mcp: bool = False
 ) -> None:
     is_object = client.is_editor and not mcp
-    where = "Add to {}:" if mcp else _WHERE.get(client, "Add to {}:")
+    instruction = "Add to {}:" if mcp else _INSTRUCTIONS.get(client, "Add to {}:")
     if mcp or client in WRITABLE:
         windows = open_connector(find_paths()).windows
         settings = settings_for(client, address, windows=windows, mcp=mcp)
         text = put_all("", settings, client.text_format)
         find = find_mcp_location if mcp else find_location
-        where = where.format(find(client, find_machine()).path)
+        instruction = instruction.format(find(client, find_machine()).path)
         if is_object:
             values: dict[str, Any] = {path[0]: value for path, value in settings}
         else:
@@ -252,7 +287,7 @@ def _print(
     if json:
         say_json(values)
         return
-    tell(_EDITOR if is_object else where)
+    tell(_EDITOR_INSTRUCTION if is_object else instruction)
     if text and not is_object:
         say_text(text.rstrip("\n"))
     else:
@@ -296,8 +331,8 @@ def _undo_connection(client: ClientKind, path: Path, approval: Approval) -> None
             connector.carry_out(change)
         say(f"There is nothing of byok's in {path}.")
         if change.file.raw is None:
-            for kept in connector.backups.kept_copies(client, path):
-                tell(f"The file is gone; what it was before byok is kept in {kept}")
+            for copy in connector.backups.kept_copies(client, path):
+                tell(f"The file is gone; what it was before byok is kept in {copy}")
         return
     if not change.is_exact:
         tell("The file was edited since, so only byok's settings are taken out.")
@@ -309,34 +344,34 @@ def _undo_connection(client: ClientKind, path: Path, approval: Approval) -> None
 
 
 def _find_changed_files(client: ClientKind, profile: str) -> list[Path]:
-    """Return the usual files that byok changed, else the only one.
+    """Return the files at their default places that byok changed, else the only one.
 
     Raises:
-        ConfigError: byok changed several files, and none is a usual one.
+        ConfigError: byok changed several files, and none at a default place.
     """
     machine = find_machine()
     finders = [find_location] if client in WRITABLE else []
     finders += [find_mcp_location] if client.facts.has_mcp else []
-    usual = [find(client, machine, profile).path for find in finders]
-    usual = [*dict.fromkeys(usual)]
-    known = open_connector(find_paths()).backups.list_paths(client)
-    changed = [path for path in usual if path.resolve() in known]
-    if changed:
-        return changed
-    if profile or not known:
-        return usual[:1]
-    if len(known) > 1:
+    paths = [find(client, machine, profile).path for find in finders]
+    default_paths = [*dict.fromkeys(paths)]
+    changed = open_connector(find_paths()).backups.list_paths(client)
+    both = [path for path in default_paths if path.resolve() in changed]
+    if both:
+        return both
+    if profile or not changed:
+        return default_paths[:1]
+    if len(changed) > 1:
         raise ConfigError(
-            f"byok changed several files: {', '.join(map(str, known))}.",
+            f"byok changed several files: {', '.join(map(str, changed))}.",
             hint="Name one: --file PATH",
         )
-    return known
+    return changed
 
 
 def write_command(*words: str, **options: object) -> str:
-    """Write a command of byok with the options that were given, for a shell."""
-    given = [(f"--{name}", str(value)) for name, value in options.items() if value]
-    return shlex.join([*words, *(word for pair in given for word in pair)])
+    """Write a command of byok, with its options that have a value, for a shell."""
+    pairs = [(f"--{name}", str(value)) for name, value in options.items() if value]
+    return shlex.join([*words, *(word for pair in pairs for word in pair)])
 
 
 def make_change(
@@ -356,7 +391,7 @@ def make_change(
 def approve_change(
     file: SettingsFile, after: bytes | None, redactor: Redactor, approval: Approval
 ) -> bool:
-    """Show the change of a file, ask, and return whether it is to be made.
+    """Show the change of a file, ask, and return whether the answer was yes.
 
     Raises:
         ConfigError: there is no terminal to ask at.
@@ -369,40 +404,3 @@ def approve_change(
         return True
     tell("Nothing was written.")
     return False
-
-
-_SYNC = (  # code.visualstudio.com/docs/configure/settings-sync
-    "If Settings Sync is on, it copies both settings to your other machines: name them "
-    "in settingsSync.ignoredSettings to keep them here."
-)
-_MCP_SYNC = (
-    "The file has byok's token: leave MCP servers out of Settings Sync, if that is on."
-)
-_MCP_AWAY = (
-    "Windows that are connected to this machine from another one have a file of their "
-    'own: "MCP: Open Remote User Configuration" opens it; name it with --file.'
-)
-_OTHER_WAYS = (
-    "Or name another settings file: --file PATH. Or make the change by hand: "
-    "byok connect prints it without --write."
-)
-_NO_FILE = {
-    ClientKind.JETBRAINS: "the plugin's documentation names no file for it.",
-    ClientKind.CLI: (
-        "the CLI reads variables, and its session file belongs to its own login."
-    ),
-    ClientKind.SDK: "the SDKs read variables, or get the values from your program.",
-    ClientKind.CLAUDE_CODE: "it reads variables; --mcp writes code search alone.",
-}
-_EDITOR = "Add to settings.json (Preferences: Open User Settings (JSON)):"
-_WHERE = {
-    ClientKind.JETBRAINS: (
-        "Enter both in the plugin's settings. Its documentation does not name the "
-        "fields, and not every version was tested:"
-    ),
-    ClientKind.CLI: "Set in the shell that runs the CLI:",
-    ClientKind.CLAUDE_CODE: "Set in the shell that runs Claude Code:",
-    ClientKind.SDK: "Set for the program, or pass as api_url and api_key:",
-    ClientKind.CODEX: "Add to {}, the first lines above all tables:",
-    ClientKind.CONTINUE: "Add the model to {}:",
-}

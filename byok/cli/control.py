@@ -1,4 +1,4 @@
-"""byok stop, restart and reload; and how commands start the daemon that they need."""
+"""byok stop, restart and reload; and starting a daemon for other commands."""
 
 import asyncio
 import logging
@@ -32,15 +32,17 @@ from byok.core.routing import Service
 if TYPE_CHECKING:
     from byok.clients.service.control import UserService
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
-EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
+EXIT_NOT_RUNNING = 3  # the exit code of `systemctl status`
 _END_SECONDS = 20.0  # longer than responses in progress may take
 _RESTART_SECONDS = 60.0
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 END_IT = "To end it: byok stop"
 _START_SECONDS = 60.0
 _CONNECT_SECONDS = 1.0
 _STARTS = "byok starts"
+_SECONDS_BETWEEN_STARTS = 60.0
 
 
 def stop() -> None:
@@ -60,7 +62,7 @@ def stop() -> None:
 
 
 def stop_daemon(paths: Paths) -> Instance | None:
-    """Stop the running daemon, wait until it has ended, and return what it was.
+    """Stop the running daemon, wait until it has ended, and return its record.
 
     Raises:
         NotReady: it does not answer, or does not end in time.
@@ -69,7 +71,7 @@ def stop_daemon(paths: Paths) -> Instance | None:
     if daemon is not None:
         error = NotReady("byok is still stopping.")
         words = "byok finishes its answers"
-        _wait_for(words, lambda: _is_over(paths, daemon) or None, _END_SECONDS, error)
+        _wait_for(words, lambda: _has_ended(paths, daemon) or None, _END_SECONDS, error)
     return daemon
 
 
@@ -85,13 +87,13 @@ def restart() -> None:
     if daemon is None:
         raise not_running()
     error = NotReady(f"byok has not restarted; see its log: {paths.log}.")
-    now = _wait_for(
+    successor = _wait_for(
         "byok starts again",
         lambda: _find_other(paths, daemon.instance),
         _RESTART_SECONDS,
         error,
     )
-    say(f"byok is listening on {now.url}")
+    say(f"byok is listening on {successor.url}")
 
 
 def reload() -> None:
@@ -110,7 +112,7 @@ def reload() -> None:
 
 
 def _request_stop(paths: Paths, *, again: bool) -> Instance | None:
-    """Ask this user's daemon to stop, if it passes the challenge."""
+    """Ask this user's daemon to stop, or to start `again`; return it, None if none."""
     daemon = find_or_refuse(paths)
     if daemon is None:
         return None
@@ -119,13 +121,15 @@ def _request_stop(paths: Paths, *, again: bool) -> Instance | None:
     return daemon
 
 
-def _is_over(paths: Paths, daemon: Instance) -> bool:
-    now = find_instance(paths)
-    return not is_held(paths) if now is None else now.instance != daemon.instance
+def _has_ended(paths: Paths, daemon: Instance) -> bool:
+    current = find_instance(paths)
+    if current is None:
+        return not is_held(paths)
+    return current.instance != daemon.instance
 
 
 def _find_other(paths: Paths, instance: str) -> Instance | None:
-    """Return the daemon that runs now, unless it is this instance."""
+    """Return the running daemon, unless it is this instance."""
     daemon = find_daemon(paths, 0)
     return None if daemon is None or daemon.instance == instance else daemon
 
@@ -133,17 +137,18 @@ def _find_other(paths: Paths, instance: str) -> Instance | None:
 def _wait_for(
     words: str, find: Callable[[], T | None], seconds: float, error: NotReady
 ) -> T:
+    """Call `find` until it returns a value; raise `error` after `seconds`."""
     deadline = time.monotonic() + seconds
     with show_progress(words):
-        while (found := find()) is None:
+        while (value := find()) is None:
             if time.monotonic() >= deadline:
                 raise error
-            time.sleep(_LOOK_SECONDS)
-    return found
+            time.sleep(_POLL_SECONDS)
+    return value
 
 
 def find_or_start(paths: Paths) -> Instance | None:
-    """Return the daemon; where none runs, that of the installed service, started now.
+    """Return the daemon; if none runs, start the installed service and return its own.
 
     Raises:
         NotReady: a process holds the daemon's lock but fails the challenge.
@@ -152,10 +157,10 @@ def find_or_start(paths: Paths) -> Instance | None:
 
 
 def require_daemon(paths: Paths, *, start: bool = False) -> Instance:
-    """Return the daemon that has proved itself; an installed service is started.
+    """Return the daemon that passed the challenge, starting an installed service.
 
-    `start` starts one in the background if there is none. Only this daemon's address
-    may be given away together with the token.
+    With `start`, a daemon is started in the background if there is no service. The
+    token may be shown only together with the address of this daemon.
 
     Raises:
         CannotStart: another program listens on its port.
@@ -167,7 +172,7 @@ def require_daemon(paths: Paths, *, start: bool = False) -> Instance:
         return daemon
     port = load()[0].server.port
     if is_taken(port):
-        raise _stranger_error(port)
+        raise _foreign_program_error(port)
     if start:
         daemon = start_in_background(paths, port)
         tell(f"byok runs in the background now. {END_IT}")
@@ -176,7 +181,7 @@ def require_daemon(paths: Paths, *, start: bool = False) -> Instance:
 
 
 def require_answer(service: str, body: Json | None = None) -> Json:
-    """Return what a Service or a feature answers.
+    """Return the answer of a Service or a feature.
 
     Raises:
         DaemonGone: no daemon is running.
@@ -188,26 +193,26 @@ def require_answer(service: str, body: Json | None = None) -> Json:
 
 
 def not_running() -> DaemonGone:
-    """Return the error that there is no daemon, with the command that starts it."""
+    """Return the error that no daemon runs; its hint is the command that starts one."""
     start = "service start" if is_started_by_requests(find_paths()) else "serve"
     return DaemonGone("byok is not running.", hint=f"Start it: byok {start}")
 
 
 def refuse_stranger(paths: Paths) -> None:
-    """Do nothing if the daemon has proved itself, or nobody is at its port.
+    """Check that no program other than this user's daemon listens at its port.
 
     Raises:
-        CannotStart: another program listens there.
+        CannotStart: another program does.
     """
     if find_daemon(paths) is not None:
         return
     port = load()[0].server.port
     # A service manager that waits for the first request is no stranger.
     if is_taken(port) and find_or_start(paths) is None:
-        raise _stranger_error(port)
+        raise _foreign_program_error(port)
 
 
-def _stranger_error(port: int) -> CannotStart:
+def _foreign_program_error(port: int) -> CannotStart:
     return CannotStart(
         f"Another program listens on port {port}. It is not your byok.",
         code="stranger_on_port",
@@ -233,7 +238,7 @@ def _answers(host: str, port: int) -> bool:
 
 def find_service(paths: Paths) -> "UserService":
     """Return the service of this user, installed or not."""
-    from byok.clients.service.control import UserService  # most commands find a daemon
+    from byok.clients.service.control import UserService  # slow; rarely needed
 
     return UserService.of_this_machine(paths)
 
@@ -241,7 +246,7 @@ def find_service(paths: Paths) -> "UserService":
 def start_service(paths: Paths) -> Instance | None:
     """Start the service if one is installed for these paths; return its daemon.
 
-    A service that does not start is told on stderr: the caller starts a daemon itself.
+    If it does not start, print that on stderr: the caller can start a daemon itself.
     """
     try:
         service = find_service(paths)
@@ -272,11 +277,11 @@ def start_in_background(paths: Paths, port: int) -> Instance:
 
 
 def is_started_by_requests(paths: Paths) -> bool:
-    """Tell whether a service is installed that a request starts, as systemd does."""
+    """Tell whether a service is installed that a request starts, as with systemd."""
     try:
         service = find_service(paths)
         return service.system.starts_on_request and service.is_installed()
-    except ByokError:  # nothing of byok's is there
+    except ByokError:  # byok cannot be a service of this system
         return False
 
 
@@ -296,12 +301,8 @@ def wait_for_daemon(paths: Paths, *, other_than: str = "") -> Instance:
     )
 
 
-_log = logging.getLogger(__name__)
-_PAUSE_BETWEEN_STARTS = 60.0
-
-
 def daemon_command(config: Path | None) -> list[str]:
-    """Return the command that starts a daemon, or does nothing if one runs.
+    """Return the command that starts a daemon unless one runs.
 
     `-P` keeps Python from importing modules of the current folder.
     """
@@ -310,20 +311,20 @@ def daemon_command(config: Path | None) -> list[str]:
 
 
 class Starter(Struct, eq=False):
-    """Starts a daemon at most once per `pause`; does not check whether it runs."""
+    """Starts a daemon at most once per `pause` seconds; does not check if one runs."""
 
     command: Sequence[str]
     folder: Path
-    pause: float = _PAUSE_BETWEEN_STARTS
+    pause: float = _SECONDS_BETWEEN_STARTS
     clock: Callable[[], float] = time.monotonic
-    _tried: float | None = None
+    _last_try: float | None = None
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it unless that was just tried; do not wait for it."""
-        if self._tried is not None and self.clock() - self._tried < self.pause:
+        """Start it unless that was tried within the pause; do not wait for it."""
+        if self._last_try is not None and self.clock() - self._last_try < self.pause:
             return
-        self._tried = self.clock()
+        self._last_try = self.clock()
         if self._process is not None:
             code = self._process.poll()
             if code is None:
@@ -337,7 +338,7 @@ class Starter(Struct, eq=False):
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
                 self.command,
                 cwd=self.folder,
-                # PATH may have folders of the project that this was started in.
+                # PATH may have folders of the project that this process was started in.
                 env={
                     **os.environ,
                     "PATH": os.pathsep.join(map(str, safe_path_entries())),

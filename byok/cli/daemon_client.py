@@ -1,4 +1,9 @@
-"""Find this user's running daemon, and ask it, or do its work in this process."""
+"""Find this user's running daemon and send it requests, or open the index here.
+
+Only one process can have the index open. So the command line and the MCP server ask the
+daemon if one runs. Without a daemon they open the index in their own process, and close
+it as soon as a daemon runs.
+"""
 
 import asyncio
 import time
@@ -43,12 +48,14 @@ if TYPE_CHECKING:
     from byok.search.index.files.roots import OwnFolders
 
 
-# Answers a request to a Service or a feature: the daemon, or the index in this process.
+# Sends a request to a Service or a feature of the daemon, or to this process's index.
 Ask: TypeAlias = Callable[[str, Json], Awaitable[Json]]
+OpenIndex: TypeAlias = Callable[[Iterable[Path]], AbstractAsyncContextManager[Ask]]
 START_SECONDS = 3.0
-_PAUSE = 0.2
-# What the daemon says that its callers tell apart, by code.
-_TYPES: Mapping[str, type[ByokError]] = {
+_POLL_SECONDS = 0.2
+_LOCK_SECONDS = 5.0  # how long to wait for an index that another process has open
+# The classes of the daemon's errors that callers tell apart, by code.
+_ERROR_TYPES: Mapping[str, type[ByokError]] = {
     **{kind.code: kind for kind in (ConfigError, KeyMissing, IndexInUse, IndexFailed)},
     NO_UPSTREAM: BadRequest,
 }
@@ -68,13 +75,13 @@ def find_daemon(paths: Paths, seconds: float = START_SECONDS) -> Instance | None
             return daemon
         if time.monotonic() >= deadline:
             break
-        time.sleep(_PAUSE)
+        time.sleep(_POLL_SECONDS)
     return None
 
 
 @asynccontextmanager
 async def talking(daemon: Instance, paths: Paths) -> AsyncIterator[Ask]:
-    """Give what asks a daemon that has passed the challenge, over one connection.
+    """Open a session with a daemon that has passed the challenge; yield its `Ask`.
 
     Raises:
         ConfigError: the file with the owner's secret is not private.
@@ -103,9 +110,9 @@ async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> J
     """Send a request to a Service or a feature, and return the answer.
 
     Raises:
-        NotReady: the daemon does not answer, is gone, or has another version.
-        ByokError: as raised by the daemon.
-        ConfigError: the name of a file or folder is no text.
+        NotReady: the daemon does not answer, has ended, or has another version.
+        ByokError: the daemon answered with this error.
+        ConfigError: the name of a file or folder is not valid UTF-8.
     """
     import aiohttp
 
@@ -118,7 +125,7 @@ async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> J
         raise NotReady("The byok daemon did not answer in time.") from error
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
         raise DaemonGone("The byok daemon has ended.") from error
-    if status == 401:  # the token was replaced, or somebody else is there now
+    if status == 401:  # the token was replaced, or another program listens
         raise DaemonGone(
             "The byok daemon refused the token.",
             hint="Was byok updated meanwhile? Then restart it: byok restart",
@@ -127,10 +134,10 @@ async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> J
 
 
 def _encode(body: Json) -> bytes:
-    """Write a request.
+    """Encode the body of a request.
 
     Raises:
-        ConfigError: the name of a file or folder is no text.
+        ConfigError: the name of a file or folder is not valid UTF-8.
     """
     try:
         return orjson.dumps(body)
@@ -151,14 +158,14 @@ def _decode_answer(status: int, raw: bytes) -> Json:
     if status == 200 and answer:
         return answer
     error = answer.get("error")
-    if status == 200 or not isinstance(error, dict):  # it does not know this path
+    if status == 200 or not isinstance(error, dict):  # the path is unknown to it
         raise NotReady(
             "The running byok daemon has another version.",
             hint="Restart it: byok stop, then byok serve",
             code="other_version",
         )
     code = str(error.get("code", ""))
-    raise _TYPES.get(code, ByokError)(
+    raise _ERROR_TYPES.get(code, ByokError)(
         make_plain(str(error.get("message", ""))),
         code=code,
         hint=make_plain(str(error.get("hint", ""))),
@@ -168,10 +175,10 @@ def _decode_answer(status: int, raw: bytes) -> Json:
 
 
 def ask_daemon(service: str, body: Json | None = None) -> Json | None:
-    """Return what a Service or a feature answers; None if no daemon is running.
+    """Return the answer of a Service or a feature; None if no daemon is running.
 
     Raises:
-        ByokError: a daemon runs and does not answer, or its own error.
+        ByokError: a daemon runs and does not answer, or answers with this error.
     """
     paths = find_paths()
     daemon = find_or_refuse(paths)
@@ -183,10 +190,10 @@ def ask_daemon(service: str, body: Json | None = None) -> Json | None:
 async def ask_instance(
     daemon: Instance, paths: Paths, service: str, body: Json
 ) -> Json:
-    """Return what a daemon answers that has passed the challenge.
+    """Return the answer of a daemon that has passed the challenge.
 
     Raises:
-        ByokError: it does not answer, or its own error.
+        ByokError: it does not answer, or answers with this error.
     """
     async with talking(daemon, paths) as ask:
         return await ask(service, body)
@@ -200,12 +207,12 @@ def find_or_refuse(paths: Paths) -> Instance | None:
     """
     daemon = find_daemon(paths)
     if daemon is None and is_held(paths):
-        found = find_instance(paths)
-        if found is not None and is_serving(found):
+        other = find_instance(paths)
+        if other is not None and is_serving(other):
             raise NotReady(
-                f"The byok that runs (pid {found.pid}) is of an earlier version, which "
+                f"The byok that runs (pid {other.pid}) is of an earlier version, which "
                 "this command cannot ask.",
-                hint=f"End it, and start it again: kill {found.pid}; byok serve. As a "
+                hint=f"End it, and start it again: kill {other.pid}; byok serve. As a "
                 "service: byok service restart.",
             )
         raise NotReady(
@@ -216,18 +223,9 @@ def find_or_refuse(paths: Paths) -> Instance | None:
     return daemon
 
 
-# Answer index requests: by the running daemon, else in this process.
-#
-# Only one process can have the index open. So the command line and the MCP server ask
-# the daemon if one is running. Without a daemon they open the index themselves, and
-# close it as soon as a daemon runs.
+class _Backend(NamedTuple):
+    """What answers requests: a daemon, or the index in this process (`daemon` None)."""
 
-
-_PATIENCE = 5.0  # with another process that has the index open
-OpenOwn = Callable[[Iterable[Path]], AbstractAsyncContextManager[Ask]]
-
-
-class _Open(NamedTuple):
     ask: Ask
     daemon: Instance | None
     stack: AsyncExitStack
@@ -236,20 +234,20 @@ class _Open(NamedTuple):
 class LocalClient(Struct, eq=False):
     """Sends requests to the daemon, or to an index in this process.
 
-    It notices when a daemon starts or ends, and is closed at the end of a block.
+    It switches when a daemon starts or ends, and is closed at the end of its block.
 
-    `roots` are folders to follow in addition to the declared ones. `patience` is how
-    many seconds to wait for an index that another process has open.
+    `roots` are folders to follow in addition to those of the settings. `patience` is
+    how many seconds to wait for an index that another process has open.
     """
 
     paths: Paths
-    open_own: OpenOwn
+    open_own: OpenIndex
     roots: Sequence[Path] = ()
-    patience: float = _PATIENCE
+    patience: float = _LOCK_SECONDS
     start_seconds: float = START_SECONDS
-    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _open: _Open | None = None
-    _asked: int = 0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _backend: _Backend | None = None
+    _in_progress: int = 0
 
     async def ask(self, service: Service, body: Json) -> Json:
         """Return the answer of the daemon or of this process.
@@ -258,30 +256,30 @@ class LocalClient(Struct, eq=False):
             ByokError: the same error in both cases.
         """
         deadline = time.monotonic() + self.patience
-        _encode(body)  # this process could take what the daemon cannot
+        _encode(body)  # so that this process refuses what the daemon would refuse
         while True:
-            found = None
-            self._asked += 1
+            backend = None
+            self._in_progress += 1
             try:
-                found = await self._open_door(asking=1)
-                return await found.ask(service, body)
+                backend = await self._open_backend(own_requests=1)
+                return await backend.ask(service, body)
             except (DaemonGone, IndexInUse):
-                await self._leave(found)
+                await self._close(backend)
                 if time.monotonic() > deadline:
                     raise
             finally:
-                self._asked -= 1
-            await asyncio.sleep(_PAUSE)
+                self._in_progress -= 1
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def daemon(self) -> Instance | None:
         """Return the daemon that answers; None if this process answers itself.
 
-        Opens the index if none runs, or switches to one that runs now.
+        Open the index if no daemon runs, or switch to a daemon that has started.
 
         Raises:
             ByokError: neither is possible.
         """
-        return (await self._open_door()).daemon
+        return (await self._open_backend()).daemon
 
     async def follow(self, roots: Iterable[Path]) -> None:
         """Follow more folders: permanently by the daemon, else while this client lives.
@@ -289,48 +287,49 @@ class LocalClient(Struct, eq=False):
         Raises:
             ConfigError: one cannot be a workspace.
         """
-        found = await self._open_door()
+        backend = await self._open_backend()
         self.roots = [*self.roots, *roots]
-        if found.daemon is None:
-            await self._leave(found)
+        if backend.daemon is None:
+            await self._close(backend)
         else:
-            await self._declare(found.ask)
+            await self._add_roots(backend.ask)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *reason: object) -> None:
         """Close the connection or the index."""
-        await self._leave(self._open)
+        await self._close(self._backend)
 
-    async def _open_door(self, *, asking: int = 0) -> _Open:
-        """Return the open daemon or index, opening it if needed.
+    async def _open_backend(self, *, own_requests: int = 0) -> _Backend:
+        """Return the daemon or the index, opening it if needed.
 
-        `asking` is how many of the requests in progress are the caller's own.
+        `own_requests` is how many of the requests in progress are the caller's.
         """
-        async with self._opening:
-            found = self._open
-            if found and found.daemon is None and self._asked <= asking:
-                found = await self._rather_a_daemon(found)
-            if found is None:
+        async with self._lock:
+            backend = self._backend
+            is_idle = self._in_progress <= own_requests
+            if backend and backend.daemon is None and is_idle:
+                backend = await self._close_if_daemon_runs(backend)
+            if backend is None:
                 daemon = await asyncio.to_thread(
                     find_daemon, self.paths, self.start_seconds
                 )
-                found = await self._enter(daemon)
-            self._open = found
-            return found
+                backend = await self._connect(daemon)
+            self._backend = backend
+            return backend
 
-    async def _rather_a_daemon(self, own: _Open) -> _Open | None:
-        """Close this process's own index if a daemon runs now."""
+    async def _close_if_daemon_runs(self, index: _Backend) -> _Backend | None:
+        """Close the index of this process and return None if a daemon runs now."""
         if not self.paths.daemon.exists():
-            return own
+            return index
         if await asyncio.to_thread(find_daemon, self.paths, 0) is None:
-            return own
-        self._open = None
-        await own.stack.aclose()
+            return index
+        self._backend = None
+        await index.stack.aclose()
         return None
 
-    async def _enter(self, daemon: Instance | None) -> _Open:
+    async def _connect(self, daemon: Instance | None) -> _Backend:
         async with AsyncExitStack() as stack:
             if daemon is None:
                 opening = self.open_own(self._check_roots())
@@ -338,12 +337,12 @@ class LocalClient(Struct, eq=False):
                 opening = talking(daemon, self.paths)
             ask = await stack.enter_async_context(opening)
             if daemon is not None:
-                await self._declare(ask)
-            return _Open(ask, daemon, stack.pop_all())
+                await self._add_roots(ask)
+            return _Backend(ask, daemon, stack.pop_all())
 
     @property
     def own_folders(self) -> "OwnFolders":
-        """The folders of byok's, which cannot be workspaces."""
+        """The folders of byok itself, which cannot be workspaces."""
         from byok.search.index.files.roots import OwnFolders
 
         return OwnFolders(self.paths.folders)
@@ -356,12 +355,13 @@ class LocalClient(Struct, eq=False):
         own = self.own_folders
         return [check_root(root, own) for root in self.roots]
 
-    async def _declare(self, ask: Ask) -> None:
+    async def _add_roots(self, ask: Ask) -> None:
         for root in self.roots:
             await ask(Service.INDEX_ADD, {"root": str(root)})
 
-    async def _leave(self, found: _Open | None) -> None:
-        async with self._opening:
-            if found is not None and self._open is found:
-                self._open = None
-                await found.stack.aclose()
+    async def _close(self, backend: _Backend | None) -> None:
+        """Close a backend, unless another one has already replaced it."""
+        async with self._lock:
+            if backend is not None and self._backend is backend:
+                self._backend = None
+                await backend.stack.aclose()

@@ -1,4 +1,4 @@
-"""Commands that a feature answers by itself: byok and the feature's name."""
+"""Commands that show the status of a feature: `byok` and the feature's name."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""byok index: add, remove, rebuild, wait; and why a path is left out, in words."""
+"""byok index: add, remove and rebuild workspaces, estimate, and explain exclusions."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import Struct, to_builtins
 
-from byok.cli.code_client import ask_index, folders, whole, with_client
+from byok.cli.code_client import ask_index, folders, resolve_parent, with_client
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.commands import CommandGroup
 from byok.cli.completion import complete_workspace
@@ -34,7 +34,20 @@ from byok.core.routing import Service
 if TYPE_CHECKING:
     from byok.search.index.types import IndexOptions
 
-_SETTLE_SECONDS = 3.0
+_SETTLE_SECONDS = 3.0  # for the scan of an index that was just opened
+_POLL_SECONDS = 0.2
+_SETTLED_PHASES = ("complete", "workspace-too-large", "folder-gone")
+_LEFT_OUT = {
+    "ignored": "{count} ignored",
+    "secret": "{count} private",
+    "too_large": "{count} too large",
+    "not_accessible": "{count} not readable",
+    "not_plain_files": "{count} not regular files",
+    "encoding_errors": "{count} with undecodable names",
+}
+# Measured with two workers on two cores (docs/reference/retrieval.md).
+_FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2
+_DISK_SHARE = 0.2  # of the index, in relation to the bytes of the files
 NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="Do not wait for the daemon to finish.")
 ]
@@ -64,15 +77,15 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     async def work(client: LocalClient) -> dict[str, Any]:
         daemon = await client.daemon()
         answer = await client.ask(Service.INDEX_STATUS, {})
-        end = time.monotonic() + _SETTLE_SECONDS
-        while daemon is None and time.monotonic() < end:
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while daemon is None and time.monotonic() < deadline:
             if all(map(is_settled, answer["workspaces"])):
                 break
             await asyncio.sleep(0.1)  # the scan has only just started
             answer = await client.ask(Service.INDEX_STATUS, {})
         vectors = await client.ask(Service.EMBED_STATUS, {})
-        told = {} if vectors["state"] == OFF else {"embeddings": vectors}
-        return {"daemon": daemon is not None, **answer, **told}
+        embeddings = {} if vectors["state"] == OFF else {"embeddings": vectors}
+        return {"daemon": daemon is not None, **answer, **embeddings}
 
     say_answer(with_client(work, config=config), _show_status, json=json)
 
@@ -194,7 +207,7 @@ def why(
     config: ConfigOption = None,
 ) -> None:
     """Show whether a path is indexed, and if not, which rule excludes it."""
-    body = {"path": str(whole(path))}
+    body = {"path": str(resolve_parent(path))}
     answer = ask_index(Service.INDEX_WHY, config, body, hidden=json)
     say_answer(answer, _explain, json=json)
 
@@ -226,28 +239,16 @@ def estimate(
     [root] = folders([folder])
     options = index_options(*load(config))
     with show_progress("scanning", hidden=json) as progress:
-        found = estimate_index(
+        result = estimate_index(
             root,
             options,
             lambda files: progress.update(detail=count_noun(files, "file")),
         )
     if json:
-        say_json(to_builtins(found))
+        say_json(to_builtins(result))
     else:
-        for line in found.lines():
+        for line in result.lines():
             say(line)
-
-
-_POLL_SECONDS = 0.2
-_DONE = ("complete", "workspace-too-large", "folder-gone")
-_LEFT_OUT = {
-    "ignored": "{count} ignored",
-    "secret": "{count} private",
-    "too_large": "{count} too large",
-    "not_accessible": "{count} not readable",
-    "not_plain_files": "{count} not regular files",
-    "encoding_errors": "{count} with undecodable names",
-}
 
 
 class Built(Struct, frozen=True):
@@ -267,7 +268,7 @@ async def until_built(client: LocalClient, roots: Collection[str]) -> Built:
     with show_progress("scanning") as progress:
         while True:
             answer = await _status(client)
-            spaces = [one for one in answer["workspaces"] if one["root"] in roots]
+            spaces = [s for s in answer["workspaces"] if s["root"] in roots]
             seconds = time.monotonic() - began
             if all(map(is_settled, spaces)):
                 return Built(spaces, seconds)
@@ -276,7 +277,7 @@ async def until_built(client: LocalClient, roots: Collection[str]) -> Built:
 
 
 async def until_rebuilt(client: LocalClient, files: int) -> None:
-    """Wait until no file is left to be indexed; there were `files` at the start.
+    """Wait until the last of `files` files is indexed.
 
     Raises:
         IndexFailed: the index cannot be written.
@@ -285,10 +286,13 @@ async def until_rebuilt(client: LocalClient, files: int) -> None:
     with show_progress("indexing") as progress:
         while (answer := await _status(client))["waiting"]:
             done = max(0, files - answer["waiting"])
-            share = 100.0 * done / max(1, files)
-            whole = {"phase": "indexing", "percentage": share}
-            counts = {"files_processed": done, "files_tracked": files}
-            _show(progress, [{**whole, **counts}], time.monotonic() - began)
+            space = {
+                "phase": "indexing",
+                "percentage": 100.0 * done / max(1, files),
+                "files_processed": done,
+                "files_tracked": files,
+            }
+            _show(progress, [space], time.monotonic() - began)
             await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -301,8 +305,8 @@ async def _status(client: LocalClient) -> Json:
 
 def is_settled(space: dict[str, Any]) -> bool:
     """Tell whether a workspace is complete or failed, so that waiting is useless."""
-    failed = space["phase"] == "scanning" and space["note"]
-    return space["phase"] in _DONE or bool(failed)
+    has_failed = space["phase"] == "scanning" and space["note"]
+    return space["phase"] in _SETTLED_PHASES or bool(has_failed)
 
 
 def describe(space: dict[str, Any]) -> str:
@@ -316,13 +320,13 @@ def describe(space: dict[str, Any]) -> str:
         )
     if space["phase"] != "complete":
         return f"{root}: {space['note'] or space['phase']}"
-    left = [
+    excluded = [
         translate(words.format(count=f"{space['counters'][name]:,}"))
         for name, words in _LEFT_OUT.items()
         if space["counters"].get(name)
     ]
     text = f"{root}: {count_noun(count, 'file')} indexed"
-    return f"{text}; excluded: {', '.join(left)}" if left else text
+    return f"{text}; excluded: {', '.join(excluded)}" if excluded else text
 
 
 def _show(
@@ -341,14 +345,6 @@ def _show(
         total=100,
         detail=f"{share:3.0f} %  {done:,} of {total:,} files, {rate:,.0f}/s",
     )
-
-
-# Estimate a first build of the index from a scan that reads no file content.
-
-
-# Measured with two workers on two cores (docs/reference/retrieval.md).
-_FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2
-_DISK_SHARE = 0.2
 
 
 class Estimate(Struct, frozen=True):
@@ -386,7 +382,9 @@ def estimate_index(
     options: "IndexOptions",
     show: Callable[[int], None] = lambda files: None,
 ) -> Estimate:
-    """Scan a folder by the rules of the index; `show` gets the files found so far.
+    """Scan a folder by the rules of the index, without reading file contents.
+
+    `show` is called with the number of files so far.
 
     Raises:
         ConfigError: it cannot be a workspace.
@@ -401,10 +399,10 @@ def estimate_index(
     files = size = names = 0
     try:
         for batch in walk(root, rules_of(root, options), Counters()):
-            found = [entry for entry in batch if isinstance(entry, FoundFile)]
-            names += len(batch) - len(found)
-            files += len(found)
-            size += sum(entry.facts.size for entry in found)
+            entries = [entry for entry in batch if isinstance(entry, FoundFile)]
+            names += len(batch) - len(entries)
+            files += len(entries)
+            size += sum(entry.facts.size for entry in entries)
             show(files)
     except Unreadable as error:
         raise ConfigError(f"{root} cannot be read.") from error

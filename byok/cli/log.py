@@ -38,14 +38,38 @@ from byok.features.journal.reading import (
 )
 from byok.features.journal.usage import UsageRow, add_rows, days_before, sum_usage
 
-_LOOK_SECONDS = 0.5
-_AT_ONCE = 500
-_MOST = 100_000
+_POLL_SECONDS = 0.5
+_BATCH_SIZE = 500
+_MAX_REQUESTS = 100_000
+# The columns of `byok log`, and their least widths where a table is continued.
+_COLUMNS = {
+    "time": 14,
+    "request": 10,
+    "model": 16,
+    "in": 8,
+    "cached": 8,
+    "out": 6,
+    "first": 7,
+    "took": 7,
+    "cost": 9,
+    "end": 9,
+    "chat": 8,
+    "tools": 40,
+}
+_RIGHT = ("in", "cached", "out", "first", "took", "cost")
+# Columns that a narrow terminal lacks, and the width from which they are shown.
+_MIN_TERMINAL_WIDTHS = {"cached": 124, "first": 124, "chat": 124, "tools": 166}
+_UNKNOWN = "?"
+_MAX_TOOLS_CHARS = 40
+_ID_CHARS = 8  # of a conversation; the beginning is enough to ask for it
+_USAGE_COLUMNS = ("requests", "failed", "in", "cached", "out", "cost")
+_MAX_USAGE_ROWS = 50
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first signs that a spreadsheet computes
 
 
 def log(
     number: Annotated[
-        int, typer.Option("-n", help="How many requests.", min=0, max=_MOST)
+        int, typer.Option("-n", help="How many requests.", min=0, max=_MAX_REQUESTS)
     ] = 20,
     follow: Annotated[
         bool, typer.Option("-f", "--follow", help="Show new ones, until Ctrl-C.")
@@ -65,12 +89,12 @@ def log(
     conversation's id is enough. With -f, --json prints one object per line.
     """
     journal = find_paths().journal
-    begin = conversation.encode("utf-8", "replace").decode()
-    wanted = LogFilter(errors, begin, everything)
-    entries = last_entries(journal, number, wanted)
+    id_prefix = conversation.encode("utf-8", "replace").decode()
+    log_filter = LogFilter(errors, id_prefix, everything)
+    entries = last_entries(journal, number, log_filter)
     tell_damage(journal)
     if follow:
-        _follow(journal, wanted, entries, json=json)
+        _follow(journal, log_filter, entries, json=json)
     elif json:
         say_json([write_entry(stored) for stored in entries])
     elif entries:
@@ -87,12 +111,12 @@ def write_entry(stored: StoredEntry) -> dict[str, Any]:
 
 
 def _follow(
-    journal: Path, wanted: LogFilter, entries: "list[StoredEntry]", *, json: bool
+    journal: Path, log_filter: LogFilter, entries: "list[StoredEntry]", *, json: bool
 ) -> None:
-    """Print these requests, and new ones until Ctrl-C or until nobody reads."""
-    seen, header = highest_number(journal), not json
-    seen = max([seen, *(stored.number for stored in entries)])
-    new = follow_entries(journal, seen, wanted)
+    """Print these requests, then new ones until Ctrl-C or until stdout is closed."""
+    last, header = highest_number(journal), not json
+    last = max([last, *(stored.number for stored in entries)])
+    new = follow_entries(journal, last, log_filter)
     try:
         for batch in chain([entries], new):
             if json:
@@ -109,56 +133,33 @@ def _follow(
 
 
 def follow_entries(
-    journal: Path, after: int, wanted: LogFilter
+    journal: Path, last: int, log_filter: LogFilter
 ) -> Iterator[list[StoredEntry]]:
-    """Give the requests after a number, as they end; without an end.
+    """Yield the requests after the number `last` as they end, forever.
 
     Raises:
         CannotStart: the journal cannot be read.
     """
     while True:
-        if highest_number(journal) < after:
-            after = 0  # a new file was begun
-        if entries := entries_since(journal, after, _AT_ONCE, wanted):
-            after = entries[-1].number
+        if highest_number(journal) < last:
+            last = 0  # the journal was replaced by a new file
+        if entries := entries_since(journal, last, _BATCH_SIZE, log_filter):
+            last = entries[-1].number
             yield entries
         else:
-            time.sleep(_LOOK_SECONDS)
-
-
-# Each with its least width, where a table goes on.
-_COLUMNS = {
-    "time": 14,
-    "request": 10,
-    "model": 16,
-    "in": 8,
-    "cached": 8,
-    "out": 6,
-    "first": 7,
-    "took": 7,
-    "cost": 9,
-    "end": 9,
-    "chat": 8,
-    "tools": 40,
-}
-_RIGHT = ("in", "cached", "out", "first", "took", "cost")
-# What there is no room for, and the characters that a terminal needs for it.
-_DROPPED = {"cached": 124, "first": 124, "chat": 124, "tools": 166}
-_UNKNOWN = "?"
-_LONGEST_TOOLS = 40
-_LONGEST_ID = 8  # of a conversation; the begin is enough to ask for it
+            time.sleep(_POLL_SECONDS)
 
 
 def show_entries(
     entries: "Iterable[StoredEntry]", *, header: bool = True, goes_on: bool = False
 ) -> None:
-    """Print requests as a table; one that goes on has columns of the same widths."""
-    room = get_terminal_size().columns if sys.stdout.isatty() else 1000
-    shown = [name for name in _COLUMNS if _DROPPED.get(name, 0) <= room]
+    """Print requests as a table; if it `goes_on`, columns have fixed least widths."""
+    width = get_terminal_size().columns if sys.stdout.isatty() else 1000
+    columns = [name for name in _COLUMNS if _MIN_TERMINAL_WIDTHS.get(name, 0) <= width]
     cells = (_cells(stored.entry) for stored in entries)
     say_table(
-        *shown,
-        rows=[tuple(row[name] for name in shown) for row in cells],
+        *columns,
+        rows=[tuple(row[name] for name in columns) for row in cells],
         right=_RIGHT,
         widths=_COLUMNS if goes_on else None,
         header=header,
@@ -166,42 +167,42 @@ def show_entries(
 
 
 def tell_damage(journal: Path) -> None:
-    """Say how many requests were left out because they are damaged, if any."""
+    """Report how many damaged requests were left out, if any."""
     if count := left_out(journal):
         damaged = count_noun(count, "damaged request")
         tell(f"byok: {journal} is shown without {damaged}.")
 
 
 def _cells(entry: JournalEntry) -> dict[str, str]:
-    asked = entry.attempts > 0  # else nobody could tell of tokens
+    was_sent = entry.attempts > 0  # to a model; else no token counts can be expected
     cost = _UNKNOWN if entry.cost is None else write_dollars(entry.cost)
     model = ":".join(part for part in (entry.upstream, entry.model) if part)
     return {
         "time": f"{datetime.fromtimestamp(entry.started):%m-%d %H:%M:%S}",
         "request": entry.purpose or entry.endpoint.strip("/"),
         "model": model or entry.model_asked,
-        "in": _count(entry.input_tokens, asked=asked),
-        "cached": _count(entry.cache_read_tokens, asked=asked),
-        "out": _count(entry.output_tokens, asked=asked),
+        "in": _count(entry.input_tokens, was_sent=was_sent),
+        "cached": _count(entry.cache_read_tokens, was_sent=was_sent),
+        "out": _count(entry.output_tokens, was_sent=was_sent),
         "first": "" if entry.first_byte is None else _seconds(entry.first_byte),
         "took": _seconds(entry.seconds),
-        "cost": cost if asked or entry.model else "",
+        "cost": cost if was_sent or entry.model else "",
         "end": entry.error or entry.outcome,
-        "chat": entry.conversation[:_LONGEST_ID],
+        "chat": entry.conversation[:_ID_CHARS],
         "tools": _tools(entry),
     }
 
 
 def _tools(entry: JournalEntry) -> str:
-    """Return the tools that an answer called, and the loop that its turn was in."""
-    told = ", ".join(part for part in (entry.loop, entry.tool_calls) if part)
-    cut = len(told) > _LONGEST_TOOLS
-    return f"{told[: _LONGEST_TOOLS - 3]}..." if cut else told
+    """Return the loop that a turn was in, and the tools that its answer called."""
+    text = ", ".join(part for part in (entry.loop, entry.tool_calls) if part)
+    is_long = len(text) > _MAX_TOOLS_CHARS
+    return f"{text[: _MAX_TOOLS_CHARS - 3]}..." if is_long else text
 
 
-def _count(tokens: int | None, *, asked: bool) -> str:
+def _count(tokens: int | None, *, was_sent: bool) -> str:
     if tokens is None:
-        return _UNKNOWN if asked else ""
+        return _UNKNOWN if was_sent else ""
     return f"{tokens:,}"
 
 
@@ -209,16 +210,8 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:,.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
-# byok usage: add up what was asked of models, and what that cost.
-
-
-_USAGE_COLUMNS = ("requests", "failed", "in", "cached", "out", "cost")
-_MOST_SHOWN = 50
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
-
-
 class GroupBy(StrEnum):
-    """What one row of the sums stands for."""
+    """What the requests of one row of `byok usage` have in common."""
 
     DAY = "day"
     MODEL = "model"
@@ -261,11 +254,12 @@ def usage(
 
 
 def _show_usage(by: GroupBy, rows: "list[UsageRow]", total: UsageRow) -> None:
-    shown = rows[-_MOST_SHOWN:] if by is GroupBy.DAY else rows[:_MOST_SHOWN]
-    named = total._replace(key=translate(total.key))
-    table = [_usage_cells(row) for row in (*shown, named)]
+    latest = by is GroupBy.DAY
+    visible = rows[-_MAX_USAGE_ROWS:] if latest else rows[:_MAX_USAGE_ROWS]
+    total_row = total._replace(key=translate(total.key))
+    table = [_usage_cells(row) for row in (*visible, total_row)]
     say_table(by.value, *_USAGE_COLUMNS, rows=table, right=_USAGE_COLUMNS)
-    if left_out := len(rows) - len(shown):
+    if left_out := len(rows) - len(visible):
         tell(f"byok: {left_out} more rows are in the total; --csv prints all.")
     if total.uncounted:
         requests = count_noun(total.uncounted, "request")
@@ -286,7 +280,7 @@ def _usage_cells(row: UsageRow) -> tuple[str, ...]:
 
 
 def _write_csv(by: GroupBy, rows: "list[UsageRow]") -> None:
-    """Print all rows; a name that begins like a formula is marked as text."""
+    """Print all rows; a name that starts like a formula is quoted for spreadsheets."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow((by.value, *UsageRow._fields[1:]))
     for row in rows:

@@ -1,4 +1,4 @@
-"""byok memory: what is remembered of conversations, and how it is forgotten."""
+"""byok memory: show, list and forget remembered conversations."""
 
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from byok.core.platform.installation import quote
 from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
 
-_SHOWN = 60  # characters of a question
+_MAX_QUESTION_CHARS = 60
 commands = typer.Typer(no_args_is_help=True)
 
 
@@ -45,16 +45,16 @@ def _show_status(answer: Json) -> None:
 
 @commands.command("list")
 def list_conversations(
-    most: Annotated[int, typer.Option("-n", min=1, help="How many at most.")] = 20,
+    number: Annotated[int, typer.Option("-n", min=1, help="How many at most.")] = 20,
     json: JsonOption = False,
 ) -> None:
     """List the conversations that are remembered, the newest first."""
-    found = _ask({"list": most})["latest"]
+    conversations = _ask({"list": number})["latest"]
     if json:
-        say_json(found)
-    elif found:
+        say_json(conversations)
+    elif conversations:
         columns = ("id", "since", "turns", "folders", "first question")
-        say_table(*columns, rows=map(_row, found), right=("turns",))
+        say_table(*columns, rows=map(_row, conversations), right=("turns",))
     else:
         tell("byok: no conversations are remembered. byok memory status tells more.")
 
@@ -73,20 +73,20 @@ def forget(
     yes: YesOption = False,
 ) -> None:
     """Delete conversations from the memory, for good; the daemon need not run."""
-    wanted: Any = "all"
+    selection: Any = "all"
     what, option = "all conversations", "--all"
     if conversation:
-        what, wanted = f"conversation {conversation}", {"conversation": conversation}
+        what, selection = f"conversation {conversation}", {"conversation": conversation}
         option = f"--conversation {quote(conversation)}"
     elif days is not None:
-        what, wanted = f"what is older than {days} days", {"days": days}
+        what, selection = f"what is older than {days} days", {"days": days}
         option = f"--days {days}"
     if bool(conversation) + (days is not None) + everything != 1:
         raise ConfigError(
             "Say what to forget.", hint="One of --conversation ID, --days N and --all."
         )
     confirm(f"Forget {what}?", f"byok memory forget {option}", yes=yes)
-    answer = _ask({"forget": wanted, "list": 0})
+    answer = _ask({"forget": selection, "list": 0})
     say(f"Forgot {count_noun(answer['forgotten'], 'turn')}.")
     _say_size(answer)
 
@@ -115,16 +115,23 @@ def _say_size(answer: Json) -> None:
         return
     from byok.features.memory.store import day_of
 
-    kept = count_noun(answer["conversations"], "conversation")
+    conversations = count_noun(answer["conversations"], "conversation")
     turns = count_noun(answer["turns"], "turn")
     since, size = day_of(answer["since"]), answer["bytes"] / 1e6
-    say(f"{kept} with {turns} since {since}, {size:,.1f} MB: {find_paths().memory}")
+    path = find_paths().memory
+    say(f"{conversations} with {turns} since {since}, {size:,.1f} MB: {path}")
 
 
-def _row(one: Json) -> tuple[str, ...]:
+def _row(conversation: Json) -> tuple[str, ...]:
     from byok.features.memory.store import day_of
 
-    question = " ".join(one["question"].split())
-    folders = one["folders"].replace("\n", " ")
-    shown = question if len(question) <= _SHOWN else f"{question[:_SHOWN]}…"
-    return (one["name"], day_of(one["began"]), str(one["turns"]), folders, shown)
+    question = " ".join(conversation["question"].split())
+    if len(question) > _MAX_QUESTION_CHARS:
+        question = f"{question[:_MAX_QUESTION_CHARS]}…"
+    return (
+        conversation["name"],
+        day_of(conversation["began"]),
+        str(conversation["turns"]),
+        conversation["folders"].replace("\n", " "),
+        question,
+    )

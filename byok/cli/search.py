@@ -17,7 +17,7 @@ from byok.core.errors import ConfigError, IndexFailed
 from byok.core.platform.installation import quote
 from byok.core.routing import Service
 
-_MOST_HITS = 100
+_MAX_HITS = 100
 
 
 def search(
@@ -32,7 +32,7 @@ def search(
         bool, typer.Option("--all", help="Search all workspaces.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(help="Maximum hits (with --json).", min=1, max=_MOST_HITS)
+        int, typer.Option(help="Maximum hits (with --json).", min=1, max=_MAX_HITS)
     ] = 10,
     max_length: Annotated[
         int, typer.Option(help="Maximum characters.", min=200, max=MAX_LENGTH)
@@ -71,36 +71,36 @@ def search(
         say_json(answer)
     else:
         text = answer["formatted_retrieval"].strip("\n")
-        (say_text if "\n" in text else say)(text)  # one line is no code
+        (say_text if "\n" in text else say)(text)  # one line is a message, not code
 
 
 async def _scope(
-    client: LocalClient, given: list[Path], *, everything: bool
+    client: LocalClient, requested: list[Path], *, everything: bool
 ) -> list[str]:
     """Return the workspaces to search, after they were indexed."""
     answer = await client.ask(Service.INDEX_STATUS, {})
-    known = [space["root"] for space in answer["workspaces"]]
+    indexed = [space["root"] for space in answer["workspaces"]]
     if everything:
-        _tell_if_empty(await wait_until_searchable(client, known))
-        return known
-    wanted = given or [_around_here(client, known)]
-    new = [root for root in wanted if str(root) not in known]
+        _tell_if_empty(await wait_until_searchable(client, indexed))
+        return indexed
+    folders = requested or [_find_workspace(client, indexed)]
+    new = [folder for folder in folders if str(folder) not in indexed]
     await _follow(client, new)
-    roots = [str(root) for root in wanted]
+    roots = [str(folder) for folder in folders]
     built = await wait_until_searchable(client, roots)
     for space in built.workspaces:
-        settled = built.seconds <= 1 and space["phase"] == "complete"
-        if not settled and (given or new):
+        was_ready = built.seconds <= 1 and space["phase"] == "complete"
+        if not was_ready and (requested or new):
             tell(f"{describe(space)} ({built.seconds:.1f} s)")
     _tell_if_empty(built)
     return roots
 
 
-def _around_here(client: LocalClient, known: Iterable[str]) -> Path:
-    """Return the workspace or project around the current folder."""
-    here, own = Path.cwd().resolve(), client.own_folders
+def _find_workspace(client: LocalClient, indexed: Iterable[str]) -> Path:
+    """Return the workspace or project that contains the current folder."""
+    folder, own_folders = Path.cwd().resolve(), client.own_folders
     try:
-        return workspace_of(here, map(Path, known), own)
+        return workspace_of(folder, map(Path, indexed), own_folders)
     except ConfigError as error:
         raise ConfigError(
             error.sentence,
@@ -109,7 +109,7 @@ def _around_here(client: LocalClient, known: Iterable[str]) -> Path:
 
 
 async def wait_until_searchable(client: LocalClient, roots: list[str]) -> Built:
-    """Wait for workspaces; if indexing fails, the incomplete index is searched."""
+    """Wait until workspaces are indexed; if that fails, report it and go on."""
     try:
         return await until_built(client, roots)
     except IndexFailed as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp_types import TextContent
 
-from byok.cli.code_client import Agent, check_project, folders, whole, workspace_of
+from byok.cli.code_client import Agent, check_project, folders, resolve_parent, workspace_of
 from byok.cli.command_context import load
 from byok.cli.daemon_client import Ask, LocalClient
 from byok.core.chat import Json
@@ -165,8 +165,8 @@ def test_ask_path_is_absolute_and_only_its_last_name_may_be_a_symlink(
     (tmp_path / "link").symlink_to(real)
     (real / "other").symlink_to("nowhere")
     monkeypatch.chdir(tmp_path)
-    assert whole(Path("link/other")) == real / "other"
-    assert whole(Path("real/../link")) == tmp_path / "link"
+    assert resolve_parent(Path("link/other")) == real / "other"
+    assert resolve_parent(Path("real/../link")) == tmp_path / "link"
     assert folders([Path("link"), Path()]) == [real, tmp_path]
     assert folders(None) == []
 
