@@ -1,8 +1,8 @@
 """byok dashboard: open the daemon's page in the browser, and show the code for it.
 
-The browser is a window, never a program in the terminal. `webbrowser` of the standard
-library finds it; that would also start a text browser in the terminal that the command
-runs in, and wait for a browser that BROWSER names until its window is closed.
+`webbrowser` of the standard library finds the browser. Left alone, it would also start
+a text browser in this terminal, and wait until a browser named by BROWSER is closed;
+both are avoided here.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from byok.core.routing import Service
 
 Run = Callable[[Sequence[str]], bool]
 
-_TEXT = frozenset(
+_TEXT_BROWSERS = frozenset(
     {"browsh", "carbonyl", "elinks", "links", "links2", "lynx", "w3m", "www-browser"}
 )
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
-_FAIL_SECONDS = 3.0  # within which a browser that cannot be started has ended
-# What opens Windows' own browser from WSL; the first is in Debian's package wslu.
-_WINDOWS = (
+_FAIL_SECONDS = 3.0  # a browser that cannot start has ended by then
+# Commands that open Windows' browser from WSL; the first is in Debian's package wslu.
+_WINDOWS_COMMANDS = (
     ("wslview",),
     ("rundll32.exe", "url.dll,FileProtocolHandler"),
     ("/mnt/c/Windows/System32/rundll32.exe", "url.dll,FileProtocolHandler"),
@@ -54,23 +54,23 @@ def dashboard(
     """
     paths, place = find_paths(), find_run_place(os.environ)
     daemon = require_daemon(paths)
-    asked = {"sign_out": True} if sign_out else {}
-    answer = asyncio.run(ask_instance(daemon, paths, Service.DASHBOARD_CODE, asked))
+    body = {"sign_out": True} if sign_out else {}
+    answer = asyncio.run(ask_instance(daemon, paths, Service.DASHBOARD_CODE, body))
     if sign_out:
         say("All sessions of the dashboard have ended.")
         return
     url = f"{daemon.url}/ui/"
-    opens = not link and open_browser(url, place)
+    is_open = not link and open_browser(url, place)
     say(f"The dashboard: {url}")
     say(f"Code: {answer['code']}")
     tell("Enter the code on the page within five minutes. It is for one use.")
-    if not opens:
+    if not is_open:
         for line in advise_link(place, daemon.port):
             tell(line)
 
 
 def advise_link(place: RunPlace, port: int) -> list[str]:
-    """Return what a browser on another machine needs to reach this one."""
+    """Return advice on how a browser on another machine reaches the page."""
     match place:
         case RunPlace.SSH:
             return [
@@ -91,16 +91,16 @@ def advise_link(place: RunPlace, port: int) -> list[str]:
 def run_detached(command: Sequence[str]) -> bool:
     """Start a browser that outlives this command; False if it ends with an error."""
     try:
-        started = subprocess.Popen(  # noqa: S603 - the user's own browser
+        process = subprocess.Popen(  # noqa: S603 - the user's own browser
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,  # browsers fill the terminal with warnings
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        return started.wait(_FAIL_SECONDS) == 0
+        return process.wait(_FAIL_SECONDS) == 0
     except subprocess.TimeoutExpired:
-        return True  # it shows the page
+        return True  # the browser shows the page
     except OSError:
         return False
 
@@ -123,9 +123,9 @@ def open_browser(
         return False
     if place is RunPlace.WSL:
         return any(
-            run([found, *arguments, url])
-            for name, *arguments in _WINDOWS
-            if (found := find(name))
+            run([program, *arguments, url])
+            for name, *arguments in _WINDOWS_COMMANDS
+            if (program := find(name))
         )
     has_display = any(environ.get(name) for name in _DISPLAYS)
     if platform not in ("darwin", "win32") and not has_display:
@@ -136,6 +136,6 @@ def open_browser(
         return False
     if not isinstance(browser, webbrowser.GenericBrowser):
         return browser.open(url)
-    if PurePath(browser.name).name in _TEXT:
+    if PurePath(browser.name).name in _TEXT_BROWSERS:
         return False
     return run([browser.name, *(arg.replace("%s", url) for arg in browser.args)])

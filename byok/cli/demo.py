@@ -1,10 +1,10 @@
-"""byok demo: a sample project and conversations, without a key or a trace.
+"""byok demo: a sample project with conversations; it needs no key and leaves no trace.
 
-A daemon of its own serves a small project that the command wrote, and its page opens.
-Conversations of an hour pass through another one before, in seconds: its clock is
-behind. A vendor made up for it answers, with prices, a cache that is lost in a pause, a
-model that is gone, and one moment of overload. All of it is in one temporary folder,
-which goes when the command ends.
+First a daemon whose clock is behind answers an hour of sample conversations within
+seconds. Then a second daemon serves a small sample project, and its page opens. A
+made-up vendor (demo_vendor.py) answers both, with prices, a cache that expires, a model
+that is gone, and one moment of overload. All files are in one temporary folder, which
+is removed when the command ends.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _READY = "byok is listening on "
 _STOP_SECONDS = 15.0
 _FILES = {
     ".gitignore": "*.log\n",
-    "shop/mail.log": "An order was sent.\n",  # a file that is skipped
+    "shop/mail.log": "An order was sent.\n",  # the index skips it
     "README.md": "# Shop\n\nA small shop: prices, a cart, and orders by mail.\n",
     "shop/prices.py": '''"""Prices in cents."""
 
@@ -118,19 +118,19 @@ _COMMIT = {
 
 
 class _Turn(NamedTuple):
-    """What is asked, so many minutes before now, in a conversation of a client."""
+    """A message of a client in a conversation, `minutes` before now."""
 
     minutes: int
     conversation: str
     client: str
-    said: str
+    message: str
     folder: str = "shop"
     model: str = ""
     meets_overload: bool = False
 
 
 class _Job(NamedTuple):
-    """What a client asks beside conversations."""
+    """A request of a client outside of conversations, `minutes` before now."""
 
     minutes: int
     client: str
@@ -175,24 +175,23 @@ def demo(
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, _end_unseen)
-    behind = [0]  # minutes
-    vendor = Vendor(lambda: time.time() - 60 * behind[0])
+        signal.signal(signal.SIGHUP, _end_silently)
+    minutes_ago = [0]  # how far the demo's clock is behind; set before each request
+    vendor = Vendor(lambda: time.time() - 60 * minutes_ago[0])
     with (
-        tempfile.TemporaryDirectory(prefix="byok-demo-") as place,
+        tempfile.TemporaryDirectory(prefix="byok-demo-") as folder,
         selling(vendor),
     ):
-        _prepare(Path(place), vendor)
+        _prepare(Path(folder), vendor)
         try:
             tell("An hour of sample conversations passes through byok now.")
             with show_progress("filling the demo", after=0) as progress:
-                asyncio.run(_fill(vendor, behind, progress))
-            with _serving(place) as (daemon, address):
+                asyncio.run(_fill(vendor, minutes_ago, progress))
+            with _serving(folder) as (daemon, address):
                 tell("It is asked the first questions of its own.")
                 with show_progress("starting the demo", after=0) as progress:
-                    asyncio.run(_ask(address, _NOW, vendor, behind, progress))
-                shown = ["dashboard", *(["--link"] if link else [])]
-                with _run(place, *shown):
+                    asyncio.run(_send_all(address, _NOW, vendor, minutes_ago, progress))
+                with _run(folder, "dashboard", *(["--link"] if link else [])):
                     pass
                 say("Its requests, prices and errors are samples; no model answers.")
                 if sys.platform != "win32":
@@ -202,39 +201,39 @@ def demo(
                 sys.stdout.flush()
                 daemon.wait()
         except KeyboardInterrupt:
-            pass  # that is how it ends
+            pass  # Ctrl-C is how the demo ends
         finally:
             _disconnect(find_paths())
     tell("The demo is over, and its folder is gone.")
 
 
-def _end_unseen(*_: object) -> None:
-    """End as by Ctrl-C: the terminal is closed, and nothing can be written there."""
+def _end_silently(*_: object) -> None:
+    """End as by Ctrl-C, but without output, as the terminal is closed."""
     for stream in (sys.stdout, sys.stderr):
         discard_output(stream)
     raise KeyboardInterrupt
 
 
 def _disconnect(paths: Paths) -> None:
-    """Give back the settings files that the page connected, or else keep the copies."""
+    """Restore the settings files that the page connected; keep backups that remain."""
     undo(list_client_settings(paths))
     if any(path.is_file() for path in paths.client_backups.rglob("*")):
-        kept = tempfile.mkdtemp(prefix="byok-demo-kept-")
-        shutil.move(paths.client_backups, kept)
-        tell(f"What editors' files were before byok stays in {kept}")
+        folder = tempfile.mkdtemp(prefix="byok-demo-kept-")
+        shutil.move(paths.client_backups, folder)
+        tell(f"What editors' files were before byok stays in {folder}")
 
 
-def _prepare(place: Path, vendor: Vendor) -> None:
+def _prepare(folder: Path, vendor: Vendor) -> None:
     """Write the project and the settings; point this process and its commands there."""
     for name, text in _FILES.items():
-        file = place / "project" / name
+        file = folder / "project" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
     for name in (name for name in [*os.environ] if name.startswith("BYOK_")):
         del os.environ[name]
-    os.environ["BYOK_HOME"] = str(place / "home")
+    os.environ["BYOK_HOME"] = str(folder / "home")
     os.environ["BYOK_KEY_BYOK_DEMO"] = "sample"
-    # A key that is typed on the page goes into the folder, not to the user's own keys.
+    # A key that is typed on the page must not go into the user's keyring.
     os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
     config = find_paths().config
     config.parent.mkdir(parents=True, mode=0o700)
@@ -249,8 +248,10 @@ def _prepare(place: Path, vendor: Vendor) -> None:
     config.chmod(0o600)
 
 
-async def _fill(vendor: Vendor, behind: list[int], progress: ShownProgress) -> None:
-    """Let an hour pass through a daemon whose clock is `behind` by some minutes."""
+async def _fill(
+    vendor: Vendor, minutes_ago: list[int], progress: ShownProgress
+) -> None:
+    """Send an hour of sample requests to a daemon whose clock is behind."""
     from byok.core.redact import Redactor
     from byok.server.run import DaemonParts, listening
     from byok.settings import load_settings
@@ -265,18 +266,18 @@ async def _fill(vendor: Vendor, behind: list[int], progress: ShownProgress) -> N
         lambda: open_services(settings, paths, redactor=redactor),
     )
     async with listening(parts, clock=vendor.clock) as daemon:
-        await _ask(daemon.url, _HOUR, vendor, behind, progress)
+        await _send_all(daemon.url, _HOUR, vendor, minutes_ago, progress)
 
 
 @contextmanager
-def _serving(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run a daemon for the project; give it and its address.
+def _serving(folder: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a daemon for the project; yield its process and address.
 
     Raises:
         NotReady: it does not start.
     """
-    options = ("--port", "0", "--workspace", f"{place}/project")
-    with _run(place, "serve", *options, is_read=True) as daemon:
+    options = ("--port", "0", "--workspace", f"{folder}/project")
+    with _run(folder, "serve", *options, captures=True) as daemon:
         try:
             tell("A daemon starts for the sample project, with a page of its own.")
             with show_progress("starting the demo"):
@@ -295,41 +296,41 @@ def _serving(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
                 daemon.kill()
 
 
-def _run(place: str, *words: str, is_read: bool = False) -> subprocess.Popen[str]:
+def _run(folder: str, *words: str, captures: bool = False) -> subprocess.Popen[str]:
     """Start a command of this byok, in a folder where nobody else left a module."""
     return subprocess.Popen(  # noqa: S603 - our own interpreter
         [sys.executable, "-P", "-m", "byok", *words],
-        cwd=place,
-        stdout=subprocess.PIPE if is_read else None,
-        stderr=subprocess.DEVNULL if is_read else None,
+        cwd=folder,
+        stdout=subprocess.PIPE if captures else None,
+        stderr=subprocess.DEVNULL if captures else None,
         text=True,
     )
 
 
-async def _ask(
+async def _send_all(
     address: str,
-    turns: Sequence[_Turn | _Job],
+    requests: Sequence[_Turn | _Job],
     vendor: Vendor,
-    behind: list[int],
+    minutes_ago: list[int],
     progress: ShownProgress,
 ) -> None:
-    """Ask all of it as an editor does, which runs the tools that an answer calls."""
+    """Send the requests as an editor does, and run the tools that answers call."""
     import aiohttp
 
-    talks: dict[str, list[dict[str, Any]]] = {}
+    histories: dict[str, list[dict[str, Any]]] = {}
     headers = {"Authorization": f"Bearer {read_token(find_paths().token)}"}
     async with aiohttp.ClientSession(
         address, headers=headers, trust_env=False, raise_for_status=True
     ) as session:
-        for done, turn in enumerate(turns):
-            progress.update(done=done, total=len(turns))
-            behind[0] = turn.minutes
-            if isinstance(turn, _Job):
-                await _post(session, turn.client, turn.path, turn.body)
+        for done, request in enumerate(requests):
+            progress.update(done=done, total=len(requests))
+            minutes_ago[0] = request.minutes
+            if isinstance(request, _Job):
+                await _post(session, request.client, request.path, request.body)
                 continue
-            vendor.is_busy = turn.meets_overload
-            history = talks.setdefault(turn.conversation, [])
-            for use in await _chat(session, turn, history, turn.said):
+            vendor.is_busy = request.meets_overload
+            history = histories.setdefault(request.conversation, [])
+            for use in await _chat(session, request, history, request.message):
                 path = orjson.loads(use["input_json"])["path"]
                 result = {
                     "tool_use_id": use["tool_use_id"],
@@ -337,39 +338,39 @@ async def _ask(
                     "is_error": False,
                 }
                 node = {"id": 1, "type": 1, "tool_result_node": result}
-                await _chat(session, turn, history, "", node)
-        wanted = {"information_request": _QUESTION, "dialog": [], "blobs": {}}
-        await _post(session, _EDITOR, "/agents/codebase-retrieval", wanted)
+                await _chat(session, request, history, "", node)
+        question = {"information_request": _QUESTION, "dialog": [], "blobs": {}}
+        await _post(session, _EDITOR, "/agents/codebase-retrieval", question)
 
 
 async def _chat(
     session: Any,
     turn: _Turn,
     history: list[dict[str, Any]],
-    said: str,
+    message: str,
     *nodes: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Ask for an answer, add it to the history, and return the tools that it calls."""
+    """Send a chat request, add its turn to the history, and return the tool calls."""
     root = f"/sample/{turn.folder}"
     folder = {"repository_root": root, "folder_root": root}
     state = {"workspace_folders": [folder], "workspace_folders_unchanged": False}
-    where = {"id": 2, "type": 4, "ide_state_node": state}
-    asked: dict[str, Any] = {
+    ide_state = {"id": 2, "type": 4, "ide_state_node": state}
+    body: dict[str, Any] = {
         "conversation_id": turn.conversation,
-        "message": said,
-        "nodes": [*nodes, where],
+        "message": message,
+        "nodes": [*nodes, ide_state],
         "chat_history": [*history],
         "tool_definitions": [_TOOL],
     }
     if turn.model:
-        asked["model"] = f"byok:{UPSTREAM}:{turn.model}"
-    lines = await _post(session, turn.client, "/chat-stream", asked)
-    found = [node for line in lines for node in line.get("nodes", ())]
-    calls = [node for node in found if node.get("tool_use")]
+        body["model"] = f"byok:{UPSTREAM}:{turn.model}"
+    lines = await _post(session, turn.client, "/chat-stream", body)
+    answer_nodes = [node for line in lines for node in line.get("nodes", ())]
+    calls = [node for node in answer_nodes if node.get("tool_use")]
     history.append(
         {
-            "request_message": said,
-            "request_nodes": asked["nodes"],
+            "request_message": message,
+            "request_nodes": body["nodes"],
             "response_text": "".join(line.get("text", "") for line in lines),
             "response_nodes": calls,
         }

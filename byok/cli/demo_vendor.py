@@ -1,8 +1,7 @@
-"""The vendor that byok demo asks: no model, but the ways of one, on this machine.
+"""The made-up vendor of byok demo: an OpenAI-like server on this machine.
 
-It counts four characters as a token, keeps the beginnings of prompts for five minutes,
-knows two models, and is overloaded when told so. Its answers are those of the demo
-upstream.
+It counts four characters as a token, caches prefixes of prompts for five minutes, has
+two models, and can be overloaded. Its answers are those of the demo upstream.
 """
 
 import json
@@ -29,32 +28,32 @@ from byok.upstream.demo import answer_of
 LARGE, SMALL, GONE = "sample-large", "sample-small", "sample-retired"
 # US dollars per million tokens: the prompt, the part from the cache, the answer.
 PRICES = {LARGE: (3.0, 0.3, 15.0), SMALL: (0.25, 0.025, 1.0)}
-_LIFETIME = 300.0  # seconds for which a prompt is kept
-_LEAST_KEPT = 1024  # tokens
-_CHARACTERS = 4  # of a token
-_THINKS, _WRITES = 0.15, 0.01  # seconds before the first word, and between two
+_CACHE_SECONDS = 300.0
+_MIN_CACHED_TOKENS = 1024
+_CHARS_PER_TOKEN = 4
+_FIRST_WORD_SECONDS, _NEXT_WORD_SECONDS = 0.15, 0.01
 _BUSY = 503, "overloaded_error", "The sample vendor is overloaded. Try again."
 _UNKNOWN = 404, "model_not_found", f"The model `{GONE}` does not exist any more."
 
 
 class Vendor:
-    """What the server knows; `clock` is that of the demo, in seconds since 1970."""
+    """The state of the server; `clock` is that of the demo, in seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.url = ""
         self.is_busy = False  # refuses the next request
         self.clock = clock
-        self._kept: dict[bytes, float] = {}  # beginnings of prompts, and their last use
+        self._cache: dict[bytes, float] = {}  # digests of prefixes: time of last use
 
     def refusal_of(self, body: dict[str, Any]) -> tuple[int, str, str] | None:
-        """Return status, code and words if a request is refused."""
+        """Return status, code and message if a request is refused."""
         if self.is_busy:
             self.is_busy = False
             return _BUSY
         return None if body["model"] in PRICES else _UNKNOWN
 
     def count_prompt(self, body: dict[str, Any]) -> tuple[int, int]:
-        """Return a prompt's tokens and those of them that were kept; it is kept now."""
+        """Return the tokens of a prompt, and how many were cached; cache the prompt."""
         now, digest, size, cached = self.clock(), sha256(), 0, 0
         parts = [body["model"], *body.get("tools", ()), *body["messages"]]
         for part in parts:
@@ -62,16 +61,16 @@ class Vendor:
             digest.update(raw)
             size += len(raw)
             key = digest.digest()
-            if now - self._kept.get(key, 0.0) <= _LIFETIME:
+            if now - self._cache.get(key, 0.0) <= _CACHE_SECONDS:
                 cached = size
-            self._kept[key] = now
-        tokens, read = size // _CHARACTERS, cached // _CHARACTERS
-        return tokens, read if read >= _LEAST_KEPT else 0
+            self._cache[key] = now
+        tokens, read = size // _CHARS_PER_TOKEN, cached // _CHARS_PER_TOKEN
+        return tokens, read if read >= _MIN_CACHED_TOKENS else 0
 
 
 @contextmanager
 def selling(vendor: Vendor) -> Iterator[None]:
-    """Serve a vendor in a thread while the block lasts; its `url` is known then."""
+    """Serve a vendor in a thread within the block, and set its `url`."""
 
     class Handler(_Handler):
         sells = vendor
@@ -92,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
     sells: Vendor
 
     def handle(self) -> None:
-        """Answer; who leaves in the middle, as when the demo is ended, is let go."""
+        """Answer a connection; ignore clients that leave, as at the end of the demo."""
         with suppress(ConnectionError):
             super().handle()
 
@@ -104,8 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a chat in pieces, or refuse it."""
         body = parse_json(self.rfile.read(int(self.headers["Content-Length"])))
         if refused := self.sells.refusal_of(body):
-            status, code, words = refused
-            self._answer(status, {"error": {"code": code, "message": words}})
+            status, code, message = refused
+            self._answer(status, {"error": {"code": code, "message": message}})
             return
         tokens, read = self.sells.count_prompt(body)
         text, call = answer_of(_chat_of(body))
@@ -113,10 +112,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        time.sleep(_THINKS)
+        time.sleep(_FIRST_WORD_SECONDS)
         for word in text.split(" "):
             self._send(_choice({"content": f"{word} "}))
-            time.sleep(_WRITES)
+            time.sleep(_NEXT_WORD_SECONDS)
         if call is not None:
             function = {"name": call.name, "arguments": call.arguments}
             calls = {
@@ -129,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(_choice({}, "stop" if call is None else "tool_calls"))
         usage = {
             "prompt_tokens": tokens,
-            "completion_tokens": max(1, _size_of(text, call) // _CHARACTERS),
+            "completion_tokens": max(1, _size_of(text, call) // _CHARS_PER_TOKEN),
             "prompt_tokens_details": {"cached_tokens": read},
         }
         self._send({"choices": [], "usage": usage})
@@ -162,8 +161,12 @@ def _size_of(text: str, call: ToolCallDelta | None) -> int:
 def _chat_of(body: dict[str, Any]) -> ChatRequest:
     """Return the last message and the tools of a request."""
     last = body["messages"][-1]
-    said = last["content"]
-    texts = [said] if isinstance(said, str) else [part.get("text", "") for part in said]
+    content = last["content"]
+    texts = (
+        [content]
+        if isinstance(content, str)
+        else [part.get("text", "") for part in content]
+    )
     if last["role"] == "tool":
         result = ToolResult(last["tool_call_id"], "", "\n".join(texts))
         message = Message(Role.TOOL, (result,))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from byok.cli.checks.base import CheckRow
 
 EXIT_FAILURES = 1
-_WIDTH = 13  # of the states, with the space behind
+_WIDTH = 13  # of the column of states, including the gap
 _STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 
@@ -70,7 +70,7 @@ def doctor(
     with show_progress("checking", hidden=json) as progress:
         try:
             paths = find_paths()
-        except ConfigError as error:  # byok would write nothing at all
+        except ConfigError as error:  # no folder can be used, so nothing else works
             rows = [CheckRow("home", "", wrong(str(error), error.hint))]
         else:
             context = CheckContext(paths, config=config, asks_models=ask_models)

@@ -1,4 +1,4 @@
-"""byok embed: what vectors there are, what they cost, and who may make them."""
+"""byok embed: show, estimate, enable and share the vectors of your code."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ from byok.core.routing import Service
 _CENT = 0.01
 OFF = "off"
 _COUNTING = "counting the code that has no vectors"
-# States of EmbeddingState whose words need more; its module is loaded by the daemon.
+# Texts for states of EmbeddingState, whose module only the daemon imports.
 _STATES: Mapping[str, str] = {
     OFF: "off; name an upstream and a model under [embeddings] first",
     "no_consent": "not enabled, so nothing is sent (byok embed enable)",
@@ -30,8 +30,6 @@ _STATES: Mapping[str, str] = {
     "standby": "waiting for the index",
     "waiting": "waiting for the model",
 }
-
-
 commands = typer.Typer(no_args_is_help=True)
 
 
@@ -70,7 +68,7 @@ def describe_vectors(answer: Json) -> str:
 
 
 def describe_team(team: Json) -> str:
-    """Return what the team's index does as one line."""
+    """Return the status of the team's index as one line."""
     words = f"team: {team['team']} at {team['url']}"
     if team["collection"]:
         words += f", collection {team['collection']}"
@@ -88,7 +86,7 @@ def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
 
 
 def describe_cost(answer: Json) -> str:
-    """Return as one sentence what filling would send, where to, and its price."""
+    """Return one sentence: what creating all vectors sends, where to, and its price."""
     where = "this machine" if answer["is_local"] else answer["host"]
     if not (answer["chunks"] or answer["confirmed"]):
         return (

@@ -1,6 +1,6 @@
-"""Examples of every command, which stand at the end of its page of --help."""
+"""Examples of every command, shown at the end of its page of --help."""
 
-_MOST = 2
+_MAX_LINES = 2
 _LINES = """
 byok init
 byok init --upstream openrouter --yes
@@ -103,7 +103,7 @@ byok version
 
 
 def examples_of(words: str) -> list[str]:
-    """Return the first lines for a command, such as `keys set`, or for its group."""
-    begin = f"byok {words}"
+    """Return the first examples of a command, such as `keys set`, or of its group."""
+    prefix = f"byok {words} "
     lines = _LINES.split("\n")
-    return [line for line in lines if f"{line} ".startswith(f"{begin} ")][:_MOST]
+    return [line for line in lines if f"{line} ".startswith(prefix)][:_MAX_LINES]

@@ -1,4 +1,4 @@
-"""byok init: from an installed byok to an editor that uses it."""
+"""byok init: set byok up, from a fresh installation to a connected editor."""
 
 from typing import Annotated
 

@@ -86,16 +86,19 @@ _NOTHING = (
     "such as openrouter; or try byok without a model: demo."
 )
 _NO_CHOICE = "There is no upstream that could be used."
-_SECONDS = 30.0
-_TRIES = 3
+_LIST_SECONDS = 30.0  # for the list of models
+_MAX_KEYS = 3  # tries to type a key that the upstream takes
 _SERVICE = "Keep byok running, from login on, as a service of your user?"
 _START = "Start byok now, in the background?"
 _NEXT_EDITS = (
     "Suggest next edits, by a request after every pause in typing, which costs tokens?"
 )
-_MOST_TROUBLES = 10
+_MAX_FAILURES = 10  # that are reported while byok waits for the first answer
 _OTHERS = "Other clients: byok connect jetbrains | cli | sdk | codex | opencode ..."
 _EVERYTHING = LogFilter(everything=True)
+_HEAD = "# Made by byok init. Every setting: byok config example\n"
+_ROUTING, _MODELS = "routing", "models"
+_SMALL_JOBS = ("commit", "title")
 _CLIENTS = {
     "vscode": "VS Code (extension {})",
     "intellij": "A JetBrains IDE (plugin {})",
@@ -105,7 +108,7 @@ _CLIENTS = {
 
 
 class Setup(NamedTuple):
-    """What all steps go by: the user's settings, files and keys, and who answers."""
+    """What all steps share: the user's settings, files and keys, and who answers."""
 
     settings: Settings
     paths: Paths
@@ -116,15 +119,15 @@ class Setup(NamedTuple):
 
 
 def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
-    """Go through all steps of `byok init`."""
+    """Run all steps of `byok init`."""
     settings, paths = load()
     asker, vault = (
         find_asker("byok init --yes --upstream NAME", yes=yes),
         open_vault(paths),
     )
-    after = last_request(paths)
+    last_number = last_request(paths)
     if asker.is_person:
-        vault.open()  # before many things are looked up at once
+        vault.open()  # now, as the survey looks up keys in several threads
     ladder = KeyLadder(vault=vault)
     setup = Setup(settings, paths, asker, ladder, KeyringStore(), vault)
     candidates = []
@@ -132,11 +135,15 @@ def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
         with show_progress("looking for model servers and keys"):
             candidates = asyncio.run(survey(settings, ladder))
         show_candidates(candidates)
-    chosen = choose_candidate(candidates, upstream, setup)
-    models = find_models(chosen, setup)
-    write_settings(chosen, choose_and_show(chosen, models), paths, asker)
+    candidate = choose_candidate(candidates, upstream, setup)
+    models = find_models(candidate, setup)
+    write_settings(candidate, choose_and_show(candidate, models), paths, asker)
     daemon = run_daemon(
-        paths, settings.server.port, chosen.name, asker, can_install=can_install_service
+        paths,
+        settings.server.port,
+        candidate.name,
+        asker,
+        can_install=can_install_service,
     )
     if daemon is None:
         return
@@ -145,43 +152,43 @@ def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
     if no_wait or not sys.stdin.isatty():
         return
     if is_connected:
-        wait_for_first(paths, after, settings.section(JournalSettings).keep_days)
+        wait_for_first(paths, last_number, settings.section(JournalSettings).keep_days)
     else:
         tell("No editor is connected yet. byok runs, and waits for one.")
 
 
 def show_candidates(candidates: Sequence[Candidate]) -> None:
-    """Print what was found, with the numbers by which it can be chosen."""
+    """Print the candidates, with the numbers by which they can be chosen."""
     if not candidates:
         tell(_NOTHING)
         return
     rows = [
-        (str(number), one.name, one.found_by.value, one.address, one.detail)
-        for number, one in enumerate(candidates, 1)
+        (str(number), c.name, c.found_by.value, c.address, c.detail)
+        for number, c in enumerate(candidates, 1)
     ]
     say_table("", "upstream", "found", "address", "", rows=rows, right=("",))
-    if any(one.section.type == OLLAMA and one.trouble for one in candidates):
+    if any(c.section.type == OLLAMA and c.trouble for c in candidates):
         tell(f"To get a model for Ollama: ollama pull {SUGGESTED_MODEL}")
 
 
 def choose_candidate(
-    candidates: Sequence[Candidate], wanted: str, setup: Setup
+    candidates: Sequence[Candidate], name: str, setup: Setup
 ) -> Candidate:
-    """Return the upstream of `--upstream`, or the one that the user chooses.
+    """Return the upstream with the name of `--upstream`, or let the user choose.
 
     Raises:
         ConfigError: it is unknown, or nobody can be asked and the choice is not clear.
     """
-    if wanted:
-        return _find_by_name(wanted, candidates, setup)
+    if name:
+        return _find_by_name(name, candidates, setup)
     best = best_candidate(candidates)
     if setup.asker.is_person:
         return _ask_for_candidate(candidates, best, setup)
-    usable = [one for one in candidates if one.is_offered and not one.trouble]
+    usable = [c for c in candidates if c.is_offered and not c.trouble]
     if best is None or not (len(usable) == 1 or setup.asker.takes_best):
-        names = ", ".join(one.name for one in usable)
-        found = f"Several upstreams could be used: {names}." if names else _NO_CHOICE
-        raise ConfigError(found, hint="Name one: byok init --upstream NAME")
+        names = ", ".join(c.name for c in usable)
+        problem = f"Several upstreams could be used: {names}." if names else _NO_CHOICE
+        raise ConfigError(problem, hint="Name one: byok init --upstream NAME")
     return best
 
 
@@ -201,67 +208,67 @@ def _ask_for_candidate(
 
 
 def _find_by_name(
-    wanted: str, candidates: Sequence[Candidate], setup: Setup
+    name_or_url: str, candidates: Sequence[Candidate], setup: Setup
 ) -> Candidate:
-    for one in candidates:
-        if one.name == wanted:
-            return one
-    name, section = upstream_named(wanted, setup.settings)
-    known = setup.settings.upstreams.get(name)
-    if known is not None and known != section:
+    for candidate in candidates:
+        if candidate.name == name_or_url:
+            return candidate
+    name, section = upstream_named(name_or_url, setup.settings)
+    existing = setup.settings.upstreams.get(name)
+    if existing is not None and existing != section:
         raise ConfigError(
             f"The settings have another upstream that is called {name}.",
             hint="Give that one a name of its own in your settings (byok config path).",
         )
-    one = make_candidate(name, section, FoundBy.NAME)
-    if one.address and not is_loopback(one.address):
-        one = structs.replace(find_key(one, setup.ladder), trouble="")
-    return one
+    candidate = make_candidate(name, section, FoundBy.NAME)
+    if candidate.address and not is_loopback(candidate.address):
+        candidate = structs.replace(find_key(candidate, setup.ladder), trouble="")
+    return candidate
 
 
 def find_models(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
-    """Return the models of the chosen upstream, which proves that its key is taken.
+    """Return the models of the chosen upstream, which proves that it accepts the key.
 
-    A person without a key is asked for one; it is stored once it was taken.
+    A person without a key is asked for one; it is stored once it was accepted.
 
     Raises:
         ConfigError: there is no key, or no store to write one into.
-        UpstreamError: it refuses the key, or gives no list.
+        UpstreamError: it refuses the key, or lists no models.
     """
     if candidate.models:
         return candidate.models
     try:
-        return _list(candidate, setup.settings, setup.ladder)
+        return _list_models(candidate, setup.settings, setup.ladder)
     except KeyMissing:
-        if not _may_ask(candidate, setup.asker):
+        if not _can_ask_for_key(candidate, setup.asker):
             raise
     except UpstreamRefused as error:
-        if not (is_about_key(error) and _may_ask(candidate, setup.asker)):
+        if not (is_about_key(error) and _can_ask_for_key(candidate, setup.asker)):
             if is_about_key(error) and candidate.key_source:
                 tell(f"The key comes from {candidate.key_source}; correct it there.")
             raise
         tell(error.sentence)
-    return _with_new_key(candidate, setup)
+    return _ask_for_new_key(candidate, setup)
 
 
-def _may_ask(candidate: Candidate, asker: Asker) -> bool:
-    """Tell whether a new key would be used: one of the environment outranks it."""
+def _can_ask_for_key(candidate: Candidate, asker: Asker) -> bool:
+    """Tell whether a stored key would be used: a key from elsewhere outranks it."""
     section, source = candidate.section, candidate.key_source
-    named = section.api_key_env or section.api_key_cmd or section.key_names
-    stored = source in ("", KeyringStore.label, Vault.label)
-    return asker.is_person and stored and not named
+    is_configured = section.api_key_env or section.api_key_cmd or section.key_names
+    is_stored = source in ("", KeyringStore.label, Vault.label)
+    return asker.is_person and is_stored and not is_configured
 
 
-def _with_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
+def _ask_for_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
     name, asker = candidate.name, setup.asker
     wanted = key_wanted(name, candidate.section)
-    # It is chosen before anything secret is typed.
+    # The store is chosen first, so that no key is typed that cannot be stored.
     store = choose_store(wanted, setup.keyring, setup.vault, asker)
-    for _ in range(_TRIES):
-        given = ask_for_key(wanted, asker)
+    for _ in range(_MAX_KEYS):
+        typed = ask_for_key(wanted, asker)
         try:
-            key = clean_key(given)
-            models = _list(candidate, setup.settings, one_key(name, key))
+            key = clean_key(typed)
+            models = _list_models(candidate, setup.settings, one_key(name, key))
         except UpstreamRefused as error:
             if not is_about_key(error):
                 raise
@@ -276,10 +283,11 @@ def _with_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
     raise ConfigError(f"{name} took none of these keys. Nothing was stored or changed.")
 
 
-def _list(
+def _list_models(
     candidate: Candidate, settings: Settings, ladder: KeyLadder
 ) -> tuple[ModelFacts, ...]:
-    seconds = _SECONDS if not is_loopback(candidate.address) else _SECONDS / 3
+    is_local = is_loopback(candidate.address)
+    seconds = _LIST_SECONDS / 3 if is_local else _LIST_SECONDS
     try:
         with show_progress(f"asking {candidate.name} for its models"):
             return asyncio.run(list_models(candidate, settings, ladder, seconds))
@@ -294,34 +302,36 @@ def _list(
 def choose_and_show(
     candidate: Candidate, models: Sequence[ModelFacts]
 ) -> list[ChosenModel]:
-    """Return a model for each purpose, after a table that says why."""
+    """Return a model for each purpose, after printing them with the reasons."""
     vendor = find_preset(candidate.section.type, candidate.address)
-    chosen = choose_models(vendor, models)
-    if chosen:
-        rows = [(c.purpose, c.model or "-", c.reason) for c in chosen]
+    choices = choose_models(vendor, models)
+    if choices:
+        rows = [(c.purpose, c.model or "-", c.reason) for c in choices]
         say_table("for", "model", "why", rows=rows)
     else:
         tell(f"{candidate.name} lists no models, so none is chosen.")
         if vendor == OLLAMA:
             tell(f"Get one, then run byok init again: ollama pull {SUGGESTED_MODEL}")
-    return chosen
+    return choices
 
 
 def write_settings(
-    candidate: Candidate, chosen: Sequence[ChosenModel], paths: Paths, asker: Asker
+    candidate: Candidate, choices: Sequence[ChosenModel], paths: Paths, asker: Asker
 ) -> bool:
-    """Add what is missing to the settings file; return whether anything changed.
+    """Add the missing settings to the settings file; return whether anything changed.
+
+    Next edits cost tokens, so a person is asked before a hosted model is set for them.
 
     Raises:
         ConfigError: the file cannot be extended, or there is nobody to ask.
         typer.Exit: the user does not want it.
     """
     file = read_own_settings(paths.config, Path.home())
-    plan = plan_settings(file.raw, candidate, chosen)
-    others = [row for row in chosen if row.purpose != Purpose.NEXT_EDIT]
+    plan = plan_settings(file.raw, candidate, choices)
+    others = [choice for choice in choices if choice.purpose != Purpose.NEXT_EDIT]
     without = plan_settings(file.raw, candidate, others)
-    is_asked = plan.after != without.after and not is_loopback(candidate.address)
-    if is_asked and not (asker.is_person and asker.confirm(_NEXT_EDITS, default=False)):
+    must_ask = plan.after != without.after and not is_loopback(candidate.address)
+    if must_ask and not (asker.is_person and asker.confirm(_NEXT_EDITS, default=False)):
         plan = without
     if plan.kept:
         names = ", ".join(".".join(path) for path in plan.kept)
@@ -330,11 +340,11 @@ def write_settings(
         say(f"{file.path} needs no change.")
         return False
     if file.raw is None and not asker.is_person:
-        asker = Asker(takes_best=True)  # nothing of the user's is changed
+        asker = Asker(takes_best=True)  # a new file changes nothing of the user's
     if not approve_change(file, plan.after, Redactor(), Approval(asker, default=True)):
         raise typer.Exit(1)
-    saved = write_own_settings(paths, file, plan.after)
-    say(f"Wrote {file.path}." + (f" The former file is {saved}." if saved else ""))
+    backup = write_own_settings(paths, file, plan.after)
+    say(f"Wrote {file.path}." + (f" The former file is {backup}." if backup else ""))
     return True
 
 
@@ -346,7 +356,7 @@ def run_daemon(
     *,
     can_install: Callable[[Paths], bool],
 ) -> Instance | None:
-    """Return the running daemon; start it, or install it as a service, if wanted.
+    """Return the daemon; if none runs, offer to install its service or to start it.
 
     Raises:
         ByokError: it does not start, or refuses the settings.
@@ -366,17 +376,17 @@ def run_daemon(
 
 
 def can_install_service(paths: Paths) -> bool:
-    """Tell whether this system keeps programs of the user running."""
+    """Tell whether byok can be installed as a service of this system."""
     try:
         service = find_service(paths)
         service.check_system()
         return not service.is_for_others()
-    except ByokError:  # it is offered only where it surely works
+    except ByokError:  # a service is offered only where it surely works
         return False
 
 
 def _apply_settings(upstream: str) -> None:
-    """Let the running daemon read the settings now, and say if it cannot use them."""
+    """Make the running daemon reload the settings; print which model it uses."""
     ask_daemon(Service.RELOAD)
     answer = ask_daemon(Service.DAEMON) or {}
     model = str(answer.get("model", ""))
@@ -386,7 +396,7 @@ def _apply_settings(upstream: str) -> None:
 
 
 def offer_editors(asker: Asker) -> bool:
-    """Offer to point each editor that is installed at byok; return whether one does."""
+    """Offer to point each installed editor at byok; return whether any does."""
     if not asker.is_person:
         tell("Point your editor at it: byok connect vscode --write")
         return False
@@ -404,44 +414,44 @@ def offer_editors(asker: Asker) -> bool:
 
 
 def last_request(paths: Paths) -> int:
-    """Return the number of the last request there was, 0 if that cannot be read."""
+    """Return the number of the last request in the journal, 0 if it is unreadable."""
     try:
         return highest_number(paths.journal)
-    except CannotStart:  # the daemon sets a damaged journal aside, and begins anew
+    except CannotStart:  # the daemon sets a damaged journal aside and starts a new one
         return 0
 
 
-def wait_for_first(paths: Paths, after: int, keep_days: int) -> None:
-    """Wait until a client was answered, and say which; Ctrl-C ends the waiting."""
+def wait_for_first(paths: Paths, last_number: int, keep_days: int) -> None:
+    """Wait until a client was answered, and print which; Ctrl-C ends the waiting."""
     if not keep_days:
         tell("The journal is off, so byok cannot tell when your editor comes.")
         return
     try:
         tell("Reload your editor's window.")
         tell("Waiting for its first request (Ctrl-C ends it)")
-        _tell_first(follow_entries(paths.journal, after, _EVERYTHING))
+        _report_first(follow_entries(paths.journal, last_number, _EVERYTHING))
     except CannotStart as error:
         fail(error)
     except KeyboardInterrupt:
         tell("byok goes on without waiting. byok status tells who asked it.")
 
 
-def _tell_first(batches: Iterable[Iterable[StoredEntry]]) -> None:
-    """Say which client was answered first, and before that who was not."""
-    told = set[str]()
+def _report_first(batches: Iterable[Iterable[StoredEntry]]) -> None:
+    """Print the first client that was answered, and the failures before that."""
+    reported = set[str]()
     for entry in (stored.entry for batch in batches for stored in batch):
         who = describe_client(entry.client)
         if entry.outcome == "ok":
             say(f"{who} is connected, model {_model_of(entry)}.")
             return
-        trouble = f"{who} asked, and it failed: {entry.error or entry.outcome}."
-        if trouble not in told and len(told) < _MOST_TROUBLES:
-            told.add(trouble)
-            tell(f"{trouble} See: byok log --errors")
+        failure = f"{who} asked, and it failed: {entry.error or entry.outcome}."
+        if failure not in reported and len(reported) < _MAX_FAILURES:
+            reported.add(failure)
+            tell(f"{failure} See: byok log --errors")
 
 
 def _model_of(entry: JournalEntry) -> str:
-    """Return the model that answered; that of the daemon where none was asked."""
+    """Return the model that answered; the daemon's default if no model was needed."""
     if entry.model:
         return f"{entry.upstream}:{entry.model}"
     answer = ask_daemon(Service.DAEMON) or {}
@@ -449,7 +459,7 @@ def _model_of(entry: JournalEntry) -> str:
 
 
 def describe_client(client: str) -> str:
-    """Return `vscode/0.600.1` as words for people."""
+    """Describe a client such as `vscode/0.600.1` for people."""
     family, _, version = client.partition("/")
     words = _CLIENTS.get(family)
     if words is None:
@@ -457,13 +467,8 @@ def describe_client(client: str) -> str:
     return words.format(version or "of an unknown version")
 
 
-_HEAD = "# Made by byok init. Every setting: byok config example\n"
-_ROUTING, _MODELS = "routing", "models"
-_SMALL_JOBS = ("commit", "title")
-
-
 class SettingsPlan(NamedTuple):
-    """The file before and after; `kept` are settings that say otherwise, and stay."""
+    """The file before and after; `kept` are paths whose own value stays."""
 
     before: bytes | None
     after: bytes
@@ -471,26 +476,26 @@ class SettingsPlan(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is added."""
+        """Whether the plan adds anything."""
         return self.after != (self.before or b"")
 
 
 def plan_settings(
     before: bytes | None, candidate: Candidate, models: Iterable[ChosenModel]
 ) -> SettingsPlan:
-    """Plan to use an upstream and models of it; what the file says already stays.
+    """Plan the settings of an upstream and its models; settings of the file stay.
 
     Raises:
-        ConfigError: the file cannot be extended without a change of something else.
+        ConfigError: the file cannot be extended without another change.
     """
     try:
         decoded = decode_text(before or b"")
         text = decoded.text
-        given = tomllib.loads(text)
-        wanted, kept = _split(given, candidate, models)
-        if not wanted:
+        existing = tomllib.loads(text)
+        additions, kept = _find_additions(existing, candidate, models)
+        if not additions:
             return SettingsPlan(before, before or b"", kept)
-        new = put_all(text or _HEAD, wanted, TextFormat.TOML)
+        new = put_all(text or _HEAD, additions, TextFormat.TOML)
         _check(text, new)
     except ValueError as error:
         raise ConfigError(
@@ -500,50 +505,50 @@ def plan_settings(
     return SettingsPlan(before, encode_text(decoded._replace(text=new)), kept)
 
 
-def _split(
-    given: Mapping[str, Any], candidate: Candidate, models: Iterable[ChosenModel]
+def _find_additions(
+    existing: Mapping[str, Any], candidate: Candidate, models: Iterable[ChosenModel]
 ) -> tuple[list[Setting], tuple[SettingPath, ...]]:
-    """Return what is to be added, and what the file says otherwise."""
-    wanted, kept = list[Setting](), list[SettingPath]()
+    """Return the settings to add, and the paths that have another value already."""
+    additions, kept = list[Setting](), list[SettingPath]()
     name, section = candidate.name, candidate.section
-    here, upstream = ("upstreams", name), list[Setting]()
+    table, upstream = ("upstreams", name), list[Setting]()
     if section.type != OPENAI_COMPATIBLE:
-        upstream.append(Setting((*here, "type"), section.type))
+        upstream.append(Setting((*table, "type"), section.type))
     if section.base_url:
-        upstream.append(Setting((*here, "base_url"), section.base_url))
-    if find_value(given, here) is MISSING:
-        wanted += upstream
+        upstream.append(Setting((*table, "base_url"), section.base_url))
+    if find_value(existing, table) is MISSING:
+        additions += upstream
     else:
-        kept += [row.path for row in upstream if _differs(given, row)]
+        kept += [setting.path for setting in upstream if _differs(existing, setting)]
     small = (_ROUTING, _MODELS, "small")
-    chosen = [model for model in models if model.model]
-    for purpose, model, _ in chosen:
+    choices = [choice for choice in models if choice.model]
+    for purpose, model, _ in choices:
         path = (_ROUTING, *(() if purpose == DEFAULT else (_MODELS,)), purpose)
-        row = Setting(path, ListedModel(name, model).id)
-        if find_value(given, path) is not MISSING:
-            kept += [path] if _differs(given, row) else []
+        setting = Setting(path, ListedModel(name, model).id)
+        if find_value(existing, path) is not MISSING:
+            kept += [path] if _differs(existing, setting) else []
             if purpose == DEFAULT and kept[-1:] == [path]:
                 break  # the other models would not belong to that default
-        elif purpose not in _SMALL_JOBS or find_value(given, small) is MISSING:
-            wanted.append(row)
-    return wanted, tuple(kept)
+        elif purpose not in _SMALL_JOBS or find_value(existing, small) is MISSING:
+            additions.append(setting)
+    return additions, tuple(kept)
 
 
-def _differs(given: Mapping[str, Any], row: Setting) -> bool:
-    there = find_value(given, row.path)
-    return there is not MISSING and there != row.value
+def _differs(existing: Mapping[str, Any], setting: Setting) -> bool:
+    value = find_value(existing, setting.path)
+    return value is not MISSING and value != setting.value
 
 
 def _check(old: str, new: str) -> None:
-    """Prove that the lines of the old text are all there, and that byok can use it.
+    """Check that all lines of the old text remain, and that byok can use the new one.
 
-    That no other setting differs is what `put` proves.
+    `put_all` has already proved that no other setting differs.
 
     Raises:
-        ValueError: they are not, or byok would not start with the new text.
+        ValueError: a line is missing, or byok would not start with the new text.
     """
-    rest = iter(new.splitlines())
-    if not all(line in rest for line in old.splitlines()):
+    remaining = iter(new.splitlines())  # each `in` goes on behind the line it found
+    if not all(line in remaining for line in old.splitlines()):
         raise ValueError("a line of it would change")
     arguments: dict[str, Any] = {"_toml": tomllib.loads(new)}
     try:

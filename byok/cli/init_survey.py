@@ -1,7 +1,7 @@
-"""What `byok init` finds: upstreams, keys and models; `init_steps` asks about them.
+"""The upstreams, keys and models that `byok init` offers; `init_steps` asks about them.
 
-Upstreams are those of the settings, local servers, and vendors with a key. Only servers
-on this machine are asked anything, and without a key: any program may listen on their
+Upstreams are those of the settings, local servers, and vendors with a key. Requests go
+only to servers on this machine, without a key, as any program may listen on their
 ports. Their answers are limited in size, number and time.
 """
 
@@ -43,7 +43,7 @@ from byok.wiring.key_sources import keys_wanted
 from byok.wiring.upstreams import open_probed
 
 _LOCAL_SECONDS = 2.0
-_MOST_MODELS = 500
+_MAX_MODELS = 500
 _NO_MODELS = "it has no models yet"
 _NO_KEY = "no key was found"
 DEFAULT = "default"
@@ -63,10 +63,10 @@ class FoundBy(StrEnum):
 class Candidate(Struct, frozen=True):
     """An upstream that could be used.
 
-    `models` are those that a local server lists; hosted ones are not asked before they
-    are chosen. `key_source` says where a key is, never which. `trouble` says why it
-    cannot be used now, "" if it can. `is_offered` is False where a key has other uses
-    too, so that byok does not choose it by itself.
+    `models` are those that a local server lists; hosted upstreams are not asked before
+    they are chosen. `key_source` is where its key comes from, never the key. `trouble`
+    is why the upstream cannot be used now, "" if it can. `is_offered` is False for a
+    vendor whose key often has other uses, so that byok does not choose it by itself.
     """
 
     name: str
@@ -83,88 +83,92 @@ class Candidate(Struct, frozen=True):
         """What a user wants to know before choosing it."""
         if self.trouble:
             return self.trouble
-        known = [f"key in {self.key_source}"] if self.key_source else []
+        parts = [f"key in {self.key_source}"] if self.key_source else []
         if self.models:
-            known.append(count_noun(len(self.models), "model"))
-        return ", ".join(known)
+            parts.append(count_noun(len(self.models), "model"))
+        return ", ".join(parts)
 
 
 def best_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
     """Return the first one that can be used and may be chosen without a question."""
-    usable = (one for one in candidates if one.is_offered and not one.trouble)
+    usable = (c for c in candidates if c.is_offered and not c.trouble)
     return next(usable, None)
 
 
 class _EmptyKeyring(KeyringStore):
-    """A keyring without keys, for requests that must not show one."""
+    """A keyring without keys, for requests that must not send one."""
 
     def get(self, entry: str) -> str | None:
         return None
 
 
 def one_key(name: str, key: str) -> KeyLadder:
-    """Return a ladder that finds one key, for the upstream of this name."""
+    """Return a ladder that has only this key, for the upstream of this name."""
     return KeyLadder(environ={own_variable(name, ""): key}, keyring=_EmptyKeyring())
 
 
 async def survey(
     settings: Settings, ladder: KeyLadder, seconds: float = _LOCAL_SECONDS
 ) -> list[Candidate]:
-    """Return what could be used, the best first; a server has `seconds` to answer.
+    """Return the upstreams that could be used, the best first.
 
     Upstreams of the settings come first, that of the default model before the others;
     then local servers, then vendors whose key is found, those chosen only by name last.
+    A server has `seconds` to answer.
     """
     first, _ = split_id(settings.routing.default) or ("", "")
     names = sorted(settings.upstreams, key=lambda name: name != first)
     sections = ((name, settings.upstreams[name]) for name in names)
-    own = [make_candidate(*named, FoundBy.SETTINGS) for named in sections]
+    own = [make_candidate(*section, FoundBy.SETTINGS) for section in sections]
     absent = [n for n in PRESETS if n not in settings.upstreams]
     vendors = [
         make_candidate(n, UpstreamSettings(type=n), FoundBy.KEY)
         for n in sorted(absent, key=lambda n: PRESETS[n].only_by_name)
     ]
-    known, servers, keyed = await asyncio.gather(
-        asyncio.gather(*(_look_at(one, settings, ladder, seconds) for one in own)),
+    configured, servers, keyed = await asyncio.gather(
+        asyncio.gather(*(_inspect(c, settings, ladder, seconds) for c in own)),
         asyncio.gather(
             *(
-                _ask_server(replace(one, found_by=FoundBy.SERVER), settings, seconds)
-                for one in vendors
-                if PRESETS[one.name].local
+                _ask_server(replace(c, found_by=FoundBy.SERVER), settings, seconds)
+                for c in vendors
+                if PRESETS[c.name].local
             )
         ),
         asyncio.to_thread(
             lambda: [
-                replace(found, is_offered=not PRESETS[one.name].only_by_name)
-                for one in vendors
-                if PRESETS[one.name].key_env and one.address
-                if (found := find_key(one, ladder)).trouble != _NO_KEY
+                replace(with_key, is_offered=not PRESETS[c.name].only_by_name)
+                for c in vendors
+                if PRESETS[c.name].key_env and c.address
+                if (with_key := find_key(c, ladder)).trouble != _NO_KEY
             ]
         ),
     )
-    return [*known, *(server for server in servers if server is not None), *keyed]
+    return [*configured, *(server for server in servers if server is not None), *keyed]
 
 
 def make_candidate(
     name: str, section: UpstreamSettings, found_by: FoundBy
 ) -> Candidate:
-    """Return an upstream of which nothing else is known yet."""
+    """Return a candidate whose key and models are not known yet."""
     return Candidate(name, section, base_url_of(section), found_by)
 
 
 async def list_models(
-    one: Candidate, settings: Settings, ladder: KeyLadder, seconds: float | None = None
+    candidate: Candidate,
+    settings: Settings,
+    ladder: KeyLadder,
+    seconds: float | None = None,
 ) -> tuple[ModelFacts, ...]:
     """Return the models that an upstream lists, with a key from this ladder.
 
-    Names that no client could send back are left out.
+    Names that clients cannot send back in an id are left out.
 
     Raises:
         ConfigError: it needs a key, and there is none.
-        UpstreamError: it refuses the key, or gives no list.
+        UpstreamError: it refuses the key, or lists no models.
         TimeoutError: it took longer than `seconds`.
     """
-    name, section = one.name, one.section
+    name, section = candidate.name, candidate.section
     if section.type == DEMO:
         return (ModelFacts(DEMO_MODEL),)
     redactor = Redactor()
@@ -173,57 +177,57 @@ async def list_models(
             asyncio.timeout(seconds),
             open_probed(name, section, settings, ladder, redactor) as upstream,
         ):
-            names = (await upstream.models())[:_MOST_MODELS]
-            known = upstream.known.listed_facts()
+            names = (await upstream.models())[:_MAX_MODELS]
+            facts = upstream.known.listed_facts()
     except ByokError as error:
         raise error.rewrite(redactor) from None
-    fit = (m for m in names if split_id(ListedModel(name, m).id) == (name, m))
-    return tuple(known.get(model) or ModelFacts(model) for model in fit)
+    usable = (m for m in names if split_id(ListedModel(name, m).id) == (name, m))
+    return tuple(facts.get(model) or ModelFacts(model) for model in usable)
 
 
-async def _look_at(
-    one: Candidate, settings: Settings, ladder: KeyLadder, seconds: float
+async def _inspect(
+    candidate: Candidate, settings: Settings, ladder: KeyLadder, seconds: float
 ) -> Candidate:
-    """Look at an upstream of the settings; one on another machine is not asked."""
-    if one.address and not is_loopback(one.address):
-        return await asyncio.to_thread(find_key, one, ladder)
-    server = await _ask_server(one, settings, seconds)
-    return server or replace(one, trouble="it does not answer")
+    """Find the key of an upstream on another machine; ask one on this machine."""
+    if candidate.address and not is_loopback(candidate.address):
+        return await asyncio.to_thread(find_key, candidate, ladder)
+    server = await _ask_server(candidate, settings, seconds)
+    return server or replace(candidate, trouble="it does not answer")
 
 
 async def _ask_server(
-    one: Candidate, settings: Settings, seconds: float
+    candidate: Candidate, settings: Settings, seconds: float
 ) -> Candidate | None:
     """Ask a server of this machine for its models; None if none answers."""
     try:
-        nothing = KeyLadder(environ={}, keyring=_EmptyKeyring())
-        models = await list_models(one, settings, nothing, seconds)
+        no_keys = KeyLadder(environ={}, keyring=_EmptyKeyring())
+        models = await list_models(candidate, settings, no_keys, seconds)
     except (ConfigError, UpstreamError, TimeoutError) as error:
         wants_key = is_about_key(error)
-        return replace(one, trouble="it wants a key") if wants_key else None
-    return replace(one, models=models, trouble="" if models else _NO_MODELS)
+        return replace(candidate, trouble="it wants a key") if wants_key else None
+    return replace(candidate, models=models, trouble="" if models else _NO_MODELS)
 
 
 def is_about_key(error: Exception) -> bool:
-    """Tell whether an upstream refused for want of a key that it takes."""
+    """Tell whether an upstream refused because of a missing or wrong key."""
     return isinstance(error, UpstreamRefused) and error.kind is RefusalKind.AUTH
 
 
-def find_key(one: Candidate, ladder: KeyLadder) -> Candidate:
-    """Add where a key of an upstream is, or why there is none. May block."""
+def find_key(candidate: Candidate, ladder: KeyLadder) -> Candidate:
+    """Add the source of an upstream's key, or why it has none. May block."""
     trouble = _NO_KEY
-    for wanted in keys_wanted(one.name, one.section):
+    for wanted in keys_wanted(candidate.name, candidate.section):
         try:
-            return replace(one, key_source=ladder.find(wanted).source)
+            return replace(candidate, key_source=ladder.find(wanted).source)
         except KeyMissing:
             continue
         except ConfigError as error:
             trouble = str(error)
-    return replace(one, trouble=trouble)
+    return replace(candidate, trouble=trouble)
 
 
 class ChosenModel(NamedTuple):
-    """A model for a purpose, and the reason; "" stands for that of chats."""
+    """A model for a purpose, and the reason; model "" stands for that of chats."""
 
     purpose: str
     model: str
@@ -231,45 +235,45 @@ class ChosenModel(NamedTuple):
 
 
 def choose_models(vendor: str, models: Sequence[ModelFacts]) -> list[ChosenModel]:
-    """Return a model for chats, small jobs and completions; none without models.
+    """Return a model for chats, small jobs and completions; [] without models.
 
-    Next edits have one if it is made for them. `vendor` is the name of a preset.
-    Summaries and prompts to enhance stay with the model of the chat, which has the
+    Next edits get one only if it is made for them. `vendor` is the name of a preset.
+    Summaries and enhanced prompts stay with the model of the chat, which has the
     conversation in its cache.
     """
     chat = choose_chat_model(vendor, models)
     if not chat:
         return []
     facts = next(model for model in models if model.id == chat)
-    chosen = [ChosenModel(DEFAULT, chat, _reason_for_chat(facts, len(models)))]
+    choices = [ChosenModel(DEFAULT, chat, _reason_for_chat(facts, len(models)))]
     small = choose_job_model(vendor, Purpose.COMMIT, models)
     if small and small != chat:
-        chosen += [ChosenModel(job, small, "quick and cheap") for job in _SMALL_JOBS]
-    filling = choose_job_model(vendor, Purpose.COMPLETION, models)
-    chosen.append(_completion(vendor, chat, filling))
-    if made := choose_job_model(vendor, Purpose.NEXT_EDIT, models):
+        choices += [ChosenModel(job, small, "quick and cheap") for job in _SMALL_JOBS]
+    completion = choose_job_model(vendor, Purpose.COMPLETION, models)
+    choices.append(_choose_completion(vendor, chat, completion))
+    if next_edit := choose_job_model(vendor, Purpose.NEXT_EDIT, models):
         reason = "made for it; byok suggests edits then"
-        chosen.append(ChosenModel(Purpose.NEXT_EDIT.value, made, reason))
-    return chosen
+        choices.append(ChosenModel(Purpose.NEXT_EDIT.value, next_edit, reason))
+    return choices
 
 
 def _reason_for_chat(facts: ModelFacts, number: int) -> str:
-    known = ["the only one listed" if number == 1 else f"the best of {number} for code"]
+    parts = ["the only one listed" if number == 1 else f"the best of {number} for code"]
     if facts.tools:
-        known.append("takes tools")
+        parts.append("takes tools")
     if facts.window:
-        known.append(f"window of {facts.window:,} tokens")
-    return ", ".join(known)
+        parts.append(f"window of {facts.window:,} tokens")
+    return ", ".join(parts)
 
 
-def _completion(vendor: str, chat: str, model: str) -> ChosenModel:
-    """Return the model for inline completions; its own one fills gaps, or is small."""
+def _choose_completion(vendor: str, chat: str, model: str) -> ChosenModel:
+    """Return the model for inline completions, with the reason."""
     if not model:
-        why = "the model of chats: byok knows none here that fills gaps (FIM)"
+        reason = "the model of chats: byok knows none here that fills gaps (FIM)"
     elif model == chat:
-        model, why = "", "the model of chats, the quickest here with FIM"
+        model, reason = "", "the model of chats, the quickest here with FIM"
     elif patterns_of(vendor).completion or template_of(model) is not None:
-        why = "fills gaps (FIM)"
+        reason = "fills gaps (FIM)"
     else:
-        why = "quick; none with FIM is listed"
-    return ChosenModel(Purpose.COMPLETION.value, model, why)
+        reason = "quick; none with FIM is listed"
+    return ChosenModel(Purpose.COMPLETION.value, model, reason)

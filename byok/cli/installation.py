@@ -1,4 +1,4 @@
-"""byok upgrade and byok uninstall: renew this installation, or remove it."""
+"""byok upgrade and byok uninstall: update this installation, or remove it."""
 
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -49,14 +49,16 @@ def upgrade(
     """
     installation = find_installation()
     if extra and extra not in list_extras():
-        known = ", ".join(list_extras())
-        raise ConfigError(f"byok has no part called {extra}.", hint=f"One of: {known}.")
+        extras = ", ".join(list_extras())
+        raise ConfigError(
+            f"byok has no part called {extra}.", hint=f"One of: {extras}."
+        )
     commands = (
         installation.extra_commands(extra) if extra else installation.upgrade_commands()
     )
     say(f"This adds {extra} to byok:" if extra else "This brings the newest byok:")
     for words in commands:
-        say(f"    {_write(words)}")
+        say(f"    {_quote_words(words)}")
     if dry_run:
         return
     command = f"byok upgrade --extra {extra}" if extra else "byok upgrade"
@@ -67,7 +69,7 @@ def upgrade(
         _run([str(installation.script), "restart"])
 
 
-def _write(words: list[str]) -> str:
+def _quote_words(words: list[str]) -> str:
     return " ".join(map(quote, words))
 
 
@@ -84,15 +86,15 @@ def _run(words: list[str]) -> None:
     ended = subprocess.run([program, *others], check=False)  # noqa: S603 - shown before
     if ended.returncode:
         raise NotReady(
-            f"`{_write(words)}` ended with code {ended.returncode}.",
+            f"`{_quote_words(words)}` ended with code {ended.returncode}.",
             hint="What it printed says why. The running byok was not touched.",
         )
 
 
 class Removal(Struct, frozen=True):
-    """One thing that byok put on this machine, and how it is taken away."""
+    """One thing that byok put on this machine, and the function that removes it."""
 
-    what: str
+    subject: str
     carry_out: Callable[[], object]
 
 
@@ -112,28 +114,34 @@ def uninstall(
     service, the stored keys, its folders, and the program. A clone stays where it is.
     """
     paths = find_paths()
-    outside = [*list_client_settings(paths), *_list_service(paths)]
-    outside += [] if keep_keys else _list_keys(paths)
-    kept = {paths.vault, paths.vault_key} if keep_keys else set()
+    others = [*list_client_settings(paths), *_list_service(paths)]
+    others += [] if keep_keys else _list_keys(paths)
+    exceptions = {paths.vault, paths.vault_key} if keep_keys else set()
 
-    def list_own() -> list[Path]:
-        own = list_own_files(paths, with_settings=not keep_settings)
-        return [path for path in own if path not in kept]
+    def list_files() -> list[Path]:
+        files = list_own_files(paths, with_settings=not keep_settings)
+        return [path for path in files if path not in exceptions]
 
     program = _list_program()
     say("byok would remove:")
-    for what in (*(r.what for r in outside), *list_own(), *(r.what for r in program)):
-        say(f"    {what}")
+    for removal in others:
+        say(f"    {removal.subject}")
+    for path in list_files():
+        say(f"    {path}")
+    for removal in program:
+        say(f"    {removal.subject}")
     if dry_run:
         return
     confirm("Remove all of this?", "byok uninstall", yes=yes)
-    if undo(outside):
+    if undo(others):
         raise ConfigError(
             "Not everything could be removed, so byok's own files stay for now.",
             hint="Do what the lines above say, then run `byok uninstall` again.",
         )
     stop_daemon(paths)
-    _remove_own(paths, list_own())  # what came of this and of the daemon goes, too
+    _remove_own(
+        paths, list_files()
+    )  # listed again: the steps above may have added some
     for removal in program:
         removal.carry_out()
     say("byok is removed.")
@@ -142,17 +150,17 @@ def uninstall(
         tell(f"Its clone stays; remove it yourself: {installation.source}")
 
 
-def _remove_own(paths: Paths, own: list[Path]) -> None:
-    """Remove byok's files, except copies of other programs' files that are gone."""
+def _remove_own(paths: Paths, files: list[Path]) -> None:
+    """Remove byok's files, except backups of editors' files that could not go back."""
     if any(path.is_file() for path in paths.client_backups.rglob("*")):
-        own = [path for path in own if path != paths.client_backups]
+        files = [path for path in files if path != paths.client_backups]
         tell(f"What editors' files were before byok stays in {paths.client_backups}")
-    for folder in remove_own_files(paths, own):
+    for folder in remove_own_files(paths, files):
         tell(f"{folder} stays: it holds other files.")
 
 
 def undo(removals: Iterable[Removal]) -> bool:
-    """Do what needs byok's own files; say and return whether anything failed."""
+    """Carry out removals, reporting failures; return whether any failed."""
     failed = False
     for removal in removals:
         try:
@@ -160,12 +168,12 @@ def undo(removals: Iterable[Removal]) -> bool:
         except (ByokError, OSError) as error:
             failed = True
             cause = error.sentence if isinstance(error, ByokError) else str(error)
-            tell(f"{removal.what}: {cause}")
+            tell(f"{removal.subject}: {cause}")
     return failed
 
 
 def list_client_settings(paths: Paths) -> Iterator[Removal]:
-    """Return what takes byok's lines out of every settings file that it wrote."""
+    """Yield the removals of byok's lines from every settings file that it wrote to."""
     connector = open_connector(paths)
     for client in (kind for kind in ClientKind if kind.facts.format):
         for path in connector.backups.list_paths(client):
@@ -181,7 +189,7 @@ def _list_service(paths: Paths) -> Iterator[Removal]:
 
 
 def _list_keys(paths: Paths) -> Iterator[Removal]:
-    """Give the keys in the OS keyring that byok can find.
+    """Yield the removals of the keys in the OS keyring that byok can find.
 
     A keyring does not list what it has, so keys of upstreams that the settings no
     longer name cannot be found.
@@ -193,8 +201,8 @@ def _list_keys(paths: Paths) -> Iterator[Removal]:
         settings = load_settings(paths.config)
         for wanted in all_wanted(settings, settings.upstreams):
             if ring.get(wanted.entry) is not None:
-                what = f"the key of {wanted.title} in the OS keyring"
-                yield Removal(what, partial(ring.remove, wanted.entry))
+                subject = f"the key of {wanted.title} in the OS keyring"
+                yield Removal(subject, partial(ring.remove, wanted.entry))
     except ByokError as error:
         tell(f"The OS keyring was not read: {error}")
 
@@ -202,7 +210,7 @@ def _list_keys(paths: Paths) -> Iterator[Removal]:
 def _list_program() -> list[Removal]:
     installation = find_installation()
     removals = [
-        Removal(_write(words), partial(_run, words))
+        Removal(_quote_words(words), partial(_run, words))
         for words in installation.removal_commands()
     ]
     if link := find_link(installation):

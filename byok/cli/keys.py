@@ -46,8 +46,27 @@ class KeyStore(StrEnum):
     KEY_FILE = "key-file"
 
 
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A preset, an upstream from the settings, one of its key_names as "
+        "UPSTREAM/NAME, official, search-server, web-search, team-index, or "
+        "team-index/salt.",
+        autocompletion=complete_key_name,
+    ),
+]
+StoreOption = Annotated[
+    KeyStore | None,
+    typer.Option(
+        help="The OS keyring, or an encrypted file: opened by a passphrase (vault), or "
+        "by a file that only you can read (key-file). By default, one that works here."
+    ),
+]
+commands = typer.Typer(no_args_is_help=True)
+
+
 def open_vault(paths: Paths) -> Vault:
-    """Return the vault, which asks for its passphrase where a terminal is."""
+    """Return the vault; it asks for its passphrase if there is a terminal."""
     asker = find_asker("", yes=False)
 
     def ask() -> str:
@@ -62,13 +81,13 @@ def open_vault(paths: Paths) -> Vault:
 def choose_store(
     wanted: KeyWanted, keyring: KeyringStore, vault: Vault, asker: Asker
 ) -> KeyringStore | Vault:
-    """Return a store that works here, before the key itself is asked for.
+    """Return a store that works on this machine, before the key is asked for.
 
     That is the OS keyring, or else the encrypted file if there is one already. Without
     both, a person chooses how a new encrypted file is opened.
 
     Raises:
-        KeyMissing: nothing works, and nobody can be asked, or the person wants neither.
+        KeyMissing: no store works, and nobody can be asked, or the person declines.
         ConfigError: the encrypted file cannot be opened.
     """
     try:
@@ -113,31 +132,8 @@ def choose_store(
 
 
 def ask_for_key(wanted: KeyWanted, asker: Asker) -> str:
-    """Return what a person types as a key, which nobody sees."""
+    """Ask a person for a key, without showing the input."""
     return asker.secret(f"Key for {wanted.title} ({wanted.origin}), not shown")
-
-
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        help="A preset, an upstream from the settings, one of its key_names as "
-        "UPSTREAM/NAME, official, search-server, web-search, team-index, or "
-        "team-index/salt.",
-        autocompletion=complete_key_name,
-    ),
-]
-
-
-StoreOption = Annotated[
-    KeyStore | None,
-    typer.Option(
-        help="The OS keyring, or an encrypted file: opened by a passphrase (vault), or "
-        "by a file that only you can read (key-file). By default, one that works here."
-    ),
-]
-
-
-commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command("set", context_settings={"allow_extra_args": True})
@@ -161,15 +157,15 @@ def set_key(
     asker = find_asker(
         f"byok keys set {wanted.command_name} --store key-file", yes=False
     )
-    place = _choose(store, wanted, paths, asker)
+    key_store = _open_store(store, wanted, paths, asker)
     key = clean_key(
         ask_for_key(wanted, asker) if asker.is_person else sys.stdin.readline()
     )
-    place.set(wanted.entry, key)
-    _let_daemon_read()
+    key_store.set(wanted.entry, key)
+    _reload_daemon()
     say(
         f"Stored the key of {wanted.title} for {wanted.origin} "
-        f"(fingerprint {fingerprint(key)}) in the {place.label}."
+        f"(fingerprint {fingerprint(key)}) in the {key_store.label}."
     )
 
 
@@ -202,14 +198,14 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 
 
 def _tell_problems(rows: Sequence[Json], unread: Iterable[str]) -> None:
-    """Say which keys cannot be used or are missing, and where they could be."""
+    """Report keys that cannot be used or are missing, and stores that were not read."""
     for row in rows:
         if row["error"]:
             tell(f"byok: the key of {row['upstream']} cannot be used: {row['error']}")
         elif row["source"] == "none" and "cure" in row:  # not of an older daemon
             tell(f"If {row['upstream']} needs a key: {row['cure']}")
     if not rows or any(row["source"] == "none" for row in rows):
-        for reason in unread:  # a missing key may be there
+        for reason in unread:  # a missing key may be in that store
             tell(f"byok: cannot read keys from the {reason}")
 
 
@@ -221,9 +217,9 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     it tests the one that would be used now.
     """
     with show_progress(f"asking {name} for its models"):
-        answer = None if config else _try_by_daemon(name)
+        answer = None if config else _test_in_daemon(name)
         if answer is None:
-            answer = _try_here(name, config)
+            answer = _test_here(name, config)
     if name == OFFICIAL:
         say(f"The official service at {answer['origin']} accepted the token.")
         return
@@ -238,14 +234,14 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     tell("A few providers list models for any key; only a chat proves that it works.")
 
 
-def _try_by_daemon(name: str) -> Json | None:
+def _test_in_daemon(name: str) -> Json | None:
     try:
         return ask_daemon(Service.KEY_TEST, {"upstream": name})
     except BadRequest:
-        return None  # the daemon does not have it; it can be one of the presets
+        return None  # the daemon has no such upstream; it can still be a preset
 
 
-def _try_here(name: str, config: Path | None) -> Json:
+def _test_here(name: str, config: Path | None) -> Json:
     from byok.settings import upstream_named
     from byok.wiring.apis import base_url_of
     from byok.wiring.key_sources import key_named
@@ -259,7 +255,7 @@ def _try_here(name: str, config: Path | None) -> Json:
     async def work(services: "Services") -> Json:
         from byok.server.daemon_endpoints import try_key
 
-        services.forget_keys()  # so that the keyring is used for a local server too
+        services.forget_keys()  # else a local server would be asked without its key
         first = next(iter(services.upstreams))
         return await try_key(services, OFFICIAL if name == OFFICIAL else first)
 
@@ -281,43 +277,43 @@ def remove_key(
     settings, paths = load(config)
     wanted = key_named(name, settings)
     is_removed = False
-    unread: dict[KeyStore, ByokError] = {}
-    for place in [store] if store else (KeyStore.KEYRING, KeyStore.VAULT):
+    errors: dict[KeyStore, ByokError] = {}
+    for kind in [store] if store else (KeyStore.KEYRING, KeyStore.VAULT):
         try:
-            if (
-                KeyringStore() if place is KeyStore.KEYRING else open_vault(paths)
-            ).remove(wanted.entry):
-                say(f"Removed the key of {name} from the {place.value}.")
+            is_keyring = kind is KeyStore.KEYRING
+            key_store = KeyringStore() if is_keyring else open_vault(paths)
+            if key_store.remove(wanted.entry):
+                say(f"Removed the key of {name} from the {kind.value}.")
                 is_removed = True
         except ByokError as error:
-            unread[place] = error
+            errors[kind] = error
     if is_removed:
-        _let_daemon_read()
+        _reload_daemon()
         return
-    if unread:
-        why = "; ".join(str(error).rstrip(".") for error in unread.values())
+    if errors:
+        reasons = "; ".join(str(error).rstrip(".") for error in errors.values())
         hint = "If it is in the OS keyring, unlock that, and try again."
-        if KeyStore.VAULT in unread:
-            hint = unread[KeyStore.VAULT].hint
-        raise ConfigError(f"No stored key of {name} was found: {why}.", hint=hint)
+        if KeyStore.VAULT in errors:
+            hint = errors[KeyStore.VAULT].hint
+        raise ConfigError(f"No stored key of {name} was found: {reasons}.", hint=hint)
     else:
         places = store.value if store else "keyring or the vault"
         tell(f"There is no key for {name} ({wanted.origin}) in the {places}.")
         raise typer.Exit(1)
 
 
-def _let_daemon_read() -> None:
-    """Let a running daemon forget the keys that it has, and read them again."""
+def _reload_daemon() -> None:
+    """Make a running daemon read all keys again; report an error."""
     try:
         ask_daemon(Service.RELOAD)
     except ByokError as error:
         tell(error.sentence)
 
 
-def _choose(
+def _open_store(
     store: KeyStore | None, wanted: KeyWanted, paths: Paths, asker: Asker
 ) -> KeyringStore | Vault:
-    """Return the store for a new key, which can be written before the key is typed."""
+    """Return the store for a new key, opened before the key is typed."""
     vault = open_vault(paths)
     if store is None:
         return choose_store(wanted, KeyringStore(), vault, asker)

@@ -14,7 +14,7 @@ from byok.cli.command_context import ConfigOption, load
 from byok.cli.terminal import tell
 from byok.core.platform.paths import find_paths
 
-_PATIENCE = 2.0  # an agent waits
+_LOCK_SECONDS = 2.0  # for the index of another process; short, as an agent waits
 
 
 def mcp(
@@ -41,31 +41,33 @@ def mcp(
         )
     from byok.cli.mcp_server import take_over
 
-    own = take_over()
+    descriptors = take_over()
     from byok.cli.code_client import Agent
     from byok.cli.control import Starter, daemon_command
     from byok.cli.daemon_client import LocalClient
     from byok.cli.mcp_server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    paths, given = find_paths(), folders(workspace)
+    paths, requested = find_paths(), folders(workspace)
     starter = Starter(daemon_command(config), paths.state_dir)
 
     async def read_text(question: str, folders: Sequence[Path]) -> str:
         from byok.wiring.services import search_text
 
-        return await search_text(*load(config), given, question, folders)
+        return await search_text(*load(config), requested, question, folders)
 
     async def run() -> None:
-        own_index = opener(config)
-        async with LocalClient(paths, own_index, given, patience=_PATIENCE) as client:
+        index = opener(config)
+        async with LocalClient(
+            paths, index, requested, patience=_LOCK_SECONDS
+        ) as client:
             agent = Agent(
                 client,
-                given,
+                requested,
                 Path.cwd().resolve(),
                 read_text=read_text,
                 start=starter.start if daemon else lambda: None,
             )
-            await serve(agent, own, end_soon)
+            await serve(agent, descriptors, end_soon)
 
     asyncio.run(run())

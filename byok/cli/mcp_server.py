@@ -1,4 +1,9 @@
-"""byok as an MCP server over standard input and output."""
+"""byok as an MCP server over standard input and output.
+
+A message is a line of JSON-RPC; an unreadable line gets an error response. The SDK's
+own transport drops bad lines silently, has no limit for the length of a line, and reads
+in a thread that blocks the end of the program.
+"""
 
 import asyncio
 import contextlib
@@ -19,27 +24,37 @@ from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCError, JSONRPCMessage
 from byok.core.errors import ByokError, from_os_error
 from byok.server.mcp.tools import CodeSource, make_server, read_message, write_error
 
-# JSON-RPC messages, one per line; an unreadable line gets an error response.
-#
-# The SDK's own transport drops bad lines silently, has no limit for the length of a
-# line, and reads in a thread that blocks the end of the program.
+_log = logging.getLogger(__name__)
+MAX_LINE = 4 * 2**20  # bytes
+_MAX_QUEUED_LINES = 64
+_END_SECONDS = 1.5
+_POLL_SECONDS = 5.0
+
+Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
+Outgoing = MemoryObjectSendStream[SessionMessage]
+_IncomingWriter = MemoryObjectSendStream[SessionMessage | Exception]
+_OutgoingReader = MemoryObjectReceiveStream[SessionMessage]
 
 
-MAX_LINE = 4 * 2**20
+class AskingClient(CodeSource, Protocol):
+    """Answers questions, and switches to a daemon when one has started."""
+
+    async def look(self) -> None:
+        """Open the index, or switch to a daemon that runs now."""
 
 
-def read_line(file: BinaryIO, most: int = MAX_LINE) -> bytes | None:
+def read_line(file: BinaryIO, max_bytes: int = MAX_LINE) -> bytes | None:
     """Return a line, b"" at the end; None for one that is too long, which is skipped.
 
-    What stands at the end without a line end is no message.
+    Bytes at the end of the input without a line end are no message.
     """
-    line = file.readline(most + 1)
+    line = file.readline(max_bytes + 1)
     if line.endswith(b"\n"):
         return line
-    if len(line) <= most:
+    if len(line) <= max_bytes:
         return b""
     while line and not line.endswith(b"\n"):
-        line = file.readline(most)
+        line = file.readline(max_bytes)
     return None
 
 
@@ -50,10 +65,10 @@ def decode(line: bytes | None) -> tuple[JSONRPCMessage | None, JSONRPCError | No
     if not line.strip():
         return None, None
     try:
-        given = orjson.loads(line)
+        value = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None, write_error(PARSE_ERROR, "Parse error")
-    message = read_message(given)
+    message = read_message(value)
     return (None, message) if isinstance(message, JSONRPCError) else (message, None)
 
 
@@ -61,14 +76,6 @@ def encode(message: JSONRPCMessage) -> bytes:
     """Write one message as a line."""
     text = message.model_dump_json(by_alias=True, exclude_unset=True)
     return text.encode() + b"\n"
-
-
-_WAITING = 64
-
-Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
-Outgoing = MemoryObjectSendStream[SessionMessage]
-_Into = MemoryObjectSendStream[SessionMessage | Exception]
-_OutOf = MemoryObjectReceiveStream[SessionMessage]
 
 
 class Descriptors(NamedTuple):
@@ -81,43 +88,43 @@ class Descriptors(NamedTuple):
 def take_over() -> Descriptors:
     """Reserve stdin and stdout for messages.
 
-    Other code finds stdin empty, and what it prints goes to stderr.
+    Other code finds stdin empty, and its prints go to stderr.
     """
-    own = Descriptors(os.dup(0), os.dup(1))
+    descriptors = Descriptors(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    return own
+    return descriptors
 
 
 @asynccontextmanager
 async def streams(
-    own: Descriptors, on_end: Callable[[], None] = lambda: None
+    descriptors: Descriptors, on_end: Callable[[], None] = lambda: None
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Give the stream of incoming messages and the stream for outgoing ones.
+    """Yield the stream of incoming messages and the stream for outgoing ones.
 
     The incoming stream ends when the client closes either pipe; `on_end` is called at
     once.
     """
-    into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
-    arrived: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING)
+    writer, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, reader = anyio.create_memory_object_stream[SessionMessage](0)
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue(_MAX_QUEUED_LINES)
     loop = asyncio.get_running_loop()
     threading.Thread(
-        target=_read, args=(own.source, loop, arrived), daemon=True, name="stdin"
+        target=_read, args=(descriptors.source, loop, lines), daemon=True, name="stdin"
     ).start()
 
     async def receive(replies: Outgoing) -> None:
-        async with into, replies:
-            await _receive(arrived, into, replies)
+        async with writer, replies:
+            await _receive(lines, writer, replies)
             on_end()
 
     async def send() -> None:
-        async with out_of:
-            await _send(out_of, own.sink)
+        async with reader:
+            await _send(reader, descriptors.sink)
         on_end()
-        await into.aclose()
+        await writer.aclose()
 
     async with anyio.create_task_group() as group:
         group.start_soon(receive, outgoing.clone())
@@ -128,21 +135,21 @@ async def streams(
 
 
 async def _receive(
-    arrived: "asyncio.Queue[bytes | None]", into: _Into, replies: Outgoing
+    lines: "asyncio.Queue[bytes | None]", writer: _IncomingWriter, replies: Outgoing
 ) -> None:
-    """Pass messages on until the input ends; a line that is none is answered."""
+    """Forward messages until the input ends; reply to bad lines with an error."""
     with contextlib.suppress(anyio.BrokenResourceError):
-        while (line := await arrived.get()) != b"":
+        while (line := await lines.get()) != b"":
             message, error = decode(line)
             if message is not None:
-                await into.send(SessionMessage(message))
+                await writer.send(SessionMessage(message))
             elif error is not None:
                 await replies.send(SessionMessage(error))
 
 
-async def _send(out_of: _OutOf, sink: int) -> None:
-    """Write messages until there are no more, or nobody reads them."""
-    async for item in out_of:
+async def _send(reader: _OutgoingReader, sink: int) -> None:
+    """Write messages until there are no more, or the client has closed its pipe."""
+    async for item in reader:
         try:
             await asyncio.to_thread(_write, sink, encode(item.message))
         except OSError:
@@ -150,9 +157,9 @@ async def _send(out_of: _OutOf, sink: int) -> None:
 
 
 def _read(
-    source: int, loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[bytes | None]"
+    source: int, loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | None]"
 ) -> None:
-    """Read until the end (b""), no faster than the messages are handled."""
+    """Queue lines until the end (b""), no faster than the messages are handled."""
     file = os.fdopen(source, "rb", closefd=False)
     line: bytes | None = None
     while line != b"":
@@ -161,7 +168,7 @@ def _read(
         except OSError:
             line = b""
         try:
-            asyncio.run_coroutine_threadsafe(arrived.put(line), loop).result()
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
         except (RuntimeError, asyncio.CancelledError):  # the loop has ended
             return
 
@@ -172,20 +179,10 @@ def _write(sink: int, data: bytes) -> None:
         view = view[os.write(sink, view) :]
 
 
-_log = logging.getLogger(__name__)
-_END_SECONDS = 1.5
-_LOOK_SECONDS = 5.0
-
-
-class AskingClient(CodeSource, Protocol):
-    """Answers questions, and checks now and then whether a daemon can do so instead."""
-
-    async def look(self) -> None:
-        """Open the index, or switch to a daemon that runs now."""
-
-
 async def serve(
-    client: AskingClient, own: Descriptors, on_end: Callable[[], None] = lambda: None
+    client: AskingClient,
+    descriptors: Descriptors,
+    on_end: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer until the client closes the connection or a signal arrives.
 
@@ -201,32 +198,32 @@ async def serve(
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):  # Windows
                 loop.add_signal_handler(number, stop)
-        async with streams(own, on_end) as (incoming, outgoing):
-            group.start_soon(_keep_up, client)
+        async with streams(descriptors, on_end) as (incoming, outgoing):
+            group.start_soon(_poll_daemon, client)
             server = make_server(client)
             options = server.create_initialization_options()
             await server.run(incoming, outgoing, options)
         group.cancel_scope.cancel()
 
 
-async def _keep_up(client: AskingClient) -> None:
-    """Start indexing before the first question; hand over to a daemon that starts."""
+async def _poll_daemon(client: AskingClient) -> None:
+    """Start indexing before the first question; switch to a daemon that starts."""
     last_error = ""
     while True:
         try:
             await client.look()
         except (ByokError, OSError) as error:
-            known = from_os_error(error) if isinstance(error, OSError) else error
-            if last_error != known.sentence:  # each call reports it too
-                last_error = known.sentence
+            failure = from_os_error(error) if isinstance(error, OSError) else error
+            if last_error != failure.sentence:  # logged once; each call reports it, too
+                last_error = failure.sentence
                 _log.warning("%s", last_error)
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def end_soon(seconds: float = _END_SECONDS) -> None:
-    """End the process after `seconds`, whatever still runs: the client is gone.
+    """Exit after `seconds` even if threads still run, as the client is gone.
 
-    The index repeats unfinished work at its next start; workers end by themselves.
+    The index repeats unfinished work at its next start; its workers end by themselves.
     """
     timer = threading.Timer(seconds, os._exit, (0,))
     timer.daemon = True

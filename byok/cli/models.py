@@ -1,4 +1,4 @@
-"""byok models: the models of each upstream, what is known of them, and the defaults."""
+"""byok models: the models of each upstream, their known facts, and the defaults."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,15 +37,13 @@ if TYPE_CHECKING:
     from byok.wiring.services import Services
 
 _COLUMNS = ("upstream", "model", "used for", "window", "answer", "$ in / out")
-_SHORT = {
+_SOURCE_NAMES = {
     FactSource.LOADED.value: "loaded",
     FactSource.SERVER.value: "list",
     FactSource.FAMILY.value: "family",
 }
 _OFFER_DAYS = 7  # the age of the table from which an update is offered
-_MOST_SHOWN = 20
-
-
+_MAX_NAMES = 20  # of changed models
 commands = typer.Typer()
 
 
@@ -80,13 +78,13 @@ def models(
     if not json:
         show(answer)
         return
-    rows = answer["models"]  # for scripts: ids as a list, what is known by id
+    rows = answer["models"]  # scripts get a list of ids, and the facts by id
     facts = {m["id"]: {**m["facts"], "sources": m["sources"]} for m in rows}
     say_json({**answer, "models": [m["id"] for m in rows], "facts": facts})
 
 
 def show(answer: Mapping[str, Any]) -> None:
-    """Print the table, what failed, and what table of known models is meant."""
+    """Print the models, the failures, and which table of known models was used."""
     rows = [*_rows(answer)]
     say_table(*_COLUMNS, rows=rows)
     for row in answer.get("substitutes", ()):
@@ -131,8 +129,8 @@ def show_choices(answer: Mapping[str, Any]) -> None:
         say(f"Pictures for models that see none are described by {vision}.")
     if last := answer["choices"]:
         say()
-        shown = ((datetime.fromtimestamp(row["at"]), row) for row in last)
-        rows = [(f"{t:%H:%M:%S}", r["rule"], r["model"], r["why"]) for t, r in shown]
+        timed = ((datetime.fromtimestamp(row["at"]), row) for row in last)
+        rows = [(f"{t:%H:%M:%S}", r["rule"], r["model"], r["why"]) for t, r in timed]
         say_table("last chats", "rule", "model", "why", rows=rows)
 
 
@@ -170,34 +168,34 @@ def update(
         confirm(question, "byok models update", yes=yes)
         network = settings.network
         with show_progress("fetching"):
-            had = asyncio.run(fetch_lists(Route(network.proxy, network.ca_file)))
-        for failure in had.failures:
+            fetched = asyncio.run(fetch_lists(Route(network.proxy, network.ca_file)))
+        for failure in fetched.failures:
             tell(f"byok: {failure}")
-        contents = had.contents
+        contents = fetched.contents
     show_update(keep_lists(contents, date.today(), paths.known_models))
 
 
 def show_update(update: "Update") -> None:
-    """Print what is new, what changed, and what the lists do not agree on."""
+    """Print new and changed models, and the facts that the lists disagree on."""
     total = sum(map(len, update.table.rows.values()))
     say(f"byok knows {total:,} models now, by {update.table.source}.")
-    _say_some("new", update.new)
-    _say_some("changed", update.changed)
-    for doubt in update.doubts[:_MOST_SHOWN]:
-        one, other = (f"{value:,g}" for value in doubt.values)
+    _say_names("new", update.new)
+    _say_names("changed", update.changed)
+    for doubt in update.doubts[:_MAX_NAMES]:
+        first, second = (f"{value:,g}" for value in doubt.values)
         say(
-            f"In doubt: the {doubt.fact} of {doubt.vendor}/{doubt.model}, {one} or "
-            f"{other}; byok uses {doubt.used:,g}."
+            f"In doubt: the {doubt.fact} of {doubt.vendor}/{doubt.model}, {first} or "
+            f"{second}; byok uses {doubt.used:,g}."
         )
-    if more := update.doubts[_MOST_SHOWN:]:
+    if more := update.doubts[_MAX_NAMES:]:
         say(f"And {len(more)} more in doubt.")
 
 
-def _say_some(what: str, names: Sequence[str]) -> None:
+def _say_names(what: str, names: Sequence[str]) -> None:
     if names:
-        more = ", ..." if len(names) > _MOST_SHOWN else ""
-        shown = ", ".join(names[:_MOST_SHOWN])
-        say(f"{count_noun(len(names), 'model')} {what}: {shown}{more}")
+        more = ", ..." if len(names) > _MAX_NAMES else ""
+        listed = ", ".join(names[:_MAX_NAMES])
+        say(f"{count_noun(len(names), 'model')} {what}: {listed}{more}")
 
 
 def _read_list(path: Path) -> bytes:
@@ -229,11 +227,11 @@ def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _with_source(value: str, source: str | None, *, stale: bool = False) -> str:
-    """Add where a value is known from; "old" to a price of an old table."""
+    """Add the source of a value, with "old" for a price of an old table."""
     if not value or not source:
         return value
     old = ", old" if stale and source == FactSource.TABLE else ""
-    return f"{value} ({_SHORT.get(source, source)}{old})"
+    return f"{value} ({_SOURCE_NAMES.get(source, source)}{old})"
 
 
 def _tokens(number: int) -> str:

@@ -1,4 +1,4 @@
-"""byok probe: try out what a model takes and does, and keep what was found."""
+"""byok probe: test what a model supports, and store the results as its profile."""
 
 import asyncio
 import contextlib
@@ -42,26 +42,29 @@ _COLUMNS = ("tried", "result", "", "requests", "tokens in", "out", "seconds")
 
 
 class ProbeTarget(NamedTuple):
-    """The upstream and the model that are meant; the model may be ""."""
+    """The upstream and the model to probe; the model may be ""."""
 
     name: str
     section: "UpstreamSettings"
     model: str
 
 
-def find_target(what: str, settings: "Settings") -> ProbeTarget:
-    """Return what is meant by the words of a user.
+def find_target(words: str, settings: "Settings") -> ProbeTarget:
+    """Return the upstream and model that a user names, by default the default one.
 
     Raises:
-        ConfigError: there is no such upstream; one that is like it is named.
+        ConfigError: there is no such upstream; the hint names a similar one.
     """
-    from byok.settings import upstream_named, upstream_names  # not to complete a word
+    from byok.settings import upstream_named, upstream_names  # slow for completion
 
-    what = settings.routing.meant_by(what or settings.routing.default)
-    name, _, model = what.partition("/")
-    if "://" in what:
-        name, model = what, ""
-    name, model = split_id(what) or (name or next(iter(settings.upstreams), ""), model)
+    target = settings.routing.meant_by(words or settings.routing.default)
+    name, _, model = target.partition("/")
+    if "://" in target:
+        name, model = target, ""
+    name, model = split_id(target) or (
+        name or next(iter(settings.upstreams), ""),
+        model,
+    )
     if not name:
         raise ConfigError(
             "There is no upstream in the settings.",
@@ -70,18 +73,18 @@ def find_target(what: str, settings: "Settings") -> ProbeTarget:
     try:
         return ProbeTarget(*upstream_named(name, settings), model)
     except ConfigError as error:
-        known = upstream_names(settings.upstreams)
+        names = upstream_names(settings.upstreams)
         is_address = "://" in name or name.rpartition(":")[2].isdecimal()
-        if name in known or is_address:
+        if name in names or is_address:
             raise
-        guess = did_you_mean(name, known)
+        guess = did_you_mean(name, names)
         raise error.with_hint(
             guess or f"A model is named with its upstream: byok probe UPSTREAM/{name}"
         ) from None
 
 
 def probe(
-    what: Annotated[
+    words: Annotated[
         str,
         typer.Argument(
             help="An upstream, UPSTREAM/MODEL, or the id of a model.",
@@ -110,7 +113,7 @@ def probe(
     From then on byok uses the results, before what it knows of the model's family.
     """
     settings, paths = load(config)
-    target = find_target(what, settings)
+    target = find_target(words, settings)
     if show or export:
         show_profiles(target, settings, paths, export=export, json=json)
         return
@@ -152,7 +155,7 @@ async def _probe(
     from byok.wiring.upstreams import choose_model
 
     with show_progress(f"asking {target.name}", hidden=hidden):
-        with contextlib.suppress(UpstreamError):  # not all have a list
+        with contextlib.suppress(UpstreamError):  # some upstreams list no models
             await upstream.models()
         model = target.model or await choose_model(upstream, target.section)
         prober = Prober(upstream, model)
@@ -165,15 +168,15 @@ async def _probe(
     with show_progress("asking the model", hidden=hidden) as progress:
         ended = itertools.count(1)
 
-        def tell_result(result: "ProbeResult") -> None:
+        def report_result(result: "ProbeResult") -> None:
             tell(f"  {result.case}: {result.outcome.value}")
             progress.update(done=next(ended), total=len(cases))
 
-        results = await run_probe(prober, cases, tell_result)
+        results = await run_probe(prober, cases, report_result)
     profiles, key = Profiles(paths.profiles), upstream.spec.key
     tell_damage(profiles)
-    kept = keep_results(profiles, key, prober.facts, results, dialect=prober.dialect)
-    return kept, results
+    profile = keep_results(profiles, key, prober.facts, results, dialect=prober.dialect)
+    return profile, results
 
 
 def _ask_permission(
@@ -194,8 +197,8 @@ def _ask_permission(
         f"{count_noun(cost.requests, 'request')}, about {cost.input_tokens:,} "
         f"tokens in and {cost.output_tokens:,} out; {price}."
     )
-    whole = quote(f"{name}/{prober.model}")
-    confirm("Start?", f"byok probe {whole}", yes=yes)
+    target = quote(f"{name}/{prober.model}")
+    confirm("Start?", f"byok probe {target}", yes=yes)
 
 
 def say_results(results: "list[ProbeResult]") -> None:
@@ -217,12 +220,12 @@ def say_results(results: "list[ProbeResult]") -> None:
 
 def say_facts(facts: ModelFacts) -> None:
     """Print the facts that byok uses from now on."""
-    known = [f"{name} = {value}" for name, value in write_facts(facts).items()]
-    say(f"In the profile: {', '.join(known) or 'nothing that byok uses'}")
+    texts = [f"{name} = {value}" for name, value in write_facts(facts).items()]
+    say(f"In the profile: {', '.join(texts) or 'nothing that byok uses'}")
 
 
 def tell_damage(profiles: "Profiles") -> None:
-    """Say why the file of profiles is ignored, if it is."""
+    """Report why the file of profiles is ignored, if it is."""
     if damage := profiles.damage:
         tell(f"byok: {damage}")
 
@@ -247,10 +250,10 @@ def show_profiles(
     profiles = Profiles(paths.profiles)
     key = make_spec(target.name, target.section, settings).key
     models = [target.model] if target.model else profiles.models_of(key)
-    found = {model: profiles.find(key, model) for model in models}
-    found = {model: profile for model, profile in found.items() if profile.report}
+    selected = {model: profiles.find(key, model) for model in models}
+    selected = {model: profile for model, profile in selected.items() if profile.report}
     tell_damage(profiles)
-    if not found:
+    if not selected:
         raise ConfigError(
             f"{target.name} has no profile of this model."
             if target.model
@@ -258,14 +261,14 @@ def show_profiles(
             hint=f"Make one: byok probe {target.name}/MODEL",
         )
     vendor = target.section.type
-    rows = [export_profile(vendor, model, one) for model, one in found.items()]
+    rows = [export_profile(vendor, model, p) for model, p in selected.items()]
     if export:
         export.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
         tell(f"Wrote {count_noun(len(rows), 'profile')} to {export}.")
     elif json:
         say_json(rows)
     else:
-        for model, profile in found.items():
+        for model, profile in selected.items():
             report = profile.report
             dialect, date = report.get("dialect"), report.get("date")
             say(f"{target.name}/{model}, dialect {dialect}, {date}")

@@ -1,4 +1,4 @@
-"""byok prompts: what models are told, and the user's own texts in their place."""
+"""byok prompts: show the prompts, and edit the user's own texts that replace them."""
 
 import os
 import re
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
     from byok.dialects.model_facts import ModelFacts
 
 
-# Opens a file in the user's editor, and waits until it is closed.
-
-
 VARIABLES = ("VISUAL", "EDITOR")
 _DEFAULTS = {
     "win32": ("notepad",),
@@ -62,83 +59,10 @@ _DEFAULTS = {
     "linux": ("editor", "nano", "vim", "vi"),  # `editor` is the user's choice on Debian
 }
 _CURE = "Set VISUAL or EDITOR to your editor, such as: export VISUAL='code --wait'"
-
-
-def open_editor(file: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """Open a file in $VISUAL, $EDITOR or a common editor; return when that has ended.
-
-    It is started without a shell, in the file's folder: editors read settings from the
-    working folder, which may be a repository.
-
-    Raises:
-        BadRequest: there is no such editor, or it failed.
-    """
-    command = find_editor(environ)
-    before = signal.signal(signal.SIGINT, _leave_to_editor)
-    try:
-        ended = subprocess.run(  # noqa: S603 - the user's own program
-            [*command, str(file)], cwd=file.parent, check=False
-        )
-    except OSError as error:
-        raise BadRequest(
-            f"{command[0]} cannot be started: {error.strerror}.", hint=_CURE
-        ) from None
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if ended.returncode:
-        raise BadRequest(
-            f"The editor {command[0]} failed (exit code {ended.returncode}).",
-            hint=f"What it saved is in {file}. Look at it with: byok prompts check",
-        )
-
-
-def find_editor(environ: Mapping[str, str]) -> list[str]:
-    """Return the command of the editor: an absolute path, and arguments.
-
-    Raises:
-        BadRequest: there is none.
-    """
-    for variable in VARIABLES:
-        if value := environ.get(variable, "").strip():
-            return _resolve(variable, value)
-    for name in _DEFAULTS.get(sys.platform, _DEFAULTS["linux"]):
-        if program := find_program(name):
-            return [program]
-    raise BadRequest("No editor was found.", hint=_CURE)
-
-
-def _resolve(variable: str, value: str) -> list[str]:
-    """Return the command of a variable; a path must be absolute."""
-    try:
-        name, *arguments = shlex.split(value, posix=sys.platform != "win32")
-    except ValueError as error:
-        raise BadRequest(f"{variable} cannot be read: {error}.", hint=_CURE) from None
-    name = os.path.expanduser(name.strip('"'))  # noqa: PTH111 - "~" alone stays a text
-    if Path(name).name == name:
-        program = find_program(name.removesuffix(".exe"))
-    else:
-        program = name if Path(name).is_absolute() and Path(name).is_file() else None
-    if program is None:
-        raise BadRequest(
-            f"{variable} names {name[:200]}, which was not found.", hint=_CURE
-        )
-    return [program, *arguments]
-
-
-def _leave_to_editor(*_: object) -> None:
-    """Let Ctrl-C reach only the editor, which shares the terminal."""
-
-
-EXIT_BROKEN = 78  # as of settings that cannot be used
-_ADDING = "{{shipped}}\n\n"
-
-
+EXIT_BROKEN = 78  # the exit code of settings that cannot be used, too
+_NEW_TEXT = "{{shipped}}\n\n"
 OWN, SHIPPED, REPLACED = "your own", "shipped", "shipped, not used: your own counts"
-
-
 _SHIPPED_MARK = re.compile(r"\{\{ *shipped *\}\}")
-
-
 ToolOption = Annotated[
     list[str] | None,
     typer.Option("--tool", help="As if this tool were offered.", metavar="TOOL"),
@@ -171,8 +95,6 @@ WindowOption = Annotated[
 SourceOption = Annotated[
     bool, typer.Option("--source", help="Print the file, with its tags.")
 ]
-
-
 NameArgument = Annotated[
     str,
     typer.Argument(
@@ -181,8 +103,6 @@ NameArgument = Annotated[
         autocompletion=complete_prompt,
     ),
 ]
-
-
 commands = typer.Typer(no_args_is_help=True)
 
 
@@ -215,13 +135,13 @@ def list_prompts(json: JsonOption = False) -> None:
 
 
 class PromptRow(NamedTuple):
-    """A prompt or a broken file of the user's.
+    """A prompt, or a broken file of the user's.
 
     Attributes:
-        name: that of its file; of one that names no prompt escaped, with `.md`.
-        told: when a model is told it, "" of what is no prompt.
+        name: that of its file; if that names no prompt, escaped and with `.md`.
+        told: which requests the prompt is for; "" for a file that is no prompt.
         tokens: its length with every tool and condition; 0 if it is broken.
-        state: whose text counts.
+        state: whose text is used.
         problems: what is wrong with the file.
     """
 
@@ -235,41 +155,43 @@ class PromptRow(NamedTuple):
 def prompt_rows(
     own: "Mapping[str, Template]", problems: "list[PromptProblem]"
 ) -> "Iterator[PromptRow]":
-    """Give a row for each prompt, then the files of the user's that name none."""
+    """Yield a row for each prompt, then for the user's files that name no prompt."""
     prompts = PromptSet(shipped_prompts().templates, own)
-    broken: dict[str, tuple[str, ...]] = {}
+    by_file: dict[str, tuple[str, ...]] = {}
     for problem in problems:
-        broken[problem.file] = (*broken.get(problem.file, ()), str(problem))
-    wrong = {file.removesuffix(END): told for file, told in broken.items()}
-    wrong = {name: told for name, told in wrong.items() if check_name(name) is None}
-    for name in sorted({*prompts.templates, *own, *wrong}):
-        if name in wrong:
-            yield PromptRow(name, _when(name), 0, OWN, wrong[name])
+        by_file[problem.file] = (*by_file.get(problem.file, ()), str(problem))
+    by_name = {file.removesuffix(END): texts for file, texts in by_file.items()}
+    broken = {
+        name: texts for name, texts in by_name.items() if check_name(name) is None
+    }
+    for name in sorted({*prompts.templates, *own, *broken}):
+        if name in broken:
+            yield PromptRow(name, _purpose(name), 0, OWN, broken[name])
         else:
             yield _row(prompts, name)
-    for file, told in broken.items():
-        if file.removesuffix(END) not in wrong:
-            yield PromptRow(escape(file), "", 0, OWN, told)
+    for file, texts in by_file.items():
+        if file.removesuffix(END) not in broken:
+            yield PromptRow(escape(file), "", 0, OWN, texts)
 
 
 def _row(prompts: PromptSet, name: str) -> PromptRow:
     kind, _, variant = name.partition(".")
     if name in prompts.own:
-        of_file = PromptSet(prompts.templates, {name: prompts.own[name]})
+        prompt_set = PromptSet(prompts.templates, {name: prompts.own[name]})
         state = OWN
     else:
-        of_file = PromptSet(prompts.templates)
+        prompt_set = PromptSet(prompts.templates)
         state = REPLACED if kind in prompts.own else SHIPPED
     situation = Situation(
         (variant,) if variant else (),
-        tools=tools_named(of_file, kind),
+        tools=tools_named(prompt_set, kind),
         conditions=KINDS[kind].conditions,
     )
-    text = of_file.render(kind, situation).text
-    return PromptRow(name, _when(name), count_tokens(text) if text else 0, state)
+    text = prompt_set.render(kind, situation).text
+    return PromptRow(name, _purpose(name), count_tokens(text) if text else 0, state)
 
 
-def _when(name: str) -> str:
+def _purpose(name: str) -> str:
     kind, _, variant = name.partition(".")
     if not variant:
         return KINDS[kind].about
@@ -321,37 +243,37 @@ def edit_prompt(
     """
     split_name(name)
     file = find_paths().prompts / f"{name}.md"
-    _make(file, name, whole=whole)
-    before = file.read_bytes()
+    _create_file(file, name, whole=whole)
+    original = file.read_bytes()
     open_editor(file)
-    if file.is_file() and file.read_bytes() == before:
+    if file.is_file() and file.read_bytes() == original:
         tell("Nothing was changed. An editor in a window of its own has to be told to")
         tell("wait, such as: export VISUAL='code --wait'")
-    _use(file.parent)
+    _apply_prompts(file.parent)
 
 
-def _make(file: Path, name: str, *, whole: bool) -> None:
-    """Create the file if it is not there.
+def _create_file(file: Path, name: str, *, whole: bool) -> None:
+    """Create the file of a prompt if it does not exist.
 
     Raises:
-        BadRequest: something else is in its place.
+        BadRequest: there is something of its name that is no regular file.
     """
     from byok.core.platform.paths import create_private, make_private
 
     make_private(file.parent)
     if not file.exists() and not file.is_symlink():
-        copy = shipped_texts().get(name) or shipped_texts()[name.partition(".")[0]]
-        create_private(file, copy if whole else _ADDING)
-    real, folder = file.resolve(), file.parent.resolve()
-    if not real.is_file() or not real.is_relative_to(folder):
+        shipped = shipped_texts().get(name) or shipped_texts()[name.partition(".")[0]]
+        create_private(file, shipped if whole else _NEW_TEXT)
+    target, folder = file.resolve(), file.parent.resolve()
+    if not target.is_file() or not target.is_relative_to(folder):
         raise BadRequest(
             f"{file} is no plain file of that folder.",
             hint="byok prompts check says more.",
         )
 
 
-def _use(folder: Path) -> None:
-    """Check the folder, and let a running daemon use it."""
+def _apply_prompts(folder: Path) -> None:
+    """Check the prompts in the folder, and make a running daemon load them."""
     _, problems = check_folder(folder)
     for problem in problems:
         say(str(problem))
@@ -387,21 +309,21 @@ def diff(
     if name:
         split_name(name)
     own, problems = read_folder(find_paths().prompts)
-    unread = [p for p in problems if not name or p.file == f"{name}.md"]
-    if not own and not unread:
+    relevant = [p for p in problems if not name or p.file == f"{name}.md"]
+    if not own and not relevant:
         tell("You have no prompts of your own: models are told the shipped ones.")
-    elif name and name not in own and not unread:
+    elif name and name not in own and not relevant:
         tell(f"You have no {name} of your own: models are told the shipped one.")
     for each in [name] if name in own else [] if name else own:
         _say_difference(each, own[each])
-    for problem in unread:
+    for problem in relevant:
         tell(str(problem))
-    if unread:
+    if relevant:
         raise typer.Exit(EXIT_BROKEN)
 
 
 def _say_difference(name: str, own: str) -> None:
-    """Print what is new; where the shipped text is inserted, it is no difference."""
+    """Print the difference; an inserted {{shipped}} counts as the shipped text."""
     import difflib
 
     texts = shipped_texts()
@@ -441,11 +363,11 @@ def check() -> None:
 
 
 def _source(name: str) -> str:
-    """Return the text of the file that counts for a name.
+    """Return the text of the file that is used for a name.
 
     Raises:
         BadRequest: there is none.
-        ConfigError: the user's own cannot be read.
+        ConfigError: the user's own file cannot be read.
     """
     own, problems = read_folder(find_paths().prompts)
     for problem in problems:
@@ -483,10 +405,10 @@ def tools_named(prompts: PromptSet, kind: str) -> frozenset[str]:
 
 
 def check_conditions(kind: str, conditions: list[str]) -> frozenset[str]:
-    """Return the conditions that are to hold.
+    """Return the conditions as a set.
 
     Raises:
-        BadRequest: the prompt knows no such condition.
+        BadRequest: the prompt has no such condition.
     """
     known = KINDS[kind].conditions
     for condition in conditions:
@@ -501,7 +423,7 @@ def check_conditions(kind: str, conditions: list[str]) -> frozenset[str]:
 
 
 def _other_option(condition: str, kind: PromptKind) -> str:
-    """Return which option sets a condition that --if does not, "" if none."""
+    """Return a hint at the option that sets a condition instead of --if, or ""."""
     if kind.tools and (tool := condition.removeprefix(TOOL)) != condition:
         return f"A tool is given by: --tool {tool[:80]}"
     if condition.removeprefix(FAMILY) in FAMILIES and condition.startswith(FAMILY):
@@ -510,10 +432,10 @@ def _other_option(condition: str, kind: PromptKind) -> str:
 
 
 def situation_of(variant: str, model: str, window: int) -> Situation:
-    """Return the situation of a variant, or of a model by what is known of it offline.
+    """Return the situation of a variant, or of a model by its facts known offline.
 
     The model is an id of the catalog, UPSTREAM/MODEL, or a name as it is on any host. A
-    `window` of 0 is the one that is known of the model.
+    `window` of 0 stands for the model's own.
 
     Raises:
         BadRequest: there is a variant and a model.
@@ -536,8 +458,8 @@ def situation_of(variant: str, model: str, window: int) -> Situation:
     return Situation(*fit)
 
 
-def _facts_of(what: str) -> "ModelFacts":
-    """Return what is known of a model; most commands need no settings for that."""
+def _facts_of(name: str) -> "ModelFacts":
+    """Return the known facts of a model."""
     from byok.core.routing import split_id
     from byok.dialects.model_facts import combine_facts
     from byok.settings import UpstreamSettings, upstream_named, upstream_names
@@ -545,13 +467,78 @@ def _facts_of(what: str) -> "ModelFacts":
     from byok.wiring.upstreams import make_spec
 
     settings, paths = load()
-    what = settings.routing.meant_by(what)
-    upstream, _, model = what.partition("/")
-    named = split_id(what) or (upstream, model)
-    if split_id(what) or (model and upstream in upstream_names(settings.upstreams)):
-        found, model = upstream_named(named[0], settings), named[1]
+    name = settings.routing.meant_by(name)
+    upstream, _, model = name.partition("/")
+    parts = split_id(name) or (upstream, model)
+    if split_id(name) or (model and upstream in upstream_names(settings.upstreams)):
+        section, model = upstream_named(parts[0], settings), parts[1]
     else:
-        found, model = ("", UpstreamSettings()), what
-    sources = fact_sources(make_spec(*found, settings), Profiles(paths.profiles))
-    known = [(source, look_up(model)) for source, look_up in sources]
-    return combine_facts(model, known).facts
+        section, model = ("", UpstreamSettings()), name
+    sources = fact_sources(make_spec(*section, settings), Profiles(paths.profiles))
+    facts = [(source, look_up(model)) for source, look_up in sources]
+    return combine_facts(model, facts).facts
+
+
+def open_editor(file: Path, environ: Mapping[str, str] = os.environ) -> None:
+    """Open a file in $VISUAL, $EDITOR or a common editor; return when that has ended.
+
+    It is started without a shell, in the file's folder: editors read settings from the
+    working folder, which may be a repository.
+
+    Raises:
+        BadRequest: there is no such editor, or it failed.
+    """
+    command = find_editor(environ)
+    previous_handler = signal.signal(signal.SIGINT, _ignore_interrupt)
+    try:
+        ended = subprocess.run(  # noqa: S603 - the user's own program
+            [*command, str(file)], cwd=file.parent, check=False
+        )
+    except OSError as error:
+        raise BadRequest(
+            f"{command[0]} cannot be started: {error.strerror}.", hint=_CURE
+        ) from None
+    finally:
+        signal.signal(signal.SIGINT, previous_handler)
+    if ended.returncode:
+        raise BadRequest(
+            f"The editor {command[0]} failed (exit code {ended.returncode}).",
+            hint=f"What it saved is in {file}. Look at it with: byok prompts check",
+        )
+
+
+def find_editor(environ: Mapping[str, str]) -> list[str]:
+    """Return the command of the editor: an absolute path, and arguments.
+
+    Raises:
+        BadRequest: no editor was found.
+    """
+    for variable in VARIABLES:
+        if value := environ.get(variable, "").strip():
+            return _resolve_command(variable, value)
+    for name in _DEFAULTS.get(sys.platform, _DEFAULTS["linux"]):
+        if program := find_program(name):
+            return [program]
+    raise BadRequest("No editor was found.", hint=_CURE)
+
+
+def _resolve_command(variable: str, value: str) -> list[str]:
+    """Return the command in a variable; a path must be absolute."""
+    try:
+        name, *arguments = shlex.split(value, posix=sys.platform != "win32")
+    except ValueError as error:
+        raise BadRequest(f"{variable} cannot be read: {error}.", hint=_CURE) from None
+    name = os.path.expanduser(name.strip('"'))  # noqa: PTH111 - "~" alone stays a text
+    if Path(name).name == name:
+        program = find_program(name.removesuffix(".exe"))
+    else:
+        program = name if Path(name).is_absolute() and Path(name).is_file() else None
+    if program is None:
+        raise BadRequest(
+            f"{variable} names {name[:200]}, which was not found.", hint=_CURE
+        )
+    return [program, *arguments]
+
+
+def _ignore_interrupt(*_: object) -> None:
+    """Ignore Ctrl-C, which is for the editor in the same terminal."""

@@ -1,4 +1,4 @@
-"""byok remote: which search server of the organisation may get words of questions."""
+"""byok remote: allow or forbid that a search server gets words of your questions."""
 
 import typer
 

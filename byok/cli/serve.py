@@ -1,7 +1,7 @@
-"""byok serve: find out whether the daemon may run, and run it.
+"""byok serve: check whether the daemon may run, and run it.
 
-The services, and whatever they need, are loaded once the port is open, so that a client
-need not wait for them.
+The services and their imports are loaded once the port is open, so that a client need
+not wait for them.
 """
 
 import asyncio
@@ -103,8 +103,8 @@ def run(options: RequestedOptions, *, ensure: bool) -> None:
     give_back_large_memory()
     overrides = {"server": {"port": options.port}} if options.port else None
     settings, paths = load(options.config, overrides)
-    before = take_predecessor()
-    if ensure and before is None and _runs(paths, options, settings):
+    predecessor = take_predecessor()
+    if ensure and predecessor is None and _is_running(paths, options, settings):
         return
     tell_foreign_variables()
     activation = take_activation()
@@ -123,24 +123,24 @@ def run(options: RequestedOptions, *, ensure: bool) -> None:
             **({"routing.default": "--model"} if options.model else {}),
         },
     )
-    if before is not None:
+    if predecessor is not None:
         check(settings)
-        _wait_for_turn(before, settings)
+        _wait_for_predecessor(predecessor, settings)
     with only_instance(paths) as release_lock:
         check(settings)
-        serving = Serving(activation, before, release_lock=release_lock)
+        serving = Serving(activation, predecessor, release_lock=release_lock)
         running = _serve(serving, settings, paths, options, source)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(running)
     if serving.successor is not None and not activation.notify:
-        serving.successor.stand_in(is_first=before is None)
+        serving.successor.stand_in(is_first=predecessor is None)
     if serving.again:
         command = [sys.executable, *sys.orig_argv[1:]]
-        os.execv(sys.executable, command)  # noqa: S606 - as it was started
+        os.execv(sys.executable, command)  # noqa: S606 - the command of this process
 
 
-def _wait_for_turn(before: Predecessor, settings: Settings) -> None:
-    """Load what serving needs, then wait until the daemon of now has let go.
+def _wait_for_predecessor(predecessor: Predecessor, settings: Settings) -> None:
+    """Import everything that serving needs, then wait until the old daemon hands over.
 
     Raises:
         CannotStart: the settings name another port, and that is taken.
@@ -149,24 +149,24 @@ def _wait_for_turn(before: Predecessor, settings: Settings) -> None:
     import byok.wiring.services  # noqa: F401 - these two load nearly everything
     from byok.core.daemon.sockets import listen
 
-    own = before.sockets[0].getsockname()[1]
-    if settings.server.port not in (0, own) and not before.has_fixed_port:
-        before.sockets = listen(settings.server.port)
-    before.wait_for_turn()
+    port = predecessor.sockets[0].getsockname()[1]
+    if settings.server.port not in (0, port) and not predecessor.has_fixed_port:
+        predecessor.sockets = listen(settings.server.port)
+    predecessor.wait_for_turn()
 
 
 def _check(settings: Settings, paths: Paths, options: RequestedOptions) -> None:
     """Find errors in settings and options before the port is opened."""
     check_settings(settings, options.upstream, options.model)
-    own = OwnFolders(paths.folders)
+    own_folders = OwnFolders(paths.folders)
     for root in options.workspaces:
-        check_root(root, own)
+        check_root(root, own_folders)
 
 
-def _runs(paths: Paths, options: RequestedOptions, settings: Settings) -> bool:
-    """Print where this user's daemon listens; False if none is running.
+def _is_running(paths: Paths, options: RequestedOptions, settings: Settings) -> bool:
+    """Print where this user's daemon listens; return False if none is running.
 
-    An installed service is started: two daemons would want the same port.
+    An installed service is started first: two daemons would want the same port.
     """
     from byok.cli.control import start_service
     from byok.cli.daemon_client import find_daemon
@@ -217,17 +217,20 @@ async def _serve(
 
 
 def _record(paths: Paths, daemon: Daemon, *, is_first: bool = True) -> None:
-    """Record where the daemon listens, as soon as that can be written."""
-    if daemon.control.ending.is_set():  # the record may be a successor's by now
+    """Write the record of where the daemon listens, and retry until that succeeds."""
+    if daemon.control.ending.is_set():  # the file may be a successor's by now
         return
     try:
         write_record(paths, daemon.port, daemon.instance)
     except OSError as error:  # such as a full disk: clients are served all the same
-        why = error.strerror or error
+        reason = error.strerror or error
         if is_first:
-            tell(f"Cannot write {paths.daemon} ({why}): commands do not find byok yet.")
-        again = partial(_record, paths, daemon, is_first=False)
-        asyncio.get_running_loop().call_later(daemon.timing.look, again)
+            tell(
+                f"Cannot write {paths.daemon} ({reason}): "
+                "commands do not find byok yet."
+            )
+        retry = partial(_record, paths, daemon, is_first=False)
+        asyncio.get_running_loop().call_later(daemon.timing.look, retry)
 
 
 def _introduce(services: "Services", options: RequestedOptions) -> None:
@@ -265,38 +268,38 @@ def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
 def unfulfilled_options(
     daemon: Instance, options: RequestedOptions, settings: Settings
 ) -> list[str]:
-    """Return the options that the running daemon does not have, as typed."""
+    """Return the options that the running daemon lacks, as typed."""
     from byok.cli.code_client import folders
     from byok.cli.daemon_client import ask_daemon
 
     if options == RequestedOptions():
         return []
     answer = ask_daemon(Service.DAEMON) or {}
-    found = []
-    if options.upstream and not _answers(answer, options.upstream, settings):
-        found.append(f"--upstream {options.upstream}")
+    missing = []
+    if options.upstream and not _has_upstream(answer, options.upstream, settings):
+        missing.append(f"--upstream {options.upstream}")
     model = f":{options.model}"
     if options.model and not f":{answer['model']}".endswith(model):
-        found.append(f"--model {options.model}")
+        missing.append(f"--model {options.model}")
     if options.port not in ("", "0", str(daemon.port)):
-        found.append(f"--port {options.port}")
+        missing.append(f"--port {options.port}")
     if options.config and str(options.config.absolute()) != answer["settings"]["file"]:
-        found.append(f"--config {options.config}")
+        missing.append(f"--config {options.config}")
     if options.workspaces:
         index = ask_daemon(Service.INDEX_STATUS) or {}
-        known = {space["root"] for space in index["workspaces"]}
-        found += [
-            f"--workspace {given}"
-            for given, real in zip(
+        indexed = {space["root"] for space in index["workspaces"]}
+        missing += [
+            f"--workspace {path}"
+            for path, root in zip(
                 options.workspaces, folders(options.workspaces), strict=True
             )
-            if str(real) not in known
+            if str(root) not in indexed
         ]
-    return found
+    return missing
 
 
-def _answers(answer: Json, upstream: str, settings: Settings) -> bool:
-    from byok.wiring.apis import base_url_of  # it loads the HTTP client
+def _has_upstream(answer: Json, upstream: str, settings: Settings) -> bool:
+    from byok.wiring.apis import base_url_of  # slow: it imports the HTTP client
 
     name, section = upstream_named(upstream, settings)
     return (name, base_url_of(section)) == (answer["upstream"], answer["base_url"])

@@ -30,12 +30,10 @@ from byok.core.routing import Service
 if TYPE_CHECKING:
     from byok.settings import Settings
 
-_LINGER = Path("/var/lib/systemd/linger")
-
-
-_LONGEST_TAIL = 4 * 2**20
-_LONGEST_LINE = 2**20
-_PAUSE = 0.3
+_LINGER = Path("/var/lib/systemd/linger")  # a file for each user who has it enabled
+_MAX_TAIL_BYTES = 4 * 2**20
+_MAX_LINE_BYTES = 2**20
+_POLL_SECONDS = 0.3
 _SYSTEMD = Path("/run/systemd/system")
 
 commands = typer.Typer(no_args_is_help=True)
@@ -57,7 +55,7 @@ def install(
     settings, paths = load(config)
     service = find_service(paths)
     launch = make_launch(paths, settings.server.port, config)
-    before = None if dry_run else _check_place(service, launch)
+    current = None if dry_run else _check_conflicts(service, launch)
     launch = _fit(service, launch, dry_run=dry_run)
     files = list(service.system.render(launch))
     _show(files)
@@ -65,9 +63,9 @@ def install(
         return
     _end_before_kill(service)
     service.install(files, launch)
-    daemon = wait_for_daemon(paths, other_than=before.instance if before else "")
+    daemon = wait_for_daemon(paths, other_than=current.instance if current else "")
     say(f"byok runs as a service on {daemon.url}, from login on.")
-    _advise(service, settings)
+    _report_gaps(service, settings)
 
 
 @commands.command("uninstall")
@@ -75,17 +73,17 @@ def uninstall() -> None:
     """Stop the service and remove it; settings, keys and the index stay."""
     service = find_service(find_paths())
     _end_before_kill(service)
-    gone = service.uninstall()
-    if not gone:
+    removed = service.uninstall()
+    if not removed:
         say("byok is not installed as a service.")
         return
-    for name in gone:
+    for name in removed:
         say(f"removed {name}")
     say("byok no longer runs as a service.")
     for path in service.system.paths:
-        own = path.with_name(f"{path.name}.d")
-        if own.is_dir():
-            tell(f"Your own lines for it stay in {own}")
+        drop_ins = path.with_name(f"{path.name}.d")  # of systemd: the user's own lines
+        if drop_ins.is_dir():
+            tell(f"Your own lines for it stay in {drop_ins}")
 
 
 @commands.command("start")
@@ -115,11 +113,11 @@ def restart() -> None:
     """Restart the service, for example after an update of byok."""
     service = find_service(find_paths())
     _check_manager(service)
-    before = find_daemon(service.paths, 0)
+    previous = find_daemon(service.paths, 0)
     _end_before_kill(service)
     service.control("restart")
-    other = before.instance if before else ""
-    daemon = wait_for_daemon(service.paths, other_than=other)
+    instance = previous.instance if previous else ""
+    daemon = wait_for_daemon(service.paths, other_than=instance)
     say(f"byok is listening on {daemon.url}")
 
 
@@ -155,7 +153,7 @@ def logs(
             tell("Why systemd did not start it: journalctl --user -u byok.service")
         while follow:
             try:
-                time.sleep(_PAUSE)
+                time.sleep(_POLL_SECONDS)
             except KeyboardInterrupt:
                 return
             for line in next(read):
@@ -168,16 +166,16 @@ def _check_manager(service: UserService) -> None:
 
 
 def _end_before_kill(service: UserService) -> None:
-    """Let the service's daemon end in order where the system would not."""
+    """Stop the service's daemon cleanly first, on a system that would kill it."""
     if not service.system.kills:
         return
     daemon = find_daemon(service.paths, 0)
-    if daemon is not None and _is_kept(service, daemon):
+    if daemon is not None and _is_of_service(service, daemon):
         stop_daemon(service.paths)
 
 
 def _fit(service: UserService, launch: Launch, *, dry_run: bool) -> Launch:
-    """Return what this machine can do; a dry run shows the files anyway."""
+    """Adapt a launch to this machine; a dry run shows the files anyway."""
     try:
         service.check_system()
     except CannotStart as error:
@@ -188,8 +186,8 @@ def _fit(service: UserService, launch: Launch, *, dry_run: bool) -> Launch:
     return service.fit(launch)
 
 
-def _check_place(service: UserService, launch: Launch) -> Instance | None:
-    """Return the daemon that the service runs; refuse where another one is.
+def _check_conflicts(service: UserService, launch: Launch) -> Instance | None:
+    """Return the daemon that the service runs, None if no daemon runs.
 
     Raises:
         ConfigError: there is no fixed port, or a service for other folders.
@@ -201,7 +199,7 @@ def _check_place(service: UserService, launch: Launch) -> Instance | None:
         )
     service.check_owner()
     daemon = find_daemon(service.paths, 0)
-    if daemon is not None and not _is_kept(service, daemon):
+    if daemon is not None and not _is_of_service(service, daemon):
         raise CannotStart(
             f"byok runs already (pid {daemon.pid}, port {daemon.port}), and not as the "
             "service.",
@@ -214,7 +212,7 @@ def _check_place(service: UserService, launch: Launch) -> Instance | None:
     return daemon
 
 
-def _is_kept(service: UserService, daemon: Instance) -> bool:
+def _is_of_service(service: UserService, daemon: Instance) -> bool:
     if not service.is_installed():
         return False
     return service.state().is_of(daemon)
@@ -226,13 +224,13 @@ def _show(files: "list[ServiceFile]") -> None:
         say_text("\n".join(f"    {line}" for line in file.content.splitlines()))
 
 
-def _advise(service: UserService, settings: "Settings") -> None:
-    """Tell what the service lacks that this shell has."""
-    from byok.wiring.key_sources import all_wanted  # not for every command
+def _report_gaps(service: UserService, settings: "Settings") -> None:
+    """Print what this shell has and the service lacks: keys, and a login session."""
+    from byok.wiring.key_sources import all_wanted  # slow; not for every command
 
-    wanted = all_wanted(settings, settings.upstreams)
-    known = {name for one in wanted for name in one.variables}
-    if names := sorted(known & os.environ.keys()):
+    keys = all_wanted(settings, settings.upstreams)
+    variables = {name for key in keys for name in key.variables}
+    if names := sorted(variables & os.environ.keys()):
         tell(f"The service does not see the keys in {', '.join(names)}.")
         tell("  Store each for it: byok keys set NAME")
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
@@ -283,8 +281,8 @@ def _version() -> str:
 def _show_facts(facts: dict[str, Any]) -> None:
     if facts["installed"]:
         enabled = "starts at login" if facts["enabled"] else "does not start at login"
-        told = f"service: installed in {facts['system']}, {enabled}"
-        say(f"{told}, {facts['state']}" if facts["state"] else told)
+        line = f"service: installed in {facts['system']}, {enabled}"
+        say(f"{line}, {facts['state']}" if facts["state"] else line)
     else:
         say(f"service: not installed in {facts['system']} (byok service install)")
     if facts["error"]:
@@ -300,39 +298,39 @@ def _show_facts(facts: dict[str, Any]) -> None:
             say("byok does not answer. Start it: byok service start")
         return
     since = datetime.fromtimestamp(facts["since"]).astimezone()
-    told = (
+    line = (
         f"byok {facts['version']} answers: pid {facts['pid']}, "
         f"http://127.0.0.1:{facts['port']}, since {since:%Y-%m-%d %H:%M}"
     )
-    by_hand = f"{told}, started by hand and not as the service"
-    say(by_hand if facts["by_hand"] else told)
+    by_hand = f"{line}, started by hand and not as the service"
+    say(by_hand if facts["by_hand"] else line)
 
 
 def follow_log(path: Path) -> Generator[list[str]]:
-    """Give the lines of the last 4 MiB, then those added since, each time when asked.
+    """Yield the lines of the last 4 MiB, then on each call those added since.
 
-    The file need not exist yet; the one that comes in its place is read as well.
+    The file need not exist yet; if it is rotated, the new file is read as well.
     """
     file: IO[bytes] | None = None
-    begun = b""  # a line without its end
+    partial = b""  # a line whose end has not been written yet
     is_first = True
     try:
         while True:
             if file is None and path.is_file():
                 file = path.open("rb")
                 if is_first:
-                    file.seek(max(0, path.stat().st_size - _LONGEST_TAIL))
+                    file.seek(max(0, path.stat().st_size - _MAX_TAIL_BYTES))
             if file is not None:
-                begun += file.read(_LONGEST_TAIL)
+                partial += file.read(_MAX_TAIL_BYTES)
             is_old = file is not None and not _is_current(file, path)
             if file is not None and is_old:
-                begun += file.read(_LONGEST_TAIL)  # what came until it was rotated
+                partial += file.read(_MAX_TAIL_BYTES)  # written before the rotation
                 file.close()
-            *lines, begun = begun.split(b"\n")
-            if len(begun) > _LONGEST_LINE:  # no line is so long
-                lines, begun = [*lines, begun], b""
+            *lines, partial = partial.split(b"\n")
+            if len(partial) > _MAX_LINE_BYTES:  # no line is so long
+                lines, partial = [*lines, partial], b""
             if is_old:
-                file, begun = None, b""
+                file, partial = None, b""
             is_first = False
             yield [line.decode("utf-8", "replace") for line in lines]
     finally:
@@ -341,9 +339,9 @@ def follow_log(path: Path) -> Generator[list[str]]:
 
 
 def _is_current(file: IO[bytes], path: Path) -> bool:
-    """Tell whether a name still leads to this file, and it was not cut."""
+    """Tell whether a path still leads to this file, and the file was not truncated."""
     try:
-        now, own = path.stat(), os.fstat(file.fileno())
+        at_path, opened = path.stat(), os.fstat(file.fileno())
     except OSError:
         return False
-    return os.path.samestat(now, own) and now.st_size >= file.tell()
+    return os.path.samestat(at_path, opened) and at_path.st_size >= file.tell()

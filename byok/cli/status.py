@@ -21,7 +21,7 @@ from byok.core.routing import Service
 from byok.features import ROWS
 from byok.features.journal.reading import StoredEntry, last_entries
 
-_LAST = 5  # requests
+_MAX_REQUESTS = 5
 
 
 def status(json: JsonOption = False) -> None:
@@ -49,9 +49,9 @@ def status(json: JsonOption = False) -> None:
 
 
 def _last_requests(paths: Paths) -> "tuple[list[StoredEntry], str]":
-    """Return the last requests of the journal, and why it cannot be read, or ""."""
+    """Return the last requests of the journal, and its error or ""."""
     try:
-        return last_entries(paths.journal, _LAST), ""
+        return last_entries(paths.journal, _MAX_REQUESTS), ""
     except ByokError as error:
         return [], error.sentence
 
@@ -126,7 +126,7 @@ def _show_settings(answer: dict[str, Any]) -> None:
 
 def _show_official(answer: dict[str, Any]) -> None:
     groups = [group for group, place in answer["groups"].items() if place == "official"]
-    asked = f"used for {', '.join(groups)}" if groups else "not used"
-    say(f"official service: {answer['base_url']}, {asked}")
-    for what, trouble in answer["troubles"].items():
-        say(f"  {what}: {trouble}")
+    use = f"used for {', '.join(groups)}" if groups else "not used"
+    say(f"official service: {answer['base_url']}, {use}")
+    for subject, trouble in answer["troubles"].items():
+        say(f"  {subject}: {trouble}")

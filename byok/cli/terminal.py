@@ -1,8 +1,8 @@
-"""Print text for people, JSON for scripts, and errors; ask the user, or nobody.
+"""Print text for people, JSON for scripts, and errors; ask the user questions.
 
-Nothing else writes to the terminal. File names, upstream texts and errors may contain
-terminal control sequences; they are printed as escapes. Callers write English; what is
-for people is translated here.
+`say...` prints results on stdout, `tell` remarks on stderr; nothing else writes to the
+terminal. File names, upstream texts and errors may contain terminal control sequences;
+they are escaped. Callers write English; text for people is translated here.
 """
 
 import os
@@ -25,8 +25,10 @@ from byok.core.language import translate
 from byok.core.platform.installation import COMMANDS, make_pasteable
 
 T = TypeVar("T")
-_PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
-# What is typed as it stands: up to the end of its sentence, a bracket or a wide sign.
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+_PIPE_WIDTH, _MIN_WIDTH = 10_000, 20
+_DELAY_SECONDS = 0.5  # of the progress; most commands have ended by then
+# A command within a sentence: up to the sentence's end, a bracket or a wide character.
 _COMMAND = re.compile(
     rf"\b(?:byok (?={COMMANDS})|(?:chmod|export|loginctl|ollama|ssh|sudo) )[!-~].*?"
     r"(?=[.,;)]*(?: \(|[.,;] |$)|[，。；：、（）]| [\u2e80-\u9fff])"
@@ -37,26 +39,26 @@ _GENERAL_CODES = frozenset({BadRequest.code, ConfigError.code})
 
 
 def say(line: str = "") -> None:
-    """Print a line of the result on stdout; commands of byok as they are run here."""
+    """Print a line of the result on stdout, its byok commands ready to be pasted."""
     sys.stdout.write(_write_line(line) + "\n")
 
 
 def say_text(text: str) -> None:
-    """Print a text on stdout that is not a message, such as a file, as it is."""
+    """Print a text that is no message, such as a file, without translating it."""
     for line in text.split("\n"):
         sys.stdout.write(escape(line) + "\n")
 
 
 def tell(line: str) -> None:
-    """Print a remark on stderr, out of the way of scripts."""
-    sys.stderr.write(_fit(_write_line(line)) + "\n")
+    """Print a remark on stderr, where it does not disturb scripts."""
+    sys.stderr.write(_wrap(_write_line(line)) + "\n")
 
 
 def write_out() -> None:
-    """Write what is still in stdout; if that takes nothing more, it is thrown away.
+    """Flush stdout; if it cannot be written to, discard its buffer.
 
     Raises:
-        OSError: it takes nothing more.
+        OSError: it cannot be written to.
     """
     try:
         sys.stdout.flush()
@@ -66,21 +68,21 @@ def write_out() -> None:
 
 
 def discard_output(stream: TextIO) -> None:
-    """Throw away what is still in a stream of this process, and all that follows."""
+    """Discard the buffer of a standard stream, and all later output to it."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
 
 
-def _fit(line: str) -> str:
-    """Break a remark at the words where the terminal ends, but never a command."""
+def _wrap(line: str) -> str:
+    """Wrap a remark at the width of the terminal, but never within a command."""
     width = get_terminal_size().columns
     if count_cells(line) < width or not sys.stderr.isatty():
         return line
-    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
+    joined = _COMMAND.sub(lambda match: match[0].replace(" ", _NO_BREAK), line)
     lines = wrap_words(
-        whole,
-        max(_LEAST_WIDTH, width - 1),
+        joined,
+        max(_MIN_WIDTH, width - 1),
         indent=" " * (len(line) - len(_INDENT.sub("", line, count=1))),
     )
     return "\n".join(lines).replace(_NO_BREAK, " ")
@@ -92,9 +94,11 @@ def _write_line(line: str) -> str:
 
 def count_noun(number: int, noun: str) -> str:
     """Write a number with its noun, in the plural unless it is 1."""
-    one = f"{number:,} {noun}"
-    done = translate(one)
-    return done if number == 1 or done != one else f"{one}s"
+    singular = f"{number:,} {noun}"
+    translated = translate(singular)
+    if number == 1 or translated != singular:
+        return translated
+    return f"{singular}s"
 
 
 def say_json(value: Any) -> None:
@@ -127,9 +131,9 @@ def fail(error: ByokError) -> None:
 
 
 def say_styled(mark: tuple[str, str], *parts: tuple[str, str]) -> None:
-    """Print a line in pieces of (text, style); without styles out of a terminal.
+    """Print a line of (text, style) pieces; styles are for terminals only.
 
-    Where it is wrapped, the lines below begin behind the mark.
+    If it is wrapped, its further lines are indented by the width of the mark.
     """
     from rich.cells import set_cell_size
     from rich.console import Console
@@ -143,16 +147,16 @@ def say_styled(mark: tuple[str, str], *parts: tuple[str, str]) -> None:
             for text, style in parts
         )
     )
-    room, (sign, style) = len(mark[0]), mark
-    width = max(_LEAST_WIDTH, console.width - room)
+    margin, (sign, style) = len(mark[0]), mark
+    width = max(_MIN_WIDTH, console.width - margin)
     for number, line in enumerate(body.wrap(console, width)):
-        shown = set_cell_size(translate(sign) if number == 0 else "", room)
-        before = Text(shown, style if number == 0 else "")
-        console.print(before + line, soft_wrap=True)
+        prefix = set_cell_size(translate(sign) if number == 0 else "", margin)
+        styled = Text(prefix, style if number == 0 else "")
+        console.print(styled + line, soft_wrap=True)
 
 
 def _translate_part(text: str) -> str:
-    """Translate a part of a line; one of a single word is a name, or a state."""
+    """Translate a part of a line, unless it is a single word: a name or a state."""
     return translate(text) if " " in text else text
 
 
@@ -166,7 +170,7 @@ def say_table(
     """Print a table that fits the terminal; in a pipe, each row is one line.
 
     Columns of `right` hold numbers. `widths` are the least widths of columns in
-    characters: without its `header` a table then goes on as the one before.
+    characters; with them, a table without `header` continues the previous one.
     """
     from rich.console import Console
     from rich.table import Table
@@ -179,7 +183,7 @@ def say_table(
     for column in columns:
         table.add_column(
             translate(column),
-            overflow="fold",  # nothing of a path is cut off
+            overflow="fold",  # paths are wrapped, never cut off
             justify="right" if column in right else "left",
             min_width=(widths or {}).get(column),
         )
@@ -188,14 +192,8 @@ def say_table(
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 
-# What a command does while a person waits for it.
-
-
-_SOON = 0.5  # seconds, within which most commands have ended
-
-
 class ShownProgress:
-    """The state of work that takes long; a terminal shows it after a moment."""
+    """The progress of work that takes long, shown on the terminal after a delay."""
 
     def __init__(self, words: str) -> None:
         self._lock = Lock()
@@ -206,7 +204,7 @@ class ShownProgress:
     def update(
         self, words: str = "", *, done: float = 0, total: float = 0, detail: str = ""
     ) -> None:
-        """Say what is done now, how much of it, and what a number tells of it."""
+        """Set the current step, how much of it is done, and a detail, as a count."""
         state: dict[str, Any] = {"detail": translate(detail)}
         if words:
             state["description"] = translate(words)
@@ -218,7 +216,7 @@ class ShownProgress:
                 self._bar.update(self._bar.task_ids[0], **state)
 
     def show_in(self, seconds: float) -> None:
-        """Show it after a moment, unless it is hidden before."""
+        """Show the progress after a delay, unless it is hidden before."""
         self._timer = Timer(seconds, self._show)
         self._timer.daemon = True
         self._timer.start()
@@ -242,7 +240,7 @@ class ShownProgress:
             self._bar.start()
 
     def hide(self) -> None:
-        """Take it from the terminal, for good."""
+        """Remove the progress from the terminal, for good."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -253,11 +251,11 @@ class ShownProgress:
 
 @contextmanager
 def show_progress(
-    words: str, *, hidden: bool = False, after: float = _SOON
+    words: str, *, hidden: bool = False, after: float = _DELAY_SECONDS
 ) -> Iterator[ShownProgress]:
-    """Give the state of the work in the block; nothing is shown out of a terminal.
+    """Show the progress of the work in the block, on terminals only.
 
-    Ask no question in the block: the state would be drawn over it.
+    Ask no question in the block: the progress would be drawn over it.
     """
     progress = ShownProgress(words)
     if not hidden and sys.stdout.isatty() and sys.stderr.isatty():
@@ -268,19 +266,13 @@ def show_progress(
         progress.hide()
 
 
-# Who answers the questions of a command: a person, --yes, or nobody.
-
-
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-
-
 @dataclass
 class Asker:
     """Answers questions. Ctrl-C and the end of input raise click's Abort.
 
-    A person sits at a terminal; else what is proposed is taken, as --yes says; else
-    nobody can be asked, so nothing that needs a question is done: `command` is what a
-    script has to run instead.
+    A person at a terminal is asked (`is_person`); with --yes the proposed answer is
+    taken (`takes_best`); else every question is an error, whose hint is the `command`
+    that a script has to run instead.
     """
 
     command: str = ""
@@ -291,7 +283,7 @@ class Asker:
         """Return yes or no.
 
         Raises:
-            ConfigError: nobody can be asked, here and in the other methods.
+            ConfigError: nobody can be asked; so do the other methods.
         """
         if self.is_person:
             return bool(typer.confirm(translate(question), default=default, err=True))
@@ -303,24 +295,24 @@ class Asker:
         )
 
     def text(self, question: str, default: str) -> str:
-        """Return a line; `default` is for an empty one, "" for none.
+        """Return a line of text; an empty line stands for `default`, unless it is "".
 
         Raises:
-            ConfigError: nothing is proposed that could be taken.
+            ConfigError: --yes was given, and there is no default.
         """
         if self.is_person:
-            asked = translate(question)
-            return str(typer.prompt(asked, default=default or None, err=True)).strip()
+            prompt = translate(question)
+            return str(typer.prompt(prompt, default=default or None, err=True)).strip()
         if self.takes_best and not default:
             raise ConfigError(f"--yes cannot answer this: {question}")
         self.confirm(question)
         return default
 
     def secret(self, question: str, *, is_new: bool = False) -> str:
-        """Return a line that is not shown while it is typed; a new one twice.
+        """Return a line that is typed without echo; twice if it `is_new`.
 
         Raises:
-            ConfigError: there is no person; no key can be proposed.
+            ConfigError: there is no person to ask.
         """
         if self.is_person:
             return str(
@@ -340,11 +332,11 @@ def find_asker(command: str, *, yes: bool) -> Asker:
 
 
 def confirm(question: str, command: str, *, yes: bool) -> None:
-    """Ask before something is done, unless --yes says so; Enter is no.
+    """Ask for permission unless `yes`; Enter means no.
 
     Raises:
         ConfigError: there is no terminal to ask at; a script runs `command` with --yes.
-        typer.Exit: it is not to be done.
+        typer.Exit: the user says no.
     """
     if not find_asker(f"{command} --yes", yes=yes).confirm(question, default=yes):
         tell("Nothing was changed.")

@@ -13,8 +13,6 @@ from byok.core.platform.paths import find_paths
 _MetricsOption: TypeAlias = Annotated[
     bool, typer.Option("--metrics", help="The token for /metrics only.")
 ]
-
-
 commands = typer.Typer()
 
 

@@ -1,8 +1,9 @@
-"""Lines of Chinese, Japanese and Korean text, which has no spaces to break at."""
+"""Wrap lines of Chinese, Japanese and Korean text, which has no spaces to break at."""
 
 from byok.core.late import compile_late
 
-# Between any two of these a line may end, unless a sign belongs to one of them.
+# A line may be broken between two wide characters, but not before a closing sign or
+# behind an opening one.
 _WIDE = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _OPENING, _CLOSING = "（《「『【", "，。；：、！？）》」』】"
 _PLAIN = rf"[^\s{_WIDE}{_OPENING}{_CLOSING}]+"
@@ -10,10 +11,9 @@ _WORD = compile_late(rf"\s*(?:[{_OPENING}]*(?:{_PLAIN}|[{_WIDE}])[{_CLOSING}]*|\
 
 
 def break_wide_text() -> None:
-    """Have rich break lines between wide characters, too.
+    """Make rich break lines between wide characters, too.
 
-    By itself it breaks at spaces only, and cuts off what is longer than a column. Other
-    text is broken as before.
+    By itself it breaks at spaces only, and cuts off text that is longer than a column.
     """
     from rich import _wrap
 

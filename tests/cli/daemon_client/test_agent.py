@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from mcp_types import TextContent
 
-from byok.cli.code_client import Agent, check_project, folders, resolve_parent, workspace_of
+from byok.cli.code_client import (
+    Agent,
+    check_project,
+    folders,
+    resolve_parent,
+    workspace_of,
+)
 from byok.cli.command_context import load
 from byok.cli.daemon_client import Ask, LocalClient
 from byok.core.chat import Json
