@@ -1,4 +1,4 @@
-"""The settings files of clients: settings that point them at byok, set and removed.
+"""The settings files of clients: add and remove the settings that point them at byok.
 
-The editors know no client; byok changes its own settings file with them, too.
+The text editors know no client; byok edits its own settings file with them, too.
 """

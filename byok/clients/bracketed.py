@@ -1,7 +1,7 @@
-"""Values in brackets, as JSON with comments and TOML write them: places and edits.
+"""Objects and lists in brackets, as in JSON with comments and TOML: nodes and edits.
 
-A reader gives nodes that know their places in the text; edits are spans of it with the
-text that stands there instead. So all else stays byte for byte.
+A reader returns nodes with their offsets in the text; an edit is a span of the text
+with its replacement. So all other bytes stay as they are.
 """
 
 import re
@@ -15,10 +15,10 @@ _BLANKS = " \t\r"
 
 
 class Syntax(NamedTuple):
-    """How a format writes its parts; `trivia` are blanks and comments.
+    """The syntax of a format; `trivia` matches blanks and comments.
 
-    `read_key` returns the path that a key stands for, `remarks` are the comments that
-    may follow on a line.
+    `read_key` returns the path that a key stands for; `remarks` matches comments at the
+    end of a line.
     """
 
     trivia: re.Pattern[str]
@@ -40,14 +40,14 @@ class Node(NamedTuple):
 
     @property
     def parts(self) -> "tuple[Part, ...]":
-        """What stands between the brackets."""
+        """The members or items between the brackets."""
         return self.members or self.items or ()
 
 
 class Part(NamedTuple):
-    """A member of an object, or an item of a list, which has no key.
+    """A member of an object, or an item of a list, whose key is empty.
 
-    `comma` is where the comma behind it is, -1 if there is none.
+    `comma` is the offset of the comma behind it, -1 if there is none.
     """
 
     key: SettingPath
@@ -57,23 +57,24 @@ class Part(NamedTuple):
 
 
 class ValuePlace(NamedTuple):
-    """The last object on the way to a path, and what of it leads on.
+    """How far a path leads: the last object on it, and the object's part on the path.
 
-    `part` is None if the rest of the path is not in the object.
+    `remaining` are the names of the path behind the part; `part` is None if the first
+    of them is not in the object.
     """
 
     owner: Node
     part: Part | None
-    rest: SettingPath
+    remaining: SettingPath
 
     @property
-    def found(self) -> Node | None:
+    def node(self) -> Node | None:
         """The value at the path, if there is one."""
-        return self.part.node if self.part and not self.rest else None
+        return self.part.node if self.part and not self.remaining else None
 
 
 class Edit(NamedTuple):
-    """A span of a text, and what stands there instead."""
+    """A span of a text, and its replacement."""
 
     start: int
     end: int
@@ -81,78 +82,79 @@ class Edit(NamedTuple):
 
 
 def splice(text: str, edits: Iterable[Edit]) -> str:
-    """Return the text with all edits; of two at one place the first comes first."""
-    done, parts = 0, list[str]()
+    """Return the text with all edits; those at the same offset stay in their order."""
+    offset, pieces = 0, list[str]()
     for start, end, new in sorted(edits, key=lambda edit: edit.start):
-        parts += [text[done:start], new]
-        done = end
-    return "".join([*parts, text[done:]])
+        pieces += [text[offset:start], new]
+        offset = end
+    return "".join([*pieces, text[offset:]])
 
 
 def locate_path(root: Node, path: SettingPath) -> ValuePlace:
-    """Follow a path through objects, as far as there are any.
+    """Follow a path through objects as far as it exists.
 
     Raises:
-        ValueError: a name on the way stands there twice.
+        ValueError: an object on the path has a name twice.
     """
     place = ValuePlace(root, Part((), root.start, root), path)
-    while place.part and place.rest and place.part.node.members is not None:
-        owner, rest = place.part.node, place.rest
-        same = [part for part in owner.parts if rest[: len(part.key)] == part.key]
-        if len(same) > 1:
-            raise ValueError(f'"{same[0].key[-1]}" stands there twice')
-        place = ValuePlace(owner, None, rest)
-        if same:
-            place = ValuePlace(owner, same[0], rest[len(same[0].key) :])
+    while place.part and place.remaining and place.part.node.members is not None:
+        owner, names = place.part.node, place.remaining
+        matches = [part for part in owner.parts if names[: len(part.key)] == part.key]
+        if len(matches) > 1:
+            raise ValueError(f'"{matches[0].key[-1]}" stands there twice')
+        place = ValuePlace(owner, None, names)
+        if matches:
+            place = ValuePlace(owner, matches[0], names[len(matches[0].key) :])
     return place
 
 
 def append_part(
     text: str, node: Node, new: str, syntax: Syntax, *, indent: str | None
 ) -> list[Edit]:
-    """Append a part to an object or list; None is the indentation of one line."""
+    """Append a part to an object or list; without `indent`, all on one line."""
     if not node.parts:
         return [_append_first(text, node, new, indent)]
     last = node.parts[-1]
-    after = last.comma + 1 if last.comma >= 0 else last.node.end
-    behind = trivia_end(text, after, syntax)
-    ending = "," if last.comma >= 0 else ""
+    part_end = last.comma + 1 if last.comma >= 0 else last.node.end
+    end = trivia_end(text, part_end, syntax)
+    comma = "," if last.comma >= 0 else ""
     edits = [] if last.comma >= 0 else [Edit(last.node.end, last.node.end, ",")]
-    if indent is None or "\n" not in text[node.start : behind]:
-        return [*edits, Edit(after, after, f" {new}{ending}")]
-    place = after
-    while found := syntax.remarks.match(text, place, behind):
-        place = found.end()
-    place = after + len(text[after:place].rstrip(_BLANKS))
-    return [*edits, Edit(place, place, f"\n{indent}{new}{ending}")]
+    if indent is None or "\n" not in text[node.start : end]:
+        return [*edits, Edit(part_end, part_end, f" {new}{comma}")]
+    offset = part_end
+    while match := syntax.remarks.match(text, offset, end):
+        offset = match.end()
+    offset = part_end + len(text[part_end:offset].rstrip(_BLANKS))
+    return [*edits, Edit(offset, offset, f"\n{indent}{new}{comma}")]
 
 
 def _append_first(text: str, node: Node, new: str, indent: str | None) -> Edit:
-    """Insert the only part behind the comments of an object."""
+    """Insert the first part of an object or list, behind its comments."""
     end = node.end - 1
     if indent is None:
         return Edit(node.start + 1, end, new)
-    place = node.start + 1 + len(text[node.start + 1 : end].rstrip(_BLANKS + "\n"))
-    newline = "" if "\n" in text[place:end] else f"\n{_line_indent(text, node.start)}"
-    return Edit(place, place, f"\n{indent}{new}{newline}")
+    offset = node.start + 1 + len(text[node.start + 1 : end].rstrip(_BLANKS + "\n"))
+    newline = "" if "\n" in text[offset:end] else f"\n{_line_indent(text, node.start)}"
+    return Edit(offset, offset, f"\n{indent}{new}{newline}")
 
 
 def cut_part(text: str, owner: Node, part: Part) -> list[Edit]:
-    """Take a part out, with its line if nothing else is on it."""
-    start, at = part.start, owner.parts.index(part)
+    """Remove a part, with its line if nothing else is on it."""
+    start, index = part.start, owner.parts.index(part)
     end = part.comma + 1 if part.comma >= 0 else part.node.end
-    line = text.rfind("\n", 0, start) + 1
-    rest = text.find("\n", end)
-    before, behind = text[line:start], text[end : None if rest < 0 else rest]
-    if rest >= 0 and not (before.strip(_BLANKS) or behind.strip(_BLANKS)):
-        start, end = line, rest + 1
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", end)
+    before = text[line_start:start]
+    behind = text[end : None if line_end < 0 else line_end]
+    if line_end >= 0 and not (before.strip(_BLANKS) or behind.strip(_BLANKS)):
+        start, end = line_start, line_end + 1
     elif part.comma >= 0:
         end += len(behind) - len(behind.lstrip(" \t"))
     else:
         start -= len(before) - len(before.rstrip(" \t"))
     edits = [Edit(start, end, "")]
-    if part.comma < 0 and at:  # the comma before it would be left over
-        comma = owner.parts[at - 1].comma
+    if part.comma < 0 and index:  # remove the comma before the last part
+        comma = owner.parts[index - 1].comma
         edits.append(Edit(comma, comma + 1, ""))
     return edits
 
@@ -160,43 +162,43 @@ def cut_part(text: str, owner: Node, part: Part) -> list[Edit]:
 def part_indent(text: str, node: Node, unit: str = UNIT) -> str:
     """Return the indentation of the first part that has a line of its own."""
     for part in node.parts:
-        own = own_indent(text, part.start)
-        if own is not None:
-            return own
+        indent = own_indent(text, part.start)
+        if indent is not None:
+            return indent
     return _line_indent(text, node.start) + unit
 
 
 def own_indent(text: str, start: int) -> str | None:
-    """Return the blanks before a place, if there is nothing else on its line."""
+    """Return the blanks before an offset; None if its line has other text before it."""
     before = text[text.rfind("\n", 0, start) + 1 : start]
     return before if "\n" in text[:start] and not before.strip(_BLANKS) else None
 
 
-def _line_indent(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 :]
+def _line_indent(text: str, offset: int) -> str:
+    line = text[text.rfind("\n", 0, offset) + 1 :]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def trivia_end(text: str, at: int, syntax: Syntax) -> int:
-    """Return where blanks and comments from `at` on end."""
-    found = syntax.trivia.match(text, at)
-    return found.end() if found else at
+def trivia_end(text: str, offset: int, syntax: Syntax) -> int:
+    """Return the end of the blanks and comments that start at an offset."""
+    match = syntax.trivia.match(text, offset)
+    return match.end() if match else offset
 
 
 class BracketReader:
-    """Reads values of a text from a place on.
+    """Parses values of a text from an offset on.
 
     Raises:
-        ValueError: it cannot be read; the message has the line.
+        ValueError: the text is invalid; the message has the line.
     """
 
-    def __init__(self, text: str, syntax: Syntax, at: int = 0) -> None:
+    def __init__(self, text: str, syntax: Syntax, offset: int = 0) -> None:
         self._text = text
         self._syntax = syntax
-        self._at = at
+        self._offset = offset
 
     def read_document(self) -> Node | None:
-        """Return the value of the whole text, None if there are only comments."""
+        """Return the value of the whole text; None if it has only comments."""
         if not self._next():
             return None
         node = self.read_value()
@@ -205,14 +207,14 @@ class BracketReader:
         return node
 
     def read_value(self, depth: int = 0) -> Node:
-        """Read a value, with all that is in it."""
+        """Read a value, including nested ones."""
         if depth > MAX_DEPTH:
             raise self._error("it is nested too deeply")
         match self._next():
             case "{":
-                return self._parts("}", depth)
+                return self._read_parts("}", depth)
             case "[":
-                return self._parts("]", depth)
+                return self._read_parts("]", depth)
             case "'" | '"':
                 return self._match(
                     self._syntax.quoted, "this text does not end on its line"
@@ -229,7 +231,7 @@ class BracketReader:
         )
         if self._next() != self._syntax.equals:
             raise self._error("there is no colon behind a name")
-        self._at += 1
+        self._offset += 1
         node = self.read_value(depth + 1)
         try:
             path = self._syntax.read_key(self._text[key.start : key.end])
@@ -238,20 +240,20 @@ class BracketReader:
         return Part(path, key.start, node)
 
     def _next(self) -> str:
-        """Pass over blanks and comments; return the next character, "" at the end."""
-        self._at = trivia_end(self._text, self._at, self._syntax)
-        return self._text[self._at : self._at + 1]
+        """Skip blanks and comments; return the next character, "" at the end."""
+        self._offset = trivia_end(self._text, self._offset, self._syntax)
+        return self._text[self._offset : self._offset + 1]
 
-    def _match(self, shape: re.Pattern[str], else_it: str) -> Node:
-        found = shape.match(self._text, self._at)
-        if found is None:
-            raise self._error(else_it)
-        self._at = found.end()
-        return Node(found.start(), found.end())
+    def _match(self, pattern: re.Pattern[str], problem: str) -> Node:
+        match = pattern.match(self._text, self._offset)
+        if match is None:
+            raise self._error(problem)
+        self._offset = match.end()
+        return Node(match.start(), match.end())
 
-    def _parts(self, closing: str, depth: int) -> Node:
-        start, parts = self._at, list[Part]()
-        self._at += 1
+    def _read_parts(self, closing: str, depth: int) -> Node:
+        start, parts = self._offset, list[Part]()
+        self._offset += 1
         while self._next() != closing:
             if parts and parts[-1].comma < 0:
                 raise self._error("a comma or a closing bracket is missing")
@@ -261,14 +263,14 @@ class BracketReader:
                 node = self.read_value(depth + 1)
                 part = Part((), node.start, node)
             if self._next() == ",":
-                part = part._replace(comma=self._at)
-                self._at += 1
+                part = part._replace(comma=self._offset)
+                self._offset += 1
             parts.append(part)
-        self._at += 1
+        self._offset += 1
         if closing == "}":
-            return Node(start, self._at, members=tuple(parts))
-        return Node(start, self._at, items=tuple(parts))
+            return Node(start, self._offset, members=tuple(parts))
+        return Node(start, self._offset, items=tuple(parts))
 
-    def _error(self, what: str) -> ValueError:
-        line = self._text.count("\n", 0, self._at) + 1
-        return ValueError(f"line {line}: {what}")
+    def _error(self, problem: str) -> ValueError:
+        line = self._text.count("\n", 0, self._offset) + 1
+        return ValueError(f"line {line}: {problem}")

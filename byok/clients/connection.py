@@ -1,4 +1,4 @@
-"""Point a client's settings file at byok, and undo that: what each client needs."""
+"""The settings that each client needs, and the changes of its settings file."""
 
 import sys
 from collections.abc import Iterator
@@ -35,15 +35,13 @@ from byok.core.escapes import shell_word
 from byok.core.platform.paths import Paths
 from byok.core.urls import host_of
 
-# The settings that each client needs, in the form that it documents.
-
-
 _OBJECT = "augment.advanced"
-_CODEX_WINDOW = "model_context_window"  # whatever model is used
+_CODEX_WINDOW = "model_context_window"  # Codex applies it to every model
+_MAX_SLOW_BYTES = 250_000  # of TOML and YAML, whose editors take seconds for more
 
 
 class DaemonAddress(NamedTuple):
-    """Where byok answers, the client token and its file, and the model to ask for.
+    """The daemon's URL, the client token and its file, and the model to use.
 
     `window` and `most_output` are those of the model in tokens, 0 if unknown.
     """
@@ -55,9 +53,9 @@ class DaemonAddress(NamedTuple):
     window: int = 0
     most_output: int = 0
 
-    def with_model(self, catalog: Json, wanted: str = "") -> "DaemonAddress":
-        """Return it with a model, else the default one, and what is known of that."""
-        model = wanted or str(catalog["default"])
+    def with_model(self, catalog: Json, requested: str = "") -> "DaemonAddress":
+        """Return the address with the requested model or the default, and its facts."""
+        model = requested or str(catalog["default"])
         rows = (r for r in catalog["models"] if model in (r["id"], r["model"]))
         facts: Json = next((row["facts"] for row in rows), {})
         window = facts.get("loaded_window") or facts.get("window", 0)
@@ -81,59 +79,60 @@ def settings_for(
 ) -> tuple[Setting, ...]:
     """Return the settings that a client needs; `text` is its current file.
 
-    With `mcp` they make byok one of its MCP servers, else what answers its chats.
+    With `mcp` they make byok one of its MCP servers, else the source of its answers.
 
     Raises:
         ValueError: the text cannot be read.
     """
     if mcp:
-        return tuple(_rows(_mcp_server(client, daemon, text, windows=windows)))
+        return tuple(_flatten(_mcp_server(client, daemon, text, windows=windows)))
     match client:
         case ClientKind.CODEX:
-            return tuple(_rows(_codex(daemon, text, windows=windows)))
+            return tuple(_flatten(_codex(daemon, text, windows=windows)))
         case ClientKind.OPENCODE:
-            return tuple(_rows(_opencode(daemon)))
+            return tuple(_flatten(_opencode(daemon)))
         case ClientKind.AIDER:
-            return tuple(_rows(_aider(daemon)))
+            return tuple(_flatten(_aider(daemon)))
         case ClientKind.CONTINUE:
             return _continue(daemon, text)
         case _:
             return _vscode(daemon, text)
 
 
-def _rows(table: Json, *here: str) -> Iterator[Setting]:
-    """Give a setting for each value of a table, and of the tables in it."""
+def _flatten(table: Json, *path: str) -> Iterator[Setting]:
+    """Yield a setting for each value of a table and of its nested tables."""
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from _rows(value, *here, name)
+            yield from _flatten(value, *path, name)
         else:
-            yield Setting((*here, name), value)
+            yield Setting((*path, name), value)
 
 
 def _vscode(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
     """Return the two settings of the extension.
 
-    They may stand in an object `augment.advanced` as well. Where one is, it decides if
-    it comes last in the file, so they are set in there, and beside it if they are.
+    They may be dotted names, or members of an object `augment.advanced`. Of the two
+    forms, VS Code uses the one that comes last in the file. So they are set in the
+    object if there is one, and as dotted names if they are there or there is no object.
     """
     values = {"completionURL": daemon.url, "apiToken": daemon.token}
-    objects = isinstance(jsonc.read(text, (_OBJECT,)), dict)
+    has_object = isinstance(jsonc.read(text, (_OBJECT,)), dict)
     settings = []
     for name, value in values.items():
         dotted = (f"{_OBJECT}.{name}",)
-        if objects:
+        if has_object:
             settings.append(Setting((_OBJECT, name), value))
-        if not objects or isinstance(jsonc.read(text, dotted), str):
+        if not has_object or isinstance(jsonc.read(text, dotted), str):
             settings.append(Setting(dotted, value))
     return tuple(settings)
 
 
 def _codex(daemon: DaemonAddress, text: str, *, windows: bool) -> Json:
-    """Return a provider that gets the token from byok's file, so no copy goes stale.
+    """Return a provider that reads the token from byok's file, so no copy goes stale.
 
     "Custom model providers" of developers.openai.com/codex/config-advanced, and
-    `model_context_window` of .../codex/config-reference. It may not be combined with a
-    variable for the token: one that the user named stays.
+    `model_context_window` of .../codex/config-reference. `auth` must not be combined
+    with `env_key`, a variable for the token: one that the user named stays.
     """
     provider: dict[str, Any] = {"name": "byok", "base_url": daemon.openai_url}
     provider["wire_api"] = "responses"
@@ -155,8 +154,8 @@ def _opencode(daemon: DaemonAddress) -> Json:
     """Return a provider; opencode reads the token from byok's file.
 
     "Custom provider" of opencode.ai/docs/providers, "Variables" of .../docs/config. It
-    sends no pictures to a model that is not said to take them, and takes a limit of the
-    context only with one of the output.
+    sends pictures only to models that declare them, and accepts a limit of the context
+    only with one of the output.
     """
     key = f"{{file:{daemon.token_file.as_posix()}}}"
     model: dict[str, Any] = {"name": daemon.model}
@@ -185,10 +184,10 @@ def _aider(daemon: DaemonAddress) -> Json:
 
 
 def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
-    """Return a model of the list, and what every file must begin with.
+    """Return a model of the list, and the names that a new file must begin with.
 
     "config.yaml reference" of docs.continue.dev/reference. It offers tools and pictures
-    only to models whose names it knows, or that are said to take them.
+    only to models whose names it knows, or that declare these capabilities.
     """
     model: dict[str, str | list[str] | dict[str, int]] = {
         "name": "byok",
@@ -210,9 +209,10 @@ def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
 def _mcp_server(
     client: ClientKind, daemon: DaemonAddress, text: str, *, windows: bool
 ) -> Json:
-    """Return byok among the MCP servers of a client.
+    """Return the entry of byok among the MCP servers of a client.
 
-    Where a client can read a file, or run a command, no copy of the token goes stale.
+    If a client can read a file or run a command, it gets no copy of the token, which
+    could go stale.
     """
     copy = {"Authorization": f"Bearer {daemon.token}"}
     url: Json = {"url": f"{daemon.url}/mcp"}
@@ -222,19 +222,19 @@ def _mcp_server(
             has_variable = isinstance(toml_text.read(text, variable), str)
             entry = url if has_variable else {**url, "http_headers": copy}
             return {"mcp_servers": {"byok": entry}}
-        case ClientKind.OPENCODE:  # its second version reads files of the first, too
+        case ClientKind.OPENCODE:  # version 2 has `servers`, and reads version 1, too
             servers = jsonc.read(text, ("mcp", "servers"))
             is_new = isinstance(servers, dict) and "type" not in servers
             read = f"Bearer {{file:{daemon.token_file.as_posix()}}}"
             entry = {"type": "remote", **url, "headers": {"Authorization": read}}
-            own = {"byok": {**entry, "oauth": False}}
-            return {"mcp": {"servers": own} if is_new else own}
+            server = {"byok": {**entry, "oauth": False}}
+            return {"mcp": {"servers": server} if is_new else server}
         case ClientKind.CLAUDE_CODE:
             header: Json = {"headers": copy}
             if not windows:
-                form = '{"Authorization": "Bearer %s"}'  # as a shell prints it
-                print_it = f"printf '{form}' \"$(cat {shell_word(daemon.token_file)})\""
-                header = {"headersHelper": print_it}
+                headers = '{"Authorization": "Bearer %s"}'  # a format of printf
+                file = shell_word(daemon.token_file)
+                header = {"headersHelper": f"printf '{headers}' \"$(cat {file})\""}
             return {"mcpServers": {"byok": {"type": "http", **url, **header}}}
         case ClientKind.CURSOR:
             return {"mcpServers": {"byok": {**url, "headers": copy}}}
@@ -252,65 +252,62 @@ class ConnectionState(StrEnum):
 
 
 class Pointer(NamedTuple):
-    """An address or token of byok that a client needs, and the text in its place."""
+    """An address or token of byok that a client needs, and the text that it has."""
 
     wanted: str
     found: str
 
     @property
     def is_right(self) -> bool:
-        """Whether it leads to byok; of its address each spelling will do."""
+        """Whether the text leads to byok; every spelling of its address does."""
         if self.found.removeprefix("Bearer ").strip() == self.wanted:
             return True
         return "://" in self.wanted and place_of(self.found) == place_of(self.wanted)
 
 
 def place_of(url: str) -> str:
-    """Return scheme, host and port of an address, as one text for this machine's."""
+    """Return scheme, host and port of an address, with 127.0.0.1 for localhost."""
     try:
-        place = f"{urlsplit(url).scheme}://{host_of(url)}"
+        origin = f"{urlsplit(url).scheme}://{host_of(url)}"
     except ValueError:
         return "no address"
-    return place.replace("//localhost:", "//127.0.0.1:")
+    return origin.replace("//localhost:", "//127.0.0.1:")
 
 
 def read_pointers(
     client: ClientKind, text: str, daemon: DaemonAddress
 ) -> list[Pointer]:
-    """Return what a client's file has where byok's address and token belong, if any.
+    """Return the texts that a client's file has in place of byok's address and token.
 
     Raises:
         ValueError: the text cannot be read.
     """
-    editor, found = EDITORS[client.text_format], list[Pointer]()
-    for path, wanted in settings_for(client, daemon, text):
-        there = editor.read(text, path)
-        pairs = [(wanted, there)]
-        if isinstance(wanted, dict) and isinstance(there, dict):
-            pairs = [(value, there.get(name)) for name, value in wanted.items()]
-        found += [
-            Pointer(value, one)
-            for value, one in pairs
-            if isinstance(value, str) and isinstance(one, str)
-            if value == daemon.token or value.startswith(daemon.url)
+    editor, pointers = EDITORS[client.text_format], list[Pointer]()
+    for path, needed in settings_for(client, daemon, text):
+        current = editor.read(text, path)
+        pairs = [(needed, current)]
+        if isinstance(needed, dict) and isinstance(current, dict):
+            pairs = [(value, current.get(name)) for name, value in needed.items()]
+        pointers += [
+            Pointer(expected, actual)
+            for expected, actual in pairs
+            if isinstance(expected, str) and isinstance(actual, str)
+            if expected == daemon.token or expected.startswith(daemon.url)
         ]
-    return found
+    return pointers
 
 
 def largest_file(client: ClientKind) -> int:
-    """Return how many bytes of a client's settings are read."""
-    return LARGEST if client.text_format is TextFormat.JSONC else _LARGEST_SLOW
-
-
-_LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
+    """Return how many bytes a client's settings file may have."""
+    return LARGEST if client.text_format is TextFormat.JSONC else _MAX_SLOW_BYTES
 
 
 class FileChange(Struct, frozen=True):
-    """A change of a settings file that is not made yet.
+    """A planned change of a settings file.
 
-    `after` is None if the file is to be removed. `changed` are settings of byok that
-    somebody has changed since, and that stay. `backup` is what will be saved, or None
-    where the one that there is will be removed.
+    `after` is the new content, None if the file is to be removed. `changed` are
+    settings of byok that somebody else has changed since, and that stay. `backup` is
+    the backup to save; None if the existing one is to be removed.
     """
 
     client: ClientKind
@@ -322,12 +319,12 @@ class FileChange(Struct, frozen=True):
 
     @property
     def is_needed(self) -> bool:
-        """Whether it changes the file at all."""
+        """Whether the plan changes the file at all."""
         return self.after != self.file.raw
 
 
 class FileConnector(Struct, frozen=True):
-    """Plans changes of settings files below a home."""
+    """Plans and carries out changes of settings files below a home folder."""
 
     backups: BackupStore
     home: Path
@@ -361,11 +358,11 @@ class FileConnector(Struct, frozen=True):
                 client, daemon, old.text, windows=self.windows, mcp=mcp
             )
             text = old.text
-            if not (mcp or daemon.window) and backup:  # that of another model
+            if not (mcp or daemon.window) and backup:  # remove another model's window
                 text = self._forget_window(client, text, backup)
             new = old._replace(text=put_all(text, settings, client.text_format))
         except ValueError as error:
-            raise _unfit(file, error) from None
+            raise _unusable_file(file, error) from None
         after = encode_text(new)
         backup = backup or Backup(client, file.path, before)
         if before != backup.before:
@@ -375,7 +372,7 @@ class FileConnector(Struct, frozen=True):
 
     @staticmethod
     def _forget_window(client: ClientKind, text: str, backup: Backup) -> str:
-        """Return a text without a window that byok wrote for all models."""
+        """Return a Codex text without a context window that byok wrote."""
         written = [row for row in backup.values.items() if row[0] == (_CODEX_WINDOW,)]
         base = decode_text(backup.before or b"").text
         return take_out(text, base, written, client.text_format).text
@@ -421,13 +418,15 @@ class FileConnector(Struct, frozen=True):
         file = self._read(client, path)
         try:
             text = decode_text(file.raw or b"").text
-            found = read_pointers(client, text, daemon)
+            pointers = read_pointers(client, text, daemon)
         except ValueError as error:
-            raise _unfit(file, error) from None
-        if found and all(pointer.is_right for pointer in found):
+            raise _unusable_file(file, error) from None
+        if pointers and all(pointer.is_right for pointer in pointers):
             return ConnectionState.CONNECTED
-        was = self.backups.find(client, file.path) is not None
-        return ConnectionState.OLD if found or was else ConnectionState.OFF
+        was_connected = self.backups.find(client, file.path) is not None
+        if pointers or was_connected:
+            return ConnectionState.OLD
+        return ConnectionState.OFF
 
     def carry_out(self, change: FileChange) -> None:
         """Make a change; the backup is saved before the file is touched.
@@ -436,7 +435,7 @@ class FileConnector(Struct, frozen=True):
             ConfigError: the file has changed meanwhile, or cannot be written.
         """
         with self.backups.lock():
-            check_unchanged(change.file)  # else the backup would be one of another text
+            check_unchanged(change.file)  # else the backup would be of another content
             if change.backup is not None:
                 self._connect(change, change.backup)
                 return
@@ -455,7 +454,7 @@ class FileConnector(Struct, frozen=True):
         try:
             replace_settings_file(change.file, change.after)
         except ConfigError:
-            if is_first:  # the file is untouched, so there is nothing to go back to
+            if is_first:  # the file is untouched, so there is nothing to restore
                 self.backups.remove(change.client, change.file.path)
             raise
 
@@ -464,7 +463,7 @@ class FileConnector(Struct, frozen=True):
 
 
 def open_connector(paths: Paths) -> FileConnector:
-    """Return what changes settings files of this user."""
+    """Return the connector for settings files of this user."""
     store = BackupStore(paths.client_backups)
     return FileConnector(store, Path.home(), windows=sys.platform == "win32")
 
@@ -478,14 +477,16 @@ def _undo(
         return backup.before, ()
     try:
         base = decode_text(backup.before or b"")
-        now = decode_text(raw)
-        taken = take_out(now.text, base.text, backup.values.items(), client.text_format)
+        current = decode_text(raw)
+        result = take_out(
+            current.text, base.text, backup.values.items(), client.text_format
+        )
     except ValueError as error:
-        raise _unfit(file, error) from None
-    return encode_text(now._replace(text=taken.text)), taken.changed
+        raise _unusable_file(file, error) from None
+    return encode_text(current._replace(text=result.text)), result.changed
 
 
-def _unfit(file: SettingsFile, error: ValueError) -> ConfigError:
+def _unusable_file(file: SettingsFile, error: ValueError) -> ConfigError:
     return ConfigError(
         f"{file.path}: {error}. Nothing was changed.",
         hint="Correct it in the program it belongs to, and try again.",

@@ -1,4 +1,4 @@
-"""Set all settings of a client in a text, and take them out again."""
+"""Set all settings of a client in a text, and remove them again."""
 
 import hashlib
 from collections.abc import Iterable
@@ -16,15 +16,6 @@ from byok.clients.editor import (
 )
 
 _EMPTY: tuple[Any, ...] = ({}, [], None)
-
-
-class TakenOut(NamedTuple):
-    """A text without byok's settings; `changed` are those that others changed since."""
-
-    text: str
-    changed: tuple[SettingPath, ...]
-
-
 EDITORS = {
     TextFormat.JSONC: TextEditor(jsonc),
     TextFormat.TOML: TextEditor(toml_text),
@@ -32,11 +23,18 @@ EDITORS = {
 }
 
 
+class TakenOut(NamedTuple):
+    """A text without byok's settings, but for those `changed` by others since."""
+
+    text: str
+    changed: tuple[SettingPath, ...]
+
+
 def put_all(text: str, settings: Iterable[Setting], format: TextFormat) -> str:
     """Return the text with these settings; the same text if it has them already.
 
     Raises:
-        ValueError: the text cannot be read, or not be changed without other changes.
+        ValueError: the text cannot be read, or the edit would change other settings.
     """
     for path, value in settings:
         text = EDITORS[format].put(text, path, value)
@@ -51,8 +49,9 @@ def take_out(
 ) -> TakenOut:
     """Remove byok's settings from a text that was edited since.
 
-    Each gets the value that it has in `base`, the text before byok's. `written` are the
-    digests of the values that byok wrote at a path: others stay.
+    Each gets the value that it has in `base`, the text before byok changed it.
+    `written` are the digests of the values that byok wrote at a path; a path with
+    another value stays.
 
     Raises:
         ValueError: as in `put_all`.
@@ -72,7 +71,7 @@ def take_out(
 
 
 def value_digest(value: Any) -> str:
-    """Return what stands for a value in byok's own records."""
+    """Return the digest by which byok's records identify a value."""
     option = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
     raw = orjson.dumps(value, default=str, option=option)
     return hashlib.sha256(raw).hexdigest()
@@ -81,15 +80,15 @@ def value_digest(value: Any) -> str:
 def _drop_with_parents(
     editor: TextEditor, text: str, path: SettingPath, base: str
 ) -> str:
-    """Drop a value, and what was made to hold it."""
+    """Drop a value, and the parents that were created to hold it."""
     text = editor.drop(text, path)
     for depth in range(len(path) - 1, 0, -1):
         parent = path[:depth]
         if editor.read(text, parent) not in _EMPTY:
             break
-        former = editor.read(base, parent)
-        if former is MISSING:
+        original = editor.read(base, parent)
+        if original is MISSING:
             text = editor.drop(text, parent)
-        elif former in _EMPTY:
+        elif original in _EMPTY:
             return editor.restore(text, parent, base)
     return text

@@ -1,7 +1,7 @@
-"""Set and remove single values in a text; each change is proved by reading it.
+"""Set and remove single values in a text; each change is verified by parsing it.
 
-A finder knows a format: where values stand, and where new ones go. Only the values at
-the path may differ afterwards, and each other byte is as it was.
+A `Finder` is the module of a format: it knows where values are, and where new ones go.
+Only the value at the path may differ afterwards; all other bytes stay as they were.
 """
 
 import codecs
@@ -15,13 +15,17 @@ from msgspec import Struct
 
 from byok.core.late import compile_late
 
-# What editors of settings files share: paths, values, leaves of a file.
-
-
 SettingPath: TypeAlias = tuple[str, ...]
 _Entry: TypeAlias = Mapping[str, str | list[str] | dict[str, int]]
 SettingValue: TypeAlias = bool | int | float | str | list[str] | _Entry
 MAX_DEPTH = 100
+_CONTEXT_LINES = 1  # around a change, to find its place; keys of others may be near
+_SECRET = compile_late(
+    r"""((?:token|key|secret|password|authorization)["']?\s*[:=]\s*)\S.*""",
+    re.IGNORECASE,
+)
+_HIDDEN = "\u2022" * 8
+_LINE_NUMBERS = re.compile(r"[-+](\d+)")
 
 
 class TextFormat(StrEnum):
@@ -33,7 +37,7 @@ class TextFormat(StrEnum):
 
 
 class Setting(NamedTuple):
-    """A value that byok wants at a path.
+    """A value to set at a path.
 
     The element `name=x` of a path selects the mapping with that name from a list.
     """
@@ -43,49 +47,49 @@ class Setting(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A value without members, as it stands in the file; lists have elements `[]`."""
+    """A value without members, as written in the file; list items are named `[]`."""
 
     path: SettingPath
     text: str
 
 
 class MissingValue:
-    """The type of MISSING: a file may well contain null."""
+    """The type of MISSING; None would not do, as a file may contain null."""
 
 
 MISSING: Final = MissingValue()
 
 
 def write_path(path: SettingPath) -> str:
-    """Write a path for people."""
+    """Write a path for messages."""
     return " > ".join(path)
 
 
-def find_value(given: Any, path: SettingPath) -> Any | MissingValue:
+def find_value(values: Any, path: SettingPath) -> Any | MissingValue:
     """Return the value at a path of nested mappings, or MISSING."""
     for name in path:
-        if not isinstance(given, dict) or name not in given:
+        if not isinstance(values, dict) or name not in values:
             return MISSING
-        given = given[name]
-    return given
+        values = values[name]
+    return values
 
 
 def value_leaves(value: Any, path: SettingPath) -> Iterator[Leaf]:
-    """Give the leaves of a value of lists and mappings.
+    """Yield the leaves of a value of lists and mappings.
 
     Raises:
         ValueError: it is nested too deeply.
     """
     if len(path) > MAX_DEPTH:
         raise ValueError("it is nested too deeply")
-    below: list[tuple[str, Any]] = []
+    children: list[tuple[str, Any]] = []
     if isinstance(value, dict):
-        below = [(str(name), child) for name, child in value.items()]
+        children = [(str(name), child) for name, child in value.items()]
     elif isinstance(value, list):
-        below = [(_element(child), child) for child in value]
-    for name, child in below:
+        children = [(_element(child), child) for child in value]
+    for name, child in children:
         yield from value_leaves(child, (*path, name))
-    if not below:
+    if not children:
         yield Leaf(path, "" if isinstance(value, dict | list) else repr(value))
 
 
@@ -95,44 +99,44 @@ def _element(child: Any) -> str:
 
 
 class Finder(Protocol):
-    """What the module of a format can do; all functions raise ValueError."""
+    """The functions of a format's module; all raise ValueError for invalid texts."""
 
     def leaves(self, text: str) -> Iterator[Leaf]:
-        """Give all values without members, as they stand there."""
+        """Yield all values without members, as they are written."""
 
     def read(self, text: str, path: SettingPath) -> Any:
         """Return the value at a path, or MISSING."""
 
     def read_raw(self, text: str, path: SettingPath) -> str | None:
-        """Return a value as it stands in a text, None if it does not."""
+        """Return a value as it is written in a text; None if there is none."""
 
     def write_value(self, value: SettingValue) -> str:
-        """Write a value as the format has it."""
+        """Write a value in the format."""
 
     def ways_to_put(self, text: str, path: SettingPath, raw: str) -> Iterator[str]:
-        """Give the texts with a value that may be meant, the best first."""
+        """Yield candidate texts with the value set, the best first."""
 
     def without_path(self, text: str, path: SettingPath) -> str:
         """Return the text without a value."""
 
 
 class TextEditor(Struct, frozen=True):
-    """Changes single values of a text; the functions raise ValueError."""
+    """Changes single values of a text; the methods raise ValueError."""
 
     finder: Finder
 
     def read(self, text: str, path: SettingPath) -> Any:
-        """Return the value at a path, or MISSING; nobody may change it."""
+        """Return the value at a path, or MISSING; callers must not change it."""
         return self.finder.read(text, path)
 
     def put(self, text: str, path: SettingPath, value: SettingValue) -> str:
-        """Set a value, and create what contains it."""
+        """Set a value, creating its parents if needed."""
         if _is_same(self.read(text, path), value):
             return text
         return self._put(text, path, self.finder.write_value(value), value)
 
     def restore(self, text: str, path: SettingPath, base: str) -> str:
-        """Set the value that another text has at this path, as it stands there."""
+        """Set the value that `base` has at this path, as it is written there."""
         raw = self.finder.read_raw(base, path)
         if raw is None:
             raise ValueError(f"{write_path(path)} is not in the former text")
@@ -143,23 +147,23 @@ class TextEditor(Struct, frozen=True):
         if self.read(text, path) is MISSING:
             return text
         new = self.finder.without_path(text, path)
-        if self._is_proved(text, new, path, MISSING):
+        if self._is_correct(text, new, path, MISSING):
             return new
         raise ValueError(f"{write_path(path)} could not be removed")
 
     def _put(self, text: str, path: SettingPath, raw: str, value: Any) -> str:
         for new in self.finder.ways_to_put(text, path, raw):
-            if self._is_proved(text, new, path, value):
+            if self._is_correct(text, new, path, value):
                 return new
         raise ValueError(f"{write_path(path)} could not be set")
 
-    def _is_proved(self, old: str, new: str, path: SettingPath, value: Any) -> bool:
-        """Tell whether a path has a value in the new text, and all others are equal."""
+    def _is_correct(self, old: str, new: str, path: SettingPath, value: Any) -> bool:
+        """Tell whether the new text has the value at the path, and no other change."""
         before = self._others(old, path)
         try:
             after = self._others(new, path)
             return before == after and _is_same(self.read(new, path), value)
-        except ValueError:  # the text is not valid any more
+        except ValueError:  # the new text is invalid
             return False
 
     def _others(self, text: str, path: SettingPath) -> list[Leaf]:
@@ -171,16 +175,13 @@ class TextEditor(Struct, frozen=True):
         ]
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Compare two values: true is not 1."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
-
-
-# Bytes of a settings file as text with plain line ends, and back.
+def _is_same(value: Any, other: Any) -> bool:
+    """Compare two values, of which true and 1 are different."""
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 class DecodedText(NamedTuple):
-    """A text, and what `encode_text` needs to give the same bytes again."""
+    """A text, and the facts by which `encode_text` restores its original bytes."""
 
     text: str
     has_bom: bool = False
@@ -188,7 +189,7 @@ class DecodedText(NamedTuple):
 
 
 def decode_text(raw: bytes) -> DecodedText:
-    """Decode UTF-8; where all line ends are CRLF, the text has LF.
+    """Decode UTF-8; if all line ends are CRLF, convert them to LF.
 
     Raises:
         ValueError: it is not UTF-8.
@@ -207,22 +208,16 @@ def decode_text(raw: bytes) -> DecodedText:
 
 
 def encode_text(decoded: DecodedText) -> bytes:
-    """Return the bytes of a text that `decode_text` gave, or of a changed one."""
+    """Encode a text of `decode_text`, which may have been edited."""
     text, has_bom, has_crlf = decoded
     text = text.replace("\n", "\r\n") if has_crlf else text
     return (codecs.BOM_UTF8 if has_bom else b"") + text.encode()
 
 
-# A change of a settings file as lines for people, without secrets.
-
-
-_CONTEXT = 1  # lines around a change, to find its place; others' keys may be near
-
-
 def preview_change(
     path: str, before: bytes | None, after: bytes | None, redact: Callable[[str], str]
 ) -> list[str]:
-    """Return the lines of a difference; each goes through `redact`."""
+    """Return the lines of a unified diff, each passed through `redact`."""
     old, new = (
         decode_text(raw).text.splitlines() if raw else [] for raw in (before, after)
     )
@@ -231,22 +226,14 @@ def preview_change(
         new,
         path if before is not None else "(no file)",
         path if after is not None else "(no file)",
-        n=_CONTEXT,
+        n=_CONTEXT_LINES,
         lineterm="",
     )
     return [redact(line) for line in difference]
 
 
-_SECRET = compile_late(
-    r"""((?:token|key|secret|password|authorization)["']?\s*[:=]\s*)\S.*""",
-    re.IGNORECASE,
-)
-_HIDDEN = "\u2022" * 8
-_PLACES = re.compile(r"[-+](\d+)")
-
-
 class ChangedLine(NamedTuple):
-    """A line of a change: `mark` is "+", "-" or " "; `line` is where it stands then."""
+    """A line of a diff: `mark` is "+", "-" or " "; `line` is its number in its file."""
 
     mark: str
     line: int
@@ -256,15 +243,15 @@ class ChangedLine(NamedTuple):
 def list_changes(
     before: bytes | None, after: bytes | None, redact: Callable[[str], str]
 ) -> list[ChangedLine]:
-    """Return the lines of a difference, for who may not see what is secret in them.
+    """Return the lines of a diff without secrets, for the page.
 
-    Each goes through `redact`, and has no value of what is called a token or a key.
+    Each is passed through `redact`, and values named like a token or key are hidden.
     """
     rows, old, new = list[ChangedLine](), 0, 0
     for line in preview_change("", before, after, str)[2:]:
         mark, text = line[0], _SECRET.sub(rf"\g<1>{_HIDDEN}", line[1:])
         if mark == "@":
-            old, new = map(int, _PLACES.findall(line)[:2])
+            old, new = map(int, _LINE_NUMBERS.findall(line)[:2])
             continue
         rows.append(ChangedLine(mark, old if mark == "-" else new, redact(text)))
         old, new = old + (mark != "+"), new + (mark != "-")

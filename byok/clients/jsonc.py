@@ -1,8 +1,8 @@
-"""Places of JSON with comments.
+"""Find and place values in JSON with comments.
 
-What VS Code reads without a complaint is read: comments, and a comma behind the last
-member. No maintained Python library does this: those that keep comments write the whole
-text anew, and so lose indentation and line ends.
+Everything that VS Code reads without a complaint is read: comments, and a comma behind
+the last member. No maintained Python library does this: those that preserve comments
+write the whole text anew, and so lose indentation and line ends.
 """
 
 import re
@@ -77,7 +77,7 @@ def _leaves(text: str, node: Node, path: SettingPath) -> Iterator[Leaf]:
 def read(text: str, path: SettingPath) -> Any:
     """Return the value at a path, or MISSING."""
     place = _locate(text, path)
-    return _plain_value(text, place.found) if place and place.found else MISSING
+    return _plain_value(text, place.node) if place and place.node else MISSING
 
 
 def _plain_value(text: str, node: Node) -> Any:
@@ -92,7 +92,7 @@ def _plain_value(text: str, node: Node) -> Any:
 def read_raw(text: str, path: SettingPath) -> str | None:
     """Return a value as it stands in a text, None if it does not."""
     place = _locate(text, path)
-    node = place.found if place else None
+    node = place.node if place else None
     return text[node.start : node.end] if node else None
 
 
@@ -102,18 +102,18 @@ def write_value(value: SettingValue) -> str:
 
 
 def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
-    """Give the text with a value, in objects that are made where they are missing."""
+    """Yield the text with a value; missing objects on its path are created."""
     place = _locate(text, path)
     if place is None:
         gap = "\n" if text and not text.endswith("\n") else ""
         yield f"{text}{gap}{_nest(path, raw, '', UNIT)}\n"
-    elif place.found:
-        yield splice(text, [Edit(place.found.start, place.found.end, raw)])
+    elif place.node:
+        yield splice(text, [Edit(place.node.start, place.node.end, raw)])
     elif place.part:
-        where = write_path(path[: -len(place.rest)]) or "the whole file"
-        raise ValueError(f"{where} is no object")
+        parent = write_path(path[: -len(place.remaining)]) or "the whole file"
+        raise ValueError(f"{parent} is no object")
     else:
-        name, *below = place.rest
+        name, *below = place.remaining
         unit = _unit(text)
         indent = part_indent(text, place.owner, unit)
         new = f"{write_value(name)}: {_nest(tuple(below), raw, indent, unit)}"
@@ -121,9 +121,9 @@ def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
 
 
 def without_path(text: str, path: SettingPath) -> str:
-    """Take a member out, with its line if nothing else is on it."""
+    """Remove a member, with its line if nothing else is on it."""
     place = _locate(text, path)
-    if place and place.part and place.found:
+    if place and place.part and place.node:
         return splice(text, cut_part(text, place.owner, place.part))
     return text
 
@@ -134,7 +134,7 @@ def _locate(text: str, path: SettingPath) -> ValuePlace | None:
 
 
 def _nest(path: SettingPath, raw: str, indent: str, unit: str) -> str:
-    """Write a value inside of the objects that lead to it."""
+    """Write a value inside the objects of its path."""
     if not path:
         return raw
     inner = indent + unit
@@ -143,8 +143,8 @@ def _nest(path: SettingPath, raw: str, indent: str, unit: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return what a member of the root is indented by."""
+    """Return the indentation of a member of the root."""
     root = parse_nodes(text)
     first = root.members[0] if root and root.members else None
-    own = own_indent(text, first.start) if first else None
-    return own or UNIT
+    indent = own_indent(text, first.start) if first else None
+    return indent or UNIT

@@ -1,4 +1,4 @@
-"""The clients that byok connects, where byok runs, and where their settings are."""
+"""The clients that byok connects, where byok runs, and where clients' settings are."""
 
 import itertools
 import os
@@ -15,14 +15,17 @@ from byok.clients.editor import TextFormat
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 
-# The clients that `byok connect` knows.
+_MAX_READ_CHARS = 1000
+_DRIVE = Path("/mnt/c")  # where WSL mounts the disk of Windows by default
+_MAX_WINDOWS_FILES = 5
 
 
 class ClientFacts(Struct, frozen=True):
-    """A client: its name for people, its settings file, and what stands in that.
+    """A client: its name for people, and what byok knows of its settings file.
 
-    An editor's `folders` are its own, and that of its servers for remote windows. Who
-    `names_model` has it in the settings. Some files have no MCP servers, or these only.
+    `folders` are those of an editor's settings and of its server for remote windows.
+    `names_model` if its settings name the model. `has_chats` and `has_mcp` tell whether
+    byok can be its source of answers, or one of its MCP servers.
     """
 
     name: str
@@ -34,7 +37,7 @@ class ClientFacts(Struct, frozen=True):
 
 
 _JSONC, _TOML, _YAML = TextFormat.JSONC, TextFormat.TOML, TextFormat.YAML
-_NOTHING = ClientFacts("")
+_NO_FACTS = ClientFacts("")
 _INSIDERS = ("Code - Insiders", ".vscode-server-insiders")
 
 
@@ -65,39 +68,34 @@ class ClientKind(StrEnum):
     )
     CLAUDE_CODE = "claude-code", ClientFacts("Claude Code", _JSONC, has_chats=False)
 
-    def __new__(cls, value: str, facts: ClientFacts = _NOTHING) -> Self:
-        """Make a member of its name on the command line, with what byok knows."""
-        made = str.__new__(cls, value)
-        made._value_, made.facts = value, facts
-        return made
+    def __new__(cls, value: str, facts: ClientFacts = _NO_FACTS) -> Self:
+        """Create a member by its name on the command line, with its facts."""
+        member = str.__new__(cls, value)
+        member._value_, member.facts = value, facts
+        return member
 
     @property
     def text_format(self) -> TextFormat:
-        """How its settings are written, also those that byok only prints."""
+        """The format of its settings, also of those that byok only prints."""
         return self.facts.format or _JSONC
 
     @property
     def is_editor(self) -> bool:
-        """Whether it is VS Code, or an editor that is made from it."""
+        """Whether it is VS Code, or an editor derived from it."""
         return bool(self.facts.folders)
 
 
 EDITORS = sorted(kind for kind in ClientKind if kind.is_editor)
-# Whose files byok writes, so that it answers their chats.
+# The clients whose settings files byok writes to answer their chats.
 WRITABLE = [k for k in ClientKind if k.facts.format and k.facts.has_chats]
 
 
-# Where byok runs: on the desktop itself, in WSL, behind SSH, or in a container.
-#
-# Then the editor's window may be on another machine than its extensions, and each has a
-# settings file and a 127.0.0.1 of its own.
-
-
-_LONGEST = 1000
-
-
 class RunPlace(StrEnum):
-    """Where byok runs, as far as it matters to clients."""
+    """Where byok runs: on the desktop itself, in WSL, behind SSH, or in a container.
+
+    Except on the desktop, the editor's window may be on another machine than its
+    extensions; each machine has its own settings file and its own 127.0.0.1.
+    """
 
     DESKTOP = "desktop"
     WSL = "wsl"
@@ -106,10 +104,10 @@ class RunPlace(StrEnum):
 
 
 def read_start(path: str) -> str | None:
-    """Return the first characters of a file of the system, None if there is none."""
+    """Return the first characters of a system file, None if it cannot be read."""
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
-            return file.read(_LONGEST)
+            return file.read(_MAX_READ_CHARS)
     except OSError:
         return None
 
@@ -117,9 +115,9 @@ def read_start(path: str) -> str | None:
 def find_run_place(
     environ: Mapping[str, str], read: Callable[[str], str | None] = read_start
 ) -> RunPlace:
-    """Tell where this process runs.
+    """Return where this process runs.
 
-    Containers: Docker and Podman make a file, systemd and Podman set `container`, VS
+    Containers: Docker and Podman create a file, systemd and Podman set `container`, VS
     Code sets REMOTE_CONTAINERS, Codespaces CODESPACES. WSL sets WSL_DISTRO_NAME, and
     its kernel has Microsoft's name. sshd sets SSH_CONNECTION.
     """
@@ -144,16 +142,16 @@ def advise(
     is_remote_file: bool | None,
     windows_files: Iterable[Path] = (),
 ) -> list[str]:
-    """Return sentences on which side the settings belong, and how byok is reached.
+    """Return advice on which machine the settings belong, and how byok is reached.
 
-    `is_remote_file` says that the file is the one of this machine for windows that are
-    opened from another; None is a file that the user named. `windows_files` are those
-    of the same editor on the Windows around WSL.
+    `is_remote_file` is whether the settings file is this machine's file for windows
+    that are opened from another machine, or None if the user named the file.
+    `windows_files` are the files of the same editor on the Windows that hosts WSL.
     """
     if place is RunPlace.DESKTOP or not client.is_editor:
-        return [_TOOLS[place]] if place in _TOOLS else []
-    lines = [_FILES[is_remote_file]] if is_remote_file is not None else []
-    lines.append(_REACH[place].format(port=port))
+        return [_TOOL_ADVICE[place]] if place in _TOOL_ADVICE else []
+    lines = [_FILE_ADVICE[is_remote_file]] if is_remote_file is not None else []
+    lines.append(_REACH_ADVICE[place].format(port=port))
     if place is RunPlace.WSL:
         lines += [
             f"On Windows that is: --file {shell_word(file)}" for file in windows_files
@@ -161,7 +159,7 @@ def advise(
     return lines
 
 
-_TOOLS = {
+_TOOL_ADVICE = {
     RunPlace.WSL: (
         "byok runs in WSL. These settings are for programs that run in WSL too; those "
         "on Windows have their own files there."
@@ -171,7 +169,7 @@ _TOOLS = {
         "container: to all others, 127.0.0.1 is another machine."
     ),
 }
-_FILES = {
+_FILE_ADVICE = {
     True: (
         "This is the remote settings file of this machine: it counts in every window "
         "that is connected to it, and in no other."
@@ -182,7 +180,7 @@ _FILES = {
         "which the editor makes when it first connects: run this command again then."
     ),
 }
-_REACH = {
+_REACH_ADVICE = {
     RunPlace.WSL: (
         "Extensions in WSL reach byok at 127.0.0.1:{port}. So do windows that are "
         "opened on Windows itself, as WSL forwards the port; their settings are in "
@@ -201,12 +199,8 @@ _REACH = {
 }
 
 
-_DRIVE = Path("/mnt/c")  # where WSL mounts the disk of Windows, unless told otherwise
-_MOST_FILES = 5
-
-
 class ClientMachine(Struct, frozen=True):
-    """Facts that tell where programs keep their settings; `system` is sys.platform."""
+    """The facts that decide where settings files are; `system` is sys.platform."""
 
     system: str
     environ: Mapping[str, str]
@@ -215,13 +209,13 @@ class ClientMachine(Struct, frozen=True):
 
 
 def find_machine() -> ClientMachine:
-    """Return what tells where programs of this process's user keep their settings."""
+    """Return the facts of this machine and user."""
     place = find_run_place(os.environ)
     return ClientMachine(sys.platform, os.environ, Path.home(), place)
 
 
 class FileLocation(NamedTuple):
-    """A settings file; `is_remote` if it is for windows opened from other machines."""
+    """A settings file; `is_remote` if it is for windows on other machines."""
 
     path: Path
     is_remote: bool = False
@@ -230,7 +224,7 @@ class FileLocation(NamedTuple):
 def find_location(
     client: ClientKind, machine: ClientMachine, profile: str = ""
 ) -> FileLocation:
-    """Return where the user's settings of a client are, whether the file exists or not.
+    """Return the path of a client's settings file, whether it exists or not.
 
     `profile` is the id of one of VS Code's profiles.
 
@@ -260,7 +254,7 @@ def find_location(
 def find_mcp_location(
     client: ClientKind, machine: ClientMachine, profile: str = ""
 ) -> FileLocation:
-    """Return where the user's MCP servers of a client are.
+    """Return the path of the file with a client's MCP servers.
 
     Raises:
         ConfigError: as in `find_location`.
@@ -273,18 +267,18 @@ def find_mcp_location(
         case ClientKind.CURSOR:  # cursor.com/docs/mcp
             return FileLocation(home / ".cursor" / "mcp.json")
         case _ if client.is_editor:  # code.visualstudio.com/docs, "MCP configuration"
-            here = replace(machine, place=RunPlace.DESKTOP)
-            settings = find_location(client, here, profile).path
+            desktop = replace(machine, place=RunPlace.DESKTOP)
+            settings = find_location(client, desktop, profile).path
             return FileLocation(settings.with_name("mcp.json"))
-        case _:  # among the others: developers.openai.com/codex/mcp, opencode.ai/docs
+        case _:  # such as developers.openai.com/codex/mcp, opencode.ai/docs
             return find_location(client, machine, profile)
 
 
 def find_windows_files(client: ClientKind, drive: Path = _DRIVE) -> list[Path]:
     """Return an editor's settings files on the Windows that WSL runs in."""
     name = (client.facts.folders or ("",))[0]
-    found = drive.glob(f"Users/*/AppData/Roaming/{name}/User/settings.json")
-    return sorted(itertools.islice(found, _MOST_FILES))
+    files = drive.glob(f"Users/*/AppData/Roaming/{name}/User/settings.json")
+    return sorted(itertools.islice(files, _MAX_WINDOWS_FILES))
 
 
 def _find_editor(
@@ -292,8 +286,8 @@ def _find_editor(
 ) -> FileLocation:
     """Return the file that code.visualstudio.com/docs/configure/settings names.
 
-    Where byok runs on a remote machine, it is that machine's file if the editor has
-    made its folder ("SSH host-specific settings" of code.visualstudio.com/docs/remote).
+    On a remote machine, it is that machine's file if the editor has created its folder
+    ("SSH host-specific settings" of code.visualstudio.com/docs/remote).
     """
     name, server = client.facts.folders or ("", "")
     remote = machine.home / server / "data" / "Machine"
@@ -303,12 +297,12 @@ def _find_editor(
     user = _application_folder(machine) / name / "User"
     if not profile:
         return FileLocation(user / "settings.json")
-    known = sorted(p.name for p in (user / "profiles").glob("*") if p.is_dir())
-    if profile not in known:
+    profiles = sorted(p.name for p in (user / "profiles").glob("*") if p.is_dir())
+    if profile not in profiles:
         raise ConfigError(
             f"{client.facts.name} has no profile {profile}.",
-            hint=f"There are: {', '.join(known)}."
-            if known
+            hint=f"There are: {', '.join(profiles)}."
+            if profiles
             else "There are none; leave --profile out.",
         )
     return FileLocation(user / "profiles" / profile / "settings.json")
@@ -324,9 +318,9 @@ def _application_folder(machine: ClientMachine) -> Path:
 
 
 def _find_opencode(machine: ClientMachine) -> Path:
-    """Return the file that there is; both names are read, and merged."""
-    if named := machine.environ.get("OPENCODE_CONFIG", ""):
-        return Path(named)
+    """Return the existing one of opencode's two files, which it reads and merges."""
+    if path := machine.environ.get("OPENCODE_CONFIG", ""):
+        return Path(path)
     folder = _folder(machine.environ, "XDG_CONFIG_HOME", machine.home / ".config")
     files = [folder / "opencode" / f"opencode.{ending}" for ending in ("jsonc", "json")]
     return next((file for file in files if file.exists()), files[1])

@@ -1,6 +1,6 @@
-"""Settings files of other programs: read, replaced, and kept as they were before.
+"""Read, replace and back up settings files of other programs.
 
-A link is followed, as managers of dotfiles make them, but not out of the user's home.
+Links are followed, as dotfile managers create them, but not out of the user's home.
 """
 
 import hashlib
@@ -33,6 +33,11 @@ from byok.core.platform.paths import (
 )
 
 LARGEST = 5_000_000  # bytes
+_VERSION = 1
+_MAX_VERSIONS = 20  # of one file, or value, as byok wrote it
+_MANIFEST, _BEFORE, _EDITED = "manifest.json", ".before", "edited"
+_KEPT = ".kept"  # the suffix of a file's former content while that file is gone
+_CURE = "Take the settings out by hand, and remove the folder."
 
 
 class SettingsFile(Struct, frozen=True):
@@ -48,7 +53,7 @@ def read_settings_file(
     """Read a settings file of at most `largest` bytes.
 
     Raises:
-        ConfigError: it is not the user's own plain file, a link leads out of the home
+        ConfigError: it is not the user's own regular file, a link leads out of the home
             to it, it cannot be changed, or is too large; or its folder is missing.
     """
     target = _resolve(path, home)
@@ -69,9 +74,9 @@ def read_settings_file(
 def replace_settings_file(
     file: SettingsFile, content: bytes, *, private: bool = False
 ) -> None:
-    """Replace the file, with its mode, owner and attributes; a new one is private.
+    """Replace the file, keeping its mode, owner and attributes; a new one is private.
 
-    If it is to be `private`, only its owner may read it from then on.
+    With `private`, only its owner may read the file from then on.
 
     Raises:
         ConfigError: it has changed since it was read, or cannot be written.
@@ -79,21 +84,21 @@ def replace_settings_file(
     try:
         replace_foreign(file.path, content, partial(_prepare, file, private))
     except OSError as error:
-        where, cure = error.filename or file.path, from_os_error(error).hint
+        path, cure = error.filename or file.path, from_os_error(error).hint
         if hasattr(error, "winerror"):
             cure = "Close the program that has it open, and try again."
-        elif isinstance(error, PermissionError):  # a new file takes its place
-            where, cure = file.path.parent, "Make it writable for you."
+        elif isinstance(error, PermissionError):  # of the folder, to rename a new file
+            path, cure = file.path.parent, "Make it writable for you."
         raise ConfigError(
-            f"{where}: {error.strerror}. Nothing was changed.", hint=cure
+            f"{path}: {error.strerror}. Nothing was changed.", hint=cure
         ) from None
 
 
 def remove_settings_file(file: SettingsFile) -> None:
-    """Remove the file, if it still is as it was read.
+    """Remove the file.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: it has changed since it was read.
     """
     check_unchanged(file)
     file.path.unlink()
@@ -101,16 +106,16 @@ def remove_settings_file(file: SettingsFile) -> None:
 
 
 def check_unchanged(file: SettingsFile) -> None:
-    """Check that the file is as it was read.
+    """Check that the file has not changed since it was read.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: it has.
     """
     try:
-        now = _read(file.path, LARGEST)
+        raw = _read(file.path, LARGEST)
     except FileNotFoundError:
-        now = None
-    if now != file.raw:
+        raw = None
+    if raw != file.raw:
         raise ConfigError(
             f"{file.path} was changed by another program meanwhile; byok left it as it "
             "is.",
@@ -124,15 +129,15 @@ def is_open_to_others(path: Path) -> bool:
 
 
 def _resolve(path: Path, home: Path) -> Path:
-    """Return the path without links; outside of the home there may be none."""
-    absolute = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - no links yet
+    """Return the path with links resolved; they must not lead out of the home."""
+    absolute = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - keeps links
     try:
-        target, within = absolute.resolve(), home.resolve()
+        target, real_home = absolute.resolve(), home.resolve()
     except (OSError, RuntimeError):
         raise ConfigError(
             f"{absolute} is a link that leads nowhere.", hint="Remove it."
         ) from None
-    if target.is_relative_to(within) or target == absolute:
+    if target.is_relative_to(real_home) or target == absolute:
         return target
     raise ConfigError(
         f"{absolute} leads to {target}, outside of your home; byok does not change it.",
@@ -143,7 +148,7 @@ def _resolve(path: Path, home: Path) -> Path:
 def _read(path: Path, largest: int) -> bytes:
     handle = os.open(path, READ_PLAIN)
     try:
-        _check_facts(path, os.fstat(handle), largest)
+        _check_status(path, os.fstat(handle), largest)
         with os.fdopen(handle, "rb", closefd=False) as file:
             raw = file.read(largest + 1)
     finally:
@@ -153,19 +158,19 @@ def _read(path: Path, largest: int) -> bytes:
     return raw
 
 
-def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
-    """Refuse what is no plain file of this user that may be replaced."""
-    check_file(path, facts, forbidden=0)
-    if not facts.st_mode & stat.S_IWUSR:
+def _check_status(path: Path, status: os.stat_result, largest: int) -> None:
+    """Check that a path is a regular file of this user that may be replaced."""
+    check_file(path, status, forbidden=0)
+    if not status.st_mode & stat.S_IWUSR:
         raise ConfigError(
             f"{path} is read-only.",
             hint=f"Run: chmod u+w {shell_word(path)}.",
         )
-    if facts.st_nlink > 1:
+    if status.st_nlink > 1:
         raise ConfigError(
             f"{path} has a second name (a hard link), which would keep the old text."
         )
-    if facts.st_size > largest:
+    if status.st_size > largest:
         raise _too_large(path, largest)
 
 
@@ -176,34 +181,25 @@ def _too_large(path: Path, largest: int) -> ConfigError:
 
 
 def _prepare(file: SettingsFile, private: bool, temporary: Path) -> None:
-    """Make a temporary file like the old one, if that is unchanged."""
+    """Give the temporary file the group, mode and attributes of the old file."""
     check_unchanged(file)
     if file.raw is None:
-        return  # only its owner may read a new file: it holds the client token
-    facts = file.path.stat()
-    if hasattr(os, "chown") and temporary.stat().st_gid != facts.st_gid:
-        os.chown(temporary, -1, facts.st_gid)
+        return  # a new file stays private: it holds the client token
+    status = file.path.stat()
+    if hasattr(os, "chown") and temporary.stat().st_gid != status.st_gid:
+        os.chown(temporary, -1, status.st_gid)
     shutil.copystat(file.path, temporary)
     if private:
         temporary.chmod(0o600)
-    os.utime(temporary)  # programs notice a new file by its time
-
-
-# Settings files as they were before byok changed them, and what byok wrote.
-
-
-_VERSION = 1
-_MOST_VERSIONS = 20  # of one file, or value, as byok wrote it
-_MANIFEST, _BEFORE, _EDITED = "manifest.json", ".before", "edited"
-_KEPT = ".kept"  # what a file was before byok, while that file is gone
-_CURE = "Take the settings out by hand, and remove the folder."
+    os.utime(temporary)  # programs notice a changed file by its time
 
 
 class Backup(Struct, frozen=True):
-    """A settings file that byok has changed.
+    """A settings file that byok has changed, and its former content.
 
-    `before` is its content before that, None if there was no file. `after` are the
-    digests of what byok made of it, the newest last; `values` those of each setting.
+    `before` is the content before byok, None if there was no file. `after` are the
+    digests of the contents that byok wrote, the newest last; `values` are the digests
+    of the values that byok wrote for each setting.
     """
 
     client: ClientKind
@@ -213,13 +209,13 @@ class Backup(Struct, frozen=True):
     values: dict[SettingPath, frozenset[str]] = field(default_factory=dict)
 
     def with_written(self, after: bytes, values: dict[SettingPath, str]) -> "Backup":
-        """Return a copy that knows of one more text that byok wrote."""
+        """Return a copy that has one more content that byok wrote, with its values."""
         merged = dict(self.values)
         for path, digest in values.items():
-            known = sorted(merged.get(path, frozenset()) - {digest})
-            merged[path] = frozenset([*known[: _MOST_VERSIONS - 1], digest])
-        others = [known for known in self.after if known != bytes_digest(after)]
-        newest = (*others[1 - _MOST_VERSIONS :], bytes_digest(after))
+            digests = sorted(merged.get(path, frozenset()) - {digest})
+            merged[path] = frozenset([*digests[: _MAX_VERSIONS - 1], digest])
+        others = [digest for digest in self.after if digest != bytes_digest(after)]
+        newest = (*others[1 - _MAX_VERSIONS :], bytes_digest(after))
         return replace(self, after=newest, values=merged)
 
     def is_as_written(self, raw: bytes) -> bool:
@@ -233,14 +229,14 @@ def bytes_digest(raw: bytes) -> str:
 
 
 class BackupStore:
-    """The backups in a folder of byok's; each has a folder of its own."""
+    """The backups in one of byok's folders, each in a subfolder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes of byok from changing files and backups meanwhile."""
+        """Lock settings files and backups against other processes of byok."""
         from filelock import FileLock
 
         make_private(self._folder.parent)
@@ -253,8 +249,8 @@ class BackupStore:
         Raises:
             ConfigError: the backup cannot be read, or is damaged.
         """
-        place = self._place(client, path)
-        return _read_backup(place) if (place / _MANIFEST).exists() else None
+        folder = self._folder_of(client, path)
+        return _read_backup(folder) if (folder / _MANIFEST).exists() else None
 
     def list_paths(self, client: ClientKind) -> list[Path]:
         """Return the files of a client that byok has changed."""
@@ -263,15 +259,15 @@ class BackupStore:
         return sorted(backup.path for backup in backups if backup.client == client)
 
     def save(self, backup: Backup, current: bytes | None) -> None:
-        """Write a backup before its file is changed; `current` is the file now.
+        """Write a backup before its file is changed; `current` is the file's content.
 
-        If there is no file, an earlier backup may be the only copy, and is kept.
+        If the file is gone (None), an earlier backup may be the only copy, and is kept.
         """
-        place = self._place(backup.client, backup.path)
+        folder = self._folder_of(backup.client, backup.path)
         if current is not None and current != backup.before:
-            write_private(place / _EDITED, current)
+            write_private(folder / _EDITED, current)
         if backup.before is not None:
-            write_private(_content_file(place, backup.before), backup.before)
+            write_private(_content_file(folder, backup.before), backup.before)
         manifest = {
             "version": _VERSION,
             "client": backup.client,
@@ -285,70 +281,70 @@ class BackupStore:
             ],
         }
         raw = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
-        write_private(place / _MANIFEST, raw)
-        for old in place.glob(f"*{_BEFORE}"):
-            if backup.before is None or old != _content_file(place, backup.before):
+        write_private(folder / _MANIFEST, raw)
+        for old in folder.glob(f"*{_BEFORE}"):
+            if backup.before is None or old != _content_file(folder, backup.before):
                 if current is None:
                     _keep(old)
                 else:
                     old.unlink()
 
     def remove(self, client: ClientKind, path: Path, *, is_gone: bool = False) -> None:
-        """Remove the backup of a file, which is back as it was.
+        """Remove the backup of a file that was restored.
 
-        If the file `is_gone`, only byok forgets it: its former content is kept.
+        If the file `is_gone`, copies of its former content are kept.
         """
-        place = self._place(client, path)
+        folder = self._folder_of(client, path)
         if is_gone:
-            for old in (*place.glob(f"*{_BEFORE}"), *place.glob(_EDITED)):
+            for old in (*folder.glob(f"*{_BEFORE}"), *folder.glob(_EDITED)):
                 _keep(old)
-        for file in (place / _MANIFEST, place / _EDITED, *place.glob(f"*{_BEFORE}")):
+        for file in (folder / _MANIFEST, folder / _EDITED, *folder.glob(f"*{_BEFORE}")):
             file.unlink(missing_ok=True)
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
-            sync_folder(place.parent)
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+            sync_folder(folder.parent)
 
     def kept_copies(self, client: ClientKind, path: Path) -> list[Path]:
-        """Return the copies of a file that was gone when byok was to give it back."""
-        return sorted(self._place(client, path).glob(f"*{_KEPT}"))
+        """Return the copies of a file that was gone when it should be restored."""
+        return sorted(self._folder_of(client, path).glob(f"*{_KEPT}"))
 
-    def _place(self, client: ClientKind, path: Path) -> Path:
+    def _folder_of(self, client: ClientKind, path: Path) -> Path:
         return self._folder / f"{client}-{bytes_digest(str(path).encode())[:16]}"
 
 
-def _content_file(place: Path, content: bytes) -> Path:
-    """Return a name of its own for each content: the manifest tells which counts."""
-    return place / f"{bytes_digest(content)}{_BEFORE}"
+def _content_file(folder: Path, content: bytes) -> Path:
+    """Return the path for a content; the manifest has the digest of the valid one."""
+    return folder / f"{bytes_digest(content)}{_BEFORE}"
 
 
 def _keep(old: Path) -> None:
     old.replace(old.with_suffix(_KEPT))
 
 
-def _read_backup(place: Path) -> Backup:
-    manifest = place / _MANIFEST
+def _read_backup(folder: Path) -> Backup:
+    manifest = folder / _MANIFEST
     check_private(manifest, _CURE)
     try:
-        return _decode(orjson.loads(manifest.read_bytes()), place)
+        return _decode(orjson.loads(manifest.read_bytes()), folder)
     except (ValueError, KeyError, TypeError, FileNotFoundError):
         raise ConfigError(f"{manifest} is damaged.", hint=_CURE) from None
 
 
-def _decode(facts: dict[str, Any], place: Path) -> Backup:
+def _decode(manifest: dict[str, Any], folder: Path) -> Backup:
     before = None
-    if facts["before"] is not None:
-        file = place / f"{str(facts['before'])[:64]}{_BEFORE}"
+    if manifest["before"] is not None:
+        file = folder / f"{str(manifest['before'])[:64]}{_BEFORE}"
         check_private(file, _CURE)
         before = file.read_bytes()
-        if bytes_digest(before) != facts["before"]:
+        if bytes_digest(before) != manifest["before"]:
             raise ConfigError(f"{file} is damaged.", hint=_CURE)
     return Backup(
-        ClientKind(facts["client"]),
-        Path(facts["path"]),
+        ClientKind(manifest["client"]),
+        Path(manifest["path"]),
         before,
-        tuple(map(str, facts["after"])),
+        tuple(map(str, manifest["after"])),
         {
             tuple(map(str, row["path"])): frozenset(map(str, row["digests"]))
-            for row in facts["values"]
+            for row in manifest["values"]
         },
     )

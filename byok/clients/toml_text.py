@@ -1,8 +1,8 @@
-"""Places of TOML: statements, and the values within them.
+"""Find and place values in TOML: statements, and the values within them.
 
-A change touches one statement, or puts a line between two. A new line comes below the
+A change edits one statement, or inserts a line between two. A new line comes below the
 comment that shows its key, as in the file of `byok config init`, else below the table's
-last key: what follows may be a comment about the next table.
+last key: a comment after that may be about the next table.
 """
 
 import itertools
@@ -41,10 +41,10 @@ HEAD: Final = "head"
 KEY: Final = "key"
 NOTE: Final = "note"
 BLANK: Final = "blank"
-_MOST_TRIED = 5  # heads in comments: each text is read to the end
+_MAX_COMMENTED_HEADS = 5  # that are tried: each candidate text is parsed completely
 _COMMENTED_HEAD = re.compile(r"\s*#[ \t]*(\[[^\[\]]+\])\s*")
 _EMPTY_TABLE = re.compile(r"\{\s*\}")
-_REST_OF_LINE = re.compile(r"[ \t\r]*(?:#[^\n]*)?\n?")
+_LINE_REMAINDER = re.compile(r"[ \t\r]*(?:#[^\n]*)?\n?")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
 
@@ -69,10 +69,10 @@ _SYNTAX = Syntax(
 
 
 class Statement(NamedTuple):
-    """One statement: all of its lines with their ends, from `start` of the text on.
+    """One statement: all of its lines with their line ends, at the offset `start`.
 
-    `table` is the path of the table that it is in, or that it begins; None stands for
-    one in a list of tables. `member` is what a key sets.
+    `table` is the path of the table that it is in, or that it begins; None for one in a
+    list of tables. `member` is the key and value that it sets.
     """
 
     kind: str
@@ -83,25 +83,25 @@ class Statement(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where it ends in the text."""
+        """The offset of its end."""
         return self.start + len(self.text)
 
     def shows_key(self, key: str) -> bool:
-        """Tell whether it is a comment on how a key is set, as `#port = 8317`."""
-        shown = re.match(rf"\s*#[ \t]*([\"']?){re.escape(key)}\1\s*=", self.text)
-        return self.kind == NOTE and shown is not None
+        """Tell whether it is a comment that shows a key, such as `#port = 8317`."""
+        match = re.match(rf"\s*#[ \t]*([\"']?){re.escape(key)}\1\s*=", self.text)
+        return self.kind == NOTE and match is not None
 
     @property
     def commented_head(self) -> SettingPath | None:
         """The path of a table whose head is commented out, or None."""
-        found = _COMMENTED_HEAD.fullmatch(self.text) if self.kind == NOTE else None
-        return _path_of_head(found[1]) if found else None
+        match = _COMMENTED_HEAD.fullmatch(self.text) if self.kind == NOTE else None
+        return _path_of_head(match[1]) if match else None
 
 
 def split_statements(text: str) -> list[Statement]:
-    """Take a valid text apart; the texts of all statements joined are the text."""
+    """Split a valid text into statements, whose texts joined are the text again."""
     table: SettingPath | None = ()
-    found = list[Statement]()
+    statements = list[Statement]()
     start = 0
     while start < len(text):
         line_end = text.find("\n", start) + 1 or len(text)
@@ -114,16 +114,16 @@ def split_statements(text: str) -> list[Statement]:
             kind, table = HEAD, _path_of_head(word)
         else:
             kind = KEY
-            at = line_end - len(word)
-            member = BracketReader(text, _SYNTAX, at).read_member()
+            offset = line_end - len(word)
+            member = BracketReader(text, _SYNTAX, offset).read_member()
             line_end = text.find("\n", member.node.end) + 1 or len(text)
-        found.append(Statement(kind, text[start:line_end], table, start, member))
+        statements.append(Statement(kind, text[start:line_end], table, start, member))
         start = line_end
-    return found
+    return statements
 
 
 def leaves(text: str) -> Iterator[Leaf]:
-    """Give all values without members, sorted: tables may stand in any order.
+    """Yield all values without members, sorted, as tables may be in any order.
 
     Raises:
         ValueError: the text cannot be read, here as in the other functions.
@@ -138,18 +138,18 @@ def read(text: str, path: SettingPath) -> Any:
 
 
 def read_raw(text: str, path: SettingPath) -> str | None:
-    """Return a value as it stands there, None if it does not; of heads it is {}."""
+    """Return the text of a value, None if there is none, {} for a table with a head."""
     if isinstance(find_value(_load(text), path), MissingValue):
         return None
     for statement in split_statements(text):
         place = _locate(statement, path)
-        if place and place.found:
-            return text[place.found.start : place.found.end]
+        if place and place.node:
+            return text[place.node.start : place.node.end]
     return "{}"
 
 
 def write_value(value: SettingValue) -> str:
-    """Write a value; a text of several lines is written as such."""
+    """Write a value; a text of several lines becomes a multi-line string."""
     if isinstance(value, str):
         return _write_lines(value) if "\n" in value else _quote(value)
     if isinstance(value, list):
@@ -161,16 +161,16 @@ def write_value(value: SettingValue) -> str:
 
 
 def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
-    """Give the texts that may be meant, the best first; some are no valid TOML."""
+    """Yield candidate texts, the best first; some may be invalid TOML."""
     statements = split_statements(text)
     _check_tables(_load(text), path)
     for statement in statements:
         place = _locate(statement, path)
-        if place and place.found:
-            yield _replace(text, place.found, raw)
+        if place and place.node:
+            yield _replace(text, place.node, raw)
             return
     if _EMPTY_TABLE.fullmatch(raw):
-        yield text  # an empty table that is there
+        yield text  # the empty table may exist already
         yield from _ways_to_add(text, statements, path, "", "")
     else:
         line = f"{_write_key(path[-1:])} = {raw}\n"
@@ -178,41 +178,41 @@ def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
     for statement in reversed(statements):  # inline tables, dotted keys
         place = _locate(statement, path)
         if place and place.part is None:
-            yield _put_within(text, statement, place, raw)
+            yield _put_into_statement(text, statement, place, raw)
 
 
 def without_path(text: str, path: SettingPath) -> str:
     """Return the text without a value or table, and without the blank line before it.
 
-    Comments on lines of their own may be about the table behind it, and stay.
+    Comments on lines of their own stay, as they may be about the next table.
     """
     edits = list[Edit]()
-    before: Statement | None = None  # the last one that stays
-    gap: Statement | None = None  # the blank line before the tables that go
+    previous: Statement | None = None  # the last statement that stays
+    gap: Statement | None = None  # the blank line before the removed tables
     for statement in split_statements(text):
         table, member = statement.table, statement.member
-        whole = (*(table or ()), *(member.key if member else ()))
+        full_path = (*(table or ()), *(member.key if member else ()))
         if (
             statement.kind in (HEAD, KEY)
             and table is not None
-            and whole[: len(path)] == path
+            and full_path[: len(path)] == path
         ):
             edits.append(Edit(statement.start, statement.end, ""))
             if statement.kind == HEAD:
-                gap = before if before and before.kind == BLANK else None
+                gap = previous if previous and previous.kind == BLANK else None
             continue
         if gap and statement.kind == BLANK:
             edits.append(Edit(gap.start, gap.end, ""))
-        gap, before = None, statement
+        gap, previous = None, statement
         place = _locate(statement, path)
-        if place and place.part and place.found:
+        if place and place.part and place.node:
             edits += cut_part(text, place.owner, place.part)
     if gap:
         edits.append(Edit(gap.start, gap.end, ""))
     return splice(text, edits)
 
 
-@lru_cache(maxsize=4)  # the same text is read several times; nobody changes a value
+@lru_cache(maxsize=4)  # the same text is read several times; callers change no value
 def _load(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
@@ -220,88 +220,93 @@ def _load(text: str) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from None
 
 
-def _check_tables(given: Any, path: SettingPath) -> None:
-    """Raise ValueError if something on the way to a path is no table."""
+def _check_tables(values: Any, path: SettingPath) -> None:
+    """Raise ValueError if a parent of a path exists and is no table."""
     for depth in range(1, len(path)):
-        above = find_value(given, path[:depth])
-        if not isinstance(above, dict | MissingValue):
+        parent = find_value(values, path[:depth])
+        if not isinstance(parent, dict | MissingValue):
             raise ValueError(f"{write_path(path[:depth])} is no table")
 
 
 def _locate(statement: Statement, path: SettingPath) -> ValuePlace | None:
-    """Return where a statement has a path, or a table on the way to it."""
+    """Return the place of a path within a statement; None if it cannot be there."""
     table, member = statement.table, statement.member
     if member is None or table is None or path[: len(table)] != table:
         return None
-    rest = path[len(table) :]
-    if member.key[:1] != rest[:1]:
+    names = path[len(table) :]
+    if member.key[:1] != names[:1]:
         return None
-    return locate_path(Node(statement.start, statement.end, (member,)), rest)
+    return locate_path(Node(statement.start, statement.end, (member,)), names)
 
 
 def _ways_to_add(
     text: str, statements: list[Statement], table: SettingPath, key: str, line: str
 ) -> Iterator[str]:
-    """Give texts with a line more in a table, which may have to be made."""
+    """Yield texts with a new line in a table, which is created if needed."""
     if not table:
         yield splice(text, _insert_line(statements, -1, key, line))
         return
-    for at, statement in enumerate(statements):
+    for index, statement in enumerate(statements):
         if key and statement.kind == HEAD and statement.table == table:
-            yield splice(text, _insert_line(statements, at, key, line))
+            yield splice(text, _insert_line(statements, index, key, line))
     head = f"[{_write_key(table)}]\n"
-    shown = (at for at, one in enumerate(statements) if one.commented_head == table)
-    for at in itertools.islice(shown, _MOST_TRIED):
-        yield splice(text, _insert_line(statements, at, key, line, head))
+    commented = (n for n, s in enumerate(statements) if s.commented_head == table)
+    for index in itertools.islice(commented, _MAX_COMMENTED_HEADS):
+        yield splice(text, _insert_line(statements, index, key, line, head))
     gap = "" if text.endswith("\n") else "\n"
     yield f"{text}{gap}\n{head}{line}" if text else head + line
 
 
 def _insert_line(
-    statements: list[Statement], begin: int, key: str, line: str, head: str = ""
+    statements: list[Statement], start: int, key: str, line: str, head: str = ""
 ) -> list[Edit]:
-    """Insert a line into the table that begins at a statement; `head` goes below it.
+    """Insert a line into the table that begins at the index `start`.
 
-    The values above all tables begin at -1.
+    The values above all tables begin at -1. A `head` is inserted below a commented one.
     """
-    at = begin if begin >= 0 else _title_end(statements)
-    for place in range(begin + 1, len(statements)):
-        statement = statements[place]
+    target = start if start >= 0 else _title_end(statements)
+    for index in range(start + 1, len(statements)):
+        statement = statements[index]
         if statement.kind == HEAD or statement.commented_head is not None:
             break
         if statement.kind == KEY or statement.shows_key(key):
-            at = place
+            target = index
         if statement.shows_key(key):
             break
-    if begin == at:
-        return [_edit_behind(statements, at, head + line)]
-    return [_edit_behind(statements, begin, head), _edit_behind(statements, at, line)]
+    if start == target:
+        return [_insert_behind(statements, target, head + line)]
+    return [
+        _insert_behind(statements, start, head),
+        _insert_behind(statements, target, line),
+    ]
 
 
-def _edit_behind(statements: list[Statement], at: int, new: str) -> Edit:
-    """Insert lines behind a statement, or before all: -1."""
-    if at < 0:
+def _insert_behind(statements: list[Statement], index: int, new: str) -> Edit:
+    """Insert lines behind a statement, or at the start of the file (index -1)."""
+    if index < 0:
         return Edit(0, 0, new)
-    end = statements[at].end
-    return Edit(end, end, new if statements[at].text.endswith("\n") else f"\n{new}")
+    end = statements[index].end
+    return Edit(end, end, new if statements[index].text.endswith("\n") else f"\n{new}")
 
 
 def _title_end(statements: list[Statement]) -> int:
-    """Return the last line of the comment about the file, or -1.
+    """Return the index of the last line of the comment about the file, or -1.
 
-    What comes before a table may be that table's own comment.
+    A comment directly above a table is about the table, not about the file.
     """
-    title = len([*itertools.takewhile(lambda one: one.kind == NOTE, statements)])
-    is_of_table = [one.kind for one in statements[title : title + 1]] == [HEAD]
-    return -1 if is_of_table else title - 1
+    length = len([*itertools.takewhile(lambda s: s.kind == NOTE, statements)])
+    is_of_table = [s.kind for s in statements[length : length + 1]] == [HEAD]
+    return -1 if is_of_table else length - 1
 
 
-def _put_within(text: str, statement: Statement, place: ValuePlace, raw: str) -> str:
-    """Put a value into an inline table, or below a dotted key as another one."""
+def _put_into_statement(
+    text: str, statement: Statement, place: ValuePlace, raw: str
+) -> str:
+    """Put a value into an inline table, or as a new line below its dotted key."""
     if statement.member in place.owner.parts:
-        line = f"{_write_key(place.rest)} = {raw}\n"
-        return splice(text, [_edit_behind([statement], 0, line)])
-    first, *below = place.rest
+        line = f"{_write_key(place.remaining)} = {raw}\n"
+        return splice(text, [_insert_behind([statement], 0, line)])
+    first, *below = place.remaining
     for name in reversed(below):
         raw = f"{{{_write_key((name,))} = {raw}}}"
     new = f"{_write_key((first,))} = {raw}"
@@ -316,26 +321,26 @@ def _replace(text: str, node: Node, raw: str) -> str:
 
 
 def _change_items(old: str, new: str) -> str:
-    """Change a list with comments in it: items that stay keep their lines."""
+    """Change a list that has comments; items that stay keep their lines."""
     node = BracketReader(old, _SYNTAX).read_value()
-    former, due = (tomllib.loads(f"x = {raw}")["x"] for raw in (old, new))
-    done = _line_end(old, 1)
-    head, lines = old[:done], dict[str, str]()
-    for part, value in zip(node.parts, former, strict=True):
-        after = max(part.comma + 1, part.node.end)
-        end = _line_end(old, after)
-        line = f"{old[done : part.node.end]},{old[after:end]}"
+    old_items, new_items = (tomllib.loads(f"x = {raw}")["x"] for raw in (old, new))
+    offset = _line_end(old, 1)
+    head, lines = old[:offset], dict[str, str]()
+    for part, value in zip(node.parts, old_items, strict=True):
+        part_end = max(part.comma + 1, part.node.end)
+        end = _line_end(old, part_end)
+        line = f"{old[offset : part.node.end]},{old[part_end:end]}"
         lines.setdefault(repr(value), line)
-        done = end
+        offset = end
     indent = part_indent(old, node)
-    rows = [lines.pop(repr(one), f"{indent}{_quote(one)},\n") for one in due]
-    return "".join([head, *rows, old[done:]])
+    rows = [lines.pop(repr(item), f"{indent}{_quote(item)},\n") for item in new_items]
+    return "".join([head, *rows, old[offset:]])
 
 
-def _line_end(text: str, at: int) -> int:
+def _line_end(text: str, offset: int) -> int:
     """Return the end of a line, or of the blanks if more than a comment follows."""
-    found = _REST_OF_LINE.match(text, at)
-    return found.end() if found else at
+    match = _LINE_REMAINDER.match(text, offset)
+    return match.end() if match else offset
 
 
 def _write_key(path: SettingPath) -> str:
@@ -347,7 +352,7 @@ def _quote(text: str) -> str:
 
 
 def _write_lines(text: str) -> str:
-    """Write a text of several lines, its first line below the key."""
+    """Write a text of several lines, starting on the line below the key."""
     short = _quote(text)
     plain = re.sub(
         r"\\(.)", lambda m: {"n": "\n", '"': '"'}.get(m[1], m[0]), short[1:-1]
@@ -357,7 +362,7 @@ def _write_lines(text: str) -> str:
 
 
 def _path_of_head(line: str) -> SettingPath | None:
-    """Return the path of the table that a line begins; None for one of a list."""
+    """Return the path of the table that a head begins; None for a list of tables."""
     try:
         path, last = _walk_names(tomllib.loads(line))
     except tomllib.TOMLDecodeError:
@@ -366,7 +371,7 @@ def _path_of_head(line: str) -> SettingPath | None:
 
 
 def _walk_names(table: Any) -> tuple[SettingPath, Any]:
-    """Return the names on the only way into tables, and what is at its end."""
+    """Return the path of single names into nested tables, and the value at its end."""
     path = list[str]()
     while isinstance(table, dict) and table:
         ((name, table),) = table.items()

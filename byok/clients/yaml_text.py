@@ -1,7 +1,7 @@
-"""Places of YAML: values at the top, and elements of lists at the top.
+"""Find and place values in YAML: top-level values, and elements of top-level lists.
 
-PyYAML tells where each value stands. Libraries that write YAML with its comments write
-the whole text anew, and change blanks, quotes and long lines.
+PyYAML gives the offset of each value. Libraries that preserve the comments of YAML
+write the whole text anew, and change blanks, quotes and long lines.
 """
 
 import re
@@ -23,11 +23,11 @@ from byok.clients.editor import (
     value_leaves,
 )
 
-_MOST_NODES = 200_000  # with each alias counted as what it stands for
+_MAX_NODES = 200_000  # an alias counts as many nodes as its target
 
 
 def leaves(text: str) -> Iterator[Leaf]:
-    """Give all values without members.
+    """Yield all values without members.
 
     Raises:
         ValueError: the text cannot be read, here as in the other functions.
@@ -49,9 +49,9 @@ def read(text: str, path: SettingPath) -> Any:
 
 
 def read_raw(text: str, path: SettingPath) -> str | None:
-    """Return a value as it stands there, None if it does not; an element with its dash.
+    """Return the text of a value, or None; of an element of a list, with its dash.
 
-    An element that does not stand in lines of its own is written anew.
+    An element that has no lines of its own is written anew.
     """
     node = _find_node(_root(text), path)
     if node is None:
@@ -64,11 +64,11 @@ def read_raw(text: str, path: SettingPath) -> str | None:
     if margin.strip() or not dash:
         return write_value(read(text, path))
     lines = text[line:end].rstrip().split("\n")
-    return "".join(f"{one.removeprefix(margin)}\n" for one in lines)
+    return "".join(f"{each.removeprefix(margin)}\n" for each in lines)
 
 
 def write_value(value: SettingValue) -> str:
-    """Write a value as JSON, which is YAML too; a mapping as an element of a list."""
+    """Write a value as JSON, which is valid YAML; a mapping as an element of a list."""
     if not isinstance(value, dict):
         return orjson.dumps(value).decode()
     lines = [f"{name}: {orjson.dumps(text).decode()}\n" for name, text in value.items()]
@@ -76,31 +76,31 @@ def write_value(value: SettingValue) -> str:
 
 
 def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
-    """Give the text with a value at the top, or an element of a list at the top.
+    """Yield the text with a top-level value, or an element of a top-level list.
 
     Raises:
-        ValueError: a name stands there twice, or it is written in one line.
+        ValueError: the text has a name twice, or the list is written in one line.
     """
     root = _root(text)
-    found = _child(root, path[0])
-    if len(path) == 1 and found is not None:
-        yield splice(text, [_replace(text, found, raw)])
+    value = _child(root, path[0])
+    if len(path) == 1 and value is not None:
+        yield splice(text, [_replace(text, value, raw)])
     elif len(path) == 1:
         yield _append(text, root, f"{path[0]}: {raw}\n")
     elif not raw.startswith("- "):
         raise ValueError("an element of a list must be a mapping")
-    elif found is None:
+    elif value is None:
         yield _append(text, root, f"{path[0]}:\n{_indent(raw, 2)}")
-    elif _child(found, path[1]) is not None:
+    elif _child(value, path[1]) is not None:
         cut = _cut_element(text, root, path)[-1]
-        new = _indent(raw, found.start_mark.column)
+        new = _indent(raw, value.start_mark.column)
         yield splice(text, [Edit(cut.start, cut.end, new)])
     else:
         yield splice(text, _append_element(text, root, path[0], raw))
 
 
 def without_path(text: str, path: SettingPath) -> str:
-    """Take a value out, with its lines."""
+    """Remove a value, with its lines."""
     root = _root(text)
     if len(path) > 1:
         return splice(text, _cut_element(text, root, path))
@@ -119,16 +119,16 @@ def _compose(text: str) -> Node | None:
         raise _unreadable(error) from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if root is not None and _count(root, {}, 0) > _MOST_NODES:
+    if root is not None and _count(root, {}, 0) > _MAX_NODES:
         raise ValueError("it has too many values")
     return root
 
 
-_root = lru_cache(maxsize=4)(_compose)  # its nodes must stay as they are
+_root = lru_cache(maxsize=4)(_compose)  # callers must not change the nodes
 
 
 def _construct(node: Node) -> Any:
-    """Return the value of a node, which may be changed by this."""
+    """Return the value of a node; PyYAML may change the node."""
     try:
         return yaml.SafeLoader("").construct_document(node)
     except yaml.YAMLError as error:
@@ -136,22 +136,23 @@ def _construct(node: Node) -> Any:
 
 
 def _unreadable(error: yaml.YAMLError) -> ValueError:
-    """Return an error without the text around it, in which keys may stand."""
+    """Return an error without the surrounding text, which may contain keys."""
     mark = getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}: " if mark else ""
-    return ValueError(f"{where}{getattr(error, 'problem', None) or 'it is no YAML'}")
+    line = f"line {mark.line + 1}: " if mark else ""
+    return ValueError(f"{line}{getattr(error, 'problem', None) or 'it is no YAML'}")
 
 
-def _count(node: Node, known: dict[int, int], depth: int) -> int:
+def _count(node: Node, counts: dict[int, int], depth: int) -> int:
+    """Count the nodes of a tree; `counts` caches those of nodes that aliases share."""
     if depth > MAX_DEPTH:
         raise ValueError("it is nested too deeply")
-    if id(node) not in known:
+    if id(node) not in counts:
         parts = node.value if isinstance(node, MappingNode | SequenceNode) else ()
         nodes = [
             n for part in parts for n in (part if isinstance(part, tuple) else [part])
         ]
-        known[id(node)] = 1 + sum(_count(n, known, depth + 1) for n in nodes)
-    return known[id(node)]
+        counts[id(node)] = 1 + sum(_count(n, counts, depth + 1) for n in nodes)
+    return counts[id(node)]
 
 
 def _find_node(node: Node | None, path: SettingPath) -> Node | None:
@@ -161,35 +162,39 @@ def _find_node(node: Node | None, path: SettingPath) -> Node | None:
 
 
 def _child(node: Node | None, name: str) -> Node | None:
-    same: list[Node] = []
+    """Return the value of a key, or the element of a list that `name=x` selects."""
+    matches: list[Node] = []
     if isinstance(node, MappingNode):
-        same = [value for key, value in node.value if key.value == name]
+        matches = [value for key, value in node.value if key.value == name]
     elif isinstance(node, SequenceNode):
-        wanted = name.partition("=")[2]
-        names = [(item, _child(item, "name")) for item in node.value]
-        same = [i for i, n in names if isinstance(n, ScalarNode) and n.value == wanted]
-    if len(same) > 1:
+        selected = name.partition("=")[2]
+        for item in node.value:
+            item_name = _child(item, "name")
+            if isinstance(item_name, ScalarNode) and item_name.value == selected:
+                matches.append(item)
+    if len(matches) > 1:
         raise ValueError(f"{name} stands there twice")
-    return same[0] if same else None
+    return matches[0] if matches else None
 
 
 def _end(text: str, node: Node) -> int:
-    """Return where a value ends, without the comments and empty lines behind it."""
+    """Return the end of a value, without the comments and empty lines behind it."""
     if isinstance(node, ScalarNode) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     children = [c[1] if isinstance(c, tuple) else c for c in node.value]
     starts = [int(child.start_mark.index) for child in children]
-    is_newest = starts[-1] == max(node.start_mark.index, *starts)
-    if is_newest and starts.count(starts[-1]) == 1:
+    is_last = starts[-1] == max(node.start_mark.index, *starts)
+    if is_last and starts.count(starts[-1]) == 1:
         return _end(text, children[-1])
-    lines = text[: node.end_mark.index].rstrip().split("\n")  # an alias is the last
+    # The last child is an alias, whose node has the offsets of its anchor.
+    lines = text[: node.end_mark.index].rstrip().split("\n")
     while lines[-1].lstrip().startswith("#"):
         lines = "\n".join(lines[:-1]).rstrip().split("\n")
     return len("\n".join(lines))
 
 
 def _replace(text: str, node: Node, raw: str) -> Edit:
-    """Replace a value; a block of text has the end of its line in it."""
+    """Replace a value; the text of a block scalar includes its line end."""
     start, end = int(node.start_mark.index), _end(text, node)
     if not raw:
         return Edit(len(text[:start].rstrip(" ")), end, "")
@@ -214,47 +219,47 @@ def _indent(lines: str, width: int) -> str:
 
 
 def _append_element(text: str, root: Node | None, name: str, raw: str) -> list[Edit]:
-    """Append an element to a list of lines, or to one that is empty."""
-    found = _child(root, name)
-    if found is None:
+    """Append an element to a list that is empty, or written in lines."""
+    value = _child(root, name)
+    if value is None:
         return []
-    if isinstance(found, SequenceNode) and found.value and not found.flow_style:
-        lines = _indent(raw, found.start_mark.column)
-        return [_insert_lines(text, _end(text, found), lines)]
-    if found.value and found.value not in ("null", "~"):
+    if isinstance(value, SequenceNode) and value.value and not value.flow_style:
+        lines = _indent(raw, value.start_mark.column)
+        return [_insert_lines(text, _end(text, value), lines)]
+    if value.value and value.value not in ("null", "~"):
         raise ValueError(f"{name} is written in one line, not as a list of lines")
-    at, start = _colon(text, root, name), int(found.start_mark.index)
-    blanks = start - len(text[at:start].rstrip(" ")) - at
-    cut = Edit(start - blanks, _end(text, found), "")
+    colon_end, start = _colon_end(text, root, name), int(value.start_mark.index)
+    blanks = start - len(text[colon_end:start].rstrip(" ")) - colon_end
+    cut = Edit(start - blanks, _end(text, value), "")
     return [cut, _insert_lines(text, cut.end, _indent(raw, 2))]
 
 
-def _insert_lines(text: str, at: int, new: str) -> Edit:
-    if text[at - 1 : at] == "\n":  # a block of text ends with its line
-        return Edit(at, at, new)
-    end = text.find("\n", at)
+def _insert_lines(text: str, offset: int, new: str) -> Edit:
+    if text[offset - 1 : offset] == "\n":  # a block scalar includes its line end
+        return Edit(offset, offset, new)
+    end = text.find("\n", offset)
     if end < 0:
         return Edit(len(text), len(text), f"\n{new}")
     return Edit(end + 1, end + 1, new)
 
 
 def _cut_element(text: str, root: Node | None, path: SettingPath) -> list[Edit]:
-    found = _child(root, path[0])
-    old = _child(found, path[1])
-    if found is None or old is None:
+    value = _child(root, path[0])
+    element = _child(value, path[1])
+    if value is None or element is None:
         return []
-    if found.flow_style:
+    if value.flow_style:
         raise ValueError(f"{path[0]} is written in one line, not as a list of lines")
-    dash = text.rindex("-", 0, old.start_mark.index)
-    cut = _cut_lines(text, dash, _end(text, old))
-    if len(found.value) > 1:
+    dash = text.rindex("-", 0, element.start_mark.index)
+    cut = _cut_lines(text, dash, _end(text, element))
+    if len(value.value) > 1:
         return [cut]
-    at = _colon(text, root, path[0])
-    return [Edit(at, at, " []"), cut]
+    colon_end = _colon_end(text, root, path[0])
+    return [Edit(colon_end, colon_end, " []"), cut]
 
 
-def _colon(text: str, root: Node | None, name: str) -> int:
-    """Return the place behind the colon of a name at the top."""
+def _colon_end(text: str, root: Node | None, name: str) -> int:
+    """Return the offset behind the colon of a top-level name."""
     keys = [key for key, _ in root.value if key.value == name] if root else []
     return text.index(":", keys[0].end_mark.index) + 1
 

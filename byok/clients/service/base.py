@@ -1,7 +1,7 @@
-"""What services of all systems share: what is to run, files, commands, states.
+"""What the service managers of all systems share: launches, files, commands, states.
 
-A system describes what to write and what to run, and reads what its programs print; it
-performs no I/O itself. `control.py` carries it out.
+A `ServiceSystem` describes the files to write and the commands to run, and reads the
+output of its programs; it performs no I/O itself. `control.py` does that.
 """
 
 import hashlib
@@ -21,11 +21,20 @@ from byok.core.errors import CannotStart, ConfigError
 from byok.core.platform.programs import clean_environment, find_program, run_program
 
 _MARK = "Written by byok service install"
-_FOUND = re.compile(rf"{_MARK} \(([0-9a-f]{{16}})\)")
+_MARK_PATTERN = re.compile(rf"{_MARK} \(([0-9a-f]{{16}})\)")
+_SLOT = re.compile(r"\{([a-z]+)\}")
+_MAX_REASON_CHARS = 300
+_RETRY_SECONDS = 1.0
+_CODE = "service"
+# Variables that systemctl needs to find the user's manager, and programs the home.
+_PASSED_VARIABLES = (
+    *("HOME", "USER", "LOGNAME", "USERPROFILE", "USERNAME", "USERDOMAIN"),
+    *("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS"),
+)
 
 
 class Launch(Struct, frozen=True):
-    """What a service runs: the interpreter and the package that installed it.
+    """What a service runs: byok in this interpreter, with options and environment.
 
     `folders` are the absolute folders that the daemon writes to. `port` is the one that
     clients are configured for. `sandbox` says whether the system can give the service a
@@ -42,7 +51,7 @@ class Launch(Struct, frozen=True):
     sandbox: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what no file of a service can hold.
+        """Check that a service file can hold all texts.
 
         Raises:
             ConfigError: a text has control characters, or is not valid Unicode.
@@ -56,7 +65,7 @@ class Launch(Struct, frozen=True):
                 )
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the program with these arguments of byok.
+        """Return the command line of byok with these arguments.
 
         `-P` keeps Python from importing modules of the current folder.
         """
@@ -64,7 +73,7 @@ class Launch(Struct, frozen=True):
 
 
 class ServiceFile(NamedTuple):
-    """A file that byok writes for the system, and removes again."""
+    """A file that byok writes for the system, and later removes."""
 
     path: Path
     content: str
@@ -72,10 +81,10 @@ class ServiceFile(NamedTuple):
 
 
 class Command(Struct, frozen=True):
-    """A program of the system and its arguments; none is run by a shell.
+    """A program of the system and its arguments, run without a shell.
 
-    `may_fail` if its failure says that there was nothing to do. It is tried `tries`
-    times, a second apart.
+    `may_fail` is for a command whose failure means that there was nothing to do. A
+    command is tried up to `tries` times, a second apart, for `seconds` each.
     """
 
     arguments: tuple[str, ...]
@@ -85,15 +94,18 @@ class Command(Struct, frozen=True):
 
 
 class CommandResult(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The exit code of a command, and the text that it printed."""
 
     exit_code: int
     out: str
     err: str = ""
 
 
+Run: TypeAlias = Callable[[Command], CommandResult]
+
+
 class ServiceState(NamedTuple):
-    """What the system says of the service; `pid` is 0 where it does not say it.
+    """The system's state of the service; `pid` is 0 if the system does not tell it.
 
     `detail` is the system's own word, such as "activating". If it `waits`, the next
     request starts the service.
@@ -106,100 +118,79 @@ class ServiceState(NamedTuple):
     waits: bool = False
 
     def is_of(self, daemon: Instance) -> bool:
-        """Tell whether a daemon is the one of the service in this state."""
+        """Tell whether a daemon is the one that the service runs."""
         return self.pid == daemon.pid if self.pid else self.running
 
 
 class ServiceSystem(ABC):
-    """A system's way to keep programs running."""
+    """A service manager: its files, and the commands that control the service."""
 
     title: str  # its name for people
     cure: str  # what to do if it does not run
     paths: tuple[Path, ...]  # the files of the service, whether they exist or not
-    starts_on_request = False  # a request starts the service, also after its end
-    kills = False  # it ends the daemon without a word: that has to be asked before
-    # Each shows something by its success; None where there is nothing to ask.
-    check: Command | None = None  # it runs at all
-    taken: Command | None = None  # somebody else's service may have the name
-    probe: Command | None = None  # it can give a service a file system of its own
-    # The first takes the written files, too, and starts the service at login.
-    install: tuple[Command, ...]
+    starts_on_request = False  # a request starts the service, also after it has ended
+    kills = False  # it kills the daemon, which therefore must be asked to stop first
+    # Commands whose success answers a question; None if there is nothing to ask.
+    check: Command | None = None  # does the manager run?
+    taken: Command | None = None  # has another service the name?
+    probe: Command | None = None  # can a service get a file system of its own?
+    install: tuple[Command, ...]  # loads the files, starts the service now and at login
     start: tuple[Command, ...]
     stop: tuple[Command, ...]
     restart: tuple[Command, ...]
-    remove: tuple[Command, ...]  # stops it for good; then the files are removed
-    forget: tuple[Command, ...] = ()  # what comes after that
+    remove: tuple[Command, ...]  # stops it for good, before the files are removed
+    forget: tuple[Command, ...] = ()  # cleans up after the files were removed
     query: tuple[Command, ...]  # asks for the state, which `read_state` reads
 
     @abstractmethod
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
-        """Return the files, one for each of `paths`."""
+        """Return the files of the service, one for each of `paths`."""
 
     @abstractmethod
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
-        """Read what the commands of `query` printed."""
+        """Read the state from the results of the commands of `query`."""
 
 
 def mark_of(state_dir: Path) -> str:
-    """Return the line by which byok knows its own file, and whose daemon it starts."""
+    """Return the text that marks a file as byok's, for the daemon of this folder."""
     home = hashlib.sha256(str(state_dir).encode("utf-8", "surrogateescape"))
     return f"{_MARK} ({home.hexdigest()[:16]})"
 
 
 def find_mark(content: str) -> str:
     """Return the mark in the content of a file; "" if byok did not write it."""
-    found = _FOUND.search(content)
-    return found[0] if found else ""
-
-
-# The templates of files; each place has a name in braces, and is filled by code.
-
-
-_PLACE = re.compile(r"\{([a-z]+)\}")
+    match = _MARK_PATTERN.search(content)
+    return match[0] if match else ""
 
 
 def fill(name: str, values: Mapping[str, str]) -> str:
-    """Return a template with its places filled; a line that is left empty goes.
+    """Fill the {slots} of a template; remove lines that become empty by that.
 
-    A value is never searched for places of its own.
+    Slots within values are not filled.
     """
     folder = resources.files("byok.clients.service") / "templates"
     text = (folder / name).read_text("utf-8")
     lines = []
     for line in text.splitlines():
-        filled = _PLACE.sub(lambda place: values[place[1]], line)
+        filled = _SLOT.sub(lambda slot: values[slot[1]], line)
         if filled or not line:
             lines.append(filled)
     return "\n".join(lines) + "\n"
 
 
-# Run the programs of the system, without a shell and within limits.
-
-
-Run: TypeAlias = Callable[[Command], CommandResult]
-_LONGEST_REASON = 300
-_PAUSE = 1.0
-_CODE = "service"
-# What systemctl needs to find the user's manager, and programs to find home and name.
-_KEPT = (
-    *("HOME", "USER", "LOGNAME", "USERPROFILE", "USERNAME", "USERDOMAIN"),
-    *("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS"),
-)
-
-
 def run(command: Command) -> CommandResult:
-    """Run a command and return what it said.
+    """Run a command, without a shell and within its time limit.
 
     Raises:
         CannotStart: the program is missing, takes too long, or fails and may not.
     """
-    for left in reversed(range(command.tries)):
+    for remaining in reversed(range(command.tries)):
         result = _run_once(command)
-        if result.exit_code == 0 or left == 0:
+        if result.exit_code == 0 or remaining == 0:
             break
-        time.sleep(_PAUSE)
+        time.sleep(_RETRY_SECONDS)
     if result.exit_code and not command.may_fail:
-        reason = (result.err.strip() or result.out.strip())[:_LONGEST_REASON]
+        reason = (result.err.strip() or result.out.strip())[:_MAX_REASON_CHARS]
         raise CannotStart(
             f"`{' '.join(command.arguments)}` failed ({result.exit_code}): {reason}",
             code=_CODE,
@@ -214,38 +205,40 @@ def _run_once(command: Command) -> CommandResult:
     if program is None:
         raise CannotStart(f"The program {name} was not found.", code=_CODE)
     try:
-        ended = run_program(
+        result = run_program(
             [program, *arguments], service_environment(), seconds=command.seconds
         )
     except OSError as error:
         raise CannotStart(
             f"{program} cannot be run: {error.strerror}.", code=_CODE
         ) from error
-    if ended.was_late:
+    if result.was_late:
         raise CannotStart(
             f"`{' '.join(command.arguments)}` did not end within "
             f"{command.seconds:.0f} s.",
             code=_CODE,
         )
-    exit_code = 0 if ended.was_cut else ended.exit_code
-    return CommandResult(exit_code, decode_text(ended.out), decode_text(ended.err))
+    exit_code = 0 if result.was_cut else result.exit_code
+    return CommandResult(exit_code, decode_text(result.out), decode_text(result.err))
 
 
 def decode_text(raw: bytes) -> str:
-    """Decode what a program wrote; on Windows it may begin with a mark."""
+    """Decode the output of a program; on Windows it may begin with a BOM."""
     encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     return raw.decode(encoding, "replace")
 
 
 def service_environment() -> dict[str, str]:
-    """Return the environment of such programs, without keys and other variables.
+    """Return the environment of the system's programs, without keys.
 
-    A shell without a login session lacks the address of the user's manager, which is
-    always in the same folder.
+    A shell without a login session lacks XDG_RUNTIME_DIR, by which systemctl finds the
+    user's manager; the folder is always the same.
     """
-    kept = {name: os.environ[name] for name in _KEPT if os.environ.get(name)}
-    if hasattr(os, "getuid") and "XDG_RUNTIME_DIR" not in kept:
+    environ = {
+        name: os.environ[name] for name in _PASSED_VARIABLES if os.environ.get(name)
+    }
+    if hasattr(os, "getuid") and "XDG_RUNTIME_DIR" not in environ:
         folder = Path(f"/run/user/{os.getuid()}")
         if folder.is_dir():
-            kept["XDG_RUNTIME_DIR"] = str(folder)
-    return clean_environment(kept)
+            environ["XDG_RUNTIME_DIR"] = str(folder)
+    return clean_environment(environ)

@@ -31,30 +31,158 @@ from byok.core.language import ENGLISH, language_in_force
 from byok.core.platform.paths import Paths, make_private, sync_folder, write_private
 from byok.core.platform.programs import safe_path_entries
 
-# Write and remove the files of a service: only those that byok wrote.
+_CODE = "service"
+_MAX_FILE_BYTES = 64 * 1024
+# Variables that move byok's folders; a service does not see those of a shell.
+_FOLDER_VARIABLES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
 
 
-_LONGEST = 64 * 1024
+class UserService(Struct, frozen=True):
+    """byok as a service of this user; `paths` are those of the daemon that it starts.
+
+    All methods raise ConfigError if a file with the service's name is not byok's, and
+    CannotStart if a command of the system fails.
+    """
+
+    system: ServiceSystem
+    paths: Paths
+    run: Run = run
+
+    @classmethod
+    def of_this_machine(cls, paths: Paths) -> Self:
+        """Return the service of this operating system.
+
+        Raises:
+            CannotStart: byok knows none.
+        """
+        return cls(choose_system(paths), paths)
+
+    def is_installed(self) -> bool:
+        """Tell whether a service starts a daemon of these paths."""
+        return self._marks == {mark_of(self.paths.state_dir)}
+
+    def is_for_others(self) -> bool:
+        """Tell whether byok installed a service that uses other folders."""
+        return bool(self._marks - {"", mark_of(self.paths.state_dir)})
+
+    @property
+    def _marks(self) -> set[str]:
+        """The marks of all files of the service; "" for a missing one."""
+        return {read_mark(path) for path in self.system.paths}
+
+    def check_owner(self) -> None:
+        """Check that no installed service uses other folders.
+
+        Raises:
+            ConfigError: one does.
+        """
+        if self.is_for_others():
+            raise ConfigError(
+                "A service of byok with other folders is installed.",
+                hint="Remove it with the BYOK_HOME of then: byok service uninstall",
+            )
+
+    def check_system(self) -> None:
+        """Check that the service manager runs.
+
+        Raises:
+            CannotStart: it does not; the hint says what to do.
+        """
+        if self.system.check is None:
+            return
+        try:
+            self.run(self.system.check)
+        except CannotStart as error:
+            raise CannotStart(
+                f"{self.system.title} does not run here, or not for you.",
+                code=_CODE,
+                hint=self.system.cure,
+            ) from error
+
+    def fit(self, launch: Launch) -> Launch:
+        """Return the launch without a sandbox if the system does not support one."""
+        if self.system.probe is None:
+            return launch
+        try:
+            self.run(self.system.probe)
+        except CannotStart:
+            return replace(launch, sandbox=False)
+        return launch
+
+    def install(self, files: list[ServiceFile], launch: Launch) -> None:
+        """Write the files, and make the system start the service now and at login."""
+        self._check_name_is_free()
+        for folder in launch.folders:
+            make_private(folder)
+        write_files(files)
+        self._run_all(self.system.install)
+
+    def uninstall(self) -> list[str]:
+        """Stop the service and remove its files; return their names.
+
+        Raises:
+            ConfigError: the service uses other folders; nothing is removed.
+        """
+        if not any(self._marks):
+            return []
+        self.check_owner()
+        self._run_all(self.system.remove)
+        removed = remove_files(self.system.paths)
+        self._run_all(self.system.forget)
+        return [str(path) for path in removed]
+
+    def control(self, verb: Literal["start", "stop", "restart"]) -> None:
+        """Start the service, stop it until the next login or start, or restart it.
+
+        Raises:
+            NotReady: it is not installed.
+        """
+        if not self.is_installed():
+            raise NotReady(
+                "byok is not installed as a service.",
+                code=_CODE,
+                hint="Run: byok service install",
+            )
+        self._run_all(getattr(self.system, verb))
+
+    def state(self) -> ServiceState:
+        """Ask the system for the state of the service."""
+        return self.system.read_state(self._run_all(self.system.query))
+
+    def _run_all(self, commands: Iterable[Command]) -> list[CommandResult]:
+        """Run commands in order; stop with an error at one that must not fail."""
+        return [self.run(command) for command in commands]
+
+    def _check_name_is_free(self) -> None:
+        taken = self.system.taken
+        if taken is None or any(self._marks):
+            return
+        if self.run(replace(taken, may_fail=True)).exit_code == 0:
+            raise ConfigError(
+                f"{self.system.title} has another service with the name byok; it was "
+                "not changed.",
+                hint="Remove or rename it, then try again.",
+            )
 
 
 def read_file(path: Path) -> str | None:
     """Return the content of a file; None if there is none.
 
     Raises:
-        ConfigError: it is a link, no plain file, or too large for one of byok's.
+        ConfigError: it is a link, no regular file, or too large for one of byok's.
     """
     try:
-        facts = path.lstat()
+        status = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LONGEST:
-        raise _foreign(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE_BYTES:
+        raise _foreign_file(path)
     with path.open("rb") as file:
-        return decode_text(file.read(_LONGEST))
+        return decode_text(file.read(_MAX_FILE_BYTES))
 
 
 def read_mark(path: Path) -> str:
-    """Return the mark of a file of byok's; "" if there is no file.
+    """Return the mark of a file that byok wrote; "" if there is no file.
 
     Raises:
         ConfigError: the file is not byok's.
@@ -64,12 +192,12 @@ def read_mark(path: Path) -> str:
         return ""
     mark = find_mark(content)
     if not mark:
-        raise _foreign(path)
+        raise _foreign_file(path)
     return mark
 
 
 def write_files(files: Sequence[ServiceFile]) -> None:
-    """Write all files, each as a whole.
+    """Write all files, each atomically.
 
     Raises:
         ConfigError: one would replace a file that is not byok's; none is written.
@@ -93,18 +221,11 @@ def remove_files(paths: Iterable[Path]) -> list[Path]:
     return ours
 
 
-def _foreign(path: Path) -> ConfigError:
+def _foreign_file(path: Path) -> ConfigError:
     return ConfigError(
         f"{path} was not written by byok; it was not changed.",
         hint="Move it away, then try again.",
     )
-
-
-# Which system keeps programs running on this machine, and what it is to run.
-
-
-# They move byok's folders; a service does not see those of a shell.
-_PLACES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
 
 
 def choose_system(
@@ -144,29 +265,29 @@ def make_launch(
     environ: Mapping[str, str] = os.environ,
     platform: str = sys.platform,
 ) -> Launch:
-    """Return what the service runs: this interpreter, on the folders of now.
+    """Return what the service runs: this interpreter, with the present folders.
 
-    It speaks the language in force, which its own environment may not name.
+    It gets the language in force as an option, as its environment may not name one.
 
     Raises:
         ConfigError: a path has characters that no service can be given.
     """
-    places = {"BYOK_HOME": str(paths.config_dir)} if environ.get("BYOK_HOME") else {}
+    variables = {"BYOK_HOME": str(paths.config_dir)} if environ.get("BYOK_HOME") else {}
     if platform != "win32":
-        places |= {
+        variables |= {
             name: environ[name]
-            for name in _PLACES
+            for name in _FOLDER_VARIABLES
             if Path(environ.get(name, "")).is_absolute()
         }
         if path := _search_path(environ):
-            places["PATH"] = path
-    folders, language = paths.folders, language_in_force()
-    speech = () if language == ENGLISH else ("--lang", language)
+            variables["PATH"] = path
+    language = language_in_force()
+    options = () if language == ENGLISH else ("--lang", language)
     return Launch(
         python=sys.executable,
-        options=(*speech, *(("--config", str(config.absolute())) if config else ())),
-        environment=places,
-        folders=_outermost(folders),
+        options=(*options, *(("--config", str(config.absolute())) if config else ())),
+        environment=variables,
+        folders=_outermost(paths.folders),
         port=port,
         mark=mark_of(paths.state_dir),
         has_ipv6=_has_ipv6(),
@@ -175,11 +296,10 @@ def make_launch(
 
 
 def _search_path(environ: Mapping[str, str]) -> str:
-    """Return the folders with programs of now.
+    """Return the PATH of this shell, without a virtual environment.
 
-    A service has few of its own; ripgrep, git and key commands may be in others. A
-    virtual environment that this shell uses belongs to a project, which may be
-    anybody's.
+    The PATH of a service is short; ripgrep, git and key commands may be elsewhere. A
+    virtual environment belongs to a project, which may be anybody's.
     """
     project = environ.get("VIRTUAL_ENV", "")
     entries = safe_path_entries(
@@ -203,134 +323,3 @@ def _has_ipv6() -> bool:
     except OSError:
         return False
     return True
-
-
-_CODE = "service"
-
-
-class UserService(Struct, frozen=True):
-    """byok as a service of this user: `paths` are of the daemon that it starts.
-
-    All methods raise ConfigError where a file of the service's name is not byok's, and
-    CannotStart where the system does not do its part.
-    """
-
-    system: ServiceSystem
-    paths: Paths
-    run: Run = run
-
-    @classmethod
-    def of_this_machine(cls, paths: Paths) -> Self:
-        """Return the service of this operating system.
-
-        Raises:
-            CannotStart: byok knows none.
-        """
-        return cls(choose_system(paths), paths)
-
-    def is_installed(self) -> bool:
-        """Tell whether a service starts a daemon of these paths."""
-        return self._marks == {mark_of(self.paths.state_dir)}
-
-    def is_for_others(self) -> bool:
-        """Tell whether byok installed a service that uses other folders."""
-        return bool(self._marks - {"", mark_of(self.paths.state_dir)})
-
-    @property
-    def _marks(self) -> set[str]:
-        """The marks of all its files; "" of those that are not there."""
-        return {read_mark(path) for path in self.system.paths}
-
-    def check_owner(self) -> None:
-        """Refuse to touch a service that uses other folders.
-
-        Raises:
-            ConfigError: it does.
-        """
-        if self.is_for_others():
-            raise ConfigError(
-                "A service of byok with other folders is installed.",
-                hint="Remove it with the BYOK_HOME of then: byok service uninstall",
-            )
-
-    def check_system(self) -> None:
-        """Check that the service manager runs.
-
-        Raises:
-            CannotStart: it does not; the hint says what to do.
-        """
-        if self.system.check is None:
-            return
-        try:
-            self.run(self.system.check)
-        except CannotStart as error:
-            raise CannotStart(
-                f"{self.system.title} does not run here, or not for you.",
-                code=_CODE,
-                hint=self.system.cure,
-            ) from error
-
-    def fit(self, launch: Launch) -> Launch:
-        """Return what the system supports of this."""
-        if self.system.probe is None:
-            return launch
-        try:
-            self.run(self.system.probe)
-        except CannotStart:
-            return replace(launch, sandbox=False)
-        return launch
-
-    def install(self, files: list[ServiceFile], launch: Launch) -> None:
-        """Write the files, and let the system start the service now and at login."""
-        self._check_name()
-        for folder in launch.folders:
-            make_private(folder)
-        write_files(files)
-        self._run_all(self.system.install)
-
-    def uninstall(self) -> list[str]:
-        """Stop the service and remove its files; return their names.
-
-        Raises:
-            ConfigError: the service uses other folders; nothing is removed.
-        """
-        if not any(self._marks):
-            return []
-        self.check_owner()
-        self._run_all(self.system.remove)
-        gone = remove_files(self.system.paths)
-        self._run_all(self.system.forget)
-        return [str(path) for path in gone]
-
-    def control(self, verb: Literal["start", "stop", "restart"]) -> None:
-        """Start the service, stop it until the next login or start, or both.
-
-        Raises:
-            NotReady: it is not installed.
-        """
-        if not self.is_installed():
-            raise NotReady(
-                "byok is not installed as a service.",
-                code=_CODE,
-                hint="Run: byok service install",
-            )
-        self._run_all(getattr(self.system, verb))
-
-    def state(self) -> ServiceState:
-        """Ask the system for the state of the service."""
-        return self.system.read_state(self._run_all(self.system.query))
-
-    def _run_all(self, commands: Iterable[Command]) -> list[CommandResult]:
-        """Run commands in order, up to one that fails and may not."""
-        return [self.run(command) for command in commands]
-
-    def _check_name(self) -> None:
-        taken = self.system.taken
-        if taken is None or any(self._marks):
-            return
-        if self.run(replace(taken, may_fail=True)).exit_code == 0:
-            raise ConfigError(
-                f"{self.system.title} has another service with the name byok; it was "
-                "not changed.",
-                hint="Remove or rename it, then try again.",
-            )

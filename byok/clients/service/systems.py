@@ -20,14 +20,29 @@ from byok.clients.service.base import (
     fill,
 )
 
+# launchd
 LABEL = "byok.daemon"
 _PID = re.compile(r"^\s*pid = (\d{1,9})$", re.MULTILINE)
 _STATE = re.compile(r"^\s*state = ([\w ]{1,40})$", re.MULTILINE)
+# systemd
+_SOCKET, _SERVICE = UNITS = ("byok.socket", "byok.service")
+_PROPERTIES = ("LoadState", "UnitFileState", "ActiveState", "SubState", "MainPID")
+_PRIVATE_TMP = "PrivateTmp=yes"
+_TMP_FOLDERS = ("/tmp", "/var/tmp")  # noqa: S108 - PrivateTmp replaces them
+_SPECIAL = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%"})
+# The Task Scheduler of Windows
+TASK = "byok"
+FILE = "service-task.xml"
+_LAST_RESULT = 6  # the index of the column, as titles are translated
+_RUNNING_CODES = {"267009", "0x41301"}  # SCHED_S_TASK_RUNNING
+_START = (
+    "import os; os.environ.update({variables!r}); from byok.cli import main; main()"
+)
 
 
 @dataclass
 class Launchd(ServiceSystem):
-    """The agents of one user; `folder` is their LaunchAgents, `uid` who they are."""
+    """The launchd agents of the user `uid`; `folder` is their LaunchAgents."""
 
     folder: Path
     uid: int
@@ -38,10 +53,11 @@ class Launchd(ServiceSystem):
     )
 
     def __post_init__(self) -> None:
-        """Name the agent in all commands.
+        """Set the commands, all with the name of the agent.
 
-        It is unloaded to stop it: it would be started again if it were only ended.
-        launchd refuses to load what it has not quite unloaded, so that is tried again.
+        The agent is unloaded to stop it: launchd would restart it if it were only
+        ended. launchd refuses to load an agent that is still being unloaded, so loading
+        is retried.
         """
         domain = f"gui/{self.uid}"
         target = f"{domain}/{LABEL}"
@@ -61,7 +77,7 @@ class Launchd(ServiceSystem):
         )
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
-        """Return the property list; what the daemon prints is in its log anyway."""
+        """Return the property list; output is discarded, as the daemon has a log."""
         values = {
             "Comment": launch.mark,
             "Label": LABEL,
@@ -80,7 +96,7 @@ class Launchd(ServiceSystem):
         return [ServiceFile(self.paths[0], content)]
 
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
-        """Read what launchd prints of the agent, in words that are not translated."""
+        """Read the state from launchd's output, which is always English."""
         agent, disabled = results
         if agent.exit_code:
             return ServiceState(enabled=self._is_enabled(disabled.out))
@@ -93,37 +109,23 @@ class Launchd(ServiceSystem):
         )
 
     def _is_enabled(self, listed: str) -> bool:
-        """Tell whether the agent starts at login; older systems print true for not."""
+        """Tell whether the agent starts at login; older systems print true if not."""
         return not re.search(rf'"{re.escape(LABEL)}" => (true|disabled)', listed)
 
 
-# systemd: two units of the user's own manager, byok.service and byok.socket.
-#
-# Options that give the service a file system of its own need user namespaces; some
-# kernels and distributions deny them to users. `probe` finds that out, as a service
-# with such options would not start there.
-
-
-_SOCKET, _SERVICE = UNITS = ("byok.socket", "byok.service")
-_FACTS = ("LoadState", "UnitFileState", "ActiveState", "SubState", "MainPID")
-_OWN_TMP = "PrivateTmp=yes"
-_SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - what PrivateTmp replaces
-_SPECIAL = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%"})
-
-
 def quote(text: str) -> str:
-    """Quote a word for a unit; `%` begins a specifier there.
+    """Quote a word for a systemd unit, where `%` starts a specifier.
 
-    A `$` needs no care: it has a meaning in commands only, and a `:` before the command
-    takes that away.
+    `$` is not escaped: it has a meaning in commands only, and not after the `:` with
+    which `command_line` begins.
     """
     return f'"{text.translate(_SPECIAL)}"'
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return a command for a unit; its variables are not replaced, due to the `:`.
+    """Return a command for a systemd unit; the `:` turns off variables in it.
 
-    systemd takes no program whose path has quotes; env starts that in its place.
+    systemd refuses a program whose path has quotes; env starts such a one instead.
     """
     env = ("/usr/bin/env",) if set("\"'\\") & set(arguments[0]) else ()
     return ":" + " ".join(map(quote, (*env, *arguments)))
@@ -135,7 +137,12 @@ def _systemctl(*arguments: str, may_fail: bool = False) -> Command:
 
 @dataclass
 class Systemd(ServiceSystem):
-    """The user's systemd; `folder` is where it looks for units."""
+    """The user's systemd, with byok.service and byok.socket in the `folder` of units.
+
+    The options that give the service a file system of its own need user namespaces,
+    which some kernels and distributions deny to users. There a service with these
+    options would not start, so `probe` tries them first.
+    """
 
     folder: Path
     title = "systemd"
@@ -153,13 +160,13 @@ class Systemd(ServiceSystem):
     )
     stop = (_systemctl("stop", *UNITS),)
     restart = (
-        _systemctl("daemon-reload"),  # the user's own lines may have changed
+        _systemctl("daemon-reload"),  # the user's drop-in files may have changed
         _systemctl("reset-failed", *UNITS, may_fail=True),
-        _systemctl("stop", *UNITS),  # the port may be another one
+        _systemctl("stop", *UNITS),  # both, as the port may have changed
         _systemctl("start", *UNITS),
     )
     install = (
-        _systemctl("daemon-reload"),  # so that it knows what to enable
+        _systemctl("daemon-reload"),  # so that systemd knows the new units
         _systemctl("enable", *UNITS),
         *restart,
     )
@@ -169,18 +176,18 @@ class Systemd(ServiceSystem):
         _systemctl("reset-failed", *UNITS, may_fail=True),
     )
     query = (
-        _systemctl("show", f"--property={','.join(_FACTS)}", _SERVICE),
+        _systemctl("show", f"--property={','.join(_PROPERTIES)}", _SERVICE),
         _systemctl("show", "--property=ActiveState", _SOCKET),
     )
 
     def __post_init__(self) -> None:
-        """Make the probe from the very options that the unit has."""
+        """Set the paths, and the probe with the same options as the unit."""
         self.paths = tuple(self.folder / unit for unit in UNITS)
-        values = {"writable": "", "tmp": _OWN_TMP}
+        values = {"writable": "", "tmp": _PRIVATE_TMP}
         lines = fill("sandbox.conf", values).splitlines()
         options = [f"--property={line}" for line in lines if "=" in line]
-        ways = ("--user", "--quiet", "--wait", "--collect", "--service-type=exec")
-        self.probe = Command(("systemd-run", *ways, *options, "true"), seconds=20)
+        flags = ("--user", "--quiet", "--wait", "--collect", "--service-type=exec")
+        self.probe = Command(("systemd-run", *flags, *options, "true"), seconds=20)
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
         """Return both units."""
@@ -192,19 +199,19 @@ class Systemd(ServiceSystem):
 
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
         """Read the properties of the service."""
-        facts, socket = (_read_facts(result.out) for result in results)
-        pid = facts.get("MainPID", "")
+        service, socket = (_read_properties(result.out) for result in results)
+        pid = service.get("MainPID", "")
         return ServiceState(
-            enabled=facts.get("UnitFileState") == "enabled",
-            running=facts.get("ActiveState") in ("active", "reloading"),
+            enabled=service.get("UnitFileState") == "enabled",
+            running=service.get("ActiveState") in ("active", "reloading"),
             pid=int(pid) if pid.isascii() and pid.isdigit() else 0,
-            detail=f"{facts.get('ActiveState', '')} ({facts.get('SubState', '')})",
+            detail=f"{service.get('ActiveState', '')} ({service.get('SubState', '')})",
             waits=socket.get("ActiveState") == "active",
         )
 
 
-def _read_facts(printed: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in printed.splitlines())
+def _read_properties(output: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in output.splitlines())
     return {name: value for name, _, value in pairs}
 
 
@@ -224,23 +231,13 @@ def _render_service(launch: Launch) -> str:
 def _render_sandbox(launch: Launch) -> str:
     if not launch.sandbox:
         return "# This system cannot give the service a file system of its own."
-    places = [f"ReadWritePaths={quote(f'-{folder}')}" for folder in launch.folders]
-    below = any(folder.is_relative_to(t) for folder in launch.folders for t in _SHARED)
-    tmp = "# It sees all of /tmp: its own folders are there." if below else ""
-    values = {"writable": "\n".join(places), "tmp": tmp or _OWN_TMP}
+    lines = [f"ReadWritePaths={quote(f'-{folder}')}" for folder in launch.folders]
+    in_tmp = any(
+        folder.is_relative_to(tmp) for folder in launch.folders for tmp in _TMP_FOLDERS
+    )
+    tmp = "# It sees all of /tmp: its own folders are there." if in_tmp else ""
+    values = {"writable": "\n".join(lines), "tmp": tmp or _PRIVATE_TMP}
     return fill("sandbox.conf", values).rstrip()
-
-
-# The Task Scheduler of Windows: a task of the user that starts at logon.
-
-
-TASK = "byok"
-FILE = "service-task.xml"
-_LAST_RESULT = 6  # the column, counted from 0: the titles are translated
-_RUNS = {"267009", "0x41301"}  # SCHED_S_TASK_RUNNING
-_START = (
-    "import os; os.environ.update({variables!r}); from byok.cli import main; main()"
-)
 
 
 def _schtasks(*arguments: str, may_fail: bool = False) -> Command:
@@ -249,7 +246,7 @@ def _schtasks(*arguments: str, may_fail: bool = False) -> Command:
 
 @dataclass
 class WindowsTasks(ServiceSystem):
-    """The tasks of one user; `folder` is where byok keeps what it registered."""
+    """A task of `user` that starts at logon; its file is in `folder`."""
 
     folder: Path
     user: str
@@ -267,14 +264,14 @@ class WindowsTasks(ServiceSystem):
     )
 
     def __post_init__(self) -> None:
-        """Register the task by its file, of which Windows has a copy; start it."""
+        """Set the commands; Windows copies the file when the task is registered."""
         self.paths = (self.folder / FILE,)
         file = str(self.paths[0])
         create = _schtasks("/create", "/tn", TASK, "/xml", file, "/f")
         self.install = (create, *self.restart)
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
-        """Return the description, in the encoding that schtasks takes."""
+        """Return the description of the task, in the encoding that schtasks reads."""
         program, *arguments = self._command(launch)
         values = {
             "mark": launch.mark,
@@ -288,8 +285,9 @@ class WindowsTasks(ServiceSystem):
         return [ServiceFile(self.paths[0], content, "utf-16")]
 
     def _command(self, launch: Launch) -> list[str]:
-        """Return the command; a task has no variables of its own, so Python sets them.
+        """Return the command line of the task.
 
+        A task has no environment variables of its own, so Python code sets them.
         pythonw.exe opens no window.
         """
         folder, name = ntpath.split(launch.python)
@@ -302,7 +300,7 @@ class WindowsTasks(ServiceSystem):
         return [python, "-P", "-c", start, "serve", *launch.options]
 
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
-        """Read one line of the table, and the copy that Windows has."""
+        """Read the row of the task, and Windows' copy of its description."""
         table, description = results
         if table.exit_code or description.exit_code:
             return ServiceState()
@@ -311,5 +309,5 @@ class WindowsTasks(ServiceSystem):
         settings = description.out.partition("<Settings>")[2]
         return ServiceState(
             enabled="<Enabled>false</Enabled>" not in settings.partition("<Idle")[0],
-            running=not _RUNS.isdisjoint(codes),
+            running=not _RUNNING_CODES.isdisjoint(codes),
         )
