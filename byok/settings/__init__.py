@@ -1,7 +1,7 @@
 """The settings of the user: sections, sources, validation.
 
-What is named here is imported when it is used: the sections of features need
-`byok.settings.section`, and the settings as a whole need those sections.
+The names are imported on first use, to avoid an import cycle: the sections of features
+need `byok.settings.section`, and the settings as a whole need those sections.
 """
 
 from importlib import import_module
@@ -42,16 +42,16 @@ __all__ = [
     "upstream_named",
     "upstream_names",
 ]
-_HOMES = {
+_MODULES = {
     "DEFAULT_PORT": "sections",
     "Settings": "settings",
     "UpstreamSettings": "sections",
     "example": "example_file",
-}  # of all others, loading
+}  # all other names are in `loading`
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"{__name__} has no {name}")
-    home = _HOMES.get(name, "loading")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    module = _MODULES.get(name, "loading")
+    return getattr(import_module(f"{__name__}.{module}"), name)

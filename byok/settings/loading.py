@@ -1,4 +1,4 @@
-"""Read the settings by precedence, check what they name, and show them masked.
+"""Read the settings by precedence, check the things they name, and mask secrets.
 
 Only the user's own configuration folder is read, never a workspace or the current
 directory: a repository must not be able to redirect a key.
@@ -27,35 +27,16 @@ from byok.settings.section import SettingsClash, fault_message, fault_rows
 from byok.settings.sections import FactSettings, UpstreamSettings
 from byok.settings.settings import Settings
 
-# Who sets a setting that the file does not decide: a variable of the environment.
-
-
-def variable_of(
-    path: Sequence[int | str], environ: Mapping[str, str] = os.environ
-) -> str:
-    """Return the variable that sets a setting, or a section around it; "" if none."""
-    given = {name.upper(): name for name in environ}
-    names = ("__".join(map(str, path[:n])) for n in range(len(path), 0, -1))
-    variables = (f"BYOK_{name}".upper() for name in names)
-    return next((given[name] for name in variables if name in given), "")
-
-
-def environment_values() -> dict[str, Any]:
-    """Return what the environment of this process sets, as tables of values.
-
-    Raises:
-        SettingsError: a table of it is no JSON.
-    """
-    from pydantic_settings import EnvSettingsSource
-
-    return EnvSettingsSource(Settings)()
-
-
 WRITABLE_BY_OTHERS = 0o022
 LARGEST = 2**16  # bytes of a file: tomllib needs quadratic time for deep tables
 _BOM = "\ufeff"  # editors of Windows put it first
 _RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
 _PREFIXES = ("BYOK_KEY_", "BYOK_VAULT_")
+_KEY_FIELDS = ("api_key", "apikey", "key", "token")
+_ADDRESS = re.compile(r"[\w.-]+:\d{1,5}(/[\w./-]*)?", re.ASCII)  # without http://
+# Settings that users add to requests; their values may be secret.
+SENT = ("headers", "query", "extra_body")
+_USER = re.compile(r"(?<=://)[^/\s@]*@")
 
 
 def load_settings(
@@ -72,23 +53,23 @@ def load_settings(
 
 
 def make_settings(
-    given: Mapping[str, Any],
+    tables: Mapping[str, Any],
     path: Path,
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """Validate tables of values as if they stood in the settings file.
+    """Validate tables of values as if they were read from the settings file.
 
     Raises:
         ConfigError: as in `load_settings`.
     """
     _check_environment(environ)
     try:
-        return Settings(**{"_toml": given, **(overrides or {})})
+        return Settings(**{"_toml": tables, **(overrides or {})})
     except ValidationError as error:
         raise ConfigError(
             "\n".join(
-                _explain(_source(row["loc"], path, overrides, environ), row)
+                _explain_fault(_source(row["loc"], path, overrides, environ), row)
                 for row in fault_rows(error)
             ),
             hint="byok config example describes every key.",
@@ -113,7 +94,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
-    """Return what a text says, as tables of values.
+    """Decode the content of a settings file into tables of values.
 
     Raises:
         ConfigError: it is too large, or not valid TOML; the message names the line.
@@ -123,20 +104,20 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
-        why = f"{path} is not valid UTF-8 (byte {error.start})"
+        problem = f"{path} is not valid UTF-8 (byte {error.start})"
     except tomllib.TOMLDecodeError as error:
-        why = f"{path} is not valid TOML: {error}"
+        problem = f"{path} is not valid TOML: {error}"
     except RecursionError:
-        why = f"{path} is nested too deeply"
+        problem = f"{path} is nested too deeply"
     except ValueError:
-        why = f"{path} contains a number that is too long"
-    raise ConfigError(f"{why}.", hint="Mend it, then run: byok config check")
+        problem = f"{path} contains a number that is too long"
+    raise ConfigError(f"{problem}.", hint="Mend it, then run: byok config check")
 
 
 def _check_file(path: Path) -> None:
-    facts = path.stat()
-    check_file(path, facts, WRITABLE_BY_OTHERS)
-    if facts.st_size > LARGEST:
+    status = path.stat()
+    check_file(path, status, WRITABLE_BY_OTHERS)
+    if status.st_size > LARGEST:
         raise _too_large(path)
 
 
@@ -154,11 +135,32 @@ def _check_environment(environ: Mapping[str, str]) -> None:
             )
 
 
+def environment_values() -> dict[str, Any]:
+    """Return the settings that the environment of this process sets, as tables.
+
+    Raises:
+        SettingsError: a variable for a table is not valid JSON.
+    """
+    from pydantic_settings import EnvSettingsSource
+
+    return EnvSettingsSource(Settings)()
+
+
+def variable_of(
+    path: Sequence[int | str], environ: Mapping[str, str] = os.environ
+) -> str:
+    """Return the variable that sets a setting, or a section with it; "" if none."""
+    variables = {name.upper(): name for name in environ}
+    names = ("__".join(map(str, path[:n])) for n in range(len(path), 0, -1))
+    candidates = (f"BYOK_{name}".upper() for name in names)
+    return next((variables[name] for name in candidates if name in variables), "")
+
+
 def foreign_variables(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Return warnings about `BYOK_*` variables that match no setting.
 
-    They may belong to another program. Unknown ones with two underscores, a form that
-    only byok uses, are refused by load_settings.
+    They may belong to another program. `load_settings` refuses unknown ones with two
+    underscores, a form that only byok uses.
     """
     return [
         f"Ignoring the unknown environment variable {name}.{_guess(name)}"
@@ -175,55 +177,52 @@ def _is_foreign(name: str) -> bool:
 
 
 def _guess(name: str) -> str:
-    given = name.removeprefix("BYOK_")
-    close = difflib.get_close_matches(given, known := _variables(), n=1, cutoff=0.75)
-    close += [k for k in known if k.endswith(f"__{given}") or k.startswith(f"{given}_")]
-    return f" Did you mean BYOK_{close[0]}?" if given and close else ""
+    typed, known = name.removeprefix("BYOK_"), _variables()
+    close = difflib.get_close_matches(typed, known, n=1, cutoff=0.75)
+    close += [k for k in known if k.endswith(f"__{typed}") or k.startswith(f"{typed}_")]
+    return f" Did you mean BYOK_{close[0]}?" if typed and close else ""
 
 
 def _variables() -> list[str]:
     names = [*_RESERVED, "BYOK_KEY_<NAME>"]
     for section in Settings.model_fields:
-        below = f"{section}__<NAME>" if section == "upstreams" else section
-        keys = [f"{below}__{key}" for key in _keys_of_section([section])]
+        prefix = f"{section}__<NAME>" if section == "upstreams" else section
+        keys = [f"{prefix}__{key}" for key in _keys_of_section([section])]
         names += [f"BYOK_{key.upper()}" for key in keys or [section]]
     return [name.removeprefix("BYOK_") for name in names]
 
 
 def _source(
-    place: Sequence[int | str],
+    setting: Sequence[int | str],
     path: Path,
     overrides: Mapping[str, Any] | None,
     environ: Mapping[str, str],
 ) -> str:
     """Return where a setting came from: the command line, a variable or the file."""
-    section, key = (*place, "", "")[:2]
+    section, key = (*setting, "", "")[:2]
     if key in (overrides or {}).get(str(section), {}):
         return "the command line"
-    return variable_of(place, environ) or str(path)
+    return variable_of(setting, environ) or str(path)
 
 
-_KEY_FIELDS = ("api_key", "apikey", "key", "token")
-
-
-def _explain(path: str, row: ErrorDetails) -> str:
-    place = [str(part) for part in row["loc"]]
-    key = ".".join(place)
+def _explain_fault(path: str, row: ErrorDetails) -> str:
+    names = [str(part) for part in row["loc"]]
+    key = ".".join(names)
     message = fault_message(row)
     if row["type"] == "extra_forbidden":
-        guess = _guess_key(place[-1], place[:-1])
-        if len(place) == 3 and place[-1] in _KEY_FIELDS:
-            guess += f" A key does not belong here: byok keys set {place[1]}"
+        guess = _guess_key(names[-1], names[:-1])
+        if len(names) == 3 and names[-1] in _KEY_FIELDS:
+            guess += f" A key does not belong here: byok keys set {names[1]}"
         return f"{path}: unknown key {key}. {guess}".rstrip()
-    end = "" if message.endswith("?") else "."  # it may ask what was meant
+    end = "" if message.endswith("?") else "."  # it may end with "Did you mean ...?"
     return f"{path}: {key}: {message}{end}" if key else f"{path}: {message}{end}"
 
 
 def _guess_key(key: str, section: list[str]) -> str:
-    """Guess which key of a section was meant, or the section to which a key belongs."""
+    """Suggest another key of the section, or the section that has this key."""
     known = _keys_of_section(section)
-    if longer := [name for name in known if name.endswith(f"_{key}")]:
-        return f"Did you mean {longer[0]}?"
+    if suffixed := [name for name in known if name.endswith(f"_{key}")]:
+        return f"Did you mean {suffixed[0]}?"
     if not section:
         if key in UpstreamSettings.model_fields:
             return "It belongs under [upstreams.NAME]."
@@ -233,13 +232,13 @@ def _guess_key(key: str, section: list[str]) -> str:
     return did_you_mean(key, known)
 
 
-def _keys_of_section(place: list[str]) -> list[str]:
-    if place[:1] == ["upstreams"] and "facts" in place:
+def _keys_of_section(path: list[str]) -> list[str]:
+    if path[:1] == ["upstreams"] and "facts" in path:
         return list(FactSettings.model_fields)
-    if place[:1] == ["upstreams"]:
+    if path[:1] == ["upstreams"]:
         return list(UpstreamSettings.model_fields)
     section: type[BaseModel] = Settings
-    for name in place:
+    for name in path:
         field = section.model_fields.get(name)
         kind = field.annotation if field else None
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
@@ -248,54 +247,53 @@ def _keys_of_section(place: list[str]) -> list[str]:
     return list(section.model_fields)
 
 
-# Resolve `--upstream`: a name from the settings, a preset, or a URL.
-
-
-_ADDRESS = re.compile(r"[\w.-]+:\d{1,5}(/[\w./-]*)?", re.ASCII)  # without http://
-
-
-def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettings]:
+def upstream_named(
+    name_or_url: str, settings: Settings
+) -> tuple[str, UpstreamSettings]:
     """Return the name and section of an upstream given by name, preset or URL.
 
     Raises:
         ConfigError: it is none of these.
     """
-    if wanted in settings.upstreams:
-        return wanted, settings.upstreams[wanted]
-    if "://" in wanted:
-        return CUSTOM, _custom(wanted)
-    if wanted == "azure":
+    if name_or_url in settings.upstreams:
+        return name_or_url, settings.upstreams[name_or_url]
+    if "://" in name_or_url:
+        return CUSTOM, _custom_upstream(name_or_url)
+    name = name_or_url
+    if name == "azure":
         raise ConfigError(
             "azure needs the address of your resource.",
             hint="Set base_url under [upstreams.azure] in your settings file "
             "(byok config path).",
         )
-    if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
-        return wanted, UpstreamSettings(type=wanted)
-    refuse_key(wanted, "an upstream")
+    if name == DEMO or (name in PRESETS and PRESETS[name].base_url):
+        return name, UpstreamSettings(type=name)
+    refuse_key(name, "an upstream")
     known = upstream_names(settings.upstreams)
-    if wanted == CUSTOM:
+    if name == CUSTOM:
         raise ConfigError(
             f"{CUSTOM} is what byok calls a server that is named by its URL.",
             hint="Use that URL instead.",
         )
-    guess = did_you_mean(wanted, known)
+    guess = did_you_mean(name, known)
     hint = f"Use one of {', '.join(known)}, or a URL."
     if guess:
         hint = f"{guess} Else name another preset (docs/models.md), or a URL."
-    if _ADDRESS.fullmatch(wanted):
-        hint = f"A URL begins with http:// or https://, such as http://{wanted}"
-    raise ConfigError(f"Unknown upstream {wanted!r}.", hint=hint)
+    if _ADDRESS.fullmatch(name):
+        hint = f"A URL begins with http:// or https://, such as http://{name}"
+    raise ConfigError(f"Unknown upstream {name!r}.", hint=hint)
 
 
-def refuse_key(given: str, belongs: str, *path: str) -> None:
-    """Refuse a key where a name belongs, such as that of "a model"; it is not repeated.
+def refuse_key(name: str, subject: str, *path: str) -> None:
+    """Refuse a key in place of the name of a subject such as "a model".
+
+    `path` is the setting that has it, if one has. The message does not show the key.
 
     Raises:
-        ConfigError: it is a key. `path` is the setting that has it, if one has.
+        ConfigError: the name is a key.
     """
-    if looks_like_key(given):
-        message = f"This is a key, and the name of {belongs} belongs here."
+    if looks_like_key(name):
+        message = f"This is a key, and the name of {subject} belongs here."
         raise ConfigError(
             message,
             hint="byok keys set NAME asks for the key of an upstream. Your shell keeps "
@@ -304,11 +302,11 @@ def refuse_key(given: str, belongs: str, *path: str) -> None:
 
 
 def upstream_names(own: Iterable[str]) -> list[str]:
-    """Return the names that `--upstream` takes, the user's own first."""
+    """Return the names that `--upstream` accepts, the user's own first."""
     return list(dict.fromkeys((*own, *PRESETS, DEMO)))
 
 
-def _custom(url: str) -> UpstreamSettings:
+def _custom_upstream(url: str) -> UpstreamSettings:
     try:
         return Settings(upstreams={CUSTOM: {"base_url": url}}).upstreams[CUSTOM]
     except ValidationError as error:
@@ -322,11 +320,8 @@ def _custom(url: str) -> UpstreamSettings:
         ) from error
 
 
-# Validation beyond types: files, models and upstreams that the settings name.
-
-
 def check_settings(settings: Settings, upstream: str = "", model: str = "") -> None:
-    """Check everything that `byok serve` would refuse, without asking an upstream.
+    """Check files, models and upstreams as `byok serve` does, without a request.
 
     `upstream` and `model` are the options of `byok serve`.
 
@@ -341,12 +336,12 @@ def check_settings(settings: Settings, upstream: str = "", model: str = "") -> N
     check_models(settings, [*named, *settings.upstreams] or [*PRESETS, DEMO], model)
 
 
-def _find_upstream(wanted: str, settings: Settings) -> str:
+def _find_upstream(name_or_url: str, settings: Settings) -> str:
     try:
-        return upstream_named(wanted, settings)[0]
+        return upstream_named(name_or_url, settings)[0]
     except ConfigError as error:
-        places = (("embeddings", "upstream"), ("upstreams", wanted))
-        raise error from SettingsClash(str(error), *places)
+        paths = (("embeddings", "upstream"), ("upstreams", name_or_url))
+        raise error from SettingsClash(str(error), *paths)
 
 
 def check_files(settings: Settings) -> None:
@@ -355,14 +350,14 @@ def check_files(settings: Settings) -> None:
     Raises:
         ConfigError: names the key.
     """
-    named = {
+    files = {
         "network.ca_file": settings.network.ca_file,
         "search.remote.ca_file": settings.search.remote.ca_file,
         "embeddings.team.ca_file": settings.embeddings.team.ca_file,
     }
     for name, upstream in settings.upstreams.items():
-        named[f"upstreams.{name}.ca_file"] = upstream.ca_file
-    for key, file in named.items():
+        files[f"upstreams.{name}.ca_file"] = upstream.ca_file
+    for key, file in files.items():
         if file and not Path(file).is_file():
             raise ConfigError(
                 f"{key}: the file {file} does not exist."
@@ -373,37 +368,37 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
     """Check that the models chosen in the settings belong to these upstreams.
 
     Raises:
-        ConfigError: a model names another upstream, or a fallback none.
+        ConfigError: a model names another upstream, or a fallback is no known id.
     """
     routing = settings.routing
     for name, upstream in settings.upstreams.items():
         refuse_key(upstream.model, "a model", "upstreams", name, "model")
-    for what, given, path in chosen_models(settings, model):
-        refuse_key(given, "a model", *path)
-        wanted = routing.meant_by(given)
-        if not wanted.startswith("byok:"):
+    for use, alias_or_id, path in chosen_models(settings, model):
+        refuse_key(alias_or_id, "a model", *path)
+        model_id = routing.meant_by(alias_or_id)
+        if not model_id.startswith("byok:"):
             if path[1] == "fallback":
                 raise ConfigError(
-                    f"The {what} model {wanted!r} is no alias.",
+                    f"The {use} model {model_id!r} is no alias.",
                     hint="Add it to [routing.aliases], or write byok:<upstream>:"
                     "<model>.",
-                ) from SettingsClash(wanted, path)
+                ) from SettingsClash(model_id, path)
             continue
-        name, _ = split_id(wanted) or ("", "")
+        name, _ = split_id(model_id) or ("", "")
         if name not in upstreams:
             guess = did_you_mean(name, upstreams)
             known = ", ".join(dict.fromkeys(upstreams))
             other = f"choose a model of one of these: {known}."
             raise ConfigError(
-                f"The {what} model {wanted!r} names an upstream that is not "
+                f"The {use} model {model_id!r} names an upstream that is not "
                 "configured.",
                 hint=f"{guess} Add [upstreams.{name or 'NAME'}] to the settings, or "
                 f"{'correct the name.' if guess else other}".lstrip(),
-            ) from SettingsClash(wanted, path, ("upstreams", name))
+            ) from SettingsClash(model_id, path, ("upstreams", name))
 
 
 class NamedModel(NamedTuple):
-    """A model that the settings name, what it is for, and the setting."""
+    """A model that the settings name, its use, and the path of the setting."""
 
     use: str
     model: str
@@ -411,26 +406,15 @@ class NamedModel(NamedTuple):
 
 
 def chosen_models(settings: Settings, model: str = "") -> Iterator[NamedModel]:
-    """Give the models that the settings name.
-
-    `model` stands for the default one of the settings.
-    """
+    """Yield the models that the settings name; `model` overrides the default one."""
     routing = settings.routing
     yield NamedModel("default", model or routing.default, ("routing", "default"))
     for table in ("models", "aliases"):
-        for use, wanted in dict(getattr(routing, table)).items():
-            yield NamedModel(use, wanted, ("routing", table, use))
-    for use, models in routing.fallback:
-        for wanted in models:
-            yield NamedModel(f"{use} fallback", wanted, ("routing", "fallback", use))
-
-
-# Settings for display, with every value that could be a secret masked.
-
-
-# What settings of a user add to requests, which may be secret.
-SENT = ("headers", "query", "extra_body")
-_USER = re.compile(r"(?<=://)[^/\s@]*@")
+        for use, name in dict(getattr(routing, table)).items():
+            yield NamedModel(use, name, ("routing", table, use))
+    for use, names in routing.fallback:
+        for name in names:
+            yield NamedModel(f"{use} fallback", name, ("routing", "fallback", use))
 
 
 def mask_settings(settings: Settings) -> dict[str, Any]:
@@ -439,21 +423,21 @@ def mask_settings(settings: Settings) -> dict[str, Any]:
     return masked
 
 
-def _mask(shown: Any, *path: str) -> Any:
-    """Hide what is sent, but for its names, and user and password of every address."""
-    is_named = path[-2:-1] in (("upstreams",), ("facts",))  # by the user
-    match shown:
-        case dict() if path[-1:] and path[-1] in SENT and not is_named:
-            return dict.fromkeys(shown, "***")
+def _mask(value: Any, *path: str) -> Any:
+    """Hide the values of SENT, and user and password of every address."""
+    is_user_name = path[-2:-1] in (("upstreams",), ("facts",))  # not a setting's name
+    match value:
+        case dict() if path[-1:] and path[-1] in SENT and not is_user_name:
+            return dict.fromkeys(value, "***")
         case dict():
-            return {key: _mask(value, *path, key) for key, value in shown.items()}
+            return {key: _mask(child, *path, key) for key, child in value.items()}
         case list():
-            own = shown[:1] if path[-1] == "api_key_cmd" else shown
-            return [_mask(value, *path, "") for value in own]
-        case str() if path[-1] == "proxy":  # there a password may have any character
-            scheme, found, rest = shown.partition("://")
-            return f"{scheme}{found}{rest.rpartition('@')[2]}"
+            items = value[:1] if path[-1] == "api_key_cmd" else value
+            return [_mask(item, *path, "") for item in items]
+        case str() if path[-1] == "proxy":  # its password may have any character
+            scheme, separator, address = value.partition("://")
+            return f"{scheme}{separator}{address.rpartition('@')[2]}"
         case str():
-            return _USER.sub("", shown)
+            return _USER.sub("", value)
         case _:
-            return shown
+            return value

@@ -19,18 +19,18 @@ from byok.settings.loading import LARGEST, WRITABLE_BY_OTHERS
 
 _BACKUPS = "settings_backups"
 _BACKUP = re.compile(r"config-\d{8}T\d{6}Z\.toml")
-_MOST_BACKUPS = 50
+_MAX_BACKUPS = 50
 
 
 def read_own_settings(
     path: Path, home: Path, *, follows_link: bool = True
 ) -> SettingsFile:
-    """Read the settings file; nothing is made where it is missing.
+    """Read the settings file; a missing one is not created.
 
-    A link inside of the home is followed, unless `follows_link` is False.
+    A link inside the home is followed, unless `follows_link` is False.
 
     Raises:
-        ConfigError: it is not the user's own plain file, or cannot be changed.
+        ConfigError: it is not the user's own regular file, or cannot be changed.
     """
     if not path.parent.is_dir():
         return SettingsFile(path, None)
@@ -40,8 +40,8 @@ def read_own_settings(
             hint="Change the file that it leads to; byok uses it within seconds.",
         )
     file = read_settings_file(path, home, largest=LARGEST)
-    if file.raw is not None:  # what others wrote would become the user's own
-        with suppress(FileNotFoundError):  # since it was read; a change is refused
+    if file.raw is not None:  # a rewrite would make other users' changes trusted
+        with suppress(FileNotFoundError):  # removed since; the write will be refused
             check_file(file.path, file.path.stat(), WRITABLE_BY_OTHERS)
     return file
 
@@ -52,9 +52,9 @@ def write_own_settings(
     content: bytes,
     clock: Callable[[], float] = time.time,
 ) -> Path | None:
-    """Replace the settings file atomically; return where the former one was saved.
+    """Replace the settings file atomically; return the backup of the former one.
 
-    Only the owner may read it from then on. The last 50 former files are kept.
+    Only the owner may read the file from then on. The last 50 backups are kept.
 
     Raises:
         ConfigError: it has changed since it was read, or cannot be written.
@@ -77,7 +77,7 @@ def write_own_settings(
 
 
 def _free_name(folder: Path, moment: float) -> Path:
-    """Return a backup's name; in a second that has one already, that of a later one."""
+    """Return a path for a backup; if the second is taken, that of a later second."""
     while True:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(moment))
         path = folder / f"config-{stamp}.toml"
@@ -87,11 +87,11 @@ def _free_name(folder: Path, moment: float) -> Path:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove the oldest backups, and nothing that is named in another way."""
-    found = sorted(
+    """Remove the oldest backups; files with other names stay."""
+    backups = sorted(
         (path for path in folder.iterdir() if _BACKUP.fullmatch(path.name)),
         reverse=True,
     )
-    for path in found[_MOST_BACKUPS:]:
+    for path in backups[_MAX_BACKUPS:]:
         if stat.S_ISREG(path.lstat().st_mode):
             path.unlink(missing_ok=True)

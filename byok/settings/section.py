@@ -1,4 +1,4 @@
-"""What all sections of the settings share, and what may be wrong with them."""
+"""The base class of settings sections, entries of fields, and faults of settings."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ from byok.core.suggest import did_you_mean
 
 
 class FieldEntry(Struct, frozen=True):
-    """How a setting is entered on the page, where its type does not tell.
+    """How a setting is entered on the page, if its type does not tell.
 
-    `kind` is one of the page's kinds of fields, `limits` are the least and the most of
-    a number. `choices` returns the values of which one is chosen; others are refused.
+    `kind` is one of the page's kinds of fields; `limits` are the minimum and maximum of
+    a number. `choices` returns the valid values; others are refused.
     """
 
     kind: str = ""
@@ -25,7 +25,7 @@ class FieldEntry(Struct, frozen=True):
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Let pydantic check the choice, too."""
+        """Make pydantic check the choices, too."""
         schema = handler(source)
         if self.choices is None:
             return schema
@@ -41,13 +41,14 @@ class FieldEntry(Struct, frozen=True):
 
 
 LONG, MODEL, MODELS = FieldEntry("long"), FieldEntry("model"), FieldEntry("models")
+_MAX_FAULTS = 10
 
 
 class SettingsClash(ValueError):
-    """Settings that do not fit together, or to what there is.
+    """Settings that contradict each other, or name something that does not exist.
 
-    `paths` are those settings, from the section on whose rule is broken; the first is
-    the one that the message is about.
+    `paths` are these settings, relative to the section whose rule is broken; the
+    message is about the first.
     """
 
     def __init__(self, message: str, *paths: tuple[str, ...]) -> None:
@@ -56,18 +57,15 @@ class SettingsClash(ValueError):
 
 
 class SettingsSection(BaseModel):
-    """A section: it knows all its keys, never changes, and shows no value in errors."""
+    """A section: it refuses unknown keys, is immutable, and hides values in errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-_MOST = 10
-
-
 class SettingFault(NamedTuple):
-    """One fault: `path` are the names on the way to the setting, () for all of them.
+    """One fault; `path` is that of the setting, () for the settings as a whole.
 
-    `causes` are the settings that it may come from, if several do not fit together.
+    `causes` are the paths of the settings that contradict each other, if known.
     """
 
     path: tuple[str, ...]
@@ -76,17 +74,17 @@ class SettingFault(NamedTuple):
 
 
 def fault_rows(error: ValidationError) -> list[ErrorDetails]:
-    """Return the first faults as pydantic tells them, without the values."""
-    return error.errors(include_input=False)[:_MOST]
+    """Return the first faults in pydantic's form, without the values."""
+    return error.errors(include_input=False)[:_MAX_FAULTS]
 
 
 def fault_message(row: ErrorDetails) -> str:
-    """Return the sentence of one fault."""
+    """Return the message of one fault."""
     return str(row["msg"].removeprefix("Value error, "))
 
 
 def faults_of(error: ConfigError) -> tuple[SettingFault, ...]:
-    """Return the faults of single settings that an error is about, () if of none."""
+    """Return the faults of settings that caused an error; () if there are none."""
     cause = error.__cause__
     if isinstance(cause, SettingsClash):
         return (_fault_of((), cause, error.sentence),)
@@ -105,5 +103,5 @@ def faults_of(error: ConfigError) -> tuple[SettingFault, ...]:
 def _fault_of(
     section: tuple[str, ...], error: Exception | None, message: str
 ) -> SettingFault:
-    named = error.paths if isinstance(error, SettingsClash) else ()
-    return SettingFault(section, message, tuple((*section, *path) for path in named))
+    paths = error.paths if isinstance(error, SettingsClash) else ()
+    return SettingFault(section, message, tuple((*section, *path) for path in paths))

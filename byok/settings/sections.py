@@ -19,14 +19,16 @@ _FAMILIES = FieldEntry(choices=lambda: ("", *FAMILIES))
 _EFFORTS = FieldEntry(choices=lambda: ("", *EFFORTS))
 _TYPES = FieldEntry(choices=values.upstream_types)
 _DIALECTS = FieldEntry(choices=lambda: ("", *values.dialect_names()))
-_WAYS = FieldEntry(choices=lambda: values.FIM_MODES)
+_FIM_MODES = FieldEntry(choices=lambda: values.FIM_MODES)
 _LEVELS = FieldEntry(choices=lambda: ("debug", "info", "warning", "error"))
-
-
-# The section with what the user knows about one model of an upstream.
-
-
+_PORTS = FieldEntry(limits=(0, 65_535))
+DEFAULT_PORT = 8317
+_MAX_PREFIX_CHARS = 1000
 _Dollars = Annotated[float | None, Field(ge=0, le=100_000)]
+_Proxy = Annotated[str, AfterValidator(values.proxy)]
+_Prefix = Annotated[str | None, Field(max_length=_MAX_PREFIX_CHARS)]
+_Model: TypeAlias = Annotated[str, MODEL]
+_Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids), MODELS]
 
 
 class FactSettings(SettingsSection):
@@ -104,28 +106,23 @@ class FactSettings(SettingsSection):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_former_settings(cls, given: Any) -> Any:
-        """Read `tool_syntax`, which named a family of forms, or "off" for none."""
-        if not (isinstance(given, dict) and isinstance(given.get("tool_syntax"), str)):
-            return given
-        kept = {name: value for name, value in given.items() if name != "tool_syntax"}
-        if given["tool_syntax"] == "off":
-            kept.setdefault("printed_calls", False)
-        return kept
+    def _read_former_settings(cls, data: Any) -> Any:
+        """Convert `tool_syntax` of older versions: a family of forms, or "off"."""
+        if not (isinstance(data, dict) and isinstance(data.get("tool_syntax"), str)):
+            return data
+        converted = dict(data)
+        if converted.pop("tool_syntax") == "off":
+            converted.setdefault("printed_calls", False)
+        return converted
 
     def as_facts(self, model: str) -> ModelFacts:
         """Return the facts about a model that are set."""
-        given = self.model_dump()
-        given["replay"] = Replay(self.replay) if self.replay else None
-        prices = {name: given[f"price_{name}"] for name in Price.__struct_fields__}
+        fields = self.model_dump()
+        fields["replay"] = Replay(self.replay) if self.replay else None
+        prices = {name: fields[f"price_{name}"] for name in Price.__struct_fields__}
         if any(price is not None for price in prices.values()):
-            given["price"] = Price(**prices)
-        return ModelFacts(model, **{n: given[n] for n in FIELDS if n in given})
-
-
-DEFAULT_PORT = 8317
-_PORTS = FieldEntry(limits=(0, 65_535))
-_Proxy = Annotated[str, AfterValidator(values.proxy)]
+            fields["price"] = Price(**prices)
+        return ModelFacts(model, **{n: fields[n] for n in FIELDS if n in fields})
 
 
 class ServerSettings(SettingsSection):
@@ -338,7 +335,7 @@ class ChatSettings(_RequestDefaults):
 class CompletionSettings(SettingsSection):
     """Inline completions: the interface, limits and optional kinds."""
 
-    way: Annotated[str, _WAYS] = Field(
+    way: Annotated[str, _FIM_MODES] = Field(
         values.AUTO,
         description='How the model receives the code around the cursor. "auto" uses '
         "the best interface of the upstream and the model, and the next one if they "
@@ -454,9 +451,6 @@ class RetrievalSettings(SettingsSection):
     )
 
 
-# The section about a search server that the user's organisation runs.
-
-
 def _refuse_plain_http(url: str, what: str) -> None:
     if is_plain_http(url):
         raise ValueError(
@@ -547,9 +541,6 @@ class LogSettings(SettingsSection):
     )
 
 
-# The section about vectors that a team shares.
-
-
 def _team(name: str) -> str:
     if name and not values.UPSTREAM_NAME.match(name):
         raise ValueError("must be a-z, 0-9, _ and -, 32 characters at most")
@@ -609,12 +600,6 @@ class TeamSettings(SettingsSection):
         return bool(self.url)
 
 
-# The section about vectors of code: which model makes them.
-
-
-_LONGEST_PREFIX = 1000
-
-
 def _upstream(name: str) -> str:
     if name and not UPSTREAM_NAME.match(name):
         raise ValueError("must be the name of an upstream or preset")
@@ -625,9 +610,6 @@ def _model(name: str) -> str:
     if name and (len(name) > 200 or not name.isprintable()):
         raise ValueError("must be a model's name, 200 characters at most")
     return name
-
-
-_Prefix = Annotated[str | None, Field(max_length=_LONGEST_PREFIX)]
 
 
 class EmbeddingSettings(SettingsSection):
@@ -676,15 +658,8 @@ class EmbeddingSettings(SettingsSection):
 
     @property
     def on(self) -> bool:
-        """Whether a model is named; nothing is sent before it is confirmed as well."""
+        """Whether a model is named; code is sent only after the user confirmed it."""
         return bool(self.upstream)
-
-
-# The sections about who answers: models, fallbacks, the official service.
-
-
-_Model: TypeAlias = Annotated[str, MODEL]
-_Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids), MODELS]
 
 
 class ModelSettings(SettingsSection):
@@ -749,21 +724,21 @@ class ModelSettings(SettingsSection):
 
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""
-        chosen = (getattr(self, name) for name in self.settings_for(purpose))
-        return next(filter(None, chosen), "")
+        models = (getattr(self, name) for name in self.settings_for(purpose))
+        return next(filter(None, models), "")
 
     @staticmethod
     def settings_for(purpose: Purpose) -> tuple[str, ...]:
-        """Return the settings that choose the model; the first that is set counts."""
+        """Return the settings that choose the model; the first one set is used."""
         if purpose is Purpose.NEXT_EDIT:
             return (purpose, Purpose.EDIT)
         return (purpose, "small") if purpose.is_small else (purpose,)
 
     @property
     def for_moments(self) -> dict[ChatMoment, str]:
-        """The user's choices for moments of chats, as far as there are any."""
-        named = {moment: getattr(self, moment.value) for moment in ChatMoment}
-        return {moment: model for moment, model in named.items() if model}
+        """The models that the user chose for moments of chats."""
+        models = {moment: getattr(self, moment.value) for moment in ChatMoment}
+        return {moment: model for moment, model in models.items() if model}
 
 
 class FallbackSettings(SettingsSection):
@@ -792,8 +767,8 @@ class FallbackSettings(SettingsSection):
     def for_purpose(self, purpose: Purpose) -> list[str]:
         """Return the models for a purpose, in the order in which they are asked."""
         name = Purpose.EDIT if purpose is Purpose.NEXT_EDIT else purpose
-        named: list[str] = getattr(self, name)
-        return named or (self.small if purpose.is_small else [])
+        models: list[str] = getattr(self, name)
+        return models or (self.small if purpose.is_small else [])
 
 
 class OfficialSettings(SettingsSection):
@@ -846,22 +821,24 @@ class OfficialSettings(SettingsSection):
 
     @field_validator("models")
     @classmethod
-    def _not_off(cls, wanted: ServedBy) -> ServedBy:
-        if wanted is ServedBy.OFF:
+    def _not_off(cls, served_by: ServedBy) -> ServedBy:
+        if served_by is ServedBy.OFF:
             raise ValueError("must be local or official: clients do not start without")
-        return wanted
+        return served_by
 
     def where(self, group: EndpointGroup) -> ServedBy:
         """Return who answers a group; local if the service has no address."""
-        wanted: ServedBy = getattr(self, group)
-        unknown = wanted is ServedBy.OFFICIAL and not self.base_url
-        return ServedBy.LOCAL if unknown else wanted
+        served_by: ServedBy = getattr(self, group)
+        is_unusable = served_by is ServedBy.OFFICIAL and not self.base_url
+        return ServedBy.LOCAL if is_unusable else served_by
 
     @property
     def lacks_address(self) -> bool:
         """Whether a group is set to official although no address is set."""
-        wanted = any(getattr(self, g.value) is ServedBy.OFFICIAL for g in EndpointGroup)
-        return wanted and not self.base_url
+        is_used = any(
+            getattr(self, group.value) is ServedBy.OFFICIAL for group in EndpointGroup
+        )
+        return is_used and not self.base_url
 
     @property
     def groups(self) -> tuple[EndpointGroup, ...]:
@@ -897,5 +874,5 @@ class RoutingSettings(SettingsSection):
     )
 
     def meant_by(self, name: str) -> str:
-        """Return the model that an alias stands for, else what it is called."""
+        """Return the model that an alias stands for; another name unchanged."""
         return self.aliases.get(name.removeprefix("byok:"), name)

@@ -37,7 +37,7 @@ S = TypeVar("S", bound=SettingsSection)
 
 
 class _OwnSections(BaseSettings):
-    """The sections that belong to no feature."""
+    """The sections that do not belong to features."""
 
     model_config = SettingsConfigDict(
         env_prefix="BYOK_",
@@ -93,14 +93,14 @@ class Settings(_Sections):
 
     @model_validator(mode="before")
     @classmethod
-    def _name_types(cls, given: Any) -> Any:
+    def _set_types(cls, data: Any) -> Any:
         """Set the type of an upstream section that is named like a preset."""
-        upstreams = given.get("upstreams") if isinstance(given, dict) else None
+        upstreams = data.get("upstreams") if isinstance(data, dict) else None
         if isinstance(upstreams, dict):
             for name, section in upstreams.items():
                 if name in (*PRESETS, DEMO) and isinstance(section, dict):
                     section.setdefault("type", name)
-        return given
+        return data
 
     @model_validator(mode="after")
     def _check_names(self) -> "Settings":
@@ -132,7 +132,7 @@ class Settings(_Sections):
         return self
 
     def _services_with_keys(self) -> dict[tuple[str, str], str]:
-        """Return the services beside the upstreams: their keys, and what they are."""
+        """Return the other services with keys: (name, label) and a description."""
         from byok.settings.keys import ladder
 
         services: dict[tuple[str, str], str] = {}
@@ -155,11 +155,11 @@ class Settings(_Sections):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources in order; the file is the init argument `_toml`."""
-        given = dict(getattr(init_settings, "init_kwargs", {}))
-        file = given.pop("_toml", {})
+        """Return the sources by precedence; the file is the init argument `_toml`."""
+        arguments = dict(getattr(init_settings, "init_kwargs", {}))
+        file = arguments.pop("_toml", {})
         return (
-            InitSettingsSource(settings_cls, given),
+            InitSettingsSource(settings_cls, arguments),
             env_settings,
             InitSettingsSource(settings_cls, file),
         )
@@ -168,10 +168,10 @@ class Settings(_Sections):
 def _check_key_variables(
     upstreams: Mapping[str, UpstreamSettings], services: Mapping[tuple[str, str], str]
 ) -> None:
-    """Refuse two keys that would be read from the same environment variable."""
+    """Check that no two keys would be read from the same environment variable."""
     from byok.settings.keys.ladder import own_variable
 
-    owners = {own_variable(*key): (what, "") for key, what in services.items()}
+    owners = {own_variable(*key): (title, "") for key, title in services.items()}
     for name, upstream in upstreams.items():
         labels = [key for key in upstream.key_names if not key.startswith("env:")]
         for label in labels if upstream.key_names else [""]:
@@ -188,21 +188,21 @@ def _check_key_variables(
 
 
 def _check_prompts(prompts: dict[str, str]) -> None:
-    from byok.protocols.augment.endpoints import (  # with the whole protocol
+    from byok.protocols.augment.endpoints import (  # slow: the whole protocol
         ENDPOINTS,
         Generate,
     )
 
-    known = [row.path.lstrip("/") for row in ENDPOINTS if isinstance(row, Generate)]
+    endpoints = [row.path.lstrip("/") for row in ENDPOINTS if isinstance(row, Generate)]
     for endpoint in prompts:
-        if endpoint not in known:
-            raise ValueError(f"the keys of [prompts] are: {', '.join(known)}")
+        if endpoint not in endpoints:
+            raise ValueError(f"the keys of [prompts] are: {', '.join(endpoints)}")
 
 
 def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
     preset, address = preset_of(upstream.type), ("upstreams", name, "base_url")
-    usual = preset.addresses.get(upstream.dialect or preset.dialect)
-    if upstream.type != DEMO and not (upstream.base_url or usual):
+    default = preset.addresses.get(upstream.dialect or preset.dialect)
+    if upstream.type != DEMO and not (upstream.base_url or default):
         raise SettingsClash(f"upstreams.{name}.base_url is missing", address)
     if upstream.key_names and (upstream.api_key_env or upstream.api_key_cmd):
         raise SettingsClash(

@@ -1,4 +1,4 @@
-"""Validators of single values; errors say what is expected and never show the value."""
+"""Validators of single values; errors say what is valid and never show the value."""
 
 import re
 from urllib.parse import urlsplit
@@ -18,10 +18,7 @@ FIM_MODES = (AUTO, *(mode.value for mode in FimMode if mode is not FimMode.EDIT)
 
 
 def base_url(url: str) -> str:
-    """Check an upstream's base URL, which may be pasted with the path of its chats.
-
-    "" is none.
-    """
+    """Check an upstream's base URL, or ""; remove a pasted path of chats at its end."""
     if not url:
         return url
     if "?" in url:
@@ -51,7 +48,7 @@ def official_url(url: str) -> str:
 
 
 def address(url: str) -> str:
-    """Check an HTTP address; slashes at its end are removed."""
+    """Check an HTTP address, and remove slashes at its end."""
     if not all("!" <= char <= "~" for char in url):
         raise ValueError("must contain printable ASCII characters only, and no space")
     try:
@@ -82,35 +79,35 @@ def is_alias(name: str) -> bool:
     return bool(_ALIAS.match(name))
 
 
-def aliases(given: dict[str, str]) -> dict[str, str]:
-    """Check names for models: an alias stands for a whole id, not for another alias."""
-    for name, model in given.items():
+def aliases(value: dict[str, str]) -> dict[str, str]:
+    """Check aliases: each stands for a complete model id, not for another alias."""
+    for name, model in value.items():
         if not is_alias(name):
             raise ValueError("a name must be of letters, digits, '.', '_' and '-'")
         if split_id(model) is None:
             raise ValueError("must stand for models like byok:<upstream>:<model>")
-    return given
+    return value
 
 
-def model_ids(given: list[str]) -> list[str]:
-    """Check models whose upstreams must be plain to see: whole ids, or aliases."""
-    for model in given:
+def model_ids(value: list[str]) -> list[str]:
+    """Check models that must name their upstream: complete ids, or aliases."""
+    for model in value:
         if split_id(model) is None and not is_alias(model):
             raise ValueError("must be models like byok:<upstream>:<model>, or aliases")
-    return given
+    return value
 
 
-def key_labels(given: list[str]) -> list[str]:
-    """Check the names of keys; a key itself does not belong into the settings."""
-    for name in given:
+def key_labels(value: list[str]) -> list[str]:
+    """Check the names of keys; a key itself does not belong in the settings."""
+    for name in value:
         if not _KEY_NAME.match(name):
             raise ValueError(
                 "must be names like work (a-z, 0-9, _ and -, 16 characters at most) or "
                 "env:VARIABLE; store the keys with byok keys set UPSTREAM/NAME"
             )
-    if len(set(given)) < len(given):
+    if len(set(value)) < len(value):
         raise ValueError("must be different names")
-    return given
+    return value
 
 
 def upstream_types() -> tuple[str, ...]:
@@ -119,28 +116,28 @@ def upstream_types() -> tuple[str, ...]:
 
 
 def dialect_names() -> tuple[str, ...]:
-    """Return the names of all dialects; few settings name one."""
-    from byok.dialects.base import DIALECTS  # imports them all
+    """Return the names of all dialects."""
+    from byok.dialects.base import DIALECTS  # slow: it imports them all
 
     return tuple(DIALECTS)
 
 
-def headers(given: dict[str, str]) -> dict[str, str]:
+def headers(fields: dict[str, str]) -> dict[str, str]:
     """Check header names and values: printable ASCII, which rules out injection."""
-    for name, value in given.items():
+    for name, value in fields.items():
         if not _HEADER_NAME.match(name):
             raise ValueError("a header's name has letters, digits and - only")
         if not (value.isascii() and value.isprintable()):
             raise ValueError("a header's value has printable ASCII characters only")
-    return given
+    return fields
 
 
-def query(given: dict[str, str]) -> dict[str, str]:
+def query(parameters: dict[str, str]) -> dict[str, str]:
     """Check the names and values of query parameters."""
-    for name, value in given.items():
+    for name, value in parameters.items():
         if not name or not all("!" <= char <= "~" for char in name + value):
             raise ValueError("must contain printable ASCII characters only, no space")
-    return given
+    return parameters
 
 
 def proxy(url: str) -> str:

@@ -1,9 +1,9 @@
 """The operating system's keyring, restricted to real backends and with a timeout.
 
 The keyring library may choose a backend that writes keys in plain text, or one that
-accepts a key and forgets it; it may also wait forever for a desktop that is not there.
-So the backend must be one of the operating systems' own, every call runs in a thread
-that is abandoned after a timeout, and a stored key is read back.
+accepts a key and forgets it; it may also wait forever for a missing desktop. So the
+backend must be one of the operating systems' own, every call runs in a thread that is
+abandoned after a timeout, and a stored key is read back.
 """
 
 import threading
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
 SERVICE = "byok"
-_PATIENCE_SECONDS = 30.0
+_COOLDOWN_SECONDS = 30.0  # after a failure
 _ALLOWED = (
     "keyring.backends.macOS",
     "keyring.backends.Windows",
@@ -44,7 +44,7 @@ class KeyringStore:
     ) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._refused: tuple[float, ConfigError] | None = None
+        self._failure: tuple[float, ConfigError] | None = None
         self._choose = choose or _choose_backend
         self._stuck: threading.Thread | None = None
 
@@ -65,12 +65,12 @@ class KeyringStore:
         Raises:
             ConfigError: there is no usable keyring, it is locked, or does not answer.
         """
-        if self._refused and self._clock() < self._refused[0] + _PATIENCE_SECONDS:
-            raise self._refused[1]
+        if self._failure and self._clock() < self._failure[0] + _COOLDOWN_SECONDS:
+            raise self._failure[1]
         try:
             return self._call(lambda ring: ring.get_password(SERVICE, entry))
         except ConfigError as error:
-            self._refused = (self._clock(), error)
+            self._failure = (self._clock(), error)
             raise
 
     def set(self, entry: str, key: str) -> None:
@@ -80,7 +80,7 @@ class KeyringStore:
             ConfigError: as for get, or the keyring did not store the key.
         """
         self._call(lambda ring: ring.set_password(SERVICE, entry, key))
-        self._refused = None  # it answers again
+        self._failure = None  # it answers again
         if self.get(entry) != key:
             raise ConfigError("The OS keyring did not store the key.", hint=_CURE)
 
@@ -110,7 +110,7 @@ class KeyringStore:
         if self._stuck is None or not self._stuck.is_alive():
             thread.start()
             thread.join(self._seconds)
-            self._stuck = thread  # while it hangs, other calls fail at once
+            self._stuck = thread  # while the thread hangs, other calls fail at once
         if failure:
             raise _translate(failure[0]) from failure[0]
         if not outcome:
@@ -125,18 +125,18 @@ def _choose_backend() -> "KeyringBackend":
     """Return the library's backend if it is one of the operating systems' own.
 
     Raises:
-        ConfigError: it stores plain text, forgets keys, or there is none.
+        ConfigError: it is another one, which may store plain text, or there is none.
     """
     import keyring
 
-    chosen = keyring.get_keyring()
-    candidates = [chosen]
-    if type(chosen).__module__.startswith(_CHAINER):
-        candidates = list(getattr(chosen, "backends", ()))
+    default = keyring.get_keyring()
+    candidates = [default]
+    if type(default).__module__.startswith(_CHAINER):
+        candidates = list(getattr(default, "backends", ()))
     for backend in candidates:
         if type(backend).__module__.startswith(_ALLOWED):
             return backend
-    module = type(chosen).__module__
+    module = type(default).__module__
     if module.startswith(("keyring.backends.fail", "keyring.backends.null", _CHAINER)):
         raise ConfigError("no OS keyring is available here", hint=_CURE)
     raise ConfigError(

@@ -1,4 +1,4 @@
-"""The key ladder: the sources of a key, in the order in which they are tried.
+"""The key ladder, which tries the sources of a key in order, and pools of keys.
 
 The order is: `api_key_env`, `api_key_cmd` or a variable in `key_names`; the systemd
 credential `byok.NAME`; `BYOK_KEY_<NAME>`; the vendor's own variable, such as
@@ -19,7 +19,7 @@ such a change finds no key, and the user has to set it again.
 
 A store that fails (locked, damaged, no backend) does not end the search; its reason is
 shown only if no key is found. A named source or a credential that fails does raise,
-because there the intention is clear. Empty values count as not found, so that an empty
+because there the intention is clear. Empty values count as missing, so that an empty
 variable in a shell profile does not hide the keyring.
 
 The key command runs without a shell, outside the working folder and without keys in its
@@ -50,13 +50,17 @@ from byok.core.routing import CUSTOM
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 
-# The environment variables in which keys are looked for.
-
-
-TEAM_INDEX = "team-index"  # the name of the team's server, beside those of upstreams
-SEARCH_SERVER = "search-server"  # beside them, too
-WEB_SEARCH = "web-search"  # of the provider that searches the web
-TEAM_SALT = "salt"  # the label of the team's salt, beside the key of that server
+_log = logging.getLogger(__name__)
+# Names of keys that belong to no upstream.
+TEAM_INDEX = "team-index"  # the server of the team's index
+SEARCH_SERVER = "search-server"
+WEB_SEARCH = "web-search"  # the provider of web search
+TEAM_SALT = "salt"  # the label of the team's salt, a second key of TEAM_INDEX
+SHORTEST = 8
+LONGEST = 512
+_MAX_OUTPUT_BYTES = 4096  # of a key command, and of a systemd credential
+_MAX_CONVERSATIONS = 1000  # whose key a pool remembers
+_MISSING_SECONDS = 900.0  # the cooldown of a key that was not found
 
 
 def own_variable(upstream: str, label: str = "") -> str:
@@ -65,18 +69,11 @@ def own_variable(upstream: str, label: str = "") -> str:
     return f"BYOK_KEY_{name.upper().replace('-', '_')}"
 
 
-# Validate keys, and identify them by fingerprint without showing them.
-
-
-SHORTEST = 8
-LONGEST = 512
-
-
 def clean_key(raw: str, *, shortest: int = SHORTEST) -> str:
-    """Return a pasted key without spaces, quotes and `Bearer` around it.
+    """Return a pasted key without surrounding spaces and quotes, and without `Bearer`.
 
     Raises:
-        ConfigError: the rest cannot be a key; the message never contains the value.
+        ConfigError: the result cannot be a key; the message never contains the value.
     """
     key = raw.strip()
     if len(key) > 1 and key[0] == key[-1] and key[0] in "\"'":
@@ -98,15 +95,12 @@ def clean_key(raw: str, *, shortest: int = SHORTEST) -> str:
 
 
 def fingerprint(key: str) -> str:
-    """Return the first 8 hex digits of its SHA-256, to tell keys apart."""
+    """Return the first 8 hex digits of a key's SHA-256, to tell keys apart."""
     return hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
-_COMMAND_BYTES = 4096  # of a command, and of a credential
-
-
 class KeyWanted(Struct, frozen=True):
-    """The upstream that needs a key, and the sources that apply to it.
+    """The description of a key: the upstream that needs it, and its sources.
 
     `named_env` and `command` are the user's `api_key_env` and `api_key_cmd`;
     `preset_env` is the vendor's variable, "" if the address is not the vendor's. A
@@ -143,9 +137,9 @@ class KeyWanted(Struct, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All environment variables that may have it, the first that counts first."""
-        named = (self.named_env, self.own_env, self.preset_env)
-        return tuple(filter(None, named))
+        """All environment variables that may have the key, by precedence."""
+        names = (self.named_env, self.own_env, self.preset_env)
+        return tuple(filter(None, names))
 
     @property
     def credential(self) -> str:
@@ -154,7 +148,7 @@ class KeyWanted(Struct, frozen=True):
 
     @property
     def command_name(self) -> str:
-        """What `byok keys set` takes; a server without a name is its address."""
+        """The name for `byok keys set`; the address of a server without a name."""
         return self.origin if self.title == CUSTOM else self.title
 
 
@@ -186,18 +180,18 @@ class KeyLadder:
         """Return the first key found; without `stores`, skip keyring and vault.
 
         Raises:
-            KeyMissing: none was found; the message lists what was tried.
+            KeyMissing: none was found; the message lists the sources.
             ConfigError: a named source failed, or its value cannot be a key.
         """
         tried: list[str] = []
         failed: dict[str, ByokError] = {}
-        for source, value in self._rungs(wanted, failed, stores):
+        for source, value in self._read_sources(wanted, failed, stores):
             if value.strip():
                 return FoundKey(_clean(value, source), source)
             tried.append(source)
         cure = f"Run: byok keys set {wanted.command_name}"
         if self.vault is not None and self.vault.label in failed:
-            cure = failed[self.vault.label].hint or cure  # the key may be in there
+            cure = failed[self.vault.label].hint or cure  # the vault may have the key
         if wanted.named_env:
             cure = (
                 f"Set the variable {wanted.named_env}, or remove it from the settings."
@@ -211,9 +205,9 @@ class KeyLadder:
         )
 
     def loose_source(self, wanted: KeyWanted) -> str:
-        """Return the source that would give a key for any address, "" if none would.
+        """Return the source whose key would be sent to any address, "" if none.
 
-        That of stores, and the vendor's variable, belong to an address.
+        Keys of stores, and the vendor's variable, are bound to an address.
         """
         if wanted.named_env:
             return wanted.named_env
@@ -225,18 +219,19 @@ class KeyLadder:
         return wanted.own_env if self._environ.get(wanted.own_env, "").strip() else ""
 
     def outside_source(self, wanted: KeyWanted) -> str:
-        """Return the source that comes before byok's stores; it may have no key."""
+        """Return the source that outranks byok's stores, "" if none does."""
         vendor = self._environ.get(wanted.preset_env, "").strip()
         return self.loose_source(wanted) or (wanted.preset_env if vendor else "")
 
-    def _rungs(
+    def _read_sources(
         self, wanted: KeyWanted, failed: dict[str, ByokError], stores: bool
     ) -> Iterator[tuple[str, str]]:
+        """Yield sources and their values in order; add stores that fail to `failed`."""
         if wanted.named_env:
             yield wanted.named_env, self._environ.get(wanted.named_env, "")
             return
         if wanted.command:
-            yield "api_key_cmd", _run(wanted, self._command_seconds)
+            yield "api_key_cmd", _run_command(wanted, self._command_seconds)
             return
         if folder := self._environ.get("CREDENTIALS_DIRECTORY", ""):
             yield "systemd credential", _credential(Path(folder), wanted.credential)
@@ -263,29 +258,29 @@ def _clean(value: str, source: str) -> str:
 def _credential(folder: Path, name: str) -> str:
     try:
         with (folder / name).open("rb") as file:
-            return file.read(_COMMAND_BYTES).decode()
+            return file.read(_MAX_OUTPUT_BYTES).decode()
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The systemd credential {name} cannot be read.") from (error)
 
 
-def _program(name: str) -> str:
-    """Return the path of the key program; never one in the current folder."""
+def _find_program(name: str) -> str:
+    """Return the path of the key program, which is never in the current folder."""
     if Path(name).is_absolute():
         return name
     folders = list(map(str, safe_path_entries()))
-    found = shutil.which(name, path=os.pathsep.join(folders))
-    if found is None or str(Path(found).parent) not in folders:
+    path = shutil.which(name, path=os.pathsep.join(folders))
+    if path is None or str(Path(path).parent) not in folders:
         raise ConfigError(
             f"api_key_cmd: the program {name} was not found.",
             hint="Install it, or use its absolute path.",
         )
-    return found
+    return path
 
 
 def _environment(wanted: KeyWanted) -> dict[str, str]:
-    """Return the environment without the variables that hold keys."""
+    """Return the environment without variables for keys."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -295,12 +290,12 @@ def _environment(wanted: KeyWanted) -> dict[str, str]:
 
 
 def _home() -> Path | None:
-    """Return the home folder, in which the command runs: its files are the user's."""
+    """Return the home folder, where the command runs; strangers put no files there."""
     home = Path("~").expanduser()
     return home if home.is_dir() else None
 
 
-def _run(wanted: KeyWanted, seconds: float) -> str:
+def _run_command(wanted: KeyWanted, seconds: float) -> str:
     """Run the user's key command and return its first line.
 
     Raises:
@@ -308,35 +303,32 @@ def _run(wanted: KeyWanted, seconds: float) -> str:
     """
     program, *arguments = wanted.command
     try:
-        ended = run_program(
-            [_program(program), *arguments],
+        result = run_program(
+            [_find_program(program), *arguments],
             _environment(wanted),
             seconds=seconds,
-            max_bytes=_COMMAND_BYTES,
+            max_bytes=_MAX_OUTPUT_BYTES,
             folder=_home(),
         )
     except OSError as error:
-        raise _no_key_of(wanted, f"cannot be run: {error.strerror}") from error
-    if ended.was_late:
-        raise _no_key_of(wanted, f"did not answer within {seconds:g} seconds")
-    if ended.exit_code and not ended.was_cut:
-        raise _no_key_of(wanted, f"ended with exit code {ended.exit_code}")
-    first = ended.out.decode("utf-8", "replace").partition("\n")[0]
-    if not first.strip():
-        raise _no_key_of(wanted, "printed nothing")
-    return first
+        raise _command_failed(wanted, f"cannot be run: {error.strerror}") from error
+    if result.was_late:
+        raise _command_failed(wanted, f"did not answer within {seconds:g} seconds")
+    if result.exit_code and not result.was_cut:
+        raise _command_failed(wanted, f"ended with exit code {result.exit_code}")
+    first_line = result.out.decode("utf-8", "replace").partition("\n")[0]
+    if not first_line.strip():
+        raise _command_failed(wanted, "printed nothing")
+    return first_line
 
 
-def _no_key_of(wanted: KeyWanted, why: str) -> ConfigError:
+def _command_failed(wanted: KeyWanted, problem: str) -> ConfigError:
     hint = f"Run api_key_cmd of [upstreams.{wanted.name}] by hand, and correct it."
-    return ConfigError(f"api_key_cmd {why}.", hint=hint)
-
-
-# The key of one upstream while the daemon runs: looked up in a thread, of several.
+    return ConfigError(f"api_key_cmd {problem}.", hint=hint)
 
 
 class UpstreamKey:
-    """The key of one upstream, looked up once in a thread.
+    """The key of one upstream while the daemon runs, looked up once in a thread.
 
     A local server rarely needs a key. The keyring and the vault may prompt the user, so
     for a local server they are opened only after it rejected a request.
@@ -355,7 +347,7 @@ class UpstreamKey:
         self._redactor = redactor
         self._stores = not local
         self._found: FoundKey | None = None
-        self._is_outdated = False  # what is being looked up
+        self._is_outdated = False  # the look-up in progress
         self._lock = asyncio.Lock()
 
     @property
@@ -364,11 +356,11 @@ class UpstreamKey:
         return self._found.source if self._found else ""
 
     def begin(self, conversation: str = "") -> Self:
-        """Return the key for one request: there is no other one."""
+        """Return the key for one request, which is always this one."""
         return self
 
     def replace(self, seconds: float) -> bool:
-        """Tell that no other key can take its place; see PooledKey."""
+        """Return False: there is no other key to use; see PooledKey."""
         return False
 
     async def get(self) -> str:
@@ -377,7 +369,7 @@ class UpstreamKey:
         Raises:
             KeyMissing: the upstream needs one and none was found.
         """
-        if self._found is not None:  # as nearly always
+        if self._found is not None:  # without the lock, in nearly all calls
             return self._found.value
         async with self._lock:
             while self._found is None:
@@ -389,7 +381,7 @@ class UpstreamKey:
         return self._found.value
 
     def forget(self, *, everywhere: bool = True) -> None:
-        """Look the key up again next time, `everywhere` or in the same places."""
+        """Look the key up again next time, `everywhere` or in the same sources."""
         self._found = None
         self._is_outdated = True
         self._stores = self._stores or everywhere
@@ -404,19 +396,13 @@ class UpstreamKey:
             return FoundKey("", "none needed")
 
 
-# Several keys of one upstream: the first that is not at rest, one a conversation.
-#
-# A key rests after a refusal of its own, for as long as the refusal says. Vendors cache
-# prompts for each account, so a conversation keeps its key as long as that one works.
-
-
-_log = logging.getLogger(__name__)
-_MAX_REMEMBERED = 1000
-_MISSING_SECONDS = 900.0
-
-
 class KeyPool:
-    """The keys of one upstream, the preferred one first."""
+    """Several keys of one upstream, the preferred one first.
+
+    A key has a cooldown after a refusal of its own, for as long as the refusal says.
+    Vendors cache prompts for each account, so a conversation keeps its key as long as
+    that one works.
+    """
 
     def __init__(
         self,
@@ -426,11 +412,11 @@ class KeyPool:
     ) -> None:
         self.keys = tuple(keys)
         self._clock = clock
-        self._until = [0.0] * len(self.keys)  # the end of each key's rest
-        self._used = BoundedMap[str, int](_MAX_REMEMBERED)  # by conversation
+        self._cooldown_ends = [0.0] * len(self.keys)
+        self._by_conversation = BoundedMap[str, int](_MAX_CONVERSATIONS)  # indices
 
     def begin(self, conversation: str = "") -> "PooledKey":
-        """Return the key for one request; "" is no conversation."""
+        """Return the key for one request; conversation "" stands for none."""
         return PooledKey(self, conversation)
 
     async def get(self) -> str:
@@ -438,32 +424,32 @@ class KeyPool:
         return await self.begin().get()
 
     def forget(self, *, everywhere: bool = True) -> None:
-        """Look every key up again, and let none rest."""
-        self._until = [0.0] * len(self.keys)
+        """Look every key up again, and end all cooldowns."""
+        self._cooldown_ends = [0.0] * len(self.keys)
         for key in self.keys:
             key.forget(everywhere=everywhere)
 
     def choose(self, conversation: str) -> int:
-        """Return the place of a key; if all rest, of the one that rests shortest."""
+        """Return the index of a ready key, else of that with the shortest cooldown."""
         now = self._clock()
-        places = range(len(self.keys))
-        ready = [place for place in places if self._until[place] <= now]
-        kept = self._used.get(conversation)
-        if kept in ready:
-            return kept
-        return ready[0] if ready else min(places, key=self._until.__getitem__)
+        indices = range(len(self.keys))
+        ready = [index for index in indices if self._cooldown_ends[index] <= now]
+        previous = self._by_conversation.get(conversation)
+        if previous in ready:
+            return previous
+        return ready[0] if ready else min(indices, key=self._cooldown_ends.__getitem__)
 
-    def keep(self, conversation: str, place: int) -> None:
+    def keep(self, conversation: str, index: int) -> None:
         """Use this key for the next requests of a conversation."""
         if conversation:
-            self._used[conversation] = place
+            self._by_conversation[conversation] = index
 
-    def rest(self, place: int, seconds: float) -> list[int]:
-        """Let a key rest; return the places of those that are ready."""
+    def rest(self, index: int, seconds: float) -> list[int]:
+        """Start the cooldown of a key; return the indices of the ready keys."""
         now = self._clock()
-        self._until[place] = now + seconds
-        _log.info("%s rests for %.0f s", self.keys[place].wanted.title, seconds)
-        return [n for n, until in enumerate(self._until) if until <= now]
+        self._cooldown_ends[index] = now + seconds
+        _log.info("%s rests for %.0f s", self.keys[index].wanted.title, seconds)
+        return [n for n, end in enumerate(self._cooldown_ends) if end <= now]
 
 
 class PooledKey:
@@ -472,8 +458,8 @@ class PooledKey:
     def __init__(self, pool: KeyPool, conversation: str) -> None:
         self._pool = pool
         self._conversation = conversation
-        self._place = pool.choose(conversation)
-        self._used: set[int] = set()
+        self._index = pool.choose(conversation)
+        self._tried: set[int] = set()
 
     async def get(self) -> str:
         """Return the key.
@@ -483,26 +469,26 @@ class PooledKey:
         """
         while True:
             try:
-                key = await self._pool.keys[self._place].get()
+                key = await self._pool.keys[self._index].get()
             except KeyMissing:
                 if not self.replace(_MISSING_SECONDS):
                     raise
                 continue
-            self._pool.keep(self._conversation, self._place)
+            self._pool.keep(self._conversation, self._index)
             return key
 
     def forget(self) -> None:
         """Look this key up again next time."""
-        self._pool.keys[self._place].forget()
+        self._pool.keys[self._index].forget()
 
     def replace(self, seconds: float) -> bool:
-        """Let the key rest and use another one, each once; False if none is ready."""
-        self._used.add(self._place)
-        ready = self._pool.rest(self._place, seconds)
-        other = next((place for place in ready if place not in self._used), None)
+        """Start the key's cooldown and use another one; False if none is left."""
+        self._tried.add(self._index)
+        ready = self._pool.rest(self._index, seconds)
+        other = next((index for index in ready if index not in self._tried), None)
         if other is None:
             return False
-        self._place = other
+        self._index = other
         return True
 
 

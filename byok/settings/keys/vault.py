@@ -1,11 +1,11 @@
-"""An encrypted file for keys, for machines without a keyring; only on request.
+"""The vault: an encrypted file for keys, for machines without a keyring, on request.
 
 AES-256-GCM under a key that scrypt (n=2^17, r=8, p=1) derives from a passphrase. The
 passphrase comes from `BYOK_VAULT_PASSPHRASE`, from the file that `BYOK_VAULT_KEY_FILE`
 names, from byok's own key file, or from a person at a terminal.
 
-byok's own key file holds a random passphrase and has mode 600. It needs nobody to type
-anything, so that services can open the vault. It protects the keys where only the vault
+byok's own key file holds a random passphrase and has mode 600. Nobody has to type
+anything, so that services can open the vault. It protects the keys if only the vault
 file leaks, as in a copy or a log; not from somebody who can read both files.
 """
 
@@ -29,7 +29,7 @@ from byok.core.platform.paths import (
 )
 
 _N, _R, _P = 2**17, 8, 1
-_SALT, _NONCE, _KEY = 16, 12, 32
+_SALT, _NONCE, _KEY = 16, 12, 32  # bytes
 
 
 class Vault:
@@ -48,8 +48,8 @@ class Vault:
         self._environ = environ
         self._ask = ask
         self._key_file = key_file
-        self._asked = ""
-        self._derived = (b"", "", b"")  # salt, passphrase, key: scrypt is slow
+        self._typed = ""  # the passphrase that a person typed
+        self._derived = (b"", "", b"")  # cached salt, passphrase, key: scrypt is slow
 
     def get(self, entry: str) -> str | None:
         """Return the stored key, or None; a missing file contains no keys.
@@ -110,11 +110,11 @@ class Vault:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[dict[str, str]]:
-        """Give the keys, and write them; other processes wait until that is done."""
+        """Yield the keys, then write them, under a lock against other processes."""
         from filelock import FileLock
 
         if not self.open():
-            self._passphrase()  # nobody waits for who types it
+            self._passphrase()  # ask before the lock is taken: typing takes long
         make_private(self._path.parent)
         with FileLock(self._path.with_name(f"{self._path.name}.lock"), mode=0o600):
             keys = self._read() if self._path.exists() else {}
@@ -167,10 +167,10 @@ class Vault:
             return _read_key_file(Path(name), "BYOK_VAULT_KEY_FILE")
         if self._key_file is not None and os.path.lexists(self._key_file):
             return _read_key_file(self._key_file, str(self._key_file))
-        if self._ask is not None and not self._asked:
-            self._asked = self._ask()
-        if self._asked:
-            return self._asked
+        if self._ask is not None and not self._typed:
+            self._typed = self._ask()
+        if self._typed:
+            return self._typed
         raise ConfigError(
             "the vault is locked",
             hint="Set BYOK_VAULT_PASSPHRASE or BYOK_VAULT_KEY_FILE. In bash: "
