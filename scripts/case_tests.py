@@ -1,4 +1,4 @@
-"""The cases of tests/cases.toml, and the tests that show them, read from the source."""
+"""Read the cases of tests/cases.toml, and find the tests that show each of them."""
 
 import ast
 import tomllib
@@ -8,16 +8,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "tests" / "cases.toml"
-_SIGNS = ("mark.case(", "case_param(")
+_MARKERS = ("mark.case(", "case_param(")  # in files that have tests of cases
 
 
 class CasesError(Exception):
-    """The table and the tests do not fit together."""
+    """A case has no test, or a test names an unknown case."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseTest:
-    """One test of one case; `gap` says why it is expected to fail."""
+    """A test of a case; `gap` is the reason why it is expected to fail, or ""."""
 
     file: str
     name: str
@@ -26,7 +26,7 @@ class CaseTest:
 
 @dataclass(slots=True)
 class Case:
-    """What is given, what is expected, and the tests of that."""
+    """A situation (`given`), the expected behaviour, and the tests that show it."""
 
     id: str
     given: str
@@ -35,7 +35,7 @@ class Case:
 
     @property
     def gaps(self) -> list[str]:
-        """Why parts of the case do not hold yet."""
+        """The reasons why parts of the case do not hold yet."""
         return list(dict.fromkeys(test.gap for test in self.tests if test.gap))
 
 
@@ -46,13 +46,13 @@ def all_cases() -> list[Case]:
         CasesError: a case has no test, or a test names no case.
     """
     rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    return joined(rows, collected())
+    return join_cases(rows, collect_tests())
 
 
-def joined(
+def join_cases(
     rows: Mapping[str, Mapping[str, str]], tests: Iterable[tuple[str, CaseTest]]
 ) -> list[Case]:
-    """Put tests to their cases.
+    """Return the cases of the table, with their tests.
 
     Raises:
         CasesError: a case has no test, or a test names no case.
@@ -64,23 +64,26 @@ def joined(
         if name not in cases:
             raise CasesError(f"{test.name} in {test.file} names no case: {name}")
         cases[name].tests.append(test)
-    if bare := [case.id for case in cases.values() if not case.tests]:
-        raise CasesError(f"no test shows: {', '.join(bare)}")
+    if untested := [case.id for case in cases.values() if not case.tests]:
+        raise CasesError(f"no test shows: {', '.join(untested)}")
     return list(cases.values())
 
 
-def collected() -> list[tuple[str, CaseTest]]:
-    """Read the files that hold tests of cases."""
-    found: list[tuple[str, CaseTest]] = []
+def collect_tests() -> list[tuple[str, CaseTest]]:
+    """Return the tests of cases, each with the id of its case."""
+    tests: list[tuple[str, CaseTest]] = []
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
-        if any(sign in text for sign in _SIGNS):
-            found += read_tests(path.relative_to(ROOT).as_posix(), text)
-    return found
+        if any(marker in text for marker in _MARKERS):
+            tests += read_tests(path.relative_to(ROOT).as_posix(), text)
+    return tests
 
 
 def read_tests(file: str, text: str) -> Iterator[tuple[str, CaseTest]]:
-    """Give each test of a file with its cases: its own, its table's, its file's."""
+    """Yield each test of a file with the ids of its cases.
+
+    They are named by its decorators, by a table of parameters, or for the whole file.
+    """
     tree = ast.parse(text)
     tables: dict[str, dict[str, str]] = {}
     for node in tree.body:
@@ -91,12 +94,12 @@ def read_tests(file: str, text: str) -> Iterator[tuple[str, CaseTest]]:
                 tables[name] = _read_cases([value], tables)
             case _:
                 pass
-    whole = tables.get("pytestmark", {})
+    of_file = tables.get("pytestmark", {})
     for node in tree.body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if node.name.startswith("test"):
-                    cases = _read_cases(node.decorator_list, tables) | whole
+                    cases = _read_cases(node.decorator_list, tables) | of_file
                     for id, gap in cases.items():
                         yield id, CaseTest(file, node.name, gap)
             case _:
@@ -106,23 +109,23 @@ def read_tests(file: str, text: str) -> Iterator[tuple[str, CaseTest]]:
 def _read_cases(
     expressions: Iterable[ast.expr], tables: Mapping[str, dict[str, str]]
 ) -> dict[str, str]:
-    """Return the cases that expressions name, with why they do not hold yet."""
-    found: dict[str, str] = {}
+    """Return the cases that expressions name, with their gaps."""
+    gaps: dict[str, str] = {}
     for expression in expressions:
         for node in ast.walk(expression):
             match node:
                 case ast.Call(func=ast.Attribute(attr="case"), args=values):
                     ids = [str(v.value) for v in values if isinstance(v, ast.Constant)]
-                    found |= dict.fromkeys(ids, _read_gap(expressions))
+                    gaps |= dict.fromkeys(ids, _read_gap(expressions))
                 case ast.Call(func=ast.Name(id="case_param"), keywords=keywords):
                     [id] = [k.value for k in keywords if k.arg == "id"]
                     name = ast.literal_eval(_first_part(id)).partition("-")[0]
-                    found[name] = found.get(name) or _read_gap([node])
+                    gaps[name] = gaps.get(name) or _read_gap([node])
                 case ast.Name(id=name):
-                    found |= tables.get(name, {})
+                    gaps |= tables.get(name, {})
                 case _:
                     pass
-    return found
+    return gaps
 
 
 def _first_part(text: ast.expr) -> ast.expr:
@@ -133,8 +136,8 @@ def _read_gap(expressions: Iterable[ast.expr]) -> str:
     for expression in expressions:
         for node in ast.walk(expression):
             match node:
-                case ast.Call(func=ast.Attribute(attr="xfail"), keywords=[given]):
-                    return str(ast.literal_eval(given.value))
+                case ast.Call(func=ast.Attribute(attr="xfail"), keywords=[reason]):
+                    return str(ast.literal_eval(reason.value))
                 case _:
                     pass
     return ""

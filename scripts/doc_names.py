@@ -1,6 +1,6 @@
-"""Whether the paths, commands and names in the documents exist in the tree.
+"""Check that the paths, commands and names in the documents exist in the tree.
 
-A name is any text in backticks; file names are checked in drawings too. A bare file
+A name is any text in backticks; file names are checked in drawings, too. A bare file
 name in a row of a table belongs to the room that the row names first.
 """
 
@@ -34,7 +34,7 @@ _VARIABLE = re.compile(r"BYOK_([A-Z]+)__([A-Z_]+)(?:=.*)?")
 _DEFINED = re.compile(
     r"^ *(?:(?:async )?(?:class|def) (\w+)|(\w+)(?:: | = ))", re.MULTILINE
 )
-# Names of other programs, of clients, of upstreams, of what users type, of examples.
+# Names that are not in the tree: of other programs, clients, upstreams and examples.
 FOREIGN = frozenset(
     {
         *("~/.cursor/mcp.json", "mcp.json", "~/.claude.json", "~/.ssh/config"),
@@ -55,20 +55,20 @@ FOREIGN = frozenset(
 
 
 def unknown_names(page: Path) -> list[str]:
-    """Return what a document names and the tree does not have."""
+    """Return the names and links in a document that do not exist in the tree."""
     text = page.read_text("utf-8")
-    missing = [link for link in _LINK.findall(text) if not _leads(page, link)]
+    missing = [link for link in _LINK.findall(text) if not _is_link_valid(page, link)]
     for line in text.splitlines():
         if _CASE.match(line) or line.startswith("+"):
             continue  # what attackers send; what a worked diff adds
-        found = _ROOM.match(line)
-        room = ROOT / found[1] if found else None
+        match = _ROOM.match(line)
+        room = ROOT / match[1] if match else None
         missing += [name for name in _names(line) if not _exists(name, room)]
     return missing
 
 
-def _leads(page: Path, link: str) -> bool:
-    """Tell whether a link leads to a file, and to a heading of it if it names one."""
+def _is_link_valid(page: Path, link: str) -> bool:
+    """Tell whether the file of a link exists, and its heading if the link has one."""
     file, _, anchor = link.partition("#")
     target = page.parent / file if file else page
     if not anchor or not target.is_file():
@@ -77,7 +77,7 @@ def _leads(page: Path, link: str) -> bool:
 
 
 def _anchor(heading: str) -> str:
-    """Return what a heading is called in links, here and on the site."""
+    """Return the anchor of a heading in links, in this repository and on the site."""
     return re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
 
 
@@ -95,12 +95,12 @@ def _exists(name: str, room: Path | None) -> bool:
         return _is_option(name.split()[0])
     if _MODULE.fullmatch(name) or _PATH.fullmatch(name):
         return _is_file(name, room)
-    if found := _VARIABLE.fullmatch(name):
-        return _is_setting([found[1].lower(), found[2].lower()])
-    if found := _SETTING.fullmatch(name):
-        return _is_setting(found[1].split(".")) or _is_written(name)
-    if _TYPE.fullmatch(name) or (found := _CALL.fullmatch(name)):
-        parts = (found[1] if found else name).split(".")
+    if match := _VARIABLE.fullmatch(name):
+        return _is_setting([match[1].lower(), match[2].lower()])
+    if match := _SETTING.fullmatch(name):
+        return _is_setting(match[1].split(".")) or _is_written(name)
+    if _TYPE.fullmatch(name) or (match := _CALL.fullmatch(name)):
+        parts = (match[1] if match else name).split(".")
         return all(part in _definitions() for part in parts)
     if " " in name or "…" in name:
         return True  # a message, or a command of another program
@@ -108,8 +108,8 @@ def _exists(name: str, room: Path | None) -> bool:
 
 
 def _is_file(name: str, room: Path | None) -> bool:
-    places = [ROOT, ROOT / "byok", *([room] if room else [])]
-    if any((place / name).exists() for place in places):
+    folders = [ROOT, ROOT / "byok", *([room] if room else [])]
+    if any((folder / name).exists() for folder in folders):
         return True
     if "/" in name:
         return False
@@ -117,7 +117,7 @@ def _is_file(name: str, room: Path | None) -> bool:
 
 
 def _is_command(words: list[str]) -> bool:
-    """Follow the words through the groups of commands; options are looked up too."""
+    """Tell whether the words are a command of byok, and its options exist."""
     command = _program()
     for word in words:
         if word.startswith("-"):
@@ -131,20 +131,18 @@ def _is_command(words: list[str]) -> bool:
 
 
 def _options(command: Any) -> set[str]:
-    given = {
-        o for param in command.params for o in (*param.opts, *param.secondary_opts)
-    }
-    return {*given, "--estimate", "-h", "--help"}
+    own = {o for param in command.params for o in (*param.opts, *param.secondary_opts)}
+    return {*own, "--estimate", "-h", "--help"}
 
 
 def _is_option(name: str) -> bool:
     """Tell whether any command has an option."""
-    left = [_program()]
-    while left:
-        command = left.pop()
+    remaining = [_program()]
+    while remaining:
+        command = remaining.pop()
         if name in _options(command):
             return True
-        left += getattr(command, "commands", {}).values()
+        remaining += getattr(command, "commands", {}).values()
     return _is_written(name)
 
 
@@ -156,24 +154,24 @@ def _is_setting(keys: list[str]) -> bool:
             return False
         kind = fields[key].annotation
         if str(kind).startswith("dict["):
-            return True  # the names below are the user's
+            return True  # the next names are chosen by the user
     return True
 
 
 @cache
 def _is_written(name: str) -> bool:
-    """Tell whether a word stands in the code or in the example of the settings."""
-    text, at = _corpus(), -1
-    while (at := text.find(name, at + 1)) >= 0:
-        around = text[at - 1] + text[at + len(name)]
-        if not any(char.isalnum() or char in "_-" for char in around):
+    """Tell whether the code or the example of the settings contains a whole word."""
+    text, offset = _corpus(), -1
+    while (offset := text.find(name, offset + 1)) >= 0:
+        neighbours = text[offset - 1] + text[offset + len(name)]
+        if not any(char.isalnum() or char in "_-" for char in neighbours):
             return True
     return False
 
 
 @cache
 def _program() -> Any:
-    """Return the program with all its commands, as it would import them one by one."""
+    """Return the program with all its commands imported."""
     program: Any = typer.main.get_command(app)
     program.commands = {name: load_command(name) for name in ROWS}
     return program
@@ -197,15 +195,16 @@ def _file_names() -> frozenset[str]:
 @cache
 def _definitions() -> frozenset[str]:
     texts = (file.read_text("utf-8") for file in _files())
-    found = (match for text in texts for match in _DEFINED.finditer(text))
-    return frozenset(match[1] or match[2] for match in found)
+    matches = (match for text in texts for match in _DEFINED.finditer(text))
+    return frozenset(match[1] or match[2] for match in matches)
 
 
 @cache
 def _corpus() -> str:
-    others = (ROOT / name for name in ("config.example.toml", "pyproject.toml"))
+    settings_files = (ROOT / name for name in ("config.example.toml", "pyproject.toml"))
     prompts = [*(ROOT / "byok" / "core" / "prompts").glob("*.md")]
     texts = [
-        file.read_text("utf-8") for file in (*_files(), *_scripts(), *others, *prompts)
+        file.read_text("utf-8")
+        for file in (*_files(), *_scripts(), *settings_files, *prompts)
     ]
     return "\n".join(("", *texts, *(prompt.stem for prompt in prompts), ""))

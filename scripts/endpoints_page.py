@@ -100,8 +100,8 @@ def _answer(row: Endpoint) -> str:
         case Refused(status=status, reason=reason):
             return f"{status}: {reason}"
         case ConstantReply(stream=stream, lines=lines):
-            shown = " ".join(map(_code, lines)) or "empty stream"
-            return shown + (" as one line of a stream" if stream and lines else "")
+            reply = " ".join(map(_code, lines)) or "empty stream"
+            return reply + (" as one line of a stream" if stream and lines else "")
 
 
 def _openai(row: OpenAIRoute) -> str:

@@ -17,16 +17,16 @@ text as this page. [Troubleshooting](../troubleshooting.md) has what people meet
 
 def page() -> str:
     """Return the whole page."""
-    return written(HEAD, error_rows().values())
+    return write_page(HEAD, error_rows().values())
 
 
-def written(head: str, rows: Iterable[ErrorRow]) -> str:
-    """Write the page about these rows, by groups."""
-    listed = [*rows]
+def write_page(head: str, rows: Iterable[ErrorRow]) -> str:
+    """Write the page about these errors, by group."""
+    errors = [*rows]
     parts = [head.rstrip(), ""]
     for group, title in GROUPS.items():
         parts += [f"## {title}", ""]
-        for row in listed:
+        for row in errors:
             if row.group == group:
                 parts += [*_lines(row), ""]
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""docs/reference/files.md: what each file of byok is for, by the files themselves."""
+"""docs/reference/files.md: the purpose of each file of byok, by its first sentence."""
 
 import ast
 import re
@@ -34,7 +34,7 @@ def page() -> str:
 
 
 def first_sentence(file: Path) -> str:
-    """Return what a Python module's docstring, or a script's comment, begins with."""
+    """Return the first sentence of a module's docstring, or of a script's comment."""
     text = file.read_text("utf-8")
     if file.suffix == ".py":
         first = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0]

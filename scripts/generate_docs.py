@@ -1,4 +1,4 @@
-"""Write the generated pages, and comments of settings; with --check only compare."""
+"""Write the generated pages and comments of settings; with --check only compare."""
 
 import sys
 from pathlib import Path
@@ -28,17 +28,17 @@ PAGES = {
 
 
 def main() -> int:
-    """Write the pages, or say which are not fresh."""
-    check, stale = "--check" in sys.argv, False
-    for name, make in PAGES.items():
-        file, new = (DOCS / name).resolve(), make()
-        if not check:
+    """Write the pages; with --check, report those that are out of date."""
+    only_check, is_stale = "--check" in sys.argv, False
+    for name, make_page in PAGES.items():
+        file, new = (DOCS / name).resolve(), make_page()
+        if not only_check:
             file.write_text(new, encoding="utf-8")
         elif not file.exists() or file.read_text(encoding="utf-8") != new:
-            where = file.relative_to(DOCS.parent)
-            print(f"{where} is out of date: run scripts/generate_docs.py")
-            stale = True
-    return int(stale)
+            path = file.relative_to(DOCS.parent)
+            print(f"{path} is out of date: run scripts/generate_docs.py")
+            is_stale = True
+    return int(is_stale)
 
 
 if __name__ == "__main__":

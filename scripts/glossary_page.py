@@ -1,4 +1,4 @@
-"""docs/reference/glossary.md, made of the first lines of the classes that matter."""
+"""docs/reference/glossary.md: the most important classes, by their first lines."""
 
 import ast
 from pathlib import Path
@@ -59,30 +59,30 @@ def page() -> str:
     """Return the whole page."""
     parts = [HEAD]
     for room, names in TERMS.items():
-        found = classes(ROOT / room)
+        by_name = classes(ROOT / room)
         title = "The vocabulary" if room == "byok/core" else f"`{room}/`"
         parts += [f"## {title}", "", "| class | file | meaning |", "|---|---|---|"]
-        parts += [_row(name, found.get(name, [])) for name in names]
+        parts += [_row(name, by_name.get(name, [])) for name in names]
         parts += [""]
     return "\n".join(parts)
 
 
 def classes(room: Path) -> dict[str, list[tuple[Path, str]]]:
     """Return the files and first lines of the classes of a room, by name."""
-    found: dict[str, list[tuple[Path, str]]] = {}
+    by_name: dict[str, list[tuple[Path, str]]] = {}
     for file in sorted(room.rglob("*.py")):
         for node in ast.parse(file.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef):
                 first = (ast.get_docstring(node) or "").partition("\n")[0]
-                found.setdefault(node.name, []).append((file, first))
-    return found
+                by_name.setdefault(node.name, []).append((file, first))
+    return by_name
 
 
-def _row(name: str, found: list[tuple[Path, str]]) -> str:
-    if len(found) != 1 or not found[0][1]:
+def _row(name: str, matches: list[tuple[Path, str]]) -> str:
+    if len(matches) != 1 or not matches[0][1]:
         raise GlossaryError(
             f"scripts/glossary_page.py lists {name}, which is not one class with a "
-            f"docstring in its room (found: {len(found)}): correct the list."
+            f"docstring in its room (found: {len(matches)}): correct the list."
         )
-    [(file, first)] = found
+    [(file, first)] = matches
     return f"| `{name}` | `{file.relative_to(ROOT).as_posix()}` | {first} |"

@@ -1,4 +1,4 @@
-"""The lists of presets that users read: in docs/models.md and config.example.toml."""
+"""Write the lists of presets in docs/models.md and config.example.toml."""
 
 import re
 import textwrap
@@ -11,32 +11,32 @@ _COLUMNS = 92
 
 
 def models_page() -> str:
-    """Return docs/models.md with a fresh list of presets."""
-    others = {n for n, p in PRESETS.items() if p.vendor and p.only_by_name}
-    unplaced = [n for n, p in PRESETS.items() if not p.base_url]
-    usual = [n for n in PRESETS if n not in others and n not in unplaced]
-    *plans, last = (f"`{n}`" for n in PRESETS if n in others)
-    listed = (
+    """Return docs/models.md with a current list of presets."""
+    variants = {n for n, p in PRESETS.items() if p.vendor and p.only_by_name}
+    without_url = [n for n, p in PRESETS.items() if not p.base_url]
+    usual = [n for n in PRESETS if n not in variants and n not in without_url]
+    *plans, last = (f"`{n}`" for n in PRESETS if n in variants)
+    names = (
         f"Presets: {', '.join(f'`{name}`' for name in usual)}, and "
-        f"{', '.join(f'`{name}`' for name in unplaced)} with your own `base_url`; for "
-        f"other regions and plans {', '.join(plans)} and {last}."
+        f"{', '.join(f'`{name}`' for name in without_url)} with your own `base_url`; "
+        f"for other regions and plans {', '.join(plans)} and {last}."
     )
     page = MODELS.read_text("utf-8")
     before, paragraph, after = re.split(
         r"(An upstream is a preset, .*?\n)(?=\n)", page, maxsplit=1, flags=re.DOTALL
     )
     about = paragraph.partition("Presets:")[0].replace("\n", " ")
-    return f"{before}{_wrap(about + listed)}\n{after}"
+    return f"{before}{_wrap(about + names)}\n{after}"
 
 
 def with_presets(example: str) -> str:
-    """Return config.example.toml with a fresh list of presets."""
+    """Return config.example.toml with a current list of presets."""
     before, comment, after = re.split(
         r"((?:# .*\n)+)(?=#\[upstreams\.name\]\n)", example, maxsplit=1
     )
     about = re.sub(r"^# ", "", comment, flags=re.MULTILINE).replace("\n", " ")
-    listed = f"({', '.join((*PRESETS, DEMO))})"
-    about = re.sub(r"\([a-z0-9_, ]+\)(?= inherits)", listed, about.strip())
+    names = f"({', '.join((*PRESETS, DEMO))})"
+    about = re.sub(r"\([a-z0-9_, ]+\)(?= inherits)", names, about.strip())
     return f"{before}{_wrap(about, '# ')}\n{after}"
 
 

@@ -1,12 +1,12 @@
-"""Measure how much of the pure rooms their unit tests reach: lines and branches.
+"""Measure the coverage of the pure rooms by their unit tests: lines and branches.
 
-The pure rooms are those of the import contract "Protocol rooms perform no I/O": all
-that reaches a branch there is an argument. Tests of properties are left out, because
-what their random inputs reach differs from run to run.
+The pure rooms are those of the import contract "Protocol rooms perform no I/O": every
+branch there can be reached by arguments alone. Property tests are left out, because the
+coverage of their random inputs differs from run to run.
 
 As a plugin of pytest (`-p scripts.pure_coverage --pure-coverage=FOLDER`) this traces
-the tests of these rooms, and only them, while all tests run; as a program
-(`python -m scripts.pure_coverage FOLDER`) it then says what they reached.
+only the tests of these rooms while all tests run; as a program
+(`python -m scripts.pure_coverage FOLDER`) it then reports the coverage.
 """
 
 import importlib
@@ -29,20 +29,20 @@ LEAST = 97.0  # percent of the lines, and of the branches, of each room
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many lines or branches there are, and how many were reached."""
+    """The number of lines or branches, and how many of them were reached."""
 
     reached: int
     all: int
 
     @property
     def percent(self) -> float:
-        """The share in percent; 100 of nothing."""
+        """The share in percent; 100 if there are none."""
         return 100 * self.reached / self.all if self.all else 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class RoomCoverage:
-    """What the tests reach of one room."""
+    """The coverage of one room."""
 
     room: str
     lines: Share
@@ -50,7 +50,7 @@ class RoomCoverage:
 
     @property
     def is_enough(self) -> bool:
-        """Whether lines and branches are both reached."""
+        """Whether lines and branches both reach the required share."""
         return min(self.lines.percent, self.branches.percent) >= LEAST
 
     def __str__(self) -> str:
@@ -72,14 +72,14 @@ def read_pure_rooms() -> list[str]:
 
 
 def unit_tests(room: str) -> list[Path]:
-    """Return the tests of a room: what mirrors it, else the folder around that."""
+    """Return the tests of a room: those of its name, else the folder of its parent."""
     path = ROOT.joinpath("tests", *room.split(".")[1:])
     own = [p for p in (path, path.with_name(f"test_{path.name}.py")) if p.exists()]
     return own or [path.parent] * (path.parent.name != "tests")
 
 
 def new_coverage(rooms: list[str], folder: Path) -> Coverage:
-    """Return coverage of the rooms whose data are files of a folder."""
+    """Return a Coverage of the rooms that writes its data into a folder."""
     paths = [ROOT / room.replace(".", "/") for room in rooms]
     return Coverage(
         data_file=str(folder / "data"),
@@ -90,19 +90,19 @@ def new_coverage(rooms: list[str], folder: Path) -> Coverage:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the folder for the data of all processes."""
+    """Add the option for the folder with the data of all processes."""
     parser.addoption("--pure-coverage", metavar="FOLDER", required=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Trace in the processes that run tests."""
+    """Register the tracer in the processes that run tests."""
     if not config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
         folder = Path(config.getoption("pure_coverage"))
         config.pluginmanager.register(Tracer(read_pure_rooms(), folder))
 
 
 class Tracer:
-    """Traces the unit tests of the pure rooms, and nothing else of a run."""
+    """Traces only the unit tests of the pure rooms."""
 
     def __init__(self, rooms: list[str], folder: Path) -> None:
         self._coverage = new_coverage(rooms, folder)
@@ -113,13 +113,13 @@ class Tracer:
     def pytest_runtest_protocol(
         self, item: pytest.Item
     ) -> Generator[None, object, object]:
-        """Start and stop where a test differs from the one before it."""
-        self._trace(self._is_measured(item))
+        """Start or stop tracing before a test, as the test needs it."""
+        self._set_tracing(self._is_measured(item))
         return (yield)
 
     def pytest_sessionfinish(self) -> None:
-        """Keep what this process has reached."""
-        self._trace(False)
+        """Save the coverage of this process."""
+        self._set_tracing(False)
         self._coverage.save()
 
     def _is_measured(self, item: pytest.Item) -> bool:
@@ -127,26 +127,26 @@ class Tracer:
             return False
         return any(item.path.is_relative_to(path) for path in self._tests)
 
-    def _trace(self, wanted: bool) -> None:
-        if wanted != self._is_tracing:
-            self._is_tracing = wanted
-            (self._coverage.start if wanted else self._coverage.stop)()
+    def _set_tracing(self, on: bool) -> None:
+        if on != self._is_tracing:
+            self._is_tracing = on
+            (self._coverage.start if on else self._coverage.stop)()
 
 
 def import_traced(rooms: list[str], coverage: Coverage) -> None:
-    """Trace what importing the rooms runs: the tests import them before they start."""
+    """Trace the imports of the rooms, which happened before the tests were traced."""
     with coverage.collect():
         for room in rooms:
             module = importlib.import_module(room)
-            for found in pkgutil.walk_packages(
+            for submodule in pkgutil.walk_packages(
                 getattr(module, "__path__", ()), f"{room}."
             ):
-                importlib.import_module(found.name)
+                importlib.import_module(submodule.name)
 
 
 def read_summaries(coverage: Coverage, folder: Path) -> dict[str, dict[str, int]]:
     """Return coverage's own figures of each file, by its path from the root."""
-    from byok.core.wire.json_body import parse_json  # of a room whose import is traced
+    from byok.core.wire.json_body import parse_json  # late: its import is traced
 
     report = folder / "coverage.json"
     coverage.json_report(outfile=str(report))
@@ -176,7 +176,7 @@ def room_coverage(
 
 
 def main() -> int:
-    """Print a line a room, and say where the tests reach too little."""
+    """Print a line for each room, and report rooms below the required share."""
     folder, rooms = Path(sys.argv[1]), read_pure_rooms()
     coverage = new_coverage(rooms, folder)
     import_traced(rooms, coverage)

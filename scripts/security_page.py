@@ -10,10 +10,10 @@ _KINDS = {"B": ("Bad input", "input"), "F": ("Faults", "fault")}
 
 def page() -> str:
     """Return the whole page."""
-    return written(_SOURCE.read_text(encoding="utf-8"), all_cases())
+    return write_page(_SOURCE.read_text(encoding="utf-8"), all_cases())
 
 
-def written(head: str, cases: list[Case]) -> str:
+def write_page(head: str, cases: list[Case]) -> str:
     """Write the page about these cases."""
     parts = [head.rstrip(), "", "## Tested cases", "", _count(cases), ""]
     for letter, (title, given) in _KINDS.items():

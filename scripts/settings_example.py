@@ -1,4 +1,4 @@
-"""The comments of config.example.toml: the presets, and what each setting means."""
+"""Write the comments of config.example.toml: presets, and descriptions of settings."""
 
 import re
 import textwrap
@@ -17,7 +17,7 @@ _COLUMNS = 92
 
 
 def page() -> str:
-    """Return the file with fresh comments; all other lines are as they are."""
+    """Return the file with current comments; all other lines stay."""
     lines, section = list[str](), ""
     for line in with_presets(EXAMPLE.read_text("utf-8")).splitlines():
         if head := _HEAD.fullmatch(line):

@@ -9,10 +9,10 @@ from scripts.case_tests import (
     CasesError,
     CaseTest,
     all_cases,
-    joined,
+    join_cases,
     read_tests,
 )
-from scripts.security_page import written
+from scripts.security_page import write_page
 
 ROW = {"given": "a | b", "expected": "refused"}
 HOLDS = CaseTest("tests/test_a.py", "test_it_holds")
@@ -76,17 +76,17 @@ def test_a_case_has_words_and_stands_in_order() -> None:
 
 def test_a_case_without_a_test_is_told() -> None:
     with pytest.raises(CasesError, match="no test shows: B02"):
-        joined({"B01": ROW, "B02": ROW}, [("B01", HOLDS)])
+        join_cases({"B01": ROW, "B02": ROW}, [("B01", HOLDS)])
 
 
 def test_a_test_without_a_case_is_told() -> None:
     with pytest.raises(CasesError, match=r"test_it_holds in .*names no case: B99"):
-        joined({"B01": ROW}, [("B01", HOLDS), ("B99", HOLDS)])
+        join_cases({"B01": ROW}, [("B01", HOLDS), ("B99", HOLDS)])
 
 
 def test_the_page_counts_what_holds_and_names_every_gap() -> None:
     tests = [("B01", HOLDS), ("B01", HOLDS), ("F01", HOLDS), ("F01", FAILS)]
-    text = written("# Head\n", joined({"B01": ROW, "F01": ROW}, tests))
+    text = write_page("# Head\n", join_cases({"B01": ROW, "F01": ROW}, tests))
     assert text.startswith("# Head\n\n")
     assert "1 of 2 cases pass, 1 known gap (F01: not yet)." in text
     assert (
