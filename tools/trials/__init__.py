@@ -1,4 +1,4 @@
-"""Small coding tasks that models are tried out with, through the daemon's real path.
+"""Trials: models solve small coding tasks through the daemon, as for an editor's agent.
 
 `python -m tools.trials --help` says how; docs/reference/prompts.md, what for.
 """

@@ -23,7 +23,7 @@ from tools.trials.agent import AgentLoop, TrialLimits, TrialOutcome
 from tools.trials.daemon import OVERRIDES, TrialClient, open_trial
 from tools.trials.tasks import TrialTask, choose_tasks
 
-_MOST_FAILURES = 2  # tasks in a row without one answer, until a model is given up
+_MAX_FAILURES = 2  # tasks in a row without one answer, until a model is skipped
 _NUMBERS = {
     "steps": "steps",
     "input_tokens": "tokens in",
@@ -41,46 +41,46 @@ class TrialRow(NamedTuple):
     outcomes: list[TrialOutcome]
 
     def total(self, name: str) -> int:
-        """Return the sum of a number of the outcomes, by its name."""
-        return sum(int(getattr(one, name)) for one in self.outcomes)
+        """Return the sum of a field over the outcomes."""
+        return sum(int(getattr(outcome, name)) for outcome in self.outcomes)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for a script."""
-        tasks = [one.as_json() for one in self.outcomes]
+        """Return the row as JSON for a script."""
+        tasks = [outcome.as_json() for outcome in self.outcomes]
         solved = self.total("is_solved")
         return {**self._asdict(), "solved": solved, "outcomes": tasks}
 
 
 async def choose_models(router: Router, names: Iterable[str]) -> list[str]:
-    """Return the ids of models that a user named; of the default one for no name.
+    """Return the ids of the named models; without names, that of the default one.
 
     Raises:
         ConfigError: no model has such a name.
     """
-    chosen: list[str] = []
+    ids: list[str] = []
     for name in [*names] or [""]:
-        found = await router.choose_listed(name)
+        listed = await router.choose_listed(name)
         if router.resolve(name) in router.substitutes:
             raise ConfigError(
                 f"There is no model {name[:60]!r}.",
                 hint="`byok models` lists them; byok:UPSTREAM:MODEL needs no list.",
             )
-        chosen.append(found.model_id)
-    return [*dict.fromkeys(chosen)]
+        ids.append(listed.model_id)
+    return [*dict.fromkeys(ids)]
 
 
 async def try_model(
     client: TrialClient, row: TrialRow, tasks: Sequence[TrialTask], limits: TrialLimits
 ) -> None:
-    """Give a model all tasks, and put the outcomes into its row.
+    """Give a model all tasks, and append the outcomes to its row.
 
-    A model that answers nothing twice in a row is not asked any more.
+    A model that fails to answer two tasks in a row is skipped for the others.
     """
     failures = 0
     for task in tasks:
-        if failures == _MOST_FAILURES:
-            why = row.outcomes[_MOST_FAILURES - 1].fault
-            outcome = TrialOutcome(task.name, row.model, f"not asked, after: {why}")
+        if failures == _MAX_FAILURES:
+            fault = row.outcomes[_MAX_FAILURES - 1].fault
+            outcome = TrialOutcome(task.name, row.model, f"not asked, after: {fault}")
         else:
             outcome = await AgentLoop(client.ask, task, row.model, limits).run()
             failures = 0 if outcome.answers else failures + 1
@@ -89,26 +89,26 @@ async def try_model(
 
 
 def _describe(outcome: TrialOutcome) -> str:
-    how = f"not solved: {outcome.fault}" if outcome.fault else "solved"
+    result = f"not solved: {outcome.fault}" if outcome.fault else "solved"
     cost = f"{count_noun(outcome.steps, 'step')}, {outcome.seconds:.0f} s"
-    return f"{outcome.task}: {how} ({cost})"
+    return f"{outcome.task}: {result} ({cost})"
 
 
-async def try_all(given: argparse.Namespace, rows: list[TrialRow]) -> None:
+async def try_all(options: argparse.Namespace, rows: list[TrialRow]) -> None:
     """Open a daemon for each folder of prompts, and try the models with it."""
-    tasks = choose_tasks(given.task)
-    limits = TrialLimits(given.steps, given.seconds)
-    settings, paths = load(given.config, OVERRIDES)
+    tasks = choose_tasks(options.task)
+    limits = TrialLimits(options.steps, options.seconds)
+    settings, paths = load(options.config, OVERRIDES)
     redactor = Redactor()
-    for folder in given.prompts or [None]:
+    for folder in options.prompts or [None]:
         if folder and not folder.is_dir():
             raise ConfigError(f"{folder} is no folder.")
         try:
             async with open_trial(
-                settings, paths, redactor, upstream=given.upstream, prompts=folder
+                settings, paths, redactor, upstream=options.upstream, prompts=folder
             ) as trial:
-                models = await choose_models(trial.services.router, given.model)
-                _check_permission(trial.services, models, given)
+                models = await choose_models(trial.services.router, options.model)
+                _check_permission(trial.services, models, options)
                 for model in models:
                     row = TrialRow(model, str(folder or ""), [])
                     rows.append(row)
@@ -119,12 +119,12 @@ async def try_all(given: argparse.Namespace, rows: list[TrialRow]) -> None:
 
 
 def _check_permission(
-    services: Services, models: list[str], given: argparse.Namespace
+    services: Services, models: list[str], options: argparse.Namespace
 ) -> None:
-    """Refuse without --yes if it may cost something; models on this machine do not."""
+    """Require --yes for models that may cost something: those of other machines."""
     local = local_upstreams(services.selection.upstreams)
     paid = [m for m in models if (parts := split_id(m)) and parts[0] not in local]
-    if paid and not given.yes:
+    if paid and not options.yes:
         raise ConfigError(
             f"This asks {', '.join(paid)}. A good model takes about 5 requests and "
             "10,000 tokens for a task.",
@@ -133,7 +133,7 @@ def _check_permission(
 
 
 def say_rows(rows: Sequence[TrialRow]) -> None:
-    """Print the table, and why tasks were not solved."""
+    """Print the table, and the reasons why tasks were not solved."""
     columns = ("model", "prompts", "solved", *_NUMBERS.values(), "seconds")
     say_table(*columns, rows=map(_cells, rows))
     for row in rows:
@@ -147,14 +147,14 @@ def say_rows(rows: Sequence[TrialRow]) -> None:
 def _cells(row: TrialRow) -> tuple[str, ...]:
     solved = f"{row.total('is_solved')} of {len(row.outcomes)}"
     numbers = (f"{row.total(name):,}" for name in _NUMBERS)
-    seconds = sum(one.seconds for one in row.outcomes)
+    seconds = sum(outcome.seconds for outcome in row.outcomes)
     return (row.model, row.prompts, solved, *numbers, f"{seconds:.0f}")
 
 
 def _kinds(row: TrialRow) -> Iterator[str]:
-    """Give the number of wrong calls of each kind."""
-    for kind in sorted({kind for one in row.outcomes for kind in one.wrong}):
-        number = sum(one.wrong.get(kind, 0) for one in row.outcomes)
+    """Yield the number of wrong calls of each kind."""
+    for kind in sorted({kind for outcome in row.outcomes for kind in outcome.wrong}):
+        number = sum(outcome.wrong.get(kind, 0) for outcome in row.outcomes)
         yield f"{number} {kind.value.replace('_', ' ')}"
 
 
@@ -174,16 +174,16 @@ def main() -> int:
     parser.add_argument("--config", type=Path, help="a settings file")
     parser.add_argument("--yes", action="store_true", help="ask models that cost")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows: list[TrialRow] = []
     try:
-        asyncio.run(try_all(given, rows))
+        asyncio.run(try_all(options, rows))
     except ByokError as error:
         fail(error)
         return 1
     except KeyboardInterrupt:
         tell("Interrupted; only the tasks before it count.")
-    if given.json:
+    if options.json:
         say_json([row.as_json() for row in rows])
     else:
         say_rows(rows)

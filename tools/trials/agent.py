@@ -1,7 +1,7 @@
-"""One task: asks the model, runs the tools that it calls, until it stops or must.
+"""The agent loop of one task: ask the model and run its tool calls until it stops.
 
 The bodies of /chat-stream are as an editor's agent sends them: the texts of the user
-stand in nodes, and the history keeps the nodes of each answer.
+are in nodes, and the history has the nodes of each answer.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from tools.trials.workspace import (
     run_tool,
 )
 
-_LONGEST_ANSWER = 200_000  # characters
-_KEPT_ANSWER = 2000  # characters of the last answer, for the report
-_MOST_CALLS = 32  # of one answer that are run
+_MAX_ANSWER_CHARS = 200_000
+_MAX_REPORTED_CHARS = 2000  # of the last answer
+_MAX_CALLS = 32  # of one answer that are run
 
 
 class WrongCall(StrEnum):
-    """What is wrong with a tool call; each call counts once, as the first that fits."""
+    """The kinds of wrong tool calls; each call counts once, as the first that fits."""
 
     UNKNOWN_TOOL = "unknown_tool"
     BROKEN_ARGUMENTS = "broken_arguments"
@@ -42,10 +42,10 @@ class WrongCall(StrEnum):
 
 @dataclass(slots=True)
 class TrialOutcome:
-    """What a model did with a task; `fault` says why it is not solved, "" if it is.
+    """The result of a task; `fault` is why it is not solved, "" if it is.
 
-    `steps` are the requests to the model, of which it answered `answers`; `printed`
-    are the files in its texts, `prompt` is as in RequestRecord.
+    `steps` is the number of requests to the model, `answers` of those that it answered;
+    `printed` counts files in its texts; `prompt` is as in RequestRecord.
     """
 
     task: str
@@ -64,7 +64,7 @@ class TrialOutcome:
 
     @property
     def is_solved(self) -> bool:
-        """Whether the files and the answer are as wanted."""
+        """Whether the files and the answer are correct."""
         return not self.fault
 
     @property
@@ -73,17 +73,17 @@ class TrialOutcome:
         return sum(self.wrong.values())
 
     def count_wrong(self, kind: WrongCall, number: int = 1) -> None:
-        """Count wrong calls."""
+        """Add to the number of wrong calls of a kind."""
         self.wrong[kind] = self.wrong.get(kind, 0) + number
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for a script."""
+        """Return the outcome as JSON for a script."""
         return {**asdict(self), "solved": self.is_solved}
 
 
 @dataclass(frozen=True, slots=True)
 class TrialLimits:
-    """How many answers of the model a task may take, and how many seconds."""
+    """The maximum number of requests and of seconds for a task."""
 
     steps: int = 20
     seconds: float = 600.0
@@ -113,7 +113,7 @@ class AgentLoop:
         self._runner = CallRunner(self._workspace, self.outcome.count_wrong)
 
     async def run(self) -> TrialOutcome:
-        """Let the model work, and judge what it did."""
+        """Run the loop, and judge the result."""
         outcome, began = self.outcome, self._clock()
         try:
             async with asyncio.timeout(self._limits.seconds):
@@ -121,14 +121,14 @@ class AgentLoop:
         except TimeoutError:
             fault = f"it was not done after {self._limits.seconds:g} seconds"
         outcome.seconds = self._clock() - began
-        after, said = self._workspace.files, self._texts[-1] if self._texts else ""
-        outcome.answer = said[:_KEPT_ANSWER]
-        outcome.printed = count_printed(self._texts, self._task.before, after)
-        outcome.fault = fault or find_fault(self._task, after, said)
+        files, answer = self._workspace.files, self._texts[-1] if self._texts else ""
+        outcome.answer = answer[:_MAX_REPORTED_CHARS]
+        outcome.printed = count_printed(self._texts, self._task.before, files)
+        outcome.fault = fault or find_fault(self._task, files, answer)
         return outcome
 
     async def _work(self) -> str:
-        """Ask until the model stops; return why it had to be stopped, if it had."""
+        """Ask until the model stops; return why it had to be stopped, or ""."""
         message = self._task.question
         nodes = first_nodes(message)
         for _ in range(self._limits.steps):
@@ -137,17 +137,17 @@ class AgentLoop:
             )
             self.outcome.steps += 1
             reply = await self._ask(body)
-            if fault := self._note(reply):
+            if fault := self._record(reply):
                 return fault
-            if not (calls := [*reply.calls][:_MOST_CALLS]):
+            if not (calls := [*reply.calls][:_MAX_CALLS]):
                 return ""
-            said = past_exchange(reply.record.request_id, nodes, reply.nodes)
-            self._history.append(said)
-            message, nodes = "", [*map(self._answer, range(len(calls)), calls)]
+            exchange = past_exchange(reply.record.request_id, nodes, reply.nodes)
+            self._history.append(exchange)
+            message, nodes = "", [*map(self._run_call, range(len(calls)), calls)]
         return f"it did not stop within {self._limits.steps} steps"
 
-    def _note(self, reply: TrialReply) -> str:
-        """Count what an answer cost; return why it cannot be gone on with, if so."""
+    def _record(self, reply: TrialReply) -> str:
+        """Add an answer to the outcome; return why the loop cannot go on, or ""."""
         outcome, record = self.outcome, reply.record
         if usage := record.usage:
             outcome.input_tokens += usage.input_tokens
@@ -157,41 +157,38 @@ class AgentLoop:
         for _ in range(record.dropped_calls):
             outcome.count_wrong(WrongCall.BROKEN_ARGUMENTS)
         if reply.text.strip():
-            self._texts.append(reply.text[:_LONGEST_ANSWER])
+            self._texts.append(reply.text[:_MAX_ANSWER_CHARS])
         if reply.failure:
             return reply.failure
-        if len(reply.text) > _LONGEST_ANSWER:
-            return f"an answer has more than {_LONGEST_ANSWER:,} characters"
+        if len(reply.text) > _MAX_ANSWER_CHARS:
+            return f"an answer has more than {_MAX_ANSWER_CHARS:,} characters"
         if reply.is_cut:
             return "an answer was cut at the longest length that the model writes"
         if record.model_id and record.model_id != outcome.model:
             return f"{record.model_id} answered instead"
         return ""
 
-    def _answer(self, place: int, call: Mapping[str, Any]) -> Json:
+    def _run_call(self, node_id: int, call: Mapping[str, Any]) -> Json:
         """Run a call, and return the node with its result."""
         self.outcome.calls += 1
         content, is_error = self._runner.run(call["tool_name"], call["input_json"])
         result = {"content": content, "is_error": is_error}
         result = {"tool_use_id": call["tool_use_id"], **result}
-        return {"id": place, "type": 1, "tool_result_node": result}
+        return {"id": node_id, "type": 1, "tool_result_node": result}
 
 
 class CallRunner:
-    """The tools of one task; `count` is told of each wrong call, once."""
+    """Runs the tool calls of one task; `count` is called once for each wrong call."""
 
     def __init__(
         self, workspace: TrialFiles, count: Callable[[WrongCall], None]
     ) -> None:
         self._workspace = workspace
         self._count = count
-        self._made: set[bytes] = set()  # the calls so far, with the revision
+        self._previous: set[bytes] = set()  # the calls so far, with their revision
 
     def run(self, name: str, raw: str) -> tuple[str, bool]:
-        """Run a call, whose arguments are JSON; return its result or error, and which.
-
-        An error is true.
-        """
+        """Run a call with JSON arguments; return (result, False) or (error, True)."""
         tool = TOOLS.get(name)
         if tool is None:
             self._count(WrongCall.UNKNOWN_TOOL)
@@ -216,13 +213,13 @@ class CallRunner:
 
     def _is_repeated(self, name: str, arguments: Any) -> bool:
         """Tell whether an equal call was made and no file has changed since."""
-        call = write_json([self._workspace.revision, name, _in_order(arguments)])
-        is_repeated = call in self._made
-        self._made.add(call)
+        call = write_json([self._workspace.revision, name, _sort_names(arguments)])
+        is_repeated = call in self._previous
+        self._previous.add(call)
         return is_repeated
 
 
-def _in_order(arguments: Any) -> Any:
+def _sort_names(arguments: Any) -> Any:
     if not isinstance(arguments, dict):
         return arguments
     return {name: arguments[name] for name in sorted(arguments)}
@@ -235,7 +232,7 @@ def chat_body(
     nodes: Sequence[Json],
     history: Sequence[Json],
 ) -> Json:
-    """Return a body; the `message` is "" where the nodes are results of tools."""
+    """Return the body of a request; its `message` is "" with results of tools."""
     return {
         "message": message,
         "model": model,
@@ -263,7 +260,7 @@ def chat_body(
 
 
 def first_nodes(question: str) -> list[Json]:
-    """Return the nodes of a question: its text, and where the workspace is."""
+    """Return the nodes of a question: its text, and the folder of the workspace."""
     folders = [{"folder_root": ROOT, "repository_root": ROOT}]
     state = {
         "workspace_folders": folders,
@@ -276,11 +273,13 @@ def first_nodes(question: str) -> list[Json]:
     ]
 
 
-def past_exchange(request_id: str, nodes: Sequence[Json], said: Sequence[Json]) -> Json:
-    """Return an exchange as the history keeps it; `said` are the answer's nodes."""
+def past_exchange(
+    request_id: str, nodes: Sequence[Json], answer_nodes: Sequence[Json]
+) -> Json:
+    """Return an exchange of the history."""
     return {
         "request_id": request_id,
         "request_message": "",
         "request_nodes": nodes,
-        "response_nodes": said,
+        "response_nodes": answer_nodes,
     }

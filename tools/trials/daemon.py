@@ -1,9 +1,9 @@
-"""A daemon for trials, in this process, and a client that asks it as an editor's agent.
+"""A daemon for trials in this process, and a client that acts as an editor's agent.
 
-The daemon has the user's settings and a folder of its own. It is started as
-`byok serve` starts it, but in the event loop of the program: if that is killed, only a
-folder among the temporary files is left. No index, journal, log or token of the user is
-touched. Keys come from where the user's are, and what is known of models is copied.
+The daemon has the user's settings and a temporary folder. It runs in the event loop of
+this program: if that is killed, only the folder is left. No index, journal, log or
+token of the user is touched. Keys come from the user's own sources, and the known facts
+of models are copied.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from byok.settings import Settings
 from byok.wiring.key_sources import make_ladder
 from byok.wiring.services import Services, open_services
 
-_LARGEST = 16 * 2**20  # bytes of an answer
+_MAX_ANSWER_BYTES = 16 * 2**20
 _RECORD_SECONDS = 5.0
 _REQUEST_ID = "X-Request-Id"
 _TOOL_USE = 5  # the type of a node
@@ -41,14 +41,13 @@ OVERRIDES = {
     "context": {"workspaces": []},
     "routing": {"fallback": {"chat": []}},
 }
-"""The settings of a trial that are not the user's: it indexes nothing, and the model
-that is tried answers, or none."""
+"""Settings that override the user's: nothing is indexed, no fallback model answers."""
 _FOLDER = "byok-trial-"
 
 
 @dataclass(frozen=True, slots=True)
 class TrialReply:
-    """An answer: its text and nodes, why it failed ("" if not), and byok's record."""
+    """An answer: its text and nodes, its failure or "", and byok's record."""
 
     text: str
     nodes: Sequence[Json]
@@ -63,25 +62,22 @@ class TrialReply:
 
 
 class RecordKeeper:
-    """Observer: gives the records of requests that have ended, by their ids."""
+    """An observer that has the records of ended requests, by their ids."""
 
     def __init__(self) -> None:
         self._ended: dict[str, RequestRecord] = {}
         self._change = asyncio.Event()
 
     def request_started(self, record: RequestRecord, /) -> None:
-        """Take note of nothing."""
+        """Do nothing: only the end of a request matters."""
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Keep the record for who asks for it."""
+        """Store the record for `record_of`."""
         self._ended[record.request_id] = record
         self._change.set()
 
     async def record_of(self, request_id: str) -> RequestRecord:
-        """Return the record of a request, whose end may be a moment away.
-
-        It is empty if that does not come.
-        """
+        """Return the record of a request, waiting for its end; an empty one if late."""
         try:
             async with asyncio.timeout(_RECORD_SECONDS):
                 while request_id not in self._ended:
@@ -93,7 +89,7 @@ class RecordKeeper:
 
 
 class TrialClient:
-    """An editor's agent, as far as the daemon can tell."""
+    """A client whose requests look like those of an editor's agent."""
 
     def __init__(self, session: aiohttp.ClientSession, keeper: RecordKeeper) -> None:
         self._session = session
@@ -111,26 +107,26 @@ class TrialClient:
             async with self._session.post(
                 "/chat-stream", data=encode_line(body), headers=headers
             ) as response:
-                raw, whole = await _read(response)
+                raw, is_complete = await _read(response)
         except aiohttp.ClientError as error:
-            why = f"the connection to byok broke ({type(error).__name__})"
-            return TrialReply("", (), why, RequestRecord())
-        if not whole:
-            why = f"the answer has more than {_LARGEST // 2**20} MiB"
-            return TrialReply("", (), why, RequestRecord())
-        known = await self._keeper.record_of(response.headers.get(_REQUEST_ID, ""))
+            failure = f"the connection to byok broke ({type(error).__name__})"
+            return TrialReply("", (), failure, RequestRecord())
+        if not is_complete:
+            failure = f"the answer has more than {_MAX_ANSWER_BYTES // 2**20} MiB"
+            return TrialReply("", (), failure, RequestRecord())
+        record = await self._keeper.record_of(response.headers.get(_REQUEST_ID, ""))
         if response.status != 200:
-            return TrialReply("", (), _describe_error(raw, response.status), known)
-        return _read_reply(raw, known)
+            return TrialReply("", (), _describe_error(raw, response.status), record)
+        return _read_reply(raw, record)
 
 
 async def _read(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-    """Return the bytes of an answer, and whether these are all."""
+    """Return the bytes of an answer, and whether it is complete."""
     pieces: list[bytes] = []
     size = 0
     async for piece in response.content.iter_any():
         size += len(piece)
-        if size > _LARGEST:
+        if size > _MAX_ANSWER_BYTES:
             return b"", False
         pieces.append(piece)
     return b"".join(pieces), True
@@ -152,7 +148,7 @@ def _read_reply(raw: bytes, record: RequestRecord) -> TrialReply:
 
 
 def _describe_error(raw: bytes, status: int) -> str:
-    """Return what an HTTP error says."""
+    """Return the code and message of an HTTP error."""
     try:
         error = parse_json(raw)["error"]
         return f"{error['code']}: {error['message']}"
@@ -161,7 +157,7 @@ def _describe_error(raw: bytes, status: int) -> str:
 
 
 class Trial(NamedTuple):
-    """An open daemon, and a client that asks it."""
+    """A running daemon, and its client."""
 
     services: Services
     client: TrialClient
@@ -178,11 +174,11 @@ async def open_trial(
 ) -> AsyncIterator[Trial]:
     """Serve until the block ends; `settings` are loaded with OVERRIDES.
 
-    `prompts` is a folder to use instead of that with the user's own prompts.
+    `prompts` is a folder to use instead of the user's own prompts.
 
     Raises:
         ConfigError: the settings or the prompts cannot be used.
-        CannotStart: no port can be had.
+        CannotStart: no port is free.
     """
     keeper = RecordKeeper()
     with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
@@ -213,10 +209,10 @@ async def open_trial(
 
 
 def _own_paths(paths: Paths, folder: Path) -> Paths:
-    """Return paths in a folder, with copies of what is known of models."""
+    """Return paths in a folder, with copies of the known facts of models."""
     own = Paths(folder / "config", folder / "state", folder / "data")
     make_private(own.state_dir)
-    for known, copy in ((paths.models, own.models), (paths.profiles, own.profiles)):
-        if known.is_file():
-            shutil.copyfile(known, copy)
+    for source, copy in ((paths.models, own.models), (paths.profiles, own.profiles)):
+        if source.is_file():
+            shutil.copyfile(source, copy)
     return own

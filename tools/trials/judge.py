@@ -1,9 +1,9 @@
-"""Whether a task is solved, and which files a model only printed into the chat.
+"""Judge whether a task is solved, and count files that a model printed in the chat.
 
-Texts are compared by what they mean. Python is parsed and never run: positions,
-comments, docstrings, annotations, names of local variables and the order of imports do
-not count. JSON and TOML are compared by their values. Texts come from models, so what
-is large or deep counts as not parsed.
+Texts are compared by their meaning. Python is parsed and never run: positions,
+comments, docstrings, annotations, names of local variables and the order of imports are
+ignored. JSON and TOML are compared by their values. Texts come from models, so one that
+is too large or too deep counts as unparsable.
 """
 
 import ast
@@ -20,12 +20,12 @@ from tools.trials.tasks import TrialTask
 from tools.trials.workspace import LARGEST_FILE
 
 Meaning: TypeAlias = Any
-_DEEPEST, _LONGEST_LINE = 60, 2000
+_MAX_DEPTH, _MAX_LINE_CHARS = 60, 2000
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_NUMBER = re.compile(r"\s*\d+\t")  # as tools show lines
-_LONGEST_BLOCK, _SHORTEST_FILE = 30, 3  # lines
-_MOST_BLOCKS = 500  # of one text
-_SHARE = 60  # percent of the lines of a file
+_NUMBER = re.compile(r"\s*\d+\t")  # the prefix of lines that tools show
+_MAX_SNIPPET_LINES, _MIN_FILE_LINES = 30, 3
+_MAX_BLOCKS = 500  # of one text
+_SHARED_PERCENT = 60  # of the lines of a file
 
 
 def find_fault(task: TrialTask, after: Mapping[str, str], answer: str) -> str:
@@ -36,9 +36,9 @@ def find_fault(task: TrialTask, after: Mapping[str, str], answer: str) -> str:
     for path in sorted({*task.before, *task.wanted, *after}):
         if fault := _fault_of_file(task, path, after.get(path)):
             return fault
-    said = answer.lower().replace("’", "'")  # as many models write it
+    normalised = answer.lower().replace("’", "'")  # many models write ’
     for group in task.answer:
-        if not any(text.lower() in said for text in group):
+        if not any(text.lower() in normalised for text in group):
             return f"the answer does not say '{group[0]}'"
     return ""
 
@@ -56,7 +56,7 @@ def _fault_of_file(task: TrialTask, path: str, text: str | None) -> str:
         meaning = find_meaning(path, text)
     except NotParsed:
         return f"{path} cannot be parsed any more"
-    if any(meaning == find_meaning(path, wanted) for wanted in accepted):
+    if any(meaning == find_meaning(path, solution) for solution in accepted):
         return ""
     if path in task.wanted:
         return f"{path} is not as wanted"
@@ -64,7 +64,7 @@ def _fault_of_file(task: TrialTask, path: str, text: str | None) -> str:
 
 
 class NotParsed(ValueError):
-    """The text is not what the name of its file says, or too large or deep."""
+    """The text is invalid in the format of its file, or too large or deep."""
 
 
 def find_meaning(path: str, text: str) -> Meaning:
@@ -85,7 +85,7 @@ def find_meaning(path: str, text: str) -> Meaning:
 def _python(text: str) -> str:
     _check_depth(text)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as of an invalid escape
+        warnings.simplefilter("ignore")  # such as that about an invalid escape
         tree = ast.parse(text)
     cleaned = _Cleaner().visit(tree)
     cleaned.body.sort(key=_order)
@@ -93,9 +93,9 @@ def _python(text: str) -> str:
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what could exhaust the stack of the parser, before it is parsed.
+    """Refuse a text that could exhaust the stack of the parser.
 
-    Brackets in strings count as well, which a file of these tasks never has in plenty.
+    Brackets in strings count as well; the files of these tasks have few of those.
     """
     deep = depth = 0
     for char in text:
@@ -104,27 +104,29 @@ def _check_depth(text: str) -> None:
             deep = max(deep, depth)
         elif char in ")]}":
             depth -= 1
-    if deep > _DEEPEST or any(len(line) > _LONGEST_LINE for line in text.split("\n")):
+    if deep > _MAX_DEPTH or any(
+        len(line) > _MAX_LINE_CHARS for line in text.split("\n")
+    ):
         raise NotParsed("too deep, or a line is too long")
 
 
 def _order(statement: ast.stmt) -> tuple[int, str]:
-    """Sort imports, and keep all other statements behind them in their order."""
+    """Return a sort key: imports are sorted; other statements follow in their order."""
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return (0, ast.dump(statement))
     return (1, "")
 
 
 class _Cleaner(ast.NodeTransformer):
-    """Removes what does not count: docstrings, annotations, names of variables."""
+    """Removes docstrings and annotations, and renames local variables."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
-        return _with_plain_locals(self._without_docstring(node))
+        return _number_locals(self._without_docstring(node))
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         node.returns = None
-        return _with_plain_locals(self._without_docstring(node))
+        return _number_locals(self._without_docstring(node))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return self._without_docstring(node)
@@ -153,10 +155,10 @@ class _Cleaner(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _with_plain_locals(function: ast.AST) -> ast.AST:
-    """Number the local variables of a function: their names do not count.
+def _number_locals(function: ast.AST) -> ast.AST:
+    """Replace the names of a function's local variables by numbers.
 
-    Those of its parameters do, and names that are not only local.
+    Parameters, and names that are global or nonlocal, keep their names.
     """
     nodes = [*ast.walk(function)]
     names = [node for node in nodes if isinstance(node, ast.Name)]
@@ -197,16 +199,16 @@ def count_printed(texts: Iterable[str], *states: Mapping[str, str]) -> int:
     files = {
         text: _lines(text.splitlines()) for state in states for text in state.values()
     }
-    wanted = [lines for lines in files.values() if len(lines) >= _SHORTEST_FILE]
-    blocks = (b for text in texts for b in islice(fenced_blocks(text), _MOST_BLOCKS))
-    return sum(_is_file(block, wanted) for block in blocks)
+    long_enough = [lines for lines in files.values() if len(lines) >= _MIN_FILE_LINES]
+    blocks = (b for text in texts for b in islice(fenced_blocks(text), _MAX_BLOCKS))
+    return sum(_is_file(block, long_enough) for block in blocks)
 
 
 def _is_file(block: list[str], files: list[frozenset[str]]) -> bool:
-    if len(block) > _LONGEST_BLOCK:
+    if len(block) > _MAX_SNIPPET_LINES:
         return True
     lines = _lines(block)
-    return any(100 * len(lines & file) >= _SHARE * len(file) for file in files)
+    return any(100 * len(lines & file) >= _SHARED_PERCENT * len(file) for file in files)
 
 
 def _lines(lines: Iterable[str]) -> frozenset[str]:
@@ -215,15 +217,15 @@ def _lines(lines: Iterable[str]) -> frozenset[str]:
 
 
 def fenced_blocks(text: str) -> Iterator[list[str]]:
-    """Give the lines of each fenced block; one without an end goes to the end."""
+    """Yield the lines of each fenced block; an unclosed one reaches to the end."""
     mark = ""
     block: list[str] = []
     for line in text.splitlines():
         fence = _FENCE.match(line)
-        closes = fence and fence[1].startswith(mark) and not line[fence.end() :].strip()
+        is_end = fence and fence[1].startswith(mark) and not line[fence.end() :].strip()
         if not mark and fence:
             mark, block = fence[1], []
-        elif mark and closes:
+        elif mark and is_end:
             yield block
             mark = ""
         elif mark:

@@ -1,4 +1,4 @@
-"""The tasks: files of a small repository, a question, and what is wanted of an answer.
+"""The tasks: files of a small repository, a question, and the correct results.
 
 They are TOML files in `tasks/`; the name of a file is that of its task.
 """
@@ -19,13 +19,13 @@ class TrialTask:
 
     Attributes:
         name: the name of the task.
-        about: what it shows, in one line.
+        about: what the task shows, in one line.
         question: what the user asks for.
         before: the texts of the files by their paths.
-        wanted: by path, the texts that are right afterwards; any of them is. All other
-            files must stay as they are.
-        answer: the last answer must contain one text of each group, in any case of
-            letters.
+        wanted: by path, the correct texts afterwards, any of which is accepted. All
+            other files must stay as they are.
+        answer: the last answer must contain one text of each group; upper and lower
+            case are equal.
     """
 
     name: str
@@ -38,28 +38,28 @@ class TrialTask:
 
 @cache
 def all_tasks() -> tuple[TrialTask, ...]:
-    """Return the tasks in the order of their names."""
+    """Return the tasks, sorted by name."""
     files = sorted((Path(__file__).parent / "tasks").glob("*.toml"))
     return tuple(_read_task(file.stem, file.read_text("utf-8")) for file in files)
 
 
 def choose_tasks(names: Iterable[str]) -> tuple[TrialTask, ...]:
-    """Return the tasks of these names, each once; all of them for no name.
+    """Return the tasks of these names, without duplicates; all tasks without names.
 
     Raises:
         ConfigError: there is no such task.
     """
     tasks = {task.name: task for task in all_tasks()}
-    chosen = [*dict.fromkeys(names)] or [*tasks]
-    if unknown := next((name for name in chosen if name not in tasks), None):
+    selected = [*dict.fromkeys(names)] or [*tasks]
+    if unknown := next((name for name in selected if name not in tasks), None):
         raise ConfigError(
             f"There is no task {unknown[:40]!r}.", hint=f"Tasks: {', '.join(tasks)}."
         )
-    return tuple(tasks[name] for name in chosen)
+    return tuple(tasks[name] for name in selected)
 
 
 def _read_task(name: str, text: str) -> TrialTask:
-    """Read a task from TOML; the files are byok's own, so nothing is checked."""
+    """Read a task from TOML; the files are byok's own, so they are not validated."""
     row: dict[str, Any] = tomllib.loads(text)
     files: list[dict[str, Any]] = row["file"]
     return TrialTask(

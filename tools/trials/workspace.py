@@ -1,8 +1,8 @@
-"""The repository of a task, in memory, and the tools of a client, played on it.
+"""The repository of a task, in memory, and simulated client tools that work on it.
 
-Nothing that a model does reaches the disk. There are no links and no other files, so a
-path that leads out leads nowhere; it is an error for the model all the same. Names and
-parameters of the tools are those of the editor clients; descriptions are byok's own.
+Nothing that a model does reaches the disk. A path that leads out of the repository is
+an error for the model. Names and parameters of the tools are those of the editor
+clients; descriptions are byok's own.
 """
 
 import itertools
@@ -19,16 +19,16 @@ from byok.search.retrieval.pack import PackedFile, Section
 from byok.search.retrieval.render import HEADING, write_block
 
 ROOT = "/workspace/project"
-"""Where the model is told that the repository is."""
+"""The folder of the repository, as the model sees it."""
 LARGEST_FILE = 64 * 1024  # characters
-_MOST_FILES, _LONGEST_PATH = 50, 300
-_AROUND = 3  # lines that are shown before and behind an edit
-_MOST_PLACES = 100
+_MAX_FILES, _MAX_PATH_CHARS = 50, 300
+_CONTEXT_LINES = 3  # that are shown before and behind an edit
+_MAX_MATCHES = 100
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
-_STEM = 5  # letters of a word that count
-_MOST_SHOWN, _MOST_CHARS = 4, 8000
-_MOST_EDITS = 10
-_LONGEST_RESULT = 20_000  # characters
+_STEM_LETTERS = 5  # by which words are compared
+_MAX_RETRIEVED_FILES, _MAX_RETRIEVED_CHARS = 4, 8000
+_MAX_EDITS = 10
+_MAX_RESULT_CHARS = 20_000
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
     "integer": int,
@@ -38,11 +38,11 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 class ToolFailed(ValueError):
-    """A tool cannot do what it was called for; the message is for the model."""
+    """A tool call failed; the message is for the model."""
 
 
 class BadArguments(ToolFailed):
-    """The arguments of a call lack something, or have another type."""
+    """The arguments of a call are incomplete or of a wrong type."""
 
 
 class TrialFiles:
@@ -61,9 +61,9 @@ class TrialFiles:
         """Return a path relative to the repository, "" for the repository itself.
 
         Raises:
-            ToolFailed: it leads out of the repository, or can be no path.
+            ToolFailed: it leads out of the repository, or is no valid path.
         """
-        if len(path) > _LONGEST_PATH or not path.isprintable():
+        if len(path) > _MAX_PATH_CHARS or not path.isprintable():
             raise ToolFailed("This is no path of a file.")
         clean = posixpath.normpath(posixpath.join(ROOT, path.strip()))
         if clean == ROOT:
@@ -89,7 +89,8 @@ class TrialFiles:
         """Write a file.
 
         Raises:
-            ToolFailed: there may be no such file, it is too large, or one too many.
+            ToolFailed: the path is that of a folder or below a file, the text is too
+                large, or there are too many files.
         """
         name = self.resolve(path)
         if not name or self.is_folder(path):
@@ -98,7 +99,7 @@ class TrialFiles:
             raise ToolFailed(f"{path} is below a file.")
         if len(text) > LARGEST_FILE:
             raise ToolFailed(f"{path} would have more than {LARGEST_FILE} characters.")
-        if name not in self._files and len(self._files) >= _MOST_FILES:
+        if name not in self._files and len(self._files) >= _MAX_FILES:
             raise ToolFailed("There are too many files in the workspace.")
         self._files[name] = text
         self.revision += 1
@@ -126,7 +127,7 @@ class TrialFiles:
 
 
 class TextEdit(NamedTuple):
-    """A replacement of `old`; `first` to `last` are its lines from 1, 0 if not told."""
+    """A replacement of `old`; `first` to `last` are its lines from 1, 0 if unknown."""
 
     old: str
     new: str
@@ -135,7 +136,7 @@ class TextEdit(NamedTuple):
 
 
 class EditedText(NamedTuple):
-    """The text afterwards, and where the new lines are, from 1, both inclusive."""
+    """The new text, and the ranges of new lines, from 1, both ends inclusive."""
 
     text: str
     places: tuple[tuple[int, int], ...]
@@ -148,30 +149,30 @@ class _Span(NamedTuple):
 
 
 def replace_texts(text: str, edits: Sequence[TextEdit]) -> EditedText:
-    """Make replacements whose lines are those of the text before all of them.
+    """Make replacements; their line numbers refer to the original text.
 
     Raises:
-        ToolFailed: a text is not there, is there several times, or two overlap.
+        ToolFailed: a text is missing or ambiguous, or two replacements overlap.
     """
-    spans = sorted(_find(text, edit) for edit in edits)
-    for one, other in itertools.pairwise(spans):
-        if one.end > other.start:
+    spans = sorted(_find_span(text, edit) for edit in edits)
+    for span, following in itertools.pairwise(spans):
+        if span.end > following.start:
             raise ToolFailed("Two of the replacements overlap. Nothing was changed.")
     pieces: list[str] = []
     places: list[tuple[int, int]] = []
-    at, line = 0, 1
+    offset, line = 0, 1
     for span in spans:
-        pieces += [text[at : span.start], span.new]
-        line += text.count("\n", at, span.start)
-        more = span.new.removesuffix("\n").count("\n")
-        places.append((line, line + more))
+        pieces += [text[offset : span.start], span.new]
+        line += text.count("\n", offset, span.start)
+        line_breaks = span.new.removesuffix("\n").count("\n")
+        places.append((line, line + line_breaks))
         line += span.new.count("\n")
-        at = span.end
-    return EditedText("".join([*pieces, text[at:]]), tuple(places))
+        offset = span.end
+    return EditedText("".join([*pieces, text[offset:]]), tuple(places))
 
 
 def insert_lines(text: str, line: int, new: str) -> EditedText:
-    """Insert lines behind a line, which counts from 1; 0 is the beginning.
+    """Insert lines behind a line, counted from 1; 0 is the start of the text.
 
     Raises:
         ToolFailed: there is no such line.
@@ -186,13 +187,13 @@ def insert_lines(text: str, line: int, new: str) -> EditedText:
     return EditedText(edited, ((line + 1, line + new.count("\n")),))
 
 
-def _find(text: str, edit: TextEdit) -> _Span:
-    """Find the place of a replacement; an empty text is found in an empty file."""
+def _find_span(text: str, edit: TextEdit) -> _Span:
+    """Find the span of a replacement; an empty text matches an empty file."""
     if not edit.old:
         if text.strip():
             raise ToolFailed("The text to replace is empty, but the file is not.")
         return _Span(0, len(text), edit.new)
-    starts = _places(text, edit.old)
+    starts = _find_all(text, edit.old)
     if not starts:
         raise ToolFailed(
             "The text to replace is not in the file. It must be exactly as in the "
@@ -209,13 +210,13 @@ def _find(text: str, edit: TextEdit) -> _Span:
     return _Span(starts[0], starts[0] + len(edit.old), edit.new)
 
 
-def _places(text: str, old: str) -> list[int]:
-    found: list[int] = []
-    at = text.find(old)
-    while at >= 0 and len(found) < _MOST_PLACES:
-        found.append(at)
-        at = text.find(old, at + len(old))
-    return found
+def _find_all(text: str, old: str) -> list[int]:
+    offsets: list[int] = []
+    offset = text.find(old)
+    while offset >= 0 and len(offsets) < _MAX_MATCHES:
+        offsets.append(offset)
+        offset = text.find(old, offset + len(old))
+    return offsets
 
 
 def _is_within(text: str, start: int, edit: TextEdit) -> bool:
@@ -223,36 +224,36 @@ def _is_within(text: str, start: int, edit: TextEdit) -> bool:
     return edit.first <= line <= max(edit.first, edit.last)
 
 
-def show_lines(text: str, first: int, last: int, around: int = _AROUND) -> str:
-    """Return lines with their numbers, as `cat -n` writes them."""
+def show_lines(text: str, first: int, last: int, context: int = _CONTEXT_LINES) -> str:
+    """Return lines with their numbers in the format of `cat -n`."""
     lines = text.splitlines()
-    start, end = max(1, first - around), min(len(lines), last + around)
+    start, end = max(1, first - context), min(len(lines), last + context)
     return "".join(f"{n:6}\t{lines[n - 1]}\n" for n in range(start, end + 1))
 
 
 def find_code(files: Mapping[str, str], question: str) -> str:
-    """Return the files that fit a question best, in the layout of byok's retrieval."""
-    asked = _words(question)
-    ranked = sorted(files, key=lambda p: (-_score(p, files[p], asked), p))
+    """Return the files that match a question best, formatted as byok's retrieval."""
+    query = _words(question)
+    ranked = sorted(files, key=lambda p: (-_score(p, files[p], query), p))
     blocks: list[str] = []
-    room = _MOST_CHARS
-    for path in ranked[:_MOST_SHOWN]:
+    budget = _MAX_RETRIEVED_CHARS
+    for path in ranked[:_MAX_RETRIEVED_FILES]:
         lines = files[path].splitlines()
-        if lines and room > 0:
-            whole = PackedFile(0, path, (Section(0, len(lines) - 1),))
-            block = write_block(whole, lines, room).text
-            room -= len(block)
+        if lines and budget > 0:
+            packed = PackedFile(0, path, (Section(0, len(lines) - 1),))
+            block = write_block(packed, lines, budget).text
+            budget -= len(block)
             blocks.append(block)
     return HEADING + "".join(blocks)
 
 
-def _score(path: str, text: str, asked: set[str]) -> int:
-    """Count shared words; one of the path counts twice."""
-    return len(asked & _words(text)) + len(asked & _words(path))
+def _score(path: str, text: str, query: set[str]) -> int:
+    """Count shared words of text and path; a word in both counts twice."""
+    return len(query & _words(text)) + len(query & _words(path))
 
 
 def _words(text: str) -> set[str]:
-    return {word.lower()[:_STEM] for word in _WORD.findall(text)}
+    return {word.lower()[:_STEM_LETTERS] for word in _WORD.findall(text)}
 
 
 def view(workspace: TrialFiles, arguments: Mapping[str, Any]) -> str:
@@ -267,17 +268,17 @@ def view(workspace: TrialFiles, arguments: Mapping[str, Any]) -> str:
     first, last = _range(arguments.get("view_range"), len(lines))
     if pattern := arguments.get("search_query_regex"):
         return _search(path, lines, pattern, arguments)
-    shown = show_lines(text, first, last, around=0)
-    return f"{path}, lines {first} to {last} of {len(lines)}:\n{shown}"
+    numbered = show_lines(text, first, last, context=0)
+    return f"{path}, lines {first} to {last} of {len(lines)}:\n{numbered}"
 
 
-def _range(given: Any, length: int) -> tuple[int, int]:
+def _range(view_range: Any, length: int) -> tuple[int, int]:
     """Return the lines to show; the last one may be -1 for the end of the file."""
-    if given is None or not length:
+    if view_range is None or not length:
         return min(1, length), length
-    if len(given) != 2 or not all(isinstance(n, int) for n in given):
+    if len(view_range) != 2 or not all(isinstance(n, int) for n in view_range):
         raise BadArguments("The parameter view_range must hold two numbers of lines.")
-    first, last = given
+    first, last = view_range
     last = length if last == -1 else min(last, length)
     if not 1 <= first <= last:
         raise ToolFailed(f"There are no such lines: the file has {length} lines.")
@@ -287,17 +288,17 @@ def _range(given: Any, length: int) -> tuple[int, int]:
 def _search(
     path: str, lines: list[str], pattern: str, arguments: Mapping[str, Any]
 ) -> str:
-    """Show the lines that match; the pattern is a model's, so time must be linear."""
+    """Show the matching lines; re2 takes linear time for any pattern of a model."""
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = arguments.get("case_sensitive") is True
     try:
-        wanted = re2.compile(pattern[:1000], options)
+        compiled = re2.compile(pattern[:1000], options)
     except (re2.error, UnicodeError) as error:
         raise ToolFailed("The regular expression is invalid.") from error
-    found = [n for n, line in enumerate(lines, 1) if wanted.search(line)]
-    shown = "".join(f"{n:6}\t{lines[n - 1]}\n" for n in found)
-    return f"{path}, {len(found)} matching lines:\n{shown}"
+    matches = [n for n, line in enumerate(lines, 1) if compiled.search(line)]
+    numbered = "".join(f"{n:6}\t{lines[n - 1]}\n" for n in matches)
+    return f"{path}, {len(matches)} matching lines:\n{numbered}"
 
 
 def edit(workspace: TrialFiles, arguments: Mapping[str, Any]) -> str:
@@ -314,12 +315,12 @@ def edit(workspace: TrialFiles, arguments: Mapping[str, Any]) -> str:
     else:
         raise BadArguments("The parameter command must be str_replace or insert.")
     workspace.write(path, edited.text)
-    shown = "...\n".join(show_lines(edited.text, *place) for place in edited.places)
-    return f"{path} was edited. The lines now:\n{shown}"
+    excerpts = "...\n".join(show_lines(edited.text, *place) for place in edited.places)
+    return f"{path} was edited. The lines now:\n{excerpts}"
 
 
 def _edits(arguments: Mapping[str, Any]) -> list[TextEdit]:
-    numbers = [n for n in range(1, _MOST_EDITS + 1) if f"old_str_{n}" in arguments]
+    numbers = [n for n in range(1, _MAX_EDITS + 1) if f"old_str_{n}" in arguments]
     if not numbers or any(f"new_str_{n}" not in arguments for n in numbers):
         raise BadArguments("str_replace needs old_str_1 and new_str_1.")
     edits: list[TextEdit] = []
@@ -327,15 +328,15 @@ def _edits(arguments: Mapping[str, Any]) -> list[TextEdit]:
         old, new = arguments[f"old_str_{n}"], arguments[f"new_str_{n}"]
         first = arguments.get(f"old_str_start_line_number_{n}", 0)
         last = arguments.get(f"old_str_end_line_number_{n}", first)
-        texts, lines = isinstance(old, str) and isinstance(new, str), (first, last)
-        if not (texts and all(isinstance(line, int) for line in lines)):
+        are_texts = isinstance(old, str) and isinstance(new, str)
+        if not (are_texts and all(isinstance(line, int) for line in (first, last))):
             raise BadArguments(f"The replacement {n} has parameters of another type.")
         edits.append(TextEdit(old, new, first, last))
     return edits
 
 
 def save(workspace: TrialFiles, arguments: Mapping[str, Any]) -> str:
-    """Make a new file."""
+    """Create a new file."""
     path, text = arguments["path"], arguments["file_content"]
     if workspace.has_file(path):
         raise ToolFailed(
@@ -353,8 +354,8 @@ def retrieve(workspace: TrialFiles, arguments: Mapping[str, Any]) -> str:
     return find_code(workspace.files, arguments["information_request"])
 
 
-class PlayedTool(NamedTuple):
-    """A tool: what the model is told of it, and what it does."""
+class SimulatedTool(NamedTuple):
+    """A tool: its description for the model, and the function that runs it."""
 
     name: str
     description: str
@@ -379,24 +380,24 @@ class PlayedTool(NamedTuple):
 
 
 def run_tool(
-    tool: PlayedTool, workspace: TrialFiles, arguments: Mapping[str, Any]
+    tool: SimulatedTool, workspace: TrialFiles, arguments: Mapping[str, Any]
 ) -> str:
     """Return the result of a call.
 
     Raises:
-        BadArguments: the arguments lack something, or have another type.
-        ToolFailed: the tool cannot do it.
+        BadArguments: the arguments are incomplete or of a wrong type.
+        ToolFailed: the call failed.
     """
     for name in tool.required:
         if name not in arguments:
             raise BadArguments(f"The parameter {name} is missing.")
     for name, value in arguments.items():
-        wanted = tool.properties.get(name, {}).get("type")
-        if wanted and not isinstance(value, _TYPES[wanted]):
-            raise BadArguments(f"The parameter {name} must be of the type {wanted}.")
+        kind = tool.properties.get(name, {}).get("type")
+        if kind and not isinstance(value, _TYPES[kind]):
+            raise BadArguments(f"The parameter {name} must be of the type {kind}.")
     result = tool.run(workspace, arguments)
-    if len(result) > _LONGEST_RESULT:
-        return f"{result[:_LONGEST_RESULT]}\n(the rest is cut)\n"
+    if len(result) > _MAX_RESULT_CHARS:
+        return f"{result[:_MAX_RESULT_CHARS]}\n(the rest is cut)\n"
     return result
 
 
@@ -409,10 +410,10 @@ def _number(description: str) -> Json:
 
 
 _PATH = _text("The path of the file, relative to the workspace.")
-TOOLS: Mapping[str, PlayedTool] = {
+TOOLS: Mapping[str, SimulatedTool] = {
     tool.name: tool
     for tool in (
-        PlayedTool(
+        SimulatedTool(
             "codebase-retrieval",
             "Finds code of the workspace by a description of what it does, or by names "
             "that it uses. Returns the most fitting parts of files with line numbers.",
@@ -420,7 +421,7 @@ TOOLS: Mapping[str, PlayedTool] = {
             ("information_request",),
             retrieve,
         ),
-        PlayedTool(
+        SimulatedTool(
             "view",
             "Shows a file with line numbers, some lines of it, the lines that match a "
             "regular expression, or the files in a directory.",
@@ -446,7 +447,7 @@ TOOLS: Mapping[str, PlayedTool] = {
             ("path", "type"),
             view,
         ),
-        PlayedTool(
+        SimulatedTool(
             "str-replace-editor",
             "Edits a file: replaces texts (str_replace) or inserts lines (insert). "
             "old_str_1 is replaced by new_str_1, old_str_2 by new_str_2, and so on. An "
@@ -471,7 +472,7 @@ TOOLS: Mapping[str, PlayedTool] = {
             ("command", "path"),
             edit,
         ),
-        PlayedTool(
+        SimulatedTool(
             "save-file",
             "Makes a new file. It cannot change files that exist.",
             {
