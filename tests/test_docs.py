@@ -11,7 +11,7 @@ from byok.cli.checks.examine import CHECKS
 from byok.features.journal.entry import JournalEntry
 from scripts import glossary_page
 from scripts.doc_names import FOREIGN, unknown_names
-from tools.site.hooks import ABOVE, relinked
+from tools.site.hooks import ABOVE, relink
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -179,10 +179,10 @@ def test_a_link_leads_where_the_site_has_the_page() -> None:
     text = (
         "[a](connect.md#by-hand) [b](../CHANGELOG.md) [c](../byok/x.py) [d](https://d)"
     )
-    assert relinked(text, "start.md") == (
+    assert relink(text, "start.md") == (
         "[a](connect.md#by-hand) [b](changelog.md) c [d](https://d)"
     )
-    assert relinked("[e](docs/zh/README.md)", "index.md") == "[e](zh/README.md)"
+    assert relink("[e](docs/zh/README.md)", "index.md") == "[e](zh/README.md)"
 
 
 def test_a_file_in_a_row_belongs_to_the_room_of_the_row(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tools.bench.__main__ import peer
-from tools.bench.answers import ANTHROPIC, AUGMENT, OPENAI, Reading, understood
+from tools.bench.answers import ANTHROPIC, AUGMENT, OPENAI, Reading, parse_answer
 from tools.bench.mock import Writes
 from tools.bench.spec import PADDING, Damaged, Spec, check, record
 
@@ -52,7 +52,7 @@ def read(lines: Lines, dialect: str, spec: Spec) -> list[float]:
     whole = b"".join(lines)
     pieces = [whole[at : at + 7] for at in range(0, len(whole), 7)]
     reads = [(float(n), piece) for n, piece in enumerate(pieces)]
-    return understood(Reading(status=200, reads=reads), dialect).check(spec)
+    return parse_answer(Reading(status=200, reads=reads), dialect).check(spec)
 
 
 def changed(old: bytes, new: bytes, at: int = 2) -> Damage:

@@ -10,11 +10,11 @@ from pathlib import Path
 from tools.bench import processes
 from tools.bench.answers import AUGMENT, OPENAI
 from tools.bench.client import Target
-from tools.bench.measure import DIRECT, Table, generator, measured
+from tools.bench.measure import DIRECT, Table, generator, measure_all
 from tools.bench.report import BEFORE, PAGE, compare, lines, machine, page_with
 from tools.bench.scenarios import Scenario, scenarios
 
-_QUICK = 1.0
+_QUICK_SECONDS = 1.0
 _ROUNDS, _ROUNDS_AGAINST = 3, 8
 _ROUNDS_HELP = f"{_ROUNDS}; {_ROUNDS_AGAINST} with --against; 1 for --seconds 1"
 
@@ -22,66 +22,66 @@ _ROUNDS_HELP = f"{_ROUNDS}; {_ROUNDS_AGAINST} with --against; 1 for --seconds 1"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table; 1 when a stream was damaged, or byok became dearer."""
     parser = _parser()
-    given = parser.parse_args(arguments)
-    if given.against and not (given.against / "byok" / "__main__.py").is_file():
-        parser.error(f"{given.against} is no checkout of byok")
-    usual = _ROUNDS_AGAINST if given.against else _ROUNDS
-    rounds = given.rounds or (1 if given.seconds <= _QUICK else usual)
-    plan = scenarios(given.seconds)
-    if given.scenarios:
-        wanted = given.scenarios.split(",")
-        plan = [scenario for scenario in plan if scenario.name in wanted]
+    options = parser.parse_args(arguments)
+    if options.against and not (options.against / "byok" / "__main__.py").is_file():
+        parser.error(f"{options.against} is no checkout of byok")
+    default = _ROUNDS_AGAINST if options.against else _ROUNDS
+    rounds = options.rounds or (1 if options.seconds <= _QUICK_SECONDS else default)
+    plan = scenarios(options.seconds)
+    if options.scenarios:
+        names = options.scenarios.split(",")
+        plan = [scenario for scenario in plan if scenario.name in names]
     with ExitStack() as stack:
-        targets = _targets(stack, given)
+        targets = _targets(stack, options)
         load = stack.enter_context(generator())
-        table = measured(
+        table = measure_all(
             plan,
             targets,
             load,
-            seconds=given.seconds,
+            seconds=options.seconds,
             rounds=rounds,
             tell=lambda text: print(text, file=sys.stderr, flush=True),
         )
     text = "\n".join(lines(plan, table))
     print(text)
-    if given.write:
-        facts = f"Median of {rounds} interleaved rounds of {given.seconds:g} s; "
+    if options.write:
+        facts = f"Median of {rounds} interleaved rounds of {options.seconds:g} s; "
         facts += f"{machine()}."
         page = page_with(PAGE.read_text(encoding="utf-8"), f"{facts}\n\n{text}")
         PAGE.write_text(page, encoding="utf-8")
-    dearer = [*compare(plan, table)] if given.against else []
+    dearer = [*compare(plan, table)] if options.against else []
     for line in dearer:
         print(line, file=sys.stderr)
-    return max(_tell_damages(plan, table), int(bool(dearer)))
+    return max(_report_damage(plan, table), int(bool(dearer)))
 
 
-def _targets(stack: ExitStack, given: argparse.Namespace) -> list[Target]:
-    upstream = stack.enter_context(processes.mock(given.port)).url
+def _targets(stack: ExitStack, options: argparse.Namespace) -> list[Target]:
+    upstream = stack.enter_context(processes.mock(options.port)).url
     print(f"the mock upstream is at {upstream}/v1", file=sys.stderr, flush=True)
     targets = [
         Target(DIRECT, f"{upstream}/v1", OPENAI),
         stack.enter_context(processes.passthrough(upstream)),
     ]
-    if given.url:
-        target = Target("byok", given.url, AUGMENT, given.token, given.pid)
+    if options.url:
+        target = Target("byok", options.url, AUGMENT, options.token, options.pid)
     else:
         target = stack.enter_context(processes.byok(upstream)).target
-    if given.against:
-        other = processes.byok(upstream, root=given.against.resolve())
+    if options.against:
+        other = processes.byok(upstream, root=options.against.resolve())
         before = replace(stack.enter_context(other).target, name=BEFORE)
         targets.append(before)
-    return [*targets, target, *map(peer, given.peer)]
+    return [*targets, target, *map(peer, options.peer)]
 
 
 def peer(text: str) -> Target:
     """Read NAME=URL[,TOKEN[,PID[,MODEL[,DIALECT]]]]."""
-    name, _, rest = text.partition("=")
-    url, token, pid, model, dialect, *_ = [*rest.split(","), *[""] * 4]
+    name, _, values = text.partition("=")
+    url, token, pid, model, dialect, *_ = [*values.split(","), *[""] * 4]
     url, dialect = url.rstrip("/"), dialect or OPENAI
     return Target(name, url, dialect, token, int(pid or 0), model or "mock")
 
 
-def _tell_damages(plan: Sequence[Scenario], table: Table) -> int:
+def _report_damage(plan: Sequence[Scenario], table: Table) -> int:
     status = 0
     for scenario in plan:
         for name, figures in table[scenario.name].items():

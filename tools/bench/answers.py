@@ -1,10 +1,10 @@
-"""An answer as it arrived, in any of three dialects, and whether it is right."""
+"""Parse an answer as a client received it, in one of three dialects, and check it."""
 
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tools.bench.spec import Damaged, Spec, check, check_calls, finished
+from tools.bench.spec import Damaged, Spec, arrival_times, check, check_calls
 
 AUGMENT, OPENAI, ANTHROPIC = "augment", "openai", "anthropic"
 _NOTICE = "\n[byok] "
@@ -12,7 +12,7 @@ _NOTICE = "\n[byok] "
 
 @dataclass
 class Reading:
-    """What a client saw: when it asked, and each network read with its time."""
+    """The time of a request, and each network read of its answer with its time."""
 
     asked: float = 0.0
     status: int = 0
@@ -23,13 +23,13 @@ class Reading:
 
 @dataclass
 class Answer:
-    """The same, understood. `error` is the code of an error that was told."""
+    """A parsed answer; `error` is the code of an error in it, "" for none."""
 
-    pieces: list[tuple[float, str]] = field(default_factory=list)
+    pieces: list[tuple[float, str]] = field(default_factory=list)  # (time, text)
     calls: dict[str, list[str]] = field(default_factory=dict)  # id -> arguments
-    ends: int = 0  # how often an end was told
+    ends: int = 0  # how many end markers came
     error: str = ""
-    whole: str | None = None  # the text once more, where the dialect repeats it
+    whole: str | None = None  # the text at the end, if the dialect repeats it
 
     @property
     def text(self) -> str:
@@ -37,10 +37,10 @@ class Answer:
         return "".join(text for _, text in self.pieces).partition(_NOTICE)[0]
 
     def check(self, spec: Spec) -> list[float]:
-        """Return the seconds that each record was on its way, and the first ever.
+        """Return the seconds from sending to arrival of each record.
 
         Raises:
-            Damaged: it is not exactly what `spec` asked for.
+            Damaged: the answer differs from `spec`.
         """
         if self.error or self.ends != 1:
             raise Damaged(f"it ended {self.ends} times, error {self.error!r}")
@@ -49,38 +49,38 @@ class Answer:
             raise Damaged("the text at the end differs from its pieces")
         calls = [(name, "".join(parts)) for name, parts in self.calls.items()]
         check_calls(calls, spec.stream, spec.calls)
-        arrived = finished(iter(self.pieces), spec.chunks)
-        return [at - then / 1e9 for at, then in zip(arrived, sent, strict=True)]
+        arrived = arrival_times(iter(self.pieces), spec.chunks)
+        return [end - start / 1e9 for end, start in zip(arrived, sent, strict=True)]
 
 
-def understood(reading: Reading, dialect: str) -> Answer:
-    """Read the lines of an answer.
+def parse_answer(reading: Reading, dialect: str) -> Answer:
+    """Parse the lines of an answer.
 
     Raises:
         Damaged: it is no answer of this dialect.
     """
     if reading.failure or reading.status != 200:
         raise Damaged(f"status {reading.status} {reading.failure}")
-    answer, rest = Answer(), b""
-    take = _TAKE[dialect]
+    answer, partial = Answer(), b""
+    parse_line = _PARSERS[dialect]
     for time, data in reading.reads:
-        *lines, rest = (rest + data).split(b"\n")
+        *lines, partial = (partial + data).split(b"\n")
         for line in lines:
             if line.strip():
-                _take(take, answer, time, line)
-    if rest:
-        raise Damaged(f"it broke off within a line: {rest[:80]!r}")
+                _parse_line(parse_line, answer, time, line)
+    if partial:
+        raise Damaged(f"it broke off within a line: {partial[:80]!r}")
     return answer
 
 
-def _take(take: Any, answer: Answer, time: float, line: bytes) -> None:
+def _parse_line(parse_line: Any, answer: Answer, time: float, line: bytes) -> None:
     try:
-        take(answer, time, line)
+        parse_line(answer, time, line)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(f"no line of an answer: {line[:80]!r}") from error
 
 
-def _take_augment(answer: Answer, time: float, line: bytes) -> None:
+def _parse_augment(answer: Answer, time: float, line: bytes) -> None:
     chunk = json.loads(line)
     if chunk["text"]:
         answer.pieces.append((time, chunk["text"]))
@@ -95,7 +95,7 @@ def _take_augment(answer: Answer, time: float, line: bytes) -> None:
     answer.ends += chunk["stop_reason"] is not None
 
 
-def _take_openai(answer: Answer, time: float, line: bytes) -> None:
+def _parse_openai(answer: Answer, time: float, line: bytes) -> None:
     if not line.startswith(b"data:") or line == b"data: [DONE]":
         return
     chunk = json.loads(line[5:])
@@ -113,7 +113,7 @@ def _take_openai(answer: Answer, time: float, line: bytes) -> None:
         answer.ends += choice.get("finish_reason") is not None
 
 
-def _take_anthropic(answer: Answer, time: float, line: bytes) -> None:
+def _parse_anthropic(answer: Answer, time: float, line: bytes) -> None:
     if not line.startswith(b"data:"):
         return
     event = json.loads(line[5:])
@@ -128,4 +128,4 @@ def _take_anthropic(answer: Answer, time: float, line: bytes) -> None:
     answer.ends += event["type"] == "message_stop"
 
 
-_TAKE = {AUGMENT: _take_augment, OPENAI: _take_openai, ANTHROPIC: _take_anthropic}
+_PARSERS = {AUGMENT: _parse_augment, OPENAI: _parse_openai, ANTHROPIC: _parse_anthropic}

@@ -1,4 +1,4 @@
-"""Ask a target for one stream, and note what comes when."""
+"""Request one stream from a target, and record each read with its time."""
 
 import time
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from tools.bench.spec import Spec
 
 _TOOL = "write"
 _SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
-_MOST = 32_000
+_MAX_TOKENS = 32_000
 _FLAGS = {"support_parallel_tool_use": True}
-_PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
+_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something that answers: base URL, dialect, token, and the process if known."""
+    """A server to measure: base URL, dialect, token, and the process if known."""
 
     name: str
     url: str
@@ -54,7 +54,7 @@ class Target:
             "messages": [message],
         }
         if self.dialect == ANTHROPIC:
-            whole["max_tokens"] = _MOST
+            whole["max_tokens"] = _MAX_TOKENS
             if spec.calls:
                 whole["tools"] = [{"name": _TOOL, "input_schema": _SCHEMA}]
             return f"{self.url}/messages", whole
@@ -65,9 +65,9 @@ class Target:
 
 
 def session() -> aiohttp.ClientSession:
-    """Make a session without a limit of connections."""
+    """Return a session without a limit of connections."""
     connector = aiohttp.TCPConnector(limit=0)
-    return aiohttp.ClientSession(connector=connector, timeout=_PATIENCE)
+    return aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT)
 
 
 async def ask(

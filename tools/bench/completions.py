@@ -20,19 +20,19 @@ from tools.bench import processes
 from tools.bench.mock import run
 
 SECONDS = 0.02
-_SAID = "return total * 2\n"
+_ANSWER = "return total * 2\n"
 _EDITOR = "byok:bench:zeta-2"
 _LINE = "    total = total + fare(kind, count)  # another line of the file\n"
 
 
-async def answered(request: web.Request) -> web.StreamResponse:
-    """Read the question, take the time, stream an answer of a few tokens."""
-    asked = json.loads(await request.read())
+async def answer_completion(request: web.Request) -> web.StreamResponse:
+    """Wait as long as a model takes, then stream an answer of a few tokens."""
+    question = json.loads(await request.read())
     await asyncio.sleep(SECONDS)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    said = _rewritten(asked["prompt"]) if "prompt" in asked else _SAID
-    for word in (*said.split(" "), ""):
+    answer = _rewrite(question["prompt"]) if "prompt" in question else _ANSWER
+    for word in (*answer.split(" "), ""):
         choice = {"index": 0, "delta": {"content": f"{word} "}, "text": f"{word} "}
         await response.write(
             b"data: %s\n\n" % json.dumps({"choices": [choice]}).encode()
@@ -42,27 +42,27 @@ async def answered(request: web.Request) -> web.StreamResponse:
     return response
 
 
-def _rewritten(prompt: str) -> str:
+def _rewrite(prompt: str) -> str:
     """Return the region of a prompt of Zeta 2 with its first line changed."""
     region = prompt.partition("<<<<<<< CURRENT\n")[2].partition("=======\n")[0]
     return region.replace("<|user_cursor|>", "").replace("total", "sum", 1)
 
 
 def body(number: int, typed: str = "") -> dict[str, Any]:
-    """Write a request whose place nobody asked about before."""
-    before = _LINE * 120 + f"def fare_{number}():\n    " + typed
-    return {"prompt": before[-8000:], "suffix": "\n" + _LINE * 60, "path": "a.py"}
+    """Return a request at a new cursor position, so that no cache has its answer."""
+    prefix = _LINE * 120 + f"def fare_{number}():\n    " + typed
+    return {"prompt": prefix[-8000:], "suffix": "\n" + _LINE * 60, "path": "a.py"}
 
 
-async def timed(asking: Awaitable[bytes]) -> tuple[float, bytes]:
+async def measure_time(asking: Awaitable[bytes]) -> tuple[float, bytes]:
     """Return the milliseconds of an answer, and the answer."""
     started = time.perf_counter()
     answer = await asking
     return (time.perf_counter() - started) * 1000, answer
 
 
-async def measured(upstream: str, url: str, token: str, rounds: int) -> list[str]:
-    """Ask in turns; return what to tell."""
+async def measure_all(upstream: str, url: str, token: str, rounds: int) -> list[str]:
+    """Measure all kinds in turns; return the lines of the report."""
     direct: list[float] = []
     through: list[float] = []
     along: list[float] = []
@@ -78,14 +78,14 @@ async def measured(upstream: str, url: str, token: str, rounds: int) -> list[str
 
         chat, completion = f"{upstream}/v1/chat/completions", f"{url}/completion"
         for number in range(rounds):
-            direct.append((await timed(post(chat, question)))[0])
+            direct.append((await measure_time(post(chat, question)))[0])
             for typed, times in (("", through), ("return ", along)):
-                took, raw = await timed(post(completion, body(number, typed)))
+                took, raw = await measure_time(post(completion, body(number, typed)))
                 text = "return total * 2"[len(typed) :]
                 assert json.loads(raw)["text"].strip() == text, raw
                 times.append(took)
             edit = {**body(number), "prefix": body(number)["prompt"], "model": _EDITOR}
-            took, raw = await timed(post(f"{url}/next-edit-stream", edit))
+            took, raw = await measure_time(post(f"{url}/next-edit-stream", edit))
             assert "sum = " in json.loads(raw)["next_edit"]["suggested_code"], raw
             edits.append(took)
     p50 = statistics.median
@@ -99,21 +99,21 @@ async def measured(upstream: str, url: str, token: str, rounds: int) -> list[str
 
 
 def main(rounds: int) -> None:
-    """Start both, measure, tell."""
+    """Start the upstream and byok, measure, and print the report."""
     with (
-        processes.started("tools.bench.completions", "serve") as upstream,
+        processes.start_module("tools.bench.completions", "serve") as upstream,
         processes.byok(upstream.url) as daemon,
     ):
         target = daemon.target
-        told = measured(upstream.url, target.url, target.token, rounds)
-        print("\n".join(asyncio.run(told)))
+        report = measure_all(upstream.url, target.url, target.token, rounds)
+        print("\n".join(asyncio.run(report)))
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", answered)
-        app.router.add_post("/v1/completions", answered)
+        app.router.add_post("/v1/chat/completions", answer_completion)
+        app.router.add_post("/v1/completions", answer_completion)
         run(app)
     else:
         main(int(sys.argv[1]) if sys.argv[1:] else 300)

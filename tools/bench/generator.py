@@ -1,6 +1,7 @@
-"""The load generator, a process of its own: one job a line in, one result a line out.
+"""The load generator, a separate process: each line of input is a job.
 
-While a job runs it only notes what it reads; everything is checked afterwards.
+It prints the result as a line. While a job runs, it only records its reads; they are
+parsed and checked afterwards.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from statistics import quantiles
 
 import aiohttp
 
-from tools.bench.answers import Reading, understood
+from tools.bench.answers import Reading, parse_answer
 from tools.bench.client import Target, ask, session
 from tools.bench.spec import Damaged, Spec
 
@@ -34,7 +35,7 @@ class Job:
 
 @dataclass
 class Result:
-    """What came; times in milliseconds."""
+    """The figures of a job; times in milliseconds."""
 
     seconds: float = 0.0
     requests: int = 0
@@ -45,7 +46,7 @@ class Result:
     way: list[float] = field(default_factory=list)  # p50, p99 from sent to arrived
 
 
-def halves(values: Sequence[float]) -> list[float]:
+def median_and_p99(values: Sequence[float]) -> list[float]:
     """Return the median and the 99th percentile of seconds, in milliseconds."""
     if len(values) < 2:
         return [1000 * value for value in values] * 2
@@ -54,44 +55,48 @@ def halves(values: Sequence[float]) -> list[float]:
 
 
 async def run_job(job: Job) -> Result:
-    """Run a job to its end and check everything that came."""
-    kept: list[tuple[Spec, Reading]] = []
+    """Run a job to its end, and check all answers."""
+    readings: list[tuple[Spec, Reading]] = []
     gc.collect()
     gc.disable()
     async with session() as http:
         start = time.monotonic()
         async with asyncio.TaskGroup() as group:
             for number in range(job.streams):
-                group.create_task(_client(http, job, number, kept))
+                group.create_task(_client(http, job, number, readings))
         seconds = time.monotonic() - start
     gc.enable()
-    result = checked(kept, job.target.dialect)
+    result = check_streams(readings, job.target.dialect)
     result.seconds = seconds
     return result
 
 
 async def _client(
-    http: aiohttp.ClientSession, job: Job, number: int, kept: list[tuple[Spec, Reading]]
+    http: aiohttp.ClientSession,
+    job: Job,
+    number: int,
+    readings: list[tuple[Spec, Reading]],
 ) -> None:
     end = time.monotonic() + job.seconds
-    if job.spec.pause:  # neither all at once, nor all in step
-        late = job.seconds / 5 + job.spec.pause
-        await asyncio.sleep(late * number / job.streams)
+    if job.spec.pause:  # spread the starts, so that clients do not run in step
+        spread = job.seconds / 5 + job.spec.pause
+        await asyncio.sleep(spread * number / job.streams)
     while time.monotonic() < end:
         spec = replace(job.spec, stream=f"{next(_numbers):08x}")
-        kept.append((spec, await ask(http, job.target, spec)))
-        if kept[-1][1].failure or kept[-1][1].status != 200:
+        reading = await ask(http, job.target, spec)
+        readings.append((spec, reading))
+        if reading.failure or reading.status != 200:
             await asyncio.sleep(0.1)
 
 
-def checked(kept: Sequence[tuple[Spec, Reading]], dialect: str) -> Result:
+def check_streams(readings: Sequence[tuple[Spec, Reading]], dialect: str) -> Result:
     """Check each stream against its spec."""
-    result = Result(requests=len(kept))
+    result = Result(requests=len(readings))
     first: list[float] = []
     ways: list[float] = []
-    for spec, reading in kept:
+    for spec, reading in readings:
         try:
-            answer = understood(reading, dialect)
+            answer = parse_answer(reading, dialect)
             ways += answer.check(spec)
         except Damaged as error:
             result.damaged += 1
@@ -101,25 +106,25 @@ def checked(kept: Sequence[tuple[Spec, Reading]], dialect: str) -> Result:
         result.chunks += spec.chunks + spec.calls * spec.fragments
         if answer.pieces:
             first.append(answer.pieces[0][0] - reading.asked)
-    result.first, result.way = halves(first), halves(ways)
+    result.first, result.way = median_and_p99(first), median_and_p99(ways)
     return result
 
 
 def main() -> None:
     """Read jobs until the input ends."""
     for line in sys.stdin:
-        given = json.loads(line)
+        fields = json.loads(line)
         job = Job(
-            Target(**given["target"]),
-            Spec(**given["spec"]),
-            given["streams"],
-            given["seconds"],
+            Target(**fields["target"]),
+            Spec(**fields["spec"]),
+            fields["streams"],
+            fields["seconds"],
         )
         print(json.dumps(asdict(run(job))), flush=True)
 
 
 def run(job: Job) -> Result:
-    """Run a job on uvloop where it is installed."""
+    """Run a job on uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:

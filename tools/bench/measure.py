@@ -1,4 +1,4 @@
-"""Run scenarios in interleaved rounds, and keep the medians."""
+"""Run the scenarios in interleaved rounds, and collect the figures of each target."""
 
 import json
 import math
@@ -16,12 +16,12 @@ from tools.bench.processes import ROOT, cpu_seconds, forget_peak, memory_mib
 from tools.bench.scenarios import Scenario
 
 DIRECT = "direct"
-_PAUSE = 0.2
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass
 class Figures:
-    """What one target did in one scenario, one value a round."""
+    """The figures of one target in one scenario, with one value for each round."""
 
     first: list[float] = field(default_factory=list)
     p50: list[float] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Figures:
     reasons: list[str] = field(default_factory=list)
 
     def median(self, name: str) -> float:
-        """Return the median of a column, NaN where nothing was measured."""
+        """Return the median of a column; NaN if it was not measured."""
         values = [v for v in getattr(self, name) if not math.isnan(v)]
         return median(values) if values else math.nan
 
@@ -54,7 +54,7 @@ class Generator:
             "target": asdict(target),
             "spec": asdict(scenario.spec),
             "streams": scenario.streams,
-            "seconds": _once_or(scenario, seconds),
+            "seconds": _job_seconds(scenario, seconds),
         }
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
@@ -62,10 +62,10 @@ class Generator:
         return result
 
 
-def _once_or(scenario: Scenario, seconds: float) -> float:
-    """Streams that last as long as the run are asked for once."""
-    lasts = scenario.spec.pause * scenario.spec.chunks / scenario.spec.per_write
-    return 0.9 * seconds if lasts >= 0.9 * seconds else seconds
+def _job_seconds(scenario: Scenario, seconds: float) -> float:
+    """Return how long clients start new streams; long streams are started only once."""
+    duration = scenario.spec.pause * scenario.spec.chunks / scenario.spec.per_write
+    return 0.9 * seconds if duration >= 0.9 * seconds else seconds
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def generator() -> Iterator[Generator]:
         process.communicate()
 
 
-def measured(
+def measure_all(
     plan: Sequence[Scenario],
     targets: Sequence[Target],
     load: Generator,
@@ -93,18 +93,19 @@ def measured(
     rounds: int,
     tell: Callable[[str], None],
 ) -> Table:
-    """Measure every target in every scenario, each in every place of a round.
+    """Measure every target in every scenario, in another order each round.
 
-    A B C, C B A, B C A, A C B, ...: what a run costs depends on the one before it.
+    The order is A B C, C B A, B C A, A C B, ..., as the cost of a run depends on the
+    run before it.
     """
     table: Table = {}
     for scenario in plan:
-        asked = [t for t in targets if t.name != DIRECT or scenario.direct]
-        row = table[scenario.name] = {target.name: Figures() for target in asked}
+        measured = [t for t in targets if t.name != DIRECT or scenario.direct]
+        row = table[scenario.name] = {target.name: Figures() for target in measured}
         for turn in range(rounds):
-            for target in _order(asked, turn):
-                _once(scenario, target, load, seconds, row[target.name])
-                time.sleep(_PAUSE)
+            for target in _order(measured, turn):
+                _measure(scenario, target, load, seconds, row[target.name])
+                time.sleep(_PAUSE_SECONDS)
             tell(f"{scenario.name}: round {turn + 1} of {rounds}")
     return table
 
@@ -115,22 +116,26 @@ def _order(targets: Sequence[Target], turn: int) -> list[Target]:
     return order[::-1] if turn % 2 else order
 
 
-def _once(
-    scenario: Scenario, target: Target, load: Generator, seconds: float, out: Figures
+def _measure(
+    scenario: Scenario,
+    target: Target,
+    load: Generator,
+    seconds: float,
+    figures: Figures,
 ) -> None:
     forget_peak(target.pid)
-    before = cpu_seconds(target.pid)
+    start = cpu_seconds(target.pid)
     result = load.run(scenario, target, seconds)
-    spent = cpu_seconds(target.pid) - before
+    cpu = cpu_seconds(target.pid) - start
     chunks = result["chunks"]
-    out.cpu.append(1e6 * spent / chunks if chunks else math.nan)
-    out.rate.append(chunks / result["seconds"])
-    out.memory.append(memory_mib(target.pid, "VmHWM"))
-    out.streams += result["requests"]
-    out.damaged += result["damaged"]
-    out.reasons += result["reasons"]
+    figures.cpu.append(1e6 * cpu / chunks if chunks else math.nan)
+    figures.rate.append(chunks / result["seconds"])
+    figures.memory.append(memory_mib(target.pid, "VmHWM"))
+    figures.streams += result["requests"]
+    figures.damaged += result["damaged"]
+    figures.reasons += result["reasons"]
     if result["first"]:
-        out.first.append(result["first"][0])
+        figures.first.append(result["first"][0])
     if result["way"]:
-        out.p50.append(result["way"][0])
-        out.p99.append(result["way"][1])
+        figures.p50.append(result["way"][0])
+        figures.p99.append(result["way"][1])

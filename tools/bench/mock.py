@@ -1,6 +1,6 @@
-"""A mock upstream that speaks OpenAI's dialect; each request says what it wants.
+"""A mock upstream of OpenAI's dialect; each request specifies its answer.
 
-Run as a process of its own it prints its address. `GET /stats` tells what is open.
+As a program it prints its address. `GET /stats` returns the number of open streams.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ _FACTS = b'"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model
 
 
 class Mock:
-    """Answers chat requests as their spec says; misbehaves where it says so."""
+    """Answers chat requests by their spec, which may include a fault."""
 
     def __init__(self) -> None:
         self.open = 0
         self.asked = 0
-        self.left = 0
+        self.left = 0  # requests whose client hung up
         self._attempts: Counter[str] = Counter()
 
     def app(self) -> web.Application:
@@ -51,7 +51,7 @@ class Mock:
         self.asked += 1
         self.open += 1
         try:
-            spec = Spec.found_in(await request.read())
+            spec = Spec.from_request(await request.read())
             return await self._answer(request, spec, self._fault(spec))
         except (asyncio.CancelledError, ConnectionError):
             self.left += 1
@@ -101,7 +101,7 @@ async def _until(moment: float) -> None:
 
 
 async def _strike(fault: str, request: web.Request, spec: Spec) -> bool:
-    """Let a fault happen in the middle of a stream; tell whether it goes on."""
+    """Cause a fault in the middle of a stream; return whether the stream continues."""
     match fault:
         case "stall":
             await asyncio.sleep(spec.stall)
@@ -109,7 +109,7 @@ async def _strike(fault: str, request: web.Request, spec: Spec) -> bool:
         case "silence":
             await asyncio.sleep(600)
         case "reset":
-            await asyncio.sleep(0.05)  # what was written before shall arrive
+            await asyncio.sleep(0.05)  # let the bytes written before arrive
             _reset(request)
         case "cut":
             assert request.transport is not None
@@ -120,7 +120,7 @@ async def _strike(fault: str, request: web.Request, spec: Spec) -> bool:
 
 
 class Writes:
-    """The writes of an answer, each made at the moment when it is sent."""
+    """The writes of an answer, each built when it is sent, as it has that time."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -151,7 +151,7 @@ class _Write:
 
 
 def _fragments(spec: Spec) -> Iterator[bytes]:
-    """Write parallel tool calls, whose fragments come in turns."""
+    """Write parallel tool calls with interleaved fragments."""
     if not spec.calls:
         return
     for call in range(spec.calls):
@@ -186,12 +186,12 @@ async def serve(app: web.Application, port: int = 0) -> None:
     await web.TCPSite(runner, "127.0.0.1", port, backlog=1024).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
     parent = os.getppid()
-    while os.getppid() == parent:  # nobody is left behind when the program is killed
+    while os.getppid() == parent:  # end with the parent, even if that is killed
         await asyncio.sleep(1)
 
 
 def run(app: web.Application, port: int = 0) -> None:
-    """Run `serve` on uvloop where it is installed, as byok does."""
+    """Run `serve` on uvloop if it is installed, as byok does."""
     try:
         import uvloop
     except ImportError:

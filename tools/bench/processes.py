@@ -1,4 +1,4 @@
-"""Processes that a measurement needs, and what Linux tells about them."""
+"""The processes of a measurement, and their CPU time, memory and files on Linux."""
 
 import contextlib
 import json
@@ -23,22 +23,22 @@ _READY = "byok is listening on "
 
 @dataclass(frozen=True)
 class Child:
-    """A process that told its address."""
+    """A process that has printed its address."""
 
     url: str
     process: "subprocess.Popen[str]"
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The id of the process."""
         return self.process.pid
 
 
 @contextmanager
-def started(
+def start_module(
     *command: str, env: Mapping[str, str] | None = None, root: Path = ROOT
 ) -> Iterator[Child]:
-    """Start a Python module that prints its address first; end it at the end."""
+    """Run a Python module that prints its address first, until the block ends."""
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed below
     process = subprocess.Popen(
         [sys.executable, "-m", *command],
@@ -64,14 +64,14 @@ def started(
 @contextmanager
 def mock(port: int = 0) -> Iterator[Child]:
     """Start the mock upstream, on a free port unless one is given."""
-    with started("tools.bench.mock", str(port)) as child:
+    with start_module("tools.bench.mock", str(port)) as child:
         yield child
 
 
 @contextmanager
 def passthrough(upstream: str) -> Iterator[Target]:
-    """Start the reference."""
-    with started("tools.bench.passthrough", upstream) as child:
+    """Start the pass-through, to which byok is compared."""
+    with start_module("tools.bench.passthrough", upstream) as child:
         yield Target("pass-through", f"{child.url}/v1", "openai", pid=child.pid)
 
 
@@ -97,21 +97,21 @@ def byok(
     root: Path = ROOT,
     **settings: Mapping[str, Any],
 ) -> Iterator[Daemon]:
-    """Start the byok of a checkout in a home of its own.
+    """Start the byok of a checkout with its own home folder.
 
     It waits `timeout` seconds for a silent upstream and `patience` seconds for a busy
-    one; `settings` are more sections of its config.
+    one; `settings` are further sections of its settings.
     """
     with tempfile.TemporaryDirectory(prefix="byok-bench-") as folder:
         home = Path(folder)
-        waits = {"timeout": timeout, "patience": patience}
-        given = {name: value for name, value in waits.items() if value is not None}
-        bench = {"base_url": f"{upstream}/v1", "model": "mock", **given}
+        limits = {"timeout": timeout, "patience": patience}
+        limits = {name: value for name, value in limits.items() if value is not None}
+        bench = {"base_url": f"{upstream}/v1", "model": "mock", **limits}
         sections = {"upstreams": {"bench": bench}, **settings}
         (home / "config.toml").write_text("".join(_toml(sections)), encoding="utf-8")
         (home / "config.toml").chmod(0o600)
         env = {"BYOK_HOME": folder}
-        with started("byok", "serve", "--port", "0", env=env, root=root) as child:
+        with start_module("byok", "serve", "--port", "0", env=env, root=root) as child:
             token = (home / "state" / "token").read_text().strip()
             target = Target("byok", child.url, AUGMENT, token, child.pid)
             yield Daemon(target, home)
@@ -127,8 +127,8 @@ def _toml(sections: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _environment() -> dict[str, str]:
-    kept = {n: v for n, v in os.environ.items() if not n.startswith("BYOK_")}
-    return {**kept, "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring"}
+    environ = {n: v for n, v in os.environ.items() if not n.startswith("BYOK_")}
+    return {**environ, "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring"}
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
@@ -141,7 +141,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process so far; NaN where nothing tells it."""
+    """Return the CPU time of a process so far; NaN if it is unknown."""
     total = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -152,7 +152,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_mib(pid: int, field: str = "VmRSS") -> float:
-    """Return what a process holds in memory (VmRSS), or held at most (VmHWM)."""
+    """Return the memory of a process now (VmRSS) or at its peak (VmHWM)."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(f"{field}:"):
@@ -161,13 +161,13 @@ def memory_mib(pid: int, field: str = "VmRSS") -> float:
 
 
 def forget_peak(pid: int) -> None:
-    """Let the peak of a process's memory start anew."""
+    """Reset the peak of a process's memory."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def open_files(pid: int) -> int:
-    """Count the file descriptors of a process; -1 where nothing tells them."""
+    """Count the file descriptors of a process; -1 if they are unknown."""
     try:
         return len(list(Path(f"/proc/{pid}/fd").iterdir()))
     except OSError:

@@ -1,4 +1,4 @@
-"""The table as people read it, and its place in docs/reference/performance.md."""
+"""Write the table of figures, also into docs/reference/performance.md."""
 
 import math
 import os
@@ -17,7 +17,7 @@ END = "<!-- scripts/bench --write: end -->"
 REFERENCE = "pass-through"
 BEFORE = "before"  # the byok to compare with
 _BYOK = "byok"
-_DEARER = 1.05
+_MAX_RATIO = 1.05
 _WORDS = {"cpu": "CPU time", "memory": "memory"}
 _PACKAGES = ("aiohttp", "httpx", "httpx-aiohttp", "orjson", "uvloop")
 _HEAD = (
@@ -67,19 +67,20 @@ def _cells(
 
 
 def compare(plan: Sequence[Scenario], table: Table) -> Iterator[str]:
-    """Say where byok takes more than another byok did, each round for itself.
+    """Yield the scenarios in which byok takes more than the byok to compare with.
 
-    What could not be measured, as on systems other than Linux, is said as well.
+    The ratio is the median over the rounds. Figures that could not be measured, as on
+    systems other than Linux, are reported as well.
     """
     for scenario in plan:
         row = table[scenario.name]
-        for what in ("cpu", "memory"):
+        for figure in ("cpu", "memory"):
             rounds = zip(
-                getattr(row[_BYOK], what), getattr(row[BEFORE], what), strict=True
+                getattr(row[_BYOK], figure), getattr(row[BEFORE], figure), strict=True
             )
-            ratio = median([now / before for now, before in rounds])
-            if not ratio <= _DEARER:  # also if it is no number
-                yield f"{scenario.name}: {ratio:.2f} x the {_WORDS[what]} of before"
+            ratio = median([new / old for new, old in rounds])
+            if not ratio <= _MAX_RATIO:  # also if it is NaN
+                yield f"{scenario.name}: {ratio:.2f} x the {_WORDS[figure]} of before"
 
 
 def _number(value: float, form: str = ".1f") -> str:
@@ -87,21 +88,21 @@ def _number(value: float, form: str = ".1f") -> str:
 
 
 def _added(own: float, direct: float) -> str:
-    """Write a time, as what was added where the direct way is known."""
+    """Write a time; if the time of the mock alone is known, only the difference."""
     return _number(own, ".2f") if math.isnan(direct) else _number(own - direct, "+.2f")
 
 
 def machine() -> str:
     """Describe the machine in general words."""
     cores = os.cpu_count() or 1
-    found = []
+    packages = []
     for name in _PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            packages.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            found.append(f"no {name}")
+            packages.append(f"no {name}")
     python = f"Python {platform.python_version()}"
-    return f"{cores} cores, {platform.system()}, {python}, {', '.join(found)}"
+    return f"{cores} cores, {platform.system()}, {python}, {', '.join(packages)}"
 
 
 def page_with(page: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The loads that are measured, and what is read off each."""
+"""The loads that are measured, and the figures that each shows."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from tools.bench.spec import Spec
 
 @dataclass(frozen=True)
 class Scenario:
-    """`streams` clients at a time; `shown` are the columns that mean something here.
+    """A load of `streams` clients; `shown` are the columns that it is about.
 
-    `direct` says whether the mock is measured alone too, to know what was added.
+    With `direct`, the mock is also measured alone, to know how much time byok adds.
     """
 
     name: str
@@ -21,7 +21,7 @@ class Scenario:
 
 
 def scenarios(seconds: float) -> list[Scenario]:
-    """Return all of them, for runs of `seconds`."""
+    """Return all scenarios, for runs of `seconds`."""
     paced = max(1, round(100 * seconds))
     return [
         Scenario(

@@ -1,9 +1,9 @@
-"""What a stream of the mock upstream looks like.
+"""The streams of the mock upstream: how they are specified, and how they are checked.
 
-Words in the user's message ask for it. Its text proves its own order and wholeness, and
-says when it was sent. A record is as long as any other: stream, number, time of
-sending, padding. The padding has what careless code damages: quotes, line ends, wide
-characters, raw U+0085, U+2028.
+Words in the user's message specify a stream. Its text consists of records of equal
+length: stream, number, time of sending, padding. So a reader can check that the text is
+complete and in order, and knows when each record was sent. The padding has characters
+that careless code damages: quotes, line ends, wide characters, raw U+0085, U+2028.
 """
 
 import json
@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Self
 
 _WORDS = re.compile(rb"bench((?: [a-z_]+=[\w.]+)+)")
+PADDING = ' "a\\b"\r\n\té€😀\x85\u2028\u2029<|'
+_STREAM, _NUMBER, _TIME = 8, 6, 16  # characters of each part of a record
+SIZE = _STREAM + _NUMBER + _TIME + len(PADDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +44,14 @@ class Spec:
         return "bench " + " ".join(words)
 
     @classmethod
-    def found_in(cls, body: bytes) -> Self:
-        """Read the last such words of a request, in whatever JSON they stand."""
-        found = _WORDS.findall(body)
-        if not found:
+    def from_request(cls, body: bytes) -> Self:
+        """Read the last specification in a request, wherever in the JSON it is."""
+        matches = _WORDS.findall(body)
+        if not matches:
             return cls()
-        given = dict(word.split("=") for word in found[-1].decode().split())
-        usual = asdict(cls())
-        return cls(**{name: type(usual[name])(given[name]) for name in given})
-
-
-PADDING = ' "a\\b"\r\n\té€😀\x85\u2028\u2029<|'
-_STREAM, _NUMBER, _TIME = 8, 6, 16
-SIZE = _STREAM + _NUMBER + _TIME + len(PADDING)
+        words = dict(word.split("=") for word in matches[-1].decode().split())
+        defaults = asdict(cls())
+        return cls(**{name: type(defaults[name])(words[name]) for name in words})
 
 
 class Damaged(Exception):
@@ -69,7 +67,7 @@ def check(text: str, stream: str, count: int) -> list[int]:
     """Return when each record was sent.
 
     Raises:
-        Damaged: one is lost, foreign, twice there, out of order or changed.
+        Damaged: one is lost, foreign, doubled, out of order or changed.
     """
     if len(text) != count * SIZE:
         raise Damaged(f"{len(text)} characters arrived of {count * SIZE}")
@@ -88,24 +86,27 @@ def arguments(stream: str, call: int, fragments: int) -> list[str]:
     words = "".join(f"{stream}-{call}-{number}{PADDING[:9]}" for number in range(60))
     whole = json.dumps({"text": words}, ensure_ascii=False)
     step = -(-len(whole) // fragments)
-    return [whole[at : at + step] for at in range(0, len(whole), step)]
+    return [whole[offset : offset + step] for offset in range(0, len(whole), step)]
 
 
-def check_calls(found: list[tuple[str, str]], stream: str, calls: int) -> None:
+def check_calls(arrived_calls: list[tuple[str, str]], stream: str, calls: int) -> None:
     """Compare tool calls, as pairs of id and arguments, with what was sent.
 
     Raises:
         Damaged: a call is lost, doubled or changed.
     """
-    if len({call_id for call_id, _ in found}) != len(found) or len(found) != calls:
-        raise Damaged(f"{len(found)} tool calls arrived of {calls}")
-    for number, (_, arrived) in enumerate(found):
+    if (
+        len({call_id for call_id, _ in arrived_calls}) != len(arrived_calls)
+        or len(arrived_calls) != calls
+    ):
+        raise Damaged(f"{len(arrived_calls)} tool calls arrived of {calls}")
+    for number, (_, arrived) in enumerate(arrived_calls):
         if _object(arrived) != _object("".join(arguments(stream, number, 1))):
             raise Damaged(f"the arguments of call {number} arrived as {arrived!r}")
 
 
-def finished(pieces: Iterator[tuple[float, str]], count: int) -> list[float]:
-    """Return when each record was whole at the client; pieces are (time, text)."""
+def arrival_times(pieces: Iterator[tuple[float, str]], count: int) -> list[float]:
+    """Return when each record was complete at the client; pieces are (time, text)."""
     times: list[float] = []
     length = 0
     for time, text in pieces:

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from tools.bench.answers import AUGMENT, Reading, understood
+from tools.bench.answers import AUGMENT, Reading, parse_answer
 from tools.bench.client import Target, session
 from tools.bench.processes import byok, memory_mib, mock
 from tools.bench.spec import Damaged, Spec
@@ -21,14 +21,14 @@ _NODE_TEXT = "a line of some file, as tools return it, of usual length and so on
 
 
 def of_texts(size: int) -> bytes:
-    """Write a chat body of long texts."""
+    """Return a chat body of long texts."""
     text = _WORDS * (100_000 // len(_WORDS))
     turn = {"request_message": text, "response_text": "Yes."}
     return _body(turn, size)
 
 
 def of_nodes(size: int) -> bytes:
-    """Write a chat body of very many small nodes."""
+    """Return a chat body of very many small nodes."""
     nodes = [
         {"id": n, "type": 0, "text_node": {"content": f"{n} {_NODE_TEXT}"}}
         for n in range(1000)
@@ -71,7 +71,7 @@ async def l8(seconds: float, *, clients: int = 16, size: int = 30 * 10**6) -> Ou
 
 
 async def _send(http: aiohttp.ClientSession, target: Target, body: bytes) -> str:
-    """Send one body; return "whole", or what came instead."""
+    """Send one body; return "whole" for a complete answer, else the failure."""
     reading = Reading()
     try:
         async with http.post(
@@ -84,7 +84,7 @@ async def _send(http: aiohttp.ClientSession, target: Target, body: bytes) -> str
             reading.reads = [(0.0, await response.read())]
         if reading.status != 200:
             return str(reading.status)
-        understood(reading, AUGMENT).check(_SPEC)
+        parse_answer(reading, AUGMENT).check(_SPEC)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         return type(error).__name__
     except Damaged as error:

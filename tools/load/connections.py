@@ -1,4 +1,4 @@
-"""L9, connections that say nothing; L10, clients that leave in the middle."""
+"""L9: connections that send nothing; L10: clients that hang up in the middle."""
 
 import asyncio
 import contextlib
@@ -18,9 +18,9 @@ from tools.bench.spec import Spec
 from tools.load.faults import WHOLE, Draw, verdict
 from tools.load.outcome import Control, Outcome, percentile
 
-_AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset, leave no trace
-_TICK = 0.01
-_SETTLE = 20.0
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset, without TIME_WAIT
+_TICK_SECONDS = 0.01
+_SETTLE_SECONDS = 20.0
 
 
 async def l9(
@@ -31,10 +31,10 @@ async def l9(
         url, pid = daemon.target.url, daemon.target.pid
         before = open_files(pid)
         with Control(url) as control, Control(url, 0.5, fresh=True) as fresh:
-            made, failed = await asyncio.to_thread(
-                _silent, url, seconds, rate, most_open
+            connected, failed = await asyncio.to_thread(
+                _open_silent, url, seconds, rate, most_open
             )
-        after = await _settled(pid, before + 2, settle)
+        after = await _wait_for_files(pid, before + 2, settle)
         rss, lines = memory_mib(pid, "VmHWM"), _log_lines(daemon)
     outcome = Outcome("L9")
     outcome.goal("control p99", percentile(control.seconds, 0.99), 1, " s")
@@ -42,56 +42,58 @@ async def l9(
     outcome.goal("log lines", lines, 100)
     outcome.goal("descriptors kept", after - before, 2)
     outcome.note(f"highest RSS {rss:.1f} MiB")
-    outcome.note(f"{made} connections made, {failed} refused")
+    outcome.note(f"{connected} connections made, {failed} refused")
     outcome.note(f"new connections turned away {fresh.failed} of {len(fresh.seconds)}")
     return outcome
 
 
-def _silent(url: str, seconds: float, rate: int, most_open: int) -> tuple[int, int]:
-    """Open connections at a rate; return how many came about and how many not."""
+def _open_silent(
+    url: str, seconds: float, rate: int, most_open: int
+) -> tuple[int, int]:
+    """Open connections at a rate; return how many succeeded and how many failed."""
     parts = urlsplit(url)
     address = (parts.hostname, parts.port)
     opened: deque[socket.socket] = deque()
-    made = failed = 0
+    connected = failed = 0
     start = time.monotonic()
-    while (passed := time.monotonic() - start) < seconds:
-        while made + failed < passed * rate:
+    while (elapsed := time.monotonic() - start) < seconds:
+        while connected + failed < elapsed * rate:
             if len(opened) >= most_open:
                 opened.popleft().close()
             sock = socket.socket()
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             sock.settimeout(1)
             opened.append(sock)
             try:
                 sock.connect(address)
-                made += 1
+                connected += 1
             except OSError:
                 failed += 1
-        time.sleep(_TICK)
+        time.sleep(_TICK_SECONDS)
     for sock in opened:
         sock.close()
-    return made, failed
+    return connected, failed
 
 
 def _log_lines(daemon: Daemon) -> int:
-    """Count what was logged, but for the lines of the control requests."""
+    """Count the log lines, without those of the control requests."""
     lines = daemon.log.read_text(encoding="utf-8").splitlines()
     return sum(" byok.access: " not in line for line in lines)
 
 
-async def _settled(pid: int, most: int, seconds: float) -> int:
-    """Wait until no more than `most` files are open; return how many there are."""
+async def _wait_for_files(pid: int, max_files: int, seconds: float) -> int:
+    """Wait until at most `max_files` files are open; return how many are."""
     end = time.monotonic() + seconds
-    while (files := open_files(pid)) > most and time.monotonic() < end:
+    while (files := open_files(pid)) > max_files and time.monotonic() < end:
         await asyncio.sleep(0.2)
     return files
 
 
 async def l10(seconds: float, *, rate: float = 500) -> Outcome:
-    """Start 500 requests a second and leave each at a random point."""
+    """Start 500 requests a second and abort each at a random point."""
     with mock() as upstream, byok(upstream.url) as daemon:
         target = daemon.target
-        first = await _whole(target)
+        first = await _check_stream(target)
         before = open_files(target.pid)
         luck = random.Random(1)
         start = time.monotonic()
@@ -99,12 +101,12 @@ async def l10(seconds: float, *, rate: float = 500) -> Outcome:
             for number in range(round(seconds * rate)):
                 moment = start + number / rate
                 await asyncio.sleep(max(0.0, moment - time.monotonic()))
-                group.create_task(_leave(target, number, luck))
+                group.create_task(_abort(target, number, luck))
         took = time.monotonic() - start
-        left_over = await _none_open(upstream.url)
-        after = await _settled(target.pid, before + 2, _SETTLE)
+        left_over = await _wait_for_streams(upstream.url)
+        after = await _wait_for_files(target.pid, before + 2, _SETTLE_SECONDS)
         stats = await _stats(upstream.url)
-        last = await _whole(target)
+        last = await _check_stream(target)
         rss = memory_mib(target.pid, "VmHWM")
     outcome = Outcome("L10")
     outcome.goal("streams still open at the upstream", left_over, 0)
@@ -118,17 +120,17 @@ async def l10(seconds: float, *, rate: float = 500) -> Outcome:
     return outcome
 
 
-async def _leave(target: Target, number: int, luck: random.Random) -> None:
-    """Send a request, or a part of one, and break the connection some time later."""
-    stay, share = luck.uniform(0, 0.4), luck.choice((0, 0.5, 1, 1, 1, 1, 1, 1))
+async def _abort(target: Target, number: int, luck: random.Random) -> None:
+    """Send a request, or a part of one, and reset the connection some time later."""
+    delay, share = luck.uniform(0, 0.4), luck.choice((0, 0.5, 1, 1, 1, 1, 1, 1))
     parts = urlsplit(target.url)
-    with contextlib.suppress(ConnectionError):  # turned away: it left first
+    with contextlib.suppress(ConnectionError):  # byok refused the connection
         _, writer = await asyncio.open_connection(parts.hostname, parts.port)
         sock = writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         request = _request(target, Spec(f"{number:08x}", 500, pause=0.02))
         writer.write(request[: round(share * len(request))])
-        await asyncio.sleep(stay)
+        await asyncio.sleep(delay)
         writer.transport.abort()
 
 
@@ -142,25 +144,25 @@ def _request(target: Target, spec: Spec) -> bytes:
     return "\r\n".join(head).encode()
 
 
-async def _none_open(upstream: str) -> int:
-    """Wait until the upstream has no open stream; return how many are left."""
-    end = time.monotonic() + _SETTLE
-    while (still := int((await _stats(upstream))["open"])) and time.monotonic() < end:
+async def _wait_for_streams(upstream: str) -> int:
+    """Wait until the upstream has no open stream; return how many remain."""
+    end = time.monotonic() + _SETTLE_SECONDS
+    while (count := int((await _stats(upstream))["open"])) and time.monotonic() < end:
         await asyncio.sleep(0.2)
-    return still
+    return count
 
 
 async def _stats(upstream: str) -> dict[str, Any]:
-    def got() -> dict[str, Any]:
+    def fetch() -> dict[str, Any]:
         with urllib.request.urlopen(f"{upstream}/stats", timeout=10) as answer:
             stats: dict[str, Any] = json.load(answer)
             return stats
 
-    return await asyncio.to_thread(got)
+    return await asyncio.to_thread(fetch)
 
 
-async def _whole(target: Target) -> str:
-    """Ask for one whole stream; return what was wrong with it."""
+async def _check_stream(target: Target) -> str:
+    """Request one complete stream; return what is wrong with it, "" for nothing."""
     spec = Spec("control0", 10, pause=0.01)
     async with session() as http:
         return verdict(Draw(spec, WHOLE), await ask(http, target, spec))

@@ -1,14 +1,12 @@
-"""Streams of an upstream that misbehaves, drawn with a seed, and what must become of
-each.
-"""
+"""Random streams of a faulty upstream, and the answer that byok must give to each."""
 
 import random
 from dataclasses import dataclass
 
-from tools.bench.answers import AUGMENT, Reading, understood
+from tools.bench.answers import AUGMENT, Reading, parse_answer
 from tools.bench.spec import SIZE, Damaged, Spec, check
 
-SILENCE = 4.0  # seconds after which byok gives an upstream up in these runs
+SILENCE = 4.0  # seconds after which byok gives up an upstream in these runs
 WHOLE, BROKEN, REFUSED, LEFT = "whole", "broken", "refused", "left"
 _RATE = 50
 _CODES = {
@@ -35,7 +33,7 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Draw:
-    """One stream to ask for. `leave_after` reads the client hangs up, if it does."""
+    """One stream to request; a client with the fate LEFT leaves after some reads."""
 
     spec: Spec
     fate: str
@@ -43,16 +41,16 @@ class Draw:
 
     @property
     def kind(self) -> str:
-        """A name to count it by."""
-        often = f"x{self.spec.times}" if self.spec.fault.isdecimal() else ""
-        return f"{self.spec.fault}{often}-{self.fate}"
+        """The name under which such streams are counted."""
+        times = f"x{self.spec.times}" if self.spec.fault.isdecimal() else ""
+        return f"{self.spec.fault}{times}-{self.fate}"
 
     def leaves(self, reads: int) -> bool:
-        """Tell whether the client has had enough."""
+        """Tell whether the client hangs up now."""
         return self.fate == LEFT and reads >= self.leave_after
 
 
-def drawn(luck: random.Random, stream: str, longest: int = 300) -> Draw:
+def draw_stream(luck: random.Random, stream: str, longest: int = 300) -> Draw:
     """Draw a stream of 20 to `longest` chunks, and its fault."""
     weights = [weight for *_, weight in _KINDS]
     fault, times, fate, _ = luck.choices(_KINDS, weights)[0]
@@ -73,21 +71,21 @@ def drawn(luck: random.Random, stream: str, longest: int = 300) -> Draw:
 
 
 def verdict(draw: Draw, reading: Reading) -> str:
-    """Say what is wrong with an answer, "" for nothing."""
+    """Return what is wrong with an answer, "" for nothing."""
     if draw.fate == LEFT:
         return reading.failure
     try:
-        answer = understood(reading, AUGMENT)
+        answer = parse_answer(reading, AUGMENT)
         if draw.fate == WHOLE:
             answer.check(draw.spec)
             return ""
-        wanted = _CODES[draw.spec.fault]
-        if (answer.error, answer.ends) != (wanted, 1):
-            return f"{answer.ends} ends, error {answer.error!r}, not {wanted!r}"
-        came = len(answer.text) // SIZE
-        check(answer.text, draw.spec.stream, came)
-        if came != (draw.spec.at if draw.fate == BROKEN else 0):
-            return f"{came} records came of {draw.spec.at}"
+        expected = _CODES[draw.spec.fault]
+        if (answer.error, answer.ends) != (expected, 1):
+            return f"{answer.ends} ends, error {answer.error!r}, not {expected!r}"
+        count = len(answer.text) // SIZE
+        check(answer.text, draw.spec.stream, count)
+        if count != (draw.spec.at if draw.fate == BROKEN else 0):
+            return f"{count} records came of {draw.spec.at}"
     except Damaged as error:
         return str(error)
     return ""

@@ -1,4 +1,4 @@
-"""The figures of a load run, the goals it missed, and how long byok was deaf."""
+"""The figures of a load run and its missed goals, and the time of control requests."""
 
 import http.client
 import math
@@ -10,10 +10,12 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+_TIMEOUT_SECONDS = 30.0
+
 
 @dataclass
 class Outcome:
-    """One run; printed as one line."""
+    """The result of one run, printed as one line."""
 
     case: str
     figures: list[str] = field(default_factory=list)
@@ -23,12 +25,12 @@ class Outcome:
         """Add a figure that is no goal."""
         self.figures.append(text)
 
-    def goal(self, what: str, value: float, most: float, unit: str = "") -> None:
-        """Add a figure that must not exceed `most`; NaN is not known, and no miss."""
-        told = "unknown" if math.isnan(value) else f"{value:.4g}{unit}"
-        self.figures.append(f"{what} {told} (goal {most:g})")
-        if value > most:
-            self.missed.append(what)
+    def goal(self, name: str, value: float, maximum: float, unit: str = "") -> None:
+        """Add a figure with a maximum; NaN is unknown, and does not miss the goal."""
+        text = "unknown" if math.isnan(value) else f"{value:.4g}{unit}"
+        self.figures.append(f"{name} {text} (goal {maximum:g})")
+        if value > maximum:
+            self.missed.append(name)
 
     def line(self) -> str:
         """Write the run as one line."""
@@ -48,21 +50,18 @@ def slope_per_hour(samples: Sequence[tuple[float, float]]) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which `share` of all lie; NaN for none."""
+    """Return the value below which a `share` of all values lies; NaN without values."""
     ordered = sorted(values)
     if not ordered:
         return math.nan
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-_PATIENCE = 30.0
-
-
 class Control:
-    """A thread that sends GET /health every `pause` seconds while the block lasts.
+    """A thread that sends GET /health every `pause` seconds within the block.
 
-    A thread, so that what the test itself does meanwhile is not counted. With `fresh`
-    each request comes on a connection of its own.
+    It is a thread, so that its times do not include work of the test. With `fresh` each
+    request has a new connection.
     """
 
     def __init__(self, url: str, pause: float = 0.02, *, fresh: bool = False) -> None:
@@ -110,4 +109,4 @@ class Control:
             self._connection = self._connect()
 
     def _connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self._address, timeout=_PATIENCE)
+        return http.client.HTTPConnection(self._address, timeout=_TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""L1, what byok adds to each event; L3, more clients than places."""
+"""L1: the time that byok adds to each event; L3: more clients than allowed streams."""
 
 import asyncio
 import random
@@ -10,47 +10,47 @@ from statistics import median
 
 import aiohttp
 
-from tools.bench.answers import AUGMENT, OPENAI, Reading, understood
+from tools.bench.answers import AUGMENT, OPENAI, Reading, parse_answer
 from tools.bench.client import Target, ask, session
 from tools.bench.generator import Job, Result, run_job
 from tools.bench.processes import byok, mock
 from tools.bench.spec import Damaged, Spec
 from tools.load.outcome import Outcome
 
-_SLICE, _RATE = 5.0, 50
-_ENOUGH = 40  # answers a client: below that, chance alone makes some luckier
+_SLICE_SECONDS, _RATE = 5.0, 50
+_MIN_ANSWERS = 40  # per client; with fewer, chance alone makes some luckier
 
 
 async def l1(seconds: float, *, streams: int = 32) -> Outcome:
     """Run 32 streams of 50 events/s, to byok and to the mock itself in turns."""
-    turns = max(1, round(seconds / _SLICE / 2))
+    turns = max(1, round(seconds / _SLICE_SECONDS / 2))
     length = seconds / turns / 2
     spec = Spec(chunks=max(1, round(_RATE * length)), pause=1 / _RATE)
-    found: dict[str, list[Result]] = {"direct": [], "byok": []}
+    results: dict[str, list[Result]] = {"direct": [], "byok": []}
     with mock() as upstream, byok(upstream.url) as daemon:
         targets = (Target("direct", f"{upstream.url}/v1", OPENAI), daemon.target)
         for _ in range(turns):
             for target in targets:
                 job = Job(target, spec, streams, length / 2)
-                found[target.name].append(await run_job(job))
+                results[target.name].append(await run_job(job))
     outcome = Outcome("L1")
-    for place, (name, most) in enumerate((("p50", 2), ("p99", 15))):
-        direct, own = (
-            median(result.way[place] for result in found[target] if result.way)
+    for index, (name, maximum) in enumerate((("p50", 2), ("p99", 15))):
+        direct, through_byok = (
+            median(result.way[index] for result in results[target] if result.way)
             for target in ("direct", "byok")
         )
-        outcome.goal(f"added {name}", own - direct, most, " ms")
+        outcome.goal(f"added {name}", through_byok - direct, maximum, " ms")
         outcome.note(f"direct {direct:.2f} ms")
-    outcome.goal("damaged streams", sum(r.damaged for r in found["byok"]), 0)
-    outcome.note(f"{sum(result.chunks for result in found['byok'])} events")
-    reasons = [reason for result in found["byok"] for reason in result.reasons]
+    outcome.goal("damaged streams", sum(r.damaged for r in results["byok"]), 0)
+    outcome.note(f"{sum(result.chunks for result in results['byok'])} events")
+    reasons = [reason for result in results["byok"] for reason in result.reasons]
     outcome.figures += reasons[:3]
     return outcome
 
 
 @dataclass
 class _Crowd:
-    """Clients that want more than there is."""
+    """Clients that request more streams than byok serves at a time."""
 
     target: Target
     spec: Spec
@@ -61,26 +61,26 @@ class _Crowd:
     wrong: list[str] = field(default_factory=list)
 
     async def client(self, http: aiohttp.ClientSession, number: int) -> None:
-        """Ask again and again; wait as long as byok asks for."""
+        """Send requests one after the other; wait as long as Retry-After says."""
         luck = random.Random(number)
-        asked = 0
+        requests = 0
         self.served[number] = 0
         while time.monotonic() < self.end:
-            asked += 1
-            stream = f"{number:04x}{asked:04x}"
+            requests += 1
+            stream = f"{number:04x}{requests:04x}"
             spec = Spec(stream, self.spec.chunks, pause=self.spec.pause)
             reading = await ask(http, self.target, spec)
-            pause = self._judged(spec, reading, number)
+            pause = self._count(spec, reading, number)
             if not self.patient or reading.status != 200:
                 await asyncio.sleep(pause * luck.uniform(1, 1.25))
 
-    def _judged(self, spec: Spec, reading: Reading, number: int) -> float:
+    def _count(self, spec: Spec, reading: Reading, number: int) -> float:
         """Count one answer; return the seconds to wait before the next request."""
         if reading.status == 503 and reading.retry_after:
             self.turned_away += 1
             return float(reading.retry_after)
         try:
-            understood(reading, AUGMENT).check(spec)
+            parse_answer(reading, AUGMENT).check(spec)
             self.served[number] += 1
         except Damaged as error:
             self.wrong.append(str(error))
@@ -88,7 +88,7 @@ class _Crowd:
 
     @property
     def spread(self) -> float:
-        """How many times more the luckiest got than the unluckiest."""
+        """The ratio of the most answers of a client to the fewest."""
         return max(self.served.values()) / max(0.5, min(self.served.values()))
 
 
@@ -98,17 +98,17 @@ async def l3(
     """Run 200 clients for 32 places: first with room to wait for all, then not."""
     outcome = Outcome("L3")
     limits = {"streams": places, "waiting": clients, "wait_seconds": 30}
-    crowd = await _crowded(seconds / 2, limits, clients, chunks, patient=True)
+    crowd = await _run_crowd(seconds / 2, limits, clients, chunks, patient=True)
     counts = crowd.served.values()
     outcome.goal("room for all: max/min served", crowd.spread, 2)
     outcome.note(f"served {min(counts)} to {max(counts)} each")
     outcome.goal("turned away", crowd.turned_away, 0)
     wrong = crowd.wrong
     limits = {"streams": places, "waiting": places, "wait_seconds": 10}
-    crowd = await _crowded(seconds / 2, limits, clients, 2 * chunks, patient=False)
+    crowd = await _run_crowd(seconds / 2, limits, clients, 2 * chunks, patient=False)
     counts = crowd.served.values()
     text = "little room: max/min served"
-    if sum(counts) / clients >= _ENOUGH:
+    if sum(counts) / clients >= _MIN_ANSWERS:
         outcome.goal(text, crowd.spread, 2)
     else:
         outcome.note(f"{text} {crowd.spread:.2f} (too few to judge)")
@@ -119,7 +119,7 @@ async def l3(
     return outcome
 
 
-async def _crowded(
+async def _run_crowd(
     seconds: float,
     limits: Mapping[str, int],
     clients: int,

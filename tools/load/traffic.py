@@ -14,7 +14,7 @@ import aiohttp
 from tools.bench.client import Target, ask, session
 from tools.bench.processes import byok, memory_mib, mock, open_files
 from tools.bench.spec import Spec
-from tools.load.faults import SILENCE, WHOLE, Draw, drawn, verdict
+from tools.load.faults import SILENCE, WHOLE, Draw, draw_stream, verdict
 from tools.load.outcome import Outcome, slope_per_hour
 
 _SMALL: tuple[tuple[str, str, Any], ...] = (
@@ -24,13 +24,13 @@ _SMALL: tuple[tuple[str, str, Any], ...] = (
     ("GET", "/health", None),
     ("GET", "/v1/models", None),
 )
-_RATE, _WORKERS, _WARM_UP = 50, 8, 300.0
-_SLOPE_NEEDS = 600.0  # seconds of samples; a shorter slope says nothing
+_RATE, _WORKERS, _WARM_UP_SECONDS = 50, 8, 300.0
+_SLOPE_SECONDS = 600.0  # of samples; the slope of fewer means nothing
 
 
 @dataclass
 class Traffic:
-    """What was sent to one daemon, and what came of it."""
+    """The requests that are sent to one daemon, and their results."""
 
     target: Target
     end: float
@@ -48,12 +48,12 @@ class Traffic:
         """Choose the next stream."""
         stream = f"{next(self._numbers):08x}"
         if self.faults is not None:
-            return drawn(self.faults, stream, self.longest)
-        left = max(1.0, min(10.0, self.end - time.monotonic()))
-        return Draw(Spec(stream, round(_RATE * left), pause=1 / _RATE), WHOLE)
+            return draw_stream(self.faults, stream, self.longest)
+        seconds = max(1.0, min(10.0, self.end - time.monotonic()))
+        return Draw(Spec(stream, round(_RATE * seconds), pause=1 / _RATE), WHOLE)
 
     async def streams(self, http: aiohttp.ClientSession) -> None:
-        """Be one client that asks for stream after stream."""
+        """Request one stream after the other, as one client."""
         while time.monotonic() < self.end:
             draw = self.draw()
             reading = await ask(http, self.target, draw.spec, draw.leaves)
@@ -88,7 +88,7 @@ class Traffic:
             self.small_wrong += not right
 
     async def samples(self, start: float, every: float) -> None:
-        """Note memory and descriptors now and then."""
+        """Record memory and descriptors at regular intervals."""
         for number in count():
             moment = start + number * every
             if moment >= self.end:
@@ -115,12 +115,12 @@ class Traffic:
                 group.create_task(self.smalls(http, rate / _WORKERS))
             group.create_task(self.samples(start, min(10.0, seconds / 20)))
 
-    def told(self, outcome: Outcome) -> Outcome:
+    def summarise(self, outcome: Outcome) -> Outcome:
         """Add what was found to an outcome."""
         last = self.memory[-1][0]
-        warm = _WARM_UP if last > 2 * _WARM_UP else last / 2
+        warm = _WARM_UP_SECONDS if last > 2 * _WARM_UP_SECONDS else last / 2
         later = [sample for sample in self.memory if sample[0] >= warm]
-        slope, long = slope_per_hour(later), last - warm >= _SLOPE_NEEDS
+        slope, long = slope_per_hour(later), last - warm >= _SLOPE_SECONDS
         outcome.goal("wrong streams", len(self.wrong), 0)
         outcome.goal("wrong small answers", self.small_wrong, 0)
         outcome.goal("highest RSS", max(rss for _, rss in self.memory), 250, " MiB")
@@ -142,7 +142,7 @@ async def l2(seconds: float, *, streams: int = 32, rate: float = 200) -> Outcome
     with mock() as upstream, byok(upstream.url) as daemon:
         traffic = Traffic(daemon.target, 0)
         await traffic.run(seconds, streams, rate)
-        return traffic.told(Outcome("L2"))
+        return traffic.summarise(Outcome("L2"))
 
 
 async def soak(
@@ -160,7 +160,7 @@ async def soak(
     ):
         traffic = Traffic(daemon.target, 0, random.Random(seed), longest)
         await traffic.run(seconds, streams, rate)
-        return traffic.told(Outcome("soak"))
+        return traffic.summarise(Outcome("soak"))
 
 
 def _say(text: str) -> None:

@@ -1,8 +1,8 @@
-"""What MkDocs calls while it builds the site.
+"""Hooks that MkDocs calls while it builds the site.
 
-The pages are those of the repository as they are. README.md, CONTRIBUTING.md and
-CHANGELOG.md are above the folder of pages; links also lead to code, which the site does
-not have.
+The pages are those of the repository. README.md, CONTRIBUTING.md and CHANGELOG.md are
+above the folder of pages, and are added; links to code, which the site does not have,
+become plain text.
 """
 
 import posixpath
@@ -36,54 +36,51 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links lead to pages of the site, and a search find pages for users first."""
+    """Adapt the links of a page to the site, and rank pages for users first."""
     uri = page.file.src_uri
     page.meta["search"] = {"boost": 0.5 if uri.startswith(_RARE) else 2}
-    return relinked(markdown, uri)
+    return relink(markdown, uri)
 
 
 def on_page_context(context: Any, page: Any, config: Any, **_: Any) -> Any:
-    """Show the words around a page in the language of the page."""
+    """Set the theme's language to that of the page."""
     config.theme["language"] = "zh" if page.file.src_uri.startswith("zh/") else "en"
     return context
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Refuse a site that would load something from another host.
+    """Check that the site loads nothing from other hosts.
 
-    The theme's script names a host from which it would load what draws diagrams, and
-    what searches pages that are opened as files. No page has the former; search needs a
-    server.
+    The theme's script would load code for diagrams, and for a search in pages that are
+    opened as files, from another host. No page has diagrams, and search needs a server,
+    so these addresses are removed first.
     """
     site = Path(config.site_dir)
     for script in site.rglob("bundle.*.js"):
         text = script.read_text("utf-8")
         script.write_text(_OF_SCRIPT.sub("", text), "utf-8")
-    found = {
+    loaded = {
         f"{page.relative_to(site)}: {url}"
         for page in site.rglob("*.html")
         for url in _LOADED.findall(page.read_text("utf-8"))
     }
-    if found:
-        raise SystemExit("Loaded from other hosts: " + ", ".join(sorted(found)))
+    if loaded:
+        raise SystemExit("Loaded from other hosts: " + ", ".join(sorted(loaded)))
 
 
-def relinked(markdown: str, uri: str) -> str:
-    """Return a page of the site with its links as the site needs them.
-
-    A link to code becomes its text.
-    """
+def relink(markdown: str, uri: str) -> str:
+    """Return a page with its links adapted to the site; links to code become text."""
     source = {page: name for name, page in ABOVE.items()}.get(uri, f"docs/{uri}")
 
-    def replace(found: re.Match[str]) -> str:
-        text, link, part = found[1], found[2], found[3] or ""
+    def replace(match: re.Match[str]) -> str:
+        text, link, anchor = match[1], match[2], match[3] or ""
         if "://" in link or link.startswith("mailto:"):
-            return found[0]
+            return match[0]
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
-        place = ABOVE.get(target, target.removeprefix("docs/"))
-        if place == target:
+        page = ABOVE.get(target, target.removeprefix("docs/"))
+        if page == target:
             return text
-        way = posixpath.relpath(place, posixpath.dirname(uri) or ".")
-        return f"[{text}]({way}{part})"
+        path = posixpath.relpath(page, posixpath.dirname(uri) or ".")
+        return f"[{text}]({path}{anchor})"
 
     return _LINK.sub(replace, markdown)
