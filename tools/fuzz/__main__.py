@@ -39,10 +39,10 @@ def main() -> int:
         for name in TARGETS:
             print(f"{name:10} {_about(name)}")
         return 0
-    found = 0
+    findings = 0
     for name in options.targets or TARGETS:
-        found += _run(name, Path(options.folder) / name, options.minutes)
-    return 1 if found else 0
+        findings += _run(name, Path(options.folder) / name, options.minutes)
+    return 1 if findings else 0
 
 
 def _options() -> argparse.Namespace:
@@ -79,7 +79,7 @@ def _child(name: str, folder: Path, seconds: float) -> None:
 
 
 def _run(name: str, folder: Path, minutes: float) -> int:
-    """Run one target; give the number of its findings."""
+    """Run one target; return the number of its findings."""
     needed = "atheris" if TARGETS[name] else "schemathesis"
     if importlib.util.find_spec(needed) is None:
         print(f"{name}: left out, {needed} has no build for this Python or system")
@@ -88,13 +88,16 @@ def _run(name: str, folder: Path, minutes: float) -> int:
     (folder / "result.json").unlink(missing_ok=True)
     started = time.monotonic()
     log = folder / "log.txt"
-    with tempfile.TemporaryDirectory() as home, log.open("w", encoding="utf-8") as out:
-        done = subprocess.run(
+    with (
+        tempfile.TemporaryDirectory() as home,
+        log.open("w", encoding="utf-8") as log_file,
+    ):
+        result = subprocess.run(
             [
                 *(sys.executable, "-m", "tools.fuzz", "--child", name),
                 *("--folder", str(folder), "--minutes", str(minutes)),
             ],
-            stdout=out,
+            stdout=log_file,
             stderr=subprocess.STDOUT,
             cwd=_ROOT,
             env={
@@ -104,11 +107,11 @@ def _run(name: str, folder: Path, minutes: float) -> int:
             },
             check=False,
         )
-    return _report(name, folder, log, done.returncode, time.monotonic() - started)
+    return _report(name, folder, log, result.returncode, time.monotonic() - started)
 
 
 def _environment() -> dict[str, str]:
-    """Give the environment without anything that byok or a client reads."""
+    """Return the environment without variables that byok or a client reads."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -125,11 +128,13 @@ def _report(name: str, folder: Path, log: Path, code: int, wall: float) -> int:
         return 1
     facts = json.loads(result.read_text())
     covered = _COVERAGE.findall(text)
-    told = "edges {}, features {}, corpus {}".format(*covered[-1]) if covered else ""
+    coverage = (
+        "edges {}, features {}, corpus {}".format(*covered[-1]) if covered else ""
+    )
     print(
         f"{name}: {facts['executions']:,} executions in "
         f"{facts['cpu_seconds'] / 60:.1f} CPU minutes ({wall / 60:.1f} on the clock)"
-        f"; {len(facts['findings'])} findings{'; ' + told if told else ''}",
+        f"; {len(facts['findings'])} findings{'; ' + coverage if coverage else ''}",
         flush=True,
     )
     for key, value in facts["facts"].items():

@@ -24,7 +24,7 @@ from tools.fuzz.target import Draw, Target
 
 _OTHERS = ("mistral", "deepseek", "anthropic", "gemini", "zai")
 _DEFAULTS = (Defaults(), Defaults("Be brief.", "Always.", Sampling(0.5, 0.9, 100)))
-# What stands at a node's type, and the field that then holds its payload.
+# The types of nodes, the field that has the payload of each, and names in the payload.
 _NODES = (
     (0, "text_node", ("content", "")),
     (1, "tool_result_node", ("tool_use_id", "content", "is_error", "content_nodes")),
@@ -73,14 +73,14 @@ _TEXTS = (
 def check(data: bytes) -> None:
     """Check raw bytes as a body, or a body built from what clients send."""
     draw = Draw(data)
-    ways = draw.byte()
-    some: Any = {"settings": [draw.of(_DEFAULTS)], "others": [draw.of(_OTHERS)]}
-    if ways % 4 == 0:
-        check_body(draw.rest(), **some)
+    way = draw.byte()
+    options: Any = {"settings": [draw.of(_DEFAULTS)], "others": [draw.of(_OTHERS)]}
+    if way % 4 == 0:
+        check_body(draw.rest(), **options)
         return
-    body = json.dumps(_body(draw), ensure_ascii=ways % 4 != 1)
-    raw = body.encode("utf-8", "surrogatepass" if ways > 200 else "replace")
-    check_body(raw, **some)
+    body = json.dumps(_body(draw), ensure_ascii=way % 4 != 1)
+    raw = body.encode("utf-8", "surrogatepass" if way > 200 else "replace")
+    check_body(raw, **options)
 
 
 def check_body(
@@ -101,7 +101,7 @@ def check_body(
         code_question(body, chat)
         if not chat.messages:
             continue
-        chat = with_passages(_fitting(chat), "code\n")
+        chat = with_passages(_compact(chat), "code\n")
         for name in ("openai", *others):
             _, request = write_request(OpenAIChat.of(name), chat, ModelTarget("m"))
             written = write_json(request.body)
@@ -114,16 +114,16 @@ def check_body(
             }
 
 
-def _fitting(chat: ChatRequest) -> ChatRequest:
-    """Return a chat as it is sent where only half of it fits."""
+def _compact(chat: ChatRequest) -> ChatRequest:
+    """Return a chat as it is sent if only half of it fits into the window."""
     first = int(chat.messages[0].role is Role.SYSTEM)
     system, body = chat.messages[:first], chat.messages[first:]
-    room = sum(map(weigh, body)) // 2
-    made = plan(body, room, weigh, chat.own_words)
-    if made is None:
+    budget = sum(map(weigh, body)) // 2
+    cut = plan(body, budget, weigh, chat.own_words)
+    if cut is None:
         return chat
-    further = Compaction(0, ()).extend(made, "Summary.")
-    return replace(chat, messages=(*system, *further.apply(body)))
+    compaction = Compaction(0, ()).extend(cut, "Summary.")
+    return replace(chat, messages=(*system, *compaction.apply(body)))
 
 
 def check_time(data: bytes) -> None:

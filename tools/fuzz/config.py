@@ -44,21 +44,21 @@ def check(data: bytes) -> None:
 
 
 def check_settings(content: bytes, variables: Mapping[str, str]) -> None:
-    """Check that settings load or are refused, and that no value is told."""
+    """Check that settings load or are refused, and that no error shows a value."""
     with _home(content) as path, _environment(variables):
         try:
             settings = load_settings(path)
         except ConfigError as error:
-            shown = "".join(traceback.format_exception(error)) + error.sentence
+            text = "".join(traceback.format_exception(error)) + error.sentence
             hidden = not _canary_in_names(content, variables)
-            assert not (hidden and _CANARY in shown), "a value is told"
+            assert not (hidden and _CANARY in text), "a value is told"
             assert error.sentence.strip()
             return
         _check_use(settings)
 
 
 def _check_use(settings: Settings) -> None:
-    """Check that what loaded can be made use of."""
+    """Check that loaded settings can be used."""
     try:
         check_files(settings)
     except ConfigError:
@@ -83,33 +83,34 @@ def _home(content: bytes) -> Iterator[Path]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    kept = dict(os.environ)
+    original = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
         os.environ.clear()
-        os.environ.update(kept)
+        os.environ.update(original)
 
 
 def _canary_in_names(content: bytes, variables: Mapping[str, str]) -> bool:
-    """Tell a canary where it is no value: in a name, or nobody can tell."""
+    """Tell whether the canary is, or may be, in the name of a setting."""
     try:
-        given: list[Any] = [tomllib.loads(content.decode())]
+        values: list[Any] = [tomllib.loads(content.decode())]
     except (ValueError, RecursionError):
-        given = [{_CANARY: 0}] if not _only_quoted(content) else []
+        values = [{_CANARY: 0}] if not _only_quoted(content) else []
     for value in variables.values():
         try:
-            given.append(json.loads(value))
+            values.append(json.loads(value))
         except (ValueError, RecursionError):
             continue
-    return any(_CANARY in name for value in given for name in _names(value))
+    return any(_CANARY in name for value in values for name in _names(value))
 
 
 def _only_quoted(content: bytes) -> bool:
-    found = content.count(_CANARY.encode())
+    """Tell whether every canary is in a quoted value."""
+    count = content.count(_CANARY.encode())
     quoted = re.findall(rb'= ?"[^"\\\n]*' + _CANARY.encode() + rb'[^"\\\n]*"', content)
-    return found == len(quoted)
+    return count == len(quoted)
 
 
 def _names(value: Any) -> Iterator[str]:

@@ -16,17 +16,17 @@ from typing import Any, NoReturn
 from tools.fuzz.target import Target
 
 SLOW_EVERY = 4000
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 _HANG_SECONDS = 30
-_MOST_FINDINGS = 40
+_MAX_FINDINGS = 40
 _MINIMISE_SECONDS = 15.0
-_MEGABYTES = 2048
-_WALL_PER_CPU = 12  # how long the machine may let a target wait
+_MAX_MEGABYTES = 2048
+_WALL_PER_CPU = 12  # seconds on the clock for a second of CPU, on a busy machine
 _ROOT = Path(__file__).parents[2]
 
 
 class Hunt:
-    """The findings of one target: one input each, the smallest."""
+    """The findings of one target, each with its smallest input."""
 
     def __init__(self, target: Target, folder: Path, seconds: float) -> None:
         self._target = target
@@ -39,22 +39,22 @@ class Hunt:
     def one(self, data: bytes) -> None:
         """Check one input; end the process when the time is over."""
         self._executions += 1
-        self._tried(self._target.check, data)
+        self._try(self._target.check, data)
         if self._target.slow is not None and self._executions % SLOW_EVERY == 1:
-            self._tried(self._target.slow, data)
+            self._try(self._target.slow, data)
         if time.process_time() - self._started > self._seconds:
             self._end()
 
-    def _tried(self, check: Callable[[bytes], None], data: bytes) -> None:
+    def _try(self, check: Callable[[bytes], None], data: bytes) -> None:
         try:
             check(data)
-        except Exception as error:  # whatever it is, it is a finding
-            self._note(_place(error), data, error)
+        except Exception as error:  # any exception is a finding
+            self._record(_location(error), data, error)
 
-    def _note(self, key: str, data: bytes, error: Exception) -> None:
-        known = self._findings.get(key)
-        if (known is None and len(self._findings) < _MOST_FINDINGS) or (
-            known is not None and len(data) < len(known[0])
+    def _record(self, key: str, data: bytes, error: Exception) -> None:
+        previous = self._findings.get(key)
+        if (previous is None and len(self._findings) < _MAX_FINDINGS) or (
+            previous is not None and len(data) < len(previous[0])
         ):
             text = "".join(traceback.format_exception(error))
             self._findings[key] = (data, text)
@@ -64,7 +64,7 @@ class Hunt:
 
     def _end(self) -> NoReturn:
         spent = time.process_time() - self._started
-        signal.setitimer(signal.ITIMER_REAL, 0)  # libFuzzer's: this takes its time
+        signal.setitimer(signal.ITIMER_REAL, 0)  # stop libFuzzer's timeout
         deadline = time.process_time() + _MINIMISE_SECONDS
         for key, (data, _) in list(self._findings.items()):
             for check in (self._target.check, self._target.slow):
@@ -87,7 +87,7 @@ class Hunt:
     def _shrink(
         self, check: Callable[[bytes], None], key: str, data: bytes, deadline: float
     ) -> None:
-        """Leave out whatever the finding does not need."""
+        """Shorten the input of a finding as far as it still fails."""
         size = max(1, len(data) // 2)
         while size and time.process_time() < deadline:
             start = 0
@@ -96,16 +96,16 @@ class Hunt:
                 try:
                     check(shorter)
                 except Exception as error:
-                    if _place(error) == key:
+                    if _location(error) == key:
                         data = shorter
-                        self._note(key, data, error)
+                        self._record(key, data, error)
                         continue
                 start += size
             size //= 2
 
 
-def _place(error: Exception) -> str:
-    """Name a failure by the innermost line of the project."""
+def _location(error: Exception) -> str:
+    """Identify a failure by the innermost line of the project."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if str(_ROOT) in f.filename and "site-pack" not in f.name]
     frame = (own or frames)[-1]
@@ -129,10 +129,10 @@ def fuzz(name: str, instrumented: list[str], folder: Path, seconds: float) -> No
     hunt = Hunt(target, folder, seconds)
     options = [
         f"-dict={words}",
-        f"-max_len={MOST_BYTES}",
+        f"-max_len={MAX_BYTES}",
         f"-max_total_time={int(seconds * _WALL_PER_CPU) + 60}",
         f"-timeout={_HANG_SECONDS}",
-        f"-rss_limit_mb={_MEGABYTES}",
+        f"-rss_limit_mb={_MAX_MEGABYTES}",
         f"-artifact_prefix={folder}/",
         "-reload=0",
     ]

@@ -22,16 +22,16 @@ from tests.fakes.raw import filled
 from tools.fuzz.target import Draw, Target
 
 _TIMING = Timing(head=0.02, body_gap=0.02, grace=0.1, last_words=0.2)
-_PATIENCE = 5.0
-_SILENCE = 0.05
+_TIMEOUT_SECONDS = 5.0
+_SILENCE_SECONDS = 0.05
 _HEALTH_EVERY = 50
 _TRIES = 25
 _END = (b"GET /health HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n", b"")
-_MOST_DIFFERENCES = 40
+_MAX_DIFFERENCES = 40
 
 
 class _Records(logging.Handler):
-    """Remembers what must not be logged: tracebacks and errors."""
+    """Collects records that must not occur: tracebacks and errors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _Daemon:
         self._running = running({}, upstream="demo", timing=_TIMING)
         self._editor: Editor | None = None
         self._records = _Records()
-        self._asked = 0
+        self._exchanges = 0
 
     def open(self) -> None:
         root = logging.getLogger()
@@ -67,36 +67,36 @@ class _Daemon:
         assert self._editor is not None
         self.loop.run_until_complete(self._exchange(self._editor, data, cut))
         if self._records.bad:
-            told, self._records.bad = self._records.bad, []
-            raise AssertionError(f"in the log: {told[0]}")
+            messages, self._records.bad = self._records.bad, []
+            raise AssertionError(f"in the log: {messages[0]}")
 
     async def _exchange(self, editor: Editor, data: bytes, cut: int) -> None:
         port = editor.daemon.port
-        sent = _filled(data, port, editor.token)
-        answer = await _sent(port, sent, cut)
-        check_answers(answer, sent)
-        self._asked += 1
-        if self._asked % _HEALTH_EVERY == 1:
+        request = _fill_in(data, port, editor.token)
+        answer = await _send(port, request, cut)
+        check_answers(answer, request)
+        self._exchanges += 1
+        if self._exchanges % _HEALTH_EVERY == 1:
             health = _END[0].replace(b"HOST", b"127.0.0.1:%d" % port)
             # The deadline of a head is short here, and the machine may be busy.
             for _ in range(_TRIES):
-                if b'{"status":"ok"}' in await _sent(port, health, 0):
+                if b'{"status":"ok"}' in await _send(port, health, 0):
                     return
             raise AssertionError("the daemon does not answer any more")
 
 
-def _filled(data: bytes, port: int, token: str) -> bytes:
-    """Put the daemon's own values in the heads, wherever they are."""
+def _fill_in(data: bytes, port: int, token: str) -> bytes:
+    """Replace the placeholders in heads by the daemon's values."""
     data = filled(data, port, token)
     data = data.replace(b"HOST", b"127.0.0.1:%d" % port)
     return data.replace(b"TOKEN", token.encode())
 
 
-async def _sent(port: int, data: bytes, cut: int) -> bytes:
-    """Send bytes in one or two pieces; read until nothing more comes."""
+async def _send(port: int, data: bytes, cut: int) -> bytes:
+    """Send bytes in one or two pieces, and return the answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             for piece in (data[:cut], data[cut:]):
                 writer.write(piece)
                 await writer.drain()
@@ -109,21 +109,21 @@ async def _sent(port: int, data: bytes, cut: int) -> bytes:
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """Read to the end; a kept connection has no end, but a silence after its answer."""
-    out = b""
-    patience = _SILENCE
+    """Read to the end; a persistent connection ends with silence after the answer."""
+    answer = b""
+    timeout = _SILENCE_SECONDS
     while True:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 piece = await reader.read(2**16)
         except TimeoutError:
-            if patience != _SILENCE or _is_whole(out):
-                return out
-            patience = _PATIENCE / 2  # half an answer: the machine may be busy
+            if timeout != _SILENCE_SECONDS or _is_whole(answer):
+                return answer
+            timeout = _TIMEOUT_SECONDS / 2  # half an answer: the machine may be busy
             continue
         if not piece:
-            return out
-        out += piece
+            return answer
+        answer += piece
 
 
 def _is_whole(answer: bytes) -> bool:
@@ -135,15 +135,15 @@ def _is_whole(answer: bytes) -> bool:
 
 
 def check_answers(answer: bytes, sent: bytes) -> None:
-    """Check that bytes are whole answers of byok, one after the other."""
+    """Check that bytes are complete answers of byok, one after the other."""
     while answer:
-        head, gap, rest = answer.partition(b"\r\n\r\n")
+        head, gap, remaining = answer.partition(b"\r\n\r\n")
         assert gap, f"half a head: {head[:80]!r}"
         status, *lines = head.decode("latin-1").split("\r\n")
         if status == "HTTP/1.1 100 Continue":
-            answer = rest
+            answer = remaining
             continue
-        # aiohttp answers in the client's version, and in 1.0 what was no request
+        # aiohttp answers in the client's version, and invalid requests in 1.0
         assert re.match(r"HTTP/(1\.1|\d\.\d 4)", status), status
         fields = {
             n.lower(): v.strip() for n, _, v in (li.partition(":") for li in lines)
@@ -151,14 +151,14 @@ def check_answers(answer: bytes, sent: bytes) -> None:
         code = int(status.split()[1])
         assert code < 500 or code == 503, status
         if fields.get("transfer-encoding") == "chunked":
-            body, answer = _unchunked(rest)
+            body, answer = _decode_chunks(remaining)
         else:
             size = int(fields["content-length"])
-            body, answer = rest[:size], rest[size:]
+            body, answer = remaining[:size], remaining[size:]
             if b"HEAD" in sent and (
                 not body or body.startswith((b"HTTP/1.1 ", b"HTTP/1.0 "))
             ):
-                answer = rest
+                answer = remaining
                 continue
             assert len(body) == size, "half an answer"
         _check_body(code, fields, body)
@@ -171,26 +171,27 @@ def _check_body(code: int, fields: dict[str, str], body: bytes) -> None:
             assert isinstance(json.loads(line), dict)
         return
     assert fields["content-type"] == "application/json"
-    whole = json.loads(body)
-    assert set(whole) in ({"error", "message"}, {"error"})
-    assert {"code", "message"} <= set(whole["error"])
-    assert "Traceback" not in whole["error"]["message"]
+    value = json.loads(body)
+    assert set(value) in ({"error", "message"}, {"error"})
+    assert {"code", "message"} <= set(value["error"])
+    assert "Traceback" not in value["error"]["message"]
 
 
-def _unchunked(rest: bytes) -> tuple[bytes, bytes]:
+def _decode_chunks(data: bytes) -> tuple[bytes, bytes]:
+    """Return the body of chunked data, and the bytes behind it."""
     body = b""
     while True:
-        line, _, rest = rest.partition(b"\r\n")
+        line, _, data = data.partition(b"\r\n")
         size = int(line, 16)
-        body += rest[:size]
-        assert rest[size : size + 2] == b"\r\n", "half a chunk"
-        rest = rest[size + 2 :]
+        body += data[:size]
+        assert data[size : size + 2] == b"\r\n", "half a chunk"
+        data = data[size + 2 :]
         if not size:
-            return body, rest
+            return body, data
 
 
-class _Deaf(BaseProtocol):
-    """Stands for a connection of which nothing is wanted."""
+class _DummyProtocol(BaseProtocol):
+    """A protocol without a connection, which the parsers need."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -212,20 +213,22 @@ _differences: dict[str, bytes] = {}
 
 
 def compare(data: bytes, loop: asyncio.AbstractEventLoop) -> None:
-    """Note whether both parsers give the same verdict on some bytes."""
-    one, other = (_verdict(make, data, loop) for make in _PARSERS.values())
-    if not one or not other or one == other or one[:1] == other[:1] == ["refuses"]:
+    """Record whether both parsers give the same verdict on some bytes."""
+    compiled, python = (_verdict(make, data, loop) for make in _PARSERS.values())
+    both_refuse = compiled[:1] == python[:1] == ["refuses"]
+    if not compiled or not python or compiled == python or both_refuse:
         _verdicts["same"] += 1
         return
     _verdicts["different"] += 1
-    if one[0] == other[0]:
-        parts = zip(("count", *_COMPARED), one[1:], other[1:], strict=False)
+    if compiled[0] == python[0]:
+        parts = zip(("count", *_COMPARED), compiled[1:], python[1:], strict=False)
         key = "both accept, another " + next(name for name, a, b in parts if a != b)
     else:
-        key = f"C {' '.join(map(str, one[:2]))}, Python {' '.join(map(str, other[:2]))}"
-    known = _differences.get(key)
-    room = len(_differences) < _MOST_DIFFERENCES
-    if (known is None and room) or (known is not None and len(data) < len(known)):
+        verdicts = (" ".join(map(str, verdict[:2])) for verdict in (compiled, python))
+        key = "C {}, Python {}".format(*verdicts)
+    previous = _differences.get(key)
+    is_full = len(_differences) >= _MAX_DIFFERENCES
+    if (previous is None and not is_full) or (previous and len(data) < len(previous)):
         _differences[key] = data
 
 
@@ -233,9 +236,9 @@ _COMPARED = ("method", "path", "headers", "close", "chunked", "upgrade", "body")
 
 
 def _verdict(make: Any, data: bytes, loop: asyncio.AbstractEventLoop) -> list[Any]:
-    """Give "refuses" and why, "accepts" and what, or nothing for half a request."""
+    """Return ["refuses", error], ["accepts", *facts], or [] if incomplete."""
     parser = make(
-        _Deaf(loop),
+        _DummyProtocol(loop),
         loop,
         2**16,
         max_line_size=8190,
@@ -244,22 +247,22 @@ def _verdict(make: Any, data: bytes, loop: asyncio.AbstractEventLoop) -> list[An
         auto_decompress=False,
     )
     try:
-        found, upgraded, _ = parser.feed_data(data)
+        requests, upgraded, _ = parser.feed_data(data)
     except Exception as error:
         return ["refuses", type(error).__name__]
-    if not found:
+    if not requests:
         return []
-    messages = [message for message, _ in found]
+    messages = [message for message, _ in requests]
     return [
         "accepts",
-        len(found),
+        len(requests),
         [m.method for m in messages],
         [m.path for m in messages],
         [[(k.lower(), v) for k, v in m.headers.items()] for m in messages],
         [m.should_close for m in messages],
         [m.chunked for m in messages],
         upgraded,
-        [type(payload.exception()).__name__ for _, payload in found],
+        [type(payload.exception()).__name__ for _, payload in requests],
     ]
 
 

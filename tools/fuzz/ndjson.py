@@ -23,7 +23,7 @@ from tests.fakes.values import cut
 from tools.fuzz.target import Draw, Target
 
 _TEXTS = ("", "a", "\n", "\r\n", "\u2028", "\u2029", "\x85", "\x0b", "\x1c", "\ud83d")
-_DEEPEST = 40
+_MAX_DEPTH = 40
 
 
 def check(data: bytes) -> None:
@@ -39,17 +39,17 @@ def check(data: bytes) -> None:
 
 
 def _check_answer(draw: Draw) -> None:
-    """Check that a stream of events ends in one line that says so."""
+    """Check that a stream of events ends with exactly one line with a stop reason."""
     reply = ChatReply(
         ChatRequest((), client_tool_use_start=draw.one_in(2), silent=draw.one_in(4)),
         ReplyFacts("0" * 16),
     )
     lines: list[bytes] = []
     failed = draw.one_in(4)
-    said = ""
+    text = ""
     while not draw.empty:
         event = _event(draw)
-        said += event.text if isinstance(event, TextDelta) else ""
+        text += event.text if isinstance(event, TextDelta) else ""
         lines += map(encode_line, reply.feed(event))
     end = reply.fail(UpstreamGarbled(_text(draw))) if failed else reply.flush()
     lines += map(encode_line, end)
@@ -59,7 +59,7 @@ def _check_answer(draw: Draw) -> None:
     assert stops[:-1] == [None] * (len(stops) - 1)
     assert ("error" in read[-1]) >= failed
     texts = "".join(line["text"] for line in read)
-    assert texts.startswith("".join(map(_plain, [said])) if _whole(said) else "")
+    assert texts.startswith("".join(map(_plain, [text])) if _whole(text) else "")
 
 
 def _event(draw: Draw) -> StreamEvent:
@@ -86,15 +86,15 @@ def _event(draw: Draw) -> StreamEvent:
 
 
 def _read(stream: bytes, draw: Draw) -> list[Any]:
-    """Read lines in three ways, which must agree."""
+    """Split lines in three ways, which must agree."""
     plain = [json.loads(line) for line in stream.split(b"\n")[:-1]]
     text = [json.loads(line) for line in stream.decode().splitlines()]
-    kept, cutting = b"", []
+    partial, incremental = b"", []
     for piece in cut(stream, draw.places(5)):
-        *whole, kept = (kept + piece).split(b"\n")
-        cutting += [json.loads(line) for line in whole]
-    assert kept == b""
-    assert plain == text == cutting
+        *whole, partial = (partial + piece).split(b"\n")
+        incremental += [json.loads(line) for line in whole]
+    assert partial == b""
+    assert plain == text == incremental
     assert b"" not in stream.splitlines()
     assert stream.count(b"\n") == len(stream.splitlines()) == len(plain)
     return plain
@@ -105,7 +105,7 @@ def _object(draw: Draw, depth: int) -> dict[str, Any]:
 
 
 def _value(draw: Draw, depth: int) -> Any:
-    match draw.upto(7) if depth < _DEEPEST else 0:
+    match draw.upto(7) if depth < _MAX_DEPTH else 0:
         case 0:
             return None
         case 1:
@@ -130,7 +130,7 @@ def _text(draw: Draw) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Give the value with U+FFFD for every half of a character."""
+    """Return the value with U+FFFD for every lone surrogate."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

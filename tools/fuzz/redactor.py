@@ -29,7 +29,7 @@ def _in_json(secret: str) -> str:
     return json.dumps(secret)[1:-1]
 
 
-# What `Redactor.add` promises for every secret of eight characters or more.
+# The spellings that `Redactor.add` promises to hide for secrets of eight characters.
 _SPELLINGS: tuple[Callable[[str], str], ...] = (
     str,
     quote,
@@ -42,7 +42,7 @@ _SPELLINGS: tuple[Callable[[str], str], ...] = (
     _in_json,
     lambda s: _in_json(s).replace("/", "\\/"),
 )
-# Others that are seen now and then: counted, no failure.
+# Other spellings, whose leaks are counted and are no failure.
 _FURTHER: dict[str, Callable[[str], str]] = {
     "repr": lambda s: repr(s)[1:-1],
     "lower-case percent": lambda s: quote(s, safe="").lower() if "%" in quote(s) else s,
@@ -74,12 +74,12 @@ def check(data: bytes) -> None:
     for _ in range(1 + draw.upto(2)):
         secret, spell = draw.of(secrets), draw.of(_SPELLINGS)
         spelled.append(spell(secret))
-        written.append(_logged(formatter, draw, spelled[-1]))
-    whole = "\n".join(written)
+        written.append(_log(formatter, draw, spelled[-1]))
+    text = "\n".join(written)
     for form in (*spelled, *secrets):
-        # Words that byok writes itself, and the mark of another secret, leak nothing.
+        # A form that is part of byok's own words, or of the mark, is no leak.
         if form not in "INFO byok.fuzz: Traceback ValueError: " and form not in _MARK:
-            assert form not in whole, f"leaked {form!r} of {secrets!r}"
+            assert form not in text, f"leaked {form!r} of {secrets!r}"
     _count_further(redactor, secrets[0])
 
 
@@ -91,8 +91,8 @@ def _secret(draw: Draw) -> str:
     return prefix + "".join(draw.of(letters) for _ in range(size))
 
 
-def _logged(formatter: RedactingFormatter, draw: Draw, form: str) -> str:
-    """Log a secret whole or in two arguments, in words, or in an error."""
+def _log(formatter: RedactingFormatter, draw: Draw, form: str) -> str:
+    """Log a secret as one argument or two, in the message, or in an error."""
     before, after = _around(draw), _around(draw)
     cut = draw.upto(len(form))
     message, arguments = draw.of(

@@ -11,7 +11,7 @@ from byok.dialects.schemas import write_parameters
 from tools.fuzz.target import Draw, Target
 
 _SECONDS = 3.0
-_MOST_NODES = 4000
+_MAX_NODES = 4000
 _KINDS = ("object", "array", "string", "integer", "number", "boolean", "null", "x")
 _NAMES = ("a", "b", "c", "~0", "a/b", "")
 _WITH_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -20,7 +20,15 @@ _WITH_VALUE = (
     *("const", "default", "enum", "minimum", "exclusiveMinimum", "exclusiveMaximum"),
     *("pattern", "format", "description", "title", "examples", "nullable", "required"),
 )
-_GONE = ("$ref", "$defs", "oneOf", "allOf", "const", "additionalProperties", "not")
+_REMOVED_NAMES = (
+    "$ref",
+    "$defs",
+    "oneOf",
+    "allOf",
+    "const",
+    "additionalProperties",
+    "not",
+)
 
 
 def check(data: bytes) -> None:
@@ -38,18 +46,18 @@ def check(data: bytes) -> None:
 
 
 def check_schema(schema: dict[str, Any]) -> None:
-    """Check that the result is an object's schema in the words that Gemini has."""
-    before = json.dumps(schema)
+    """Check that the result is the schema of an object with Gemini's keywords only."""
+    original = json.dumps(schema)
     started = time.process_time()
-    out = write_parameters(schema, narrow=True)
+    result = write_parameters(schema, narrow=True)
     assert time.process_time() - started < _SECONDS, "too slow"
-    assert json.dumps(schema) == before, "the client's own schema was changed"
-    write_json(out).decode()
-    assert out["type"] == "object"
-    nodes = list(_nodes(out))
-    assert len(nodes) <= _MOST_NODES
+    assert json.dumps(schema) == original, "the client's own schema was changed"
+    write_json(result).decode()
+    assert result["type"] == "object"
+    nodes = list(_nodes(result))
+    assert len(nodes) <= _MAX_NODES
     for node in nodes:
-        assert not [name for name in _GONE if name in node]
+        assert not [name for name in _REMOVED_NAMES if name in node]
         assert not isinstance(node.get("type"), list)
         assert set(node) == {"anyOf"} or "anyOf" not in node
         assert set(node.get("required", ())) <= set(node.get("properties", ()))
@@ -68,32 +76,34 @@ def _nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _schema(draw: Draw, depth: int) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+    schema: dict[str, Any] = {}
     if depth > 8:
-        return out
+        return schema
     if not draw.one_in(4):
         several = draw.one_in(5)
-        out["type"] = [draw.of(_KINDS), draw.of(_KINDS)] if several else draw.of(_KINDS)
+        schema["type"] = (
+            [draw.of(_KINDS), draw.of(_KINDS)] if several else draw.of(_KINDS)
+        )
     for _ in range(draw.upto(3)):
         match draw.upto(5):
             case 0:
                 count = draw.upto(3)
-                out["properties"] = {
+                schema["properties"] = {
                     draw.of(_NAMES): _schema(draw, depth + 1) for _ in range(count)
                 }
-                out["required"] = [draw.of(_NAMES) for _ in range(draw.upto(3))]
+                schema["required"] = [draw.of(_NAMES) for _ in range(draw.upto(3))]
             case 1:
                 name = draw.of(("#/$defs/", "#/$defs/", "#/properties/", "#", "x#/"))
-                out["$ref"] = name + draw.of(_NAMES)
+                schema["$ref"] = name + draw.of(_NAMES)
             case 2:
-                out[draw.of(_WITH_SCHEMAS)] = [
+                schema[draw.of(_WITH_SCHEMAS)] = [
                     _schema(draw, depth + 1) for _ in range(draw.upto(3))
                 ]
             case 3:
-                out[draw.of(_WITH_SCHEMA)] = _schema(draw, depth + 1)
+                schema[draw.of(_WITH_SCHEMA)] = _schema(draw, depth + 1)
             case _:
-                out[draw.of(_WITH_VALUE)] = _value(draw)
-    return out
+                schema[draw.of(_WITH_VALUE)] = _value(draw)
+    return schema
 
 
 def _value(draw: Draw) -> Any:

@@ -18,7 +18,7 @@ def check(data: bytes) -> None:
 
 
 def check_body(raw: bytes, value: str) -> None:
-    """Check that the result means the same but for the value, and keeps the bytes."""
+    """Check that the result differs only in the value, also byte for byte."""
     try:
         body = parse_body(raw)
     except ByokError:
@@ -26,16 +26,20 @@ def check_body(raw: bytes, value: str) -> None:
     changed = with_string(raw, body, "model", value)
     assert parse_json(changed) == {**body, "model": value}
     if isinstance(body.get("model", ""), str):
-        start = _same(raw, changed)
-        end = min(_same(raw[::-1], changed[::-1]), min(len(raw), len(changed)) - start)
-        most = 2 * len(value.encode()) + len('"model":"",{}')
-        assert len(changed) - start - end <= most, "more was written than the value"
+        start = _common_prefix(raw, changed)
+        shorter = min(len(raw), len(changed))
+        end = min(_common_prefix(raw[::-1], changed[::-1]), shorter - start)
+        max_length = 2 * len(value.encode()) + len('"model":"",{}')
+        assert len(changed) - start - end <= max_length, (
+            "more was written than the value"
+        )
 
 
-def _same(one: bytes, other: bytes) -> int:
-    pairs = zip(one, other, strict=False)
-    ends = (n for n, (a, b) in enumerate(pairs) if a != b)
-    return next(ends, min(len(one), len(other)))
+def _common_prefix(data: bytes, other: bytes) -> int:
+    """Return the length of the common prefix."""
+    pairs = zip(data, other, strict=False)
+    differences = (n for n, (a, b) in enumerate(pairs) if a != b)
+    return next(differences, min(len(data), len(other)))
 
 
 def check_time(data: bytes) -> None:

@@ -1,8 +1,8 @@
 """Bytes of an answer to events, the same for any slicing and as a slow reader says.
 
 The reader here follows the WHATWG rules line by line, plus the tolerances that
-`core/wire/sse.py` states. The short ways of the answer's reader are compared with the
-long.
+`core/wire/sse.py` states. The fast paths of the answer's reader are compared with its
+slow path.
 """
 
 import gzip
@@ -31,7 +31,7 @@ _TOO_LARGE = "upstream_event_too_large"
 
 
 def reference(stream: bytes) -> tuple[list[ServerSentEvent], str]:
-    """Read a whole stream; give its events, and the code of the failure or ""."""
+    """Read a whole stream; return its events, and the code of the failure or ""."""
     body = stream.removeprefix(_BOM)
     start = body.lstrip(b" \t\r\n")[:1]
     if start == b"<":
@@ -42,7 +42,7 @@ def reference(stream: bytes) -> tuple[list[ServerSentEvent], str]:
 
 
 def blocks(body: bytes) -> Iterator[list[bytes]]:
-    """Give the lines between two blank lines; the end of the stream is one too."""
+    """Yield the lines between two blank lines; the end of the stream counts as one."""
     block: list[bytes] = []
     lines = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     for line in [*lines, b""]:
@@ -69,19 +69,19 @@ def _event(block: list[bytes]) -> ServerSentEvent | None:
 
 
 def run(stage: Stage[Any, Any], slices: Iterable[Any]) -> tuple[list[Any], str]:
-    """Give what a stage makes of the slices, and the code of its failure or ""."""
-    out: list[Any] = []
+    """Return a stage's output for the slices, and the code of its failure or ""."""
+    output: list[Any] = []
     try:
         for piece in slices:
-            out += stage.feed(piece)
-        out += stage.flush()
+            output += stage.feed(piece)
+        output += stage.flush()
     except UpstreamError as error:
-        return out, error.code
-    return out, ""
+        return output, error.code
+    return output, ""
 
 
 def check(data: bytes) -> None:
-    """Check one stream in one of four ways; the first byte says which."""
+    """Check one stream in one of four ways; the first byte chooses the way."""
     draw = Draw(data)
     way, places = draw.upto(5), draw.places(5)
     stream = draw.rest()
@@ -112,17 +112,17 @@ def _check_events(stream: bytes, places: list[int]) -> None:
 
 def _check_answer(stream: bytes, places: list[int]) -> None:
     events, failure = reference(stream)
-    long_way = run(OpenAIAnswer({}), map(_unusual, events))
-    expected = (_merged(long_way[0]), failure or long_way[1])
+    slow_path = run(OpenAIAnswer({}), map(_avoid_fast_path, events))
+    expected = (_merge(slow_path[0]), failure or slow_path[1])
     for slices in _slicings(stream, places):
-        out, code = run(chain(SSEDecoder(), OpenAIAnswer({})), slices)
-        assert (_merged(out), code) == expected
-        ends = [event for event in out if isinstance(event, Finish)]
-        assert code or out[-1:] == ends
+        output, code = run(chain(SSEDecoder(), OpenAIAnswer({})), slices)
+        assert (_merge(output), code) == expected
+        ends = [event for event in output if isinstance(event, Finish)]
+        assert code or output[-1:] == ends
 
 
-def _unusual(event: ServerSentEvent) -> ServerSentEvent:
-    """Add a second choice, which says nothing but that the short way is not open."""
+def _avoid_fast_path(event: ServerSentEvent) -> ServerSentEvent:
+    """Add an empty second choice, so that the reader cannot use its fast path."""
     try:
         chunk = parse_json(event.data.strip(), keep_halves=True)
         if isinstance(chunk, dict) and isinstance(chunk.get("choices"), list):
@@ -133,25 +133,26 @@ def _unusual(event: ServerSentEvent) -> ServerSentEvent:
     return event
 
 
-def _merged(events: list[StreamEvent]) -> list[StreamEvent]:
-    out: list[StreamEvent] = []
+def _merge(events: list[StreamEvent]) -> list[StreamEvent]:
+    """Merge successive deltas of one type, and drop empty ones."""
+    merged: list[StreamEvent] = []
     for kind, group in groupby(events, type):
         if kind in (TextDelta, ThinkingDelta):
             text = "".join(getattr(event, "text", "") for event in group)
-            out += [kind(text)] if text else []
+            merged += [kind(text)] if text else []
         else:
-            out += group
-    return out
+            merged += group
+    return merged
 
 
 @contextmanager
 def _small_limits() -> Iterator[None]:
-    kept = sse.MAX_EVENT_BYTES, sse.MAX_DOCUMENT_BYTES
+    limits = sse.MAX_EVENT_BYTES, sse.MAX_DOCUMENT_BYTES
     sse.MAX_EVENT_BYTES, sse.MAX_DOCUMENT_BYTES = _SMALL, 2 * _SMALL
     try:
         yield
     finally:
-        sse.MAX_EVENT_BYTES, sse.MAX_DOCUMENT_BYTES = kept
+        sse.MAX_EVENT_BYTES, sse.MAX_DOCUMENT_BYTES = limits
 
 
 def _check_limits(stream: bytes, places: list[int]) -> None:
@@ -159,20 +160,20 @@ def _check_limits(stream: bytes, places: list[int]) -> None:
     body = stream.removeprefix(_BOM)
     document = body.lstrip(b" \t\r\n")[:1] in (b"{", b"[")
     sizes = [sum(len(line) + 2 for line in block) for block in blocks(body)]
-    for slices in (*_slicings(stream, places), _short(stream, 16)):
-        out, code = run(SSEDecoder(), slices)
-        assert all(len(event.data) <= 2 * _SMALL for event in out)
-        assert out == events[: len(out)]
+    for slices in (*_slicings(stream, places), _slice(stream, 16)):
+        output, code = run(SSEDecoder(), slices)
+        assert all(len(event.data) <= 2 * _SMALL for event in output)
+        assert output == events[: len(output)]
         if code == _TOO_LARGE:
             small = max(sizes) <= 16 and max(map(len, slices)) <= 16
             assert document or not small, "refused though every event is small"
             assert not document or len(stream) > 2 * _SMALL
         else:
-            assert (out, code) == (events, failure)
+            assert (output, code) == (events, failure)
 
 
-def _short(stream: bytes, most: int) -> list[bytes]:
-    return [stream[at : at + most] for at in range(0, len(stream), most)]
+def _slice(stream: bytes, size: int) -> list[bytes]:
+    return [stream[start : start + size] for start in range(0, len(stream), size)]
 
 
 def _check_inflate(stream: bytes, places: list[int]) -> None:
@@ -180,13 +181,13 @@ def _check_inflate(stream: bytes, places: list[int]) -> None:
     members = gzip.compress(stream[:half], 1) + gzip.compress(stream[half:], 1)
     for coding, packed in (("gzip", members), ("deflate", zlib.compress(stream))):
         for slices in _slicings(packed, places):
-            out, code = run(Inflate(coding), slices)
-            assert (b"".join(out), code) == (stream, "")
+            output, code = run(Inflate(coding), slices)
+            assert (b"".join(output), code) == (stream, "")
     damaged = members[:half] + stream + members[half:]
     results = [run(Inflate("gzip"), s) for s in _slicings(damaged, places)]
     assert len({code for _, code in results}) == 1
-    (longest, *_) = sorted((b"".join(out) for out, _ in results), key=len)[::-1]
-    assert all(longest.startswith(b"".join(out)) for out, _ in results)
+    (longest, *_) = sorted((b"".join(output) for output, _ in results), key=len)[::-1]
+    assert all(longest.startswith(b"".join(output)) for output, _ in results)
 
 
 def check_time(data: bytes) -> None:
@@ -196,7 +197,7 @@ def check_time(data: bytes) -> None:
 
         def decode(size: int, step: int = step) -> None:
             stream = b"data: x\n" + piece * (size // len(piece))
-            run(chain(SSEDecoder(), OpenAIAnswer({})), _short(stream, step))
+            run(chain(SSEDecoder(), OpenAIAnswer({})), _slice(stream, step))
 
         check_linear(decode, 40_000 if step < 10 else 400_000)
 

@@ -120,7 +120,7 @@ _OPENAI_ERROR = _error("code", "message", "type", "param")
 
 
 def description() -> dict[str, Any]:
-    """Write the OpenAPI description of every row of the endpoint tables."""
+    """Return the OpenAPI description of every row of the endpoint tables."""
     paths: dict[str, Any] = {}
     for row in ENDPOINTS:
         if isinstance(row, Refused):
@@ -167,7 +167,7 @@ def _kind(kind: str) -> dict[str, Any]:
 
 
 def _scripts(passed_on: bool) -> list[Script]:
-    """Give answers of an upstream; without those that are wrong when passed on."""
+    """Return answers of an upstream; without garbage if they are `passed_on`."""
     json_type = {"Content-Type": "application/json"}
     refusal = [b'{"error": {"message": "no", "type": "x"}}']
     garbage = [
@@ -203,7 +203,7 @@ class _Running:
 
 @contextmanager
 def _daemons() -> Iterator[list[_Running]]:
-    """Run both daemons on the loop of a thread of their own."""
+    """Run both daemons in the event loop of a separate thread."""
     loop = asyncio.new_event_loop()
     stack = AsyncExitStack()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -226,7 +226,7 @@ def _daemons() -> Iterator[list[_Running]]:
 
 
 class _Survey:
-    """Calls operations and keeps what is wrong, once each."""
+    """Calls operations and collects findings, once each."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -235,7 +235,9 @@ class _Survey:
         self._session = requests.Session()
         self._random = random.Random(0)
 
-    def operation(self, operation: Any, at: _Running, mode: Any, number: int) -> None:
+    def operation(
+        self, operation: Any, daemon: _Running, mode: Any, number: int
+    ) -> None:
         """Call one operation with a few cases."""
 
         @seed(number)
@@ -248,30 +250,34 @@ class _Survey:
         )
         @given(case=operation.as_strategy(generation_mode=mode))
         def call(case: Any) -> None:
-            self._call(case, at)
+            self._call(case, daemon)
 
         try:
             call()
         except (Exception, BaseExceptionGroup) as error:
             if type(error).__name__ != "Unsatisfiable":
-                self._found(operation.label, error)
-        self._without_token(operation, at)
-        self._other_method(operation, at)
+                self._record(operation.label, error)
+        self._without_token(operation, daemon)
+        self._other_method(operation, daemon)
 
-    def _call(self, case: Any, at: _Running) -> None:
-        if at.fake is not None:
+    def _call(self, case: Any, daemon: _Running) -> None:
+        if daemon.fake is not None:
             passed_on = case.operation.path.startswith("/v1/")
-            at.fake.play(self._random.choice(_scripts(passed_on)))
-            for seen in (at.fake.requests, at.fake.bodies, at.fake.headers):
-                seen.clear()
-        headers = {"Authorization": f"Bearer {at.token}"}
+            daemon.fake.play(self._random.choice(_scripts(passed_on)))
+            for requests_so_far in (
+                daemon.fake.requests,
+                daemon.fake.bodies,
+                daemon.fake.headers,
+            ):
+                requests_so_far.clear()
+        headers = {"Authorization": f"Bearer {daemon.token}"}
         try:
             response = case.call(
-                base_url=at.url, session=self._session, headers=headers
+                base_url=daemon.url, session=self._session, headers=headers
             )
         except requests.exceptions.ChunkedEncodingError:
             if case.operation.path in _WHOLE_OR_NOTHING:
-                return  # broken off without the mark of its end, as it should be
+                return  # broken off without its end marker, as intended
             raise
         self._count(response.status_code)
         case.validate_response(
@@ -283,38 +289,38 @@ class _Survey:
         assert response.status_code < 500 or response.status_code == 503
         assert response.headers["server"] == ["byok"]
 
-    def _without_token(self, operation: Any, at: _Running) -> None:
-        for headers in ({}, {"Authorization": "Bearer " + "x" * len(at.token)}):
-            self._expect(operation, at, operation.method, {401}, headers)
+    def _without_token(self, operation: Any, daemon: _Running) -> None:
+        for headers in ({}, {"Authorization": "Bearer " + "x" * len(daemon.token)}):
+            self._expect(operation, daemon, operation.method, {401}, headers)
 
-    def _other_method(self, operation: Any, at: _Running) -> None:
+    def _other_method(self, operation: Any, daemon: _Running) -> None:
         wrong = [m for m in _OTHER_METHODS if m != operation.method.upper()]
-        headers = {"Authorization": f"Bearer {at.token}"}
-        self._expect(operation, at, self._random.choice(wrong), {405}, headers)
+        headers = {"Authorization": f"Bearer {daemon.token}"}
+        self._expect(operation, daemon, self._random.choice(wrong), {405}, headers)
 
     def _expect(
         self,
         operation: Any,
-        at: _Running,
+        daemon: _Running,
         method: str,
         statuses: set[int],
         headers: dict[str, str],
     ) -> None:
         kind = {"Content-Type": "application/json"}
         response = self._session.request(
-            method, at.url + operation.path, headers={**kind, **headers}, data=b"{}"
+            method, daemon.url + operation.path, headers={**kind, **headers}, data=b"{}"
         )
         self._count(response.status_code)
         try:
             assert response.status_code in statuses, f"{method}: {response.status_code}"
         except AssertionError as error:
-            self._found(operation.label, error)
+            self._record(operation.label, error)
 
     def _count(self, status: int) -> None:
         self.calls += 1
         self.statuses[status] += 1
 
-    def _found(self, label: str, error: BaseException) -> None:
+    def _record(self, label: str, error: BaseException) -> None:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         text = "".join(traceback.format_exception_only(error))
@@ -337,13 +343,13 @@ def hunt(seconds: float) -> dict[str, Any]:
     survey = _Survey()
     started = time.process_time()
     schema = schemathesis.openapi.from_dict(description())
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [result.ok() for result in schema.get_all_operations()]
     rounds = 0
     with _daemons() as daemons:
         while time.process_time() - started < seconds:
             for operation in operations:
-                at, mode = daemons[rounds % 2], _MODES[rounds // 2 % 2]
-                survey.operation(operation, at, mode, rounds)
+                daemon, mode = daemons[rounds % 2], _MODES[rounds // 2 % 2]
+                survey.operation(operation, daemon, mode, rounds)
                 if time.process_time() - started > seconds:
                     break
             rounds += 1

@@ -16,7 +16,7 @@ from tools.fuzz.target import Draw, Target
 
 
 def strict(text: str) -> Any:
-    """Read JSON as RFC 8259 has it; None where it is not, or is null."""
+    """Parse JSON by RFC 8259; return None if it is invalid, or null."""
     try:
         text.encode()
         return json.loads(text, parse_constant=_no_constant)
@@ -29,7 +29,7 @@ def _no_constant(name: str) -> None:
 
 
 def lossless(before: Any, after: Any) -> bool:
-    """Tell whether the one is the other, or its one certain reading."""
+    """Tell whether `after` equals `before`, or is its only possible reading."""
     if isinstance(before, dict) and isinstance(after, dict):
         return before.keys() == after.keys() and all(
             lossless(before[key], after[key]) for key in before
@@ -47,7 +47,7 @@ def lossless(before: Any, after: Any) -> bool:
     return isinstance(before, float) and isinstance(after, int) and before == after
 
 
-_DEEPEST = 60  # below what the lenient reader reads
+_MAX_DEPTH = 60  # below what the lenient reader reads
 _SCHEMAS: tuple[dict[str, Any], ...] = (
     {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
     {
@@ -118,12 +118,12 @@ def _check_changes(
 
 
 def _readable(raw: str, value: Any) -> bool:
-    """Tell an object of which nothing says that it may be refused."""
-    return isinstance(value, dict) and raw.count("{") + raw.count("[") < _DEEPEST
+    """Tell whether a value is an object that must not be refused."""
+    return isinstance(value, dict) and raw.count("{") + raw.count("[") < _MAX_DEPTH
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """Give the plain words and the whole numbers in a value."""
+    """Yield the plain words and the whole numbers in a value."""
     match value:
         case dict():
             for key, item in value.items():
@@ -176,13 +176,13 @@ def _check_turn(draw: Draw) -> None:
         delta = ToolCallDelta(index, draw.of(_IDS), draw.of(_NAMES), piece)
         assert list(stage.feed(delta)) == []
         started += bool(delta.name or piece.strip())
-    out = [] if end is None else list(stage.feed(Finish(end)))
-    rest = list(stage.flush())
-    calls = [event for event in out if isinstance(event, ToolCall)]
-    assert all(isinstance(event, Notice) for event in rest)
+    output = [] if end is None else list(stage.feed(Finish(end)))
+    remaining = list(stage.flush())
+    calls = [event for event in output if isinstance(event, ToolCall)]
+    assert all(isinstance(event, Notice) for event in remaining)
     assert not calls or end not in (FinishReason.LENGTH, None)
     assert len(calls) <= MAX_CALLS
-    assert bool(out or rest) == bool(started or end)
+    assert bool(output or remaining) == bool(started or end)
     assert all(isinstance(strict(call.arguments), dict) for call in calls)
     assert all(call.name for call in calls)
     ids = [call.id for call in calls]
@@ -206,10 +206,10 @@ def check_time(data: bytes) -> None:
             if draw.empty:
                 draw = Draw(data)
             index = draw.of((0, 0, 0, 1, None))
-            one = ToolCallDelta(
+            delta = ToolCallDelta(
                 index, draw.of(("", "x")), draw.of(("", "f")), piece[:9]
             )
-            stage.feed(one)
+            stage.feed(delta)
         stage.feed(Finish(FinishReason.STOP))
 
     check_linear(repair, 100_000)
