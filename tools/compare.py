@@ -37,9 +37,9 @@ KINDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Grade one kind; 1 when compare.py is not content, 2 without recordings."""
-    given, rest = _parser().parse_known_args(arguments)
-    shared = Path(given.shared)
+    """Grade one kind; return 1 for any difference, 2 without recordings."""
+    options, grader_options = _parser().parse_known_args(arguments)
+    shared = Path(options.shared)
     if not (shared / "streams" / "compare.py").is_file():
         print(
             f"There are no recorded streams in {shared / 'streams'}. Set BYOK_SHARED "
@@ -53,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         os.environ["BYOK_HOME"] = home
         os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
-        manifest = _write_manifest(shared, given.kind, Path(home))
-        rest = ["--manifest", str(manifest), *rest]
-        return asyncio.run(_grade(shared, replay, given.kind, rest))
+        manifest = _write_manifest(shared, options.kind, Path(home))
+        grader_options = ["--manifest", str(manifest), *grader_options]
+        return asyncio.run(_grade(shared, replay, options.kind, grader_options))
 
 
 def settings_for(kind: str, replay: str) -> dict[str, Any]:
@@ -81,13 +81,15 @@ def _write_manifest(shared: Path, kind: str, folder: Path) -> Path:
     return manifest
 
 
-async def _grade(shared: Path, replay: str, kind: str, rest: Sequence[str]) -> int:
+async def _grade(
+    shared: Path, replay: str, kind: str, grader_options: Sequence[str]
+) -> int:
     await answering(f"{replay}/_faults")
     async with running(settings_for(kind, replay)) as editor:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, str(shared / "streams" / "compare.py")),
             *("--byok", editor.daemon.url, "--token", editor.token),
-            *("--upstream", "replay", "--kind", kind, *rest),
+            *("--upstream", "replay", "--kind", kind, *grader_options),
         )
         return await process.wait()
 

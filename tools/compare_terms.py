@@ -1,11 +1,11 @@
-"""What recordings of each kind of API expect, in the words that compare.py knows.
+"""Convert the expectations of recordings to the terms that compare.py knows.
 
 compare.py grades the finish reasons and token counts of Chat Completions. Other APIs
-have other names for them, which would pass ungraded, or fail where byok is right.
+have other names for them, which would not be graded, or fail although byok is right.
 
-The expectations were made by the SDKs, of Responses from the last event. ChatGPT's
-backend leaves its output empty, and the SDK does not count a refusal as text: then the
-items that were streamed say what a client must get, read here without byok's own code.
+The expectations were written by the SDKs, for Responses from the last event. ChatGPT's
+backend leaves that event's output empty, and the SDK does not count a refusal as text:
+then the streamed items are the expectation, read here without byok's own code.
 """
 
 import json
@@ -22,7 +22,7 @@ _FINISH = {
     "SAFETY": "content_filter",
 }
 _STARTS = re.compile(rb'"type": ?"message_start"')
-# The counts that add up to those of the prompt and of the answer.
+# The counts whose sum is that of the prompt, and that of the answer, by kind.
 _PROMPT = {
     "anthropic_stream": (
         "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
@@ -38,7 +38,7 @@ _ANSWER = {
 
 
 def in_common_terms(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of the manifest with a finish reason and usage as of OpenAI."""
+    """Return a row of the manifest with finish reason and usage in OpenAI's terms."""
     kind, expected = row["kind"], row.get("expected")
     if not expected or kind not in _PROMPT:
         return row
@@ -71,18 +71,18 @@ def _with_raw(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def answers_in(body: bytes) -> int:
-    """Count the answers of Anthropic's API in a recording: some hold several."""
+    """Count the answers of Anthropic's API in a recording, as some have several."""
     return len(_STARTS.findall(body))
 
 
 def is_empty(row: dict[str, Any]) -> bool:
-    """Tell whether an answer has no word: byok asks again, and counts both answers."""
+    """Tell whether an answer is empty: byok asks again, and counts both answers."""
     expected = row.get("expected") or {}
     return not any(expected.get(n) for n in ("text", "reasoning", "tool_calls"))
 
 
 def without_usage(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row whose token counts are not graded: they are of another answer."""
+    """Return a row without token counts, which belong to another answer."""
     expected = row.get("expected")
     return {**row, "expected": {**expected, "usage": None}} if expected else row
 
@@ -96,15 +96,15 @@ def complete_expectation(row: dict[str, Any], body: bytes) -> dict[str, Any]:
         return row
     items = [*_items(body)]
     parts = [part for item in items for part in item.get("content") or ()]
-    found = {
+    streamed = {
         "text": "".join(p.get("text") or p.get("refusal") or "" for p in parts),
         "tool_calls": [_call(i) for i in items if i.get("type") == "function_call"],
     }
-    return {**row, "expected": {**expected, **found}}
+    return {**row, "expected": {**expected, **streamed}}
 
 
 def _items(body: bytes) -> Iterator[dict[str, Any]]:
-    """Give the complete items of a stream; texts of reasoning stay as they were."""
+    """Yield the complete messages and calls of a stream, without reasoning."""
     for line in body.splitlines():
         if line.startswith(b"data: {"):
             event = json.loads(line[6:])

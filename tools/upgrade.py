@@ -48,7 +48,7 @@ _QUESTIONS = (
 
 @dataclass
 class Daemon:
-    """A daemon that answers."""
+    """A running daemon."""
 
     port: int
     token: str
@@ -66,11 +66,11 @@ class Daemon:
             return json.loads(answer.read())
 
     def wait(self) -> float:
-        """Wait until everything is searchable; returns the seconds."""
+        """Wait until everything is searchable; return the seconds."""
         began = time.monotonic()
         while True:
             status = self.ask("/byok/index/status", {})
-            phases = {one["phase"] for one in status["workspaces"]}
+            phases = {space["phase"] for space in status["workspaces"]}
             if phases == {"complete"} and status["state"] == "indexed":
                 return time.monotonic() - began
             time.sleep(0.05)
@@ -80,7 +80,7 @@ class Daemon:
 def starting(
     python: str, home: Path, cwd: Path, *options: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a daemon in a home of its own, and end it."""
+    """Start a daemon with the given home folder, and end it with the block."""
     command = [python, "-m", "byok", "serve", "--upstream", "demo", "--port", "0"]
     with subprocess.Popen(
         [*command, *options], cwd=cwd, env={**os.environ, "BYOK_HOME": str(home)},
@@ -97,29 +97,29 @@ def daemon(python: str, home: Path, cwd: Path, *options: str) -> Iterator[Daemon
     """Run a daemon until the block ends."""
     with starting(python, home, cwd, *options) as process:
         assert process.stdout is not None
-        found = None
-        while not found:
+        match = None
+        while not match:
             line = process.stdout.readline()
             assert line, "the daemon ended"
-            found = _READY.search(line)
-        yield Daemon(int(found[1]), _token(home / "state"))
+            match = _READY.search(line)
+        yield Daemon(int(match[1]), _token(home / "state"))
 
 
 def _token(state: Path) -> str:
-    """Return what commands send; older versions had only the clients' token."""
+    """Return the token that commands send; older versions have only the clients'."""
     secret = state / "owner-secret"
     if not secret.exists():
         return (state / "token").read_text().strip()
-    own = json.loads((state / "daemon.json").read_bytes())
+    record = json.loads((state / "daemon.json").read_bytes())
     secret_text = secret.read_text().strip()
-    return derive_owner_token(secret_text, own["port"], own["instance"])
+    return derive_owner_token(secret_text, record["port"], record["instance"])
 
 
 def uploads_of(folder: Path) -> list[dict[str, str]]:
-    """Return some files as a client uploads them, under paths of their own."""
-    found = (p for p in sorted(folder.rglob("*")) if p.suffix in _SUFFIXES)
+    """Return some files as a client uploads them, with the prefix `up/`."""
+    files = (p for p in sorted(folder.rglob("*")) if p.suffix in _SUFFIXES)
     blobs = []
-    for path in itertools.islice(found, _UPLOADS):
+    for path in itertools.islice(files, _UPLOADS):
         content = path.read_text("utf-8", "replace")
         name = f"up/{path.relative_to(folder).as_posix()}"
         digest = hashlib.sha256((name + content).encode()).hexdigest()
@@ -127,28 +127,28 @@ def uploads_of(folder: Path) -> list[dict[str, str]]:
     return blobs
 
 
-def upload(one: Daemon, blobs: list[dict[str, str]]) -> str:
-    """Upload in batches and make a checkpoint of every second blob."""
+def upload(target: Daemon, blobs: list[dict[str, str]]) -> str:
+    """Upload in batches, and create a checkpoint of every second blob."""
     for start in range(0, len(blobs), 100):
-        one.ask("/batch-upload", {"blobs": blobs[start : start + 100]})
+        target.ask("/batch-upload", {"blobs": blobs[start : start + 100]})
     names = sorted(blob["blob_name"] for blob in blobs)[::2]
     body = {"checkpoint_id": None, "added_blobs": names, "deleted_blobs": []}
-    made = one.ask("/checkpoint-blobs", {"blobs": body})
-    return str(made["new_checkpoint_id"])
+    checkpoint = target.ask("/checkpoint-blobs", {"blobs": body})
+    return str(checkpoint["new_checkpoint_id"])
 
 
-def answers(one: Daemon, names: list[str], checkpoint: str) -> dict[str, Any]:
-    """Return what is found for each question, and what is missing."""
-    found: dict[str, Any] = {}
+def answers(target: Daemon, names: list[str], checkpoint: str) -> dict[str, Any]:
+    """Return the files found for each question, and the missing blobs."""
+    results: dict[str, Any] = {}
     for question in _QUESTIONS:
-        hits = one.ask("/byok/search", {"query": question, "limit": 20})
-        found[f"search: {question}"] = _files(hits)
+        hits = target.ask("/byok/search", {"query": question, "limit": 20})
+        results[f"search: {question}"] = _files(hits)
         blobs = {"checkpoint_id": checkpoint, "added_blobs": [], "deleted_blobs": []}
-        asked = {"information_request": question, "blobs": blobs, "dialog": []}
-        text = one.ask("/agents/codebase-retrieval", asked)["formatted_retrieval"]
-        found[f"checkpoint: {question}"] = _PATHS.findall(text)
-    found["missing"] = one.ask("/find-missing", {"mem_object_names": names})
-    return found
+        body = {"information_request": question, "blobs": blobs, "dialog": []}
+        text = target.ask("/agents/codebase-retrieval", body)["formatted_retrieval"]
+        results[f"checkpoint: {question}"] = _PATHS.findall(text)
+    results["missing"] = target.ask("/find-missing", {"mem_object_names": names})
+    return results
 
 
 def _files(hits: Any) -> list[str]:
@@ -156,46 +156,46 @@ def _files(hits: Any) -> list[str]:
 
 
 def compare(python: str, workspace: Path, home: Path, kills: int = 0) -> None:
-    """Write with the old byok, open with this one, print what differs.
+    """Write with the old byok, open with this one, and print the differences.
 
-    Answers of another version may differ because it cuts files in another way. So they
-    are also compared with what this version finds in a home that it filled itself.
+    Answers of another version may differ because it splits files differently. So they
+    are also compared with those of this version in a home that it filled itself.
     """
     blobs = uploads_of(workspace)
     names = [blob["blob_name"] for blob in blobs]
     options = ("--workspace", str(workspace))
 
-    def fill(one: Daemon) -> str:
-        one.wait()
-        checkpoint = upload(one, blobs)
-        one.wait()
+    def fill(target: Daemon) -> str:
+        target.wait()
+        checkpoint = upload(target, blobs)
+        target.wait()
         return checkpoint
 
-    with daemon(python, home, home.parent, *options) as one:
-        checkpoint = fill(one)
-        before = answers(one, names, checkpoint)
+    with daemon(python, home, home.parent, *options) as old:
+        checkpoint = fill(old)
+        before = answers(old, names, checkpoint)
     if kills:
         print(kill_starts(home, kills, options))
-    with daemon(sys.executable, home, ROOT, *options) as one:
-        at_once = answers(one, names, checkpoint)
-        seconds = one.wait()
-        after = answers(one, names, checkpoint)
-    with daemon(sys.executable, home.with_name("fresh"), ROOT, *options) as one:
-        fresh = answers(one, names, fill(one))
+    with daemon(sys.executable, home, ROOT, *options) as new:
+        at_once = answers(new, names, checkpoint)
+        seconds = new.wait()
+        after = answers(new, names, checkpoint)
+    with daemon(sys.executable, home.with_name("fresh"), ROOT, *options) as new:
+        fresh = answers(new, names, fill(new))
     print(f"{len(blobs)} uploads; all indexed again after {seconds:.1f} s")
-    for key, was in before.items():
-        marks = [_mark(was, found[key]) for found in (at_once, after)]
+    for key, old_files in before.items():
+        marks = [_mark(old_files, results[key]) for results in (at_once, after)]
         print(f"at once {marks[0]}, later {marks[1]}, later and fresh "
               f"{_mark(after[key], fresh[key])}: {key}")  # fmt: skip
     print("data folder:", sorted(path.name for path in (home / "data").iterdir()))
 
 
 def kill_starts(home: Path, kills: int, options: tuple[str, ...]) -> str:
-    """Kill starts of this byok on a data folder; returns what they left."""
+    """Kill starts of this byok on a data folder; report the versions that they left."""
     saved = home.with_name("saved")
     shutil.copytree(home, saved)
     rng = random.Random(1)
-    left: Counter[str] = Counter()
+    versions: Counter[str] = Counter()
     for _ in range(kills):
         with starting(sys.executable, home, ROOT, *options) as process:
             until = time.monotonic() + 60
@@ -206,15 +206,15 @@ def kill_starts(home: Path, kills: int, options: tuple[str, ...]) -> str:
         uri = f"file:{home / 'data' / 'data.db'}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
-        left[f"version {version}"] += 1
+        versions[f"version {version}"] += 1
         if version > 1 and rng.random() < 0.7:
             shutil.rmtree(home)
             shutil.copytree(saved, home)
-    return f"{kills} kills left {dict(left)}"
+    return f"{kills} kills left {dict(versions)}"
 
 
 def _is_migrating(home: Path) -> bool:
-    """Tell whether the copy was begun; the database may be open or migrated then."""
+    """Tell whether the backup copy was started, which is the first step."""
     return any((home / "data").glob("data.db.v1-*"))
 
 
@@ -227,7 +227,7 @@ def _mark(first: Any, second: Any) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Run it in a home that is removed afterwards."""
+    """Compare in a home folder that is removed afterwards."""
     python, workspace, *kills = arguments
     with TemporaryDirectory() as folder:
         compare(python, Path(workspace), Path(folder) / "home", *map(int, kills))

@@ -15,17 +15,17 @@ _END = ".txt"
 
 
 def main(argv: list[str]) -> int:
-    """Write the files, remove those of no occasion, and say which ones changed."""
+    """Write the files, remove those without an occasion, and report changes."""
     parser = argparse.ArgumentParser(prog="python -m tools.write_golden_prompts")
     parser.add_argument("--folder", type=Path, default=GOLDEN)
     folder: Path = parser.parse_args(argv).folder
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {f"{occasion.name}{_END}": occasion.golden() for occasion in OCCASIONS}
-    changed = [name for name, text in wanted.items() if _write(folder / name, text)]
-    gone = [path for path in folder.glob(f"*{_END}") if path.name not in wanted]
-    for path in gone:
+    texts = {f"{occasion.name}{_END}": occasion.golden() for occasion in OCCASIONS}
+    changed = [name for name, text in texts.items() if _write(folder / name, text)]
+    obsolete = [path for path in folder.glob(f"*{_END}") if path.name not in texts]
+    for path in obsolete:
         path.unlink()
-    print(f"{len(wanted)} prompts, {len(changed)} changed, {len(gone)} removed")
+    print(f"{len(texts)} prompts, {len(changed)} changed, {len(obsolete)} removed")
     for name in changed:
         print(f"  {name}")
     return 0

@@ -1,4 +1,4 @@
-"""Captured requests once more: offline against today's decoder, or asked anew.
+"""Replay captured requests: offline with the present decoder, or with a new request.
 
 `python -m tools.replay --help` says how; docs/reference/capture.md, what for.
 """

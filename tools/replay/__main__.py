@@ -38,10 +38,10 @@ from tools.replay.playback import PlaybackTransports
 from tools.replay.turn import TurnDifference, compare_turns, read_turn
 from tools.trials.daemon import OVERRIDES
 
-_LARGEST = 64 * 2**20  # bytes of an answer
-_PASSED = ("anthropic-version", "anthropic-beta", "x-mode", "x-api-version")
+_MAX_ANSWER_BYTES = 64 * 2**20  # bytes of an answer
+_FORWARDED_HEADERS = ("anthropic-version", "anthropic-beta", "x-mode", "x-api-version")
 _KEY = "no-key-is-needed-for-a-replay"
-_SHOWN = 300  # characters of each side
+_MAX_SIDE_CHARS = 300  # characters of each side
 
 
 def recorded_model(capture: Capture) -> str:
@@ -51,19 +51,19 @@ def recorded_model(capture: Capture) -> str:
 
 
 def question_of(capture: Capture, model: str) -> bytes:
-    """Return the client's body for this model, as the beginning of no conversation.
+    """Return the client's body for this model, with a new conversation id.
 
     Raises:
-        BadRequest: it is not whole, or no question to a model.
+        BadRequest: the body is incomplete, or no model answered it.
     """
     if not capture.facts.get("model"):
         raise BadRequest("No model answered this request.")
-    cut = any(p.left_out for p in capture.pieces if p.hop is Hop.FROM_CLIENT)
+    is_cut = any(p.left_out for p in capture.pieces if p.hop is Hop.FROM_CLIENT)
     try:
         body = parse_json(capture.text(Hop.FROM_CLIENT).encode())
     except (ValueError, RecursionError):
         body = None
-    if cut or not isinstance(body, dict):
+    if is_cut or not isinstance(body, dict):
         raise BadRequest("The captured body is not whole.")
     body["model"] = model
     if "conversation_id" in body:
@@ -74,10 +74,10 @@ def question_of(capture: Capture, model: str) -> bytes:
 async def replay_recorded(
     capture: Capture, settings: Settings, paths: Paths, upstream: str = ""
 ) -> str:
-    """Let today's byok read what the upstream sent; return what a client gets.
+    """Give the recorded bytes of the upstream to this byok; return the client's answer.
 
-    Nothing is sent anywhere: a daemon with the user's settings runs in a temporary
-    folder for this one request, and its upstreams are played.
+    Nothing is sent to an upstream: a daemon with the user's settings runs in a
+    temporary folder for this request, and its transports replay the capture.
 
     Raises:
         ByokError: the request cannot be replayed with these settings.
@@ -107,7 +107,7 @@ async def replay_recorded(
 
 
 async def ask_again(capture: Capture, model: str) -> str:
-    """Let the running daemon ask a model; return what a client gets.
+    """Make the running daemon ask a model; return the client's answer.
 
     Raises:
         ByokError: there is no daemon, or it does not answer.
@@ -122,12 +122,12 @@ async def ask_again(capture: Capture, model: str) -> str:
 
 async def _post(url: str, token: str, capture: Capture, content: bytes) -> str:
     head = capture.head(Hop.FROM_CLIENT)
-    given = {} if head is None else {n.lower(): v for n, v in head.headers}
+    recorded = {} if head is None else {n.lower(): v for n, v in head.headers}
     headers = {
         "Authorization": f"Bearer {token}",
         "Content-Type": "application/json",
         "User-Agent": f"byok.replay/{__version__}",
-        **{name: given[name] for name in _PASSED if name in given},
+        **{name: recorded[name] for name in _FORWARDED_HEADERS if name in recorded},
     }
     async with (
         aiohttp.ClientSession(
@@ -142,48 +142,53 @@ async def _post(url: str, token: str, capture: Capture, content: bytes) -> str:
             allow_redirects=False,
         ) as response,
     ):
-        raw = await response.content.read(_LARGEST)
-        while len(raw) < _LARGEST and (more := await response.content.readany()):
-            raw += more
+        raw = await response.content.read(_MAX_ANSWER_BYTES)
+        while len(raw) < _MAX_ANSWER_BYTES and (
+            chunk := await response.content.readany()
+        ):
+            raw += chunk
         return raw.decode("utf-8", "replace")
 
 
-def find_differences(given: argparse.Namespace) -> list[TurnDifference]:
-    """Replay the capture that is named, and compare what a client got and gets.
+def find_differences(options: argparse.Namespace) -> list[TurnDifference]:
+    """Replay the named capture, and compare the recorded answer with the new one.
 
     Raises:
         ByokError: there is no such capture, or it cannot be replayed.
     """
-    capture = open_folder().read(given.id)
-    if given.model:
-        model = recorded_model(capture) if given.model == "same" else given.model
-        now = asyncio.run(ask_again(capture, model))
+    capture = open_folder().read(options.id)
+    if options.model:
+        model = recorded_model(capture) if options.model == "same" else options.model
+        answer = asyncio.run(ask_again(capture, model))
     else:
-        settings, paths = load(given.config, OVERRIDES)
-        now = asyncio.run(replay_recorded(capture, settings, paths, given.upstream))
+        settings, paths = load(options.config, OVERRIDES)
+        answer = asyncio.run(
+            replay_recorded(capture, settings, paths, options.upstream)
+        )
     endpoint = str(capture.facts["endpoint"])
-    before = read_turn(endpoint, capture.text(Hop.TO_CLIENT))
-    return compare_turns(before, read_turn(endpoint, now), lines=not given.model)
+    recorded = read_turn(endpoint, capture.text(Hop.TO_CLIENT))
+    return compare_turns(recorded, read_turn(endpoint, answer), lines=not options.model)
 
 
-def _show(found: list[TurnDifference]) -> None:
-    if not found:
+def _show(differences: list[TurnDifference]) -> None:
+    if not differences:
         say("The client would get the same as it did.")
-    for one in found:
-        say(f"{one.what} differs:")
-        say(f"  recorded: {_shorten(one.recorded, one.now)}")
-        say(f"  now:      {_shorten(one.now, one.recorded)}")
-    if any("[redacted]" in one.recorded for one in found):
+    for difference in differences:
+        recorded, now = difference.recorded, difference.now
+        say(f"{difference.what} differs:")
+        say(f"  recorded: {_shorten(recorded, now)}")
+        say(f"  now:      {_shorten(now, recorded)}")
+    if any("[redacted]" in difference.recorded for difference in differences):
         tell("The capture holds [redacted] where a secret stood.")
 
 
 def _shorten(text: str, other: str) -> str:
-    """Cut a text to the surroundings of its first difference."""
-    same = 0
-    while same < min(len(text), len(other)) and text[same] == other[same]:
-        same += 1
-    start = max(0, same - _SHOWN // 3)
-    return ("..." if start else "") + repr(text[start : start + _SHOWN])
+    """Shorten a text to the context of its first difference."""
+    offset = 0
+    while offset < min(len(text), len(other)) and text[offset] == other[offset]:
+        offset += 1
+    start = max(0, offset - _MAX_SIDE_CHARS // 3)
+    return ("..." if start else "") + repr(text[start : start + _MAX_SIDE_CHARS])
 
 
 def main() -> int:
@@ -194,17 +199,17 @@ def main() -> int:
     parser.add_argument("--upstream", default="", help="as of byok serve")
     parser.add_argument("--config", type=Path, help="a settings file")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        found = find_differences(given)
+        differences = find_differences(options)
     except ByokError as error:
         fail(error)
         return 2
-    if given.json:
-        say_json([one._asdict() for one in found])
+    if options.json:
+        say_json([difference._asdict() for difference in differences])
     else:
-        _show(found)
-    return 1 if found else 0
+        _show(differences)
+    return 1 if differences else 0
 
 
 if __name__ == "__main__":

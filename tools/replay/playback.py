@@ -1,7 +1,7 @@
-"""Transports that play a capture: upstreams answer what they answered, and nobody else.
+"""Transports that replay a capture: requests get the recorded answers of upstreams.
 
-No connection is opened. A request gets the answer to that recorded request of the same
-path whose body was about as long; others are answered with 404.
+No connection is opened. A request gets the answer to the recorded request of the same
+path whose body has the nearest length; without one, the status is 404.
 """
 
 import asyncio
@@ -20,31 +20,33 @@ _DROPPED = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class RecordedAnswer(NamedTuple):
-    """What an upstream answered to a request of this path and length of its body."""
+    """A recorded answer, and the path and body length of its request."""
 
     path: str
     length: int
     status: int
     headers: tuple[tuple[str, str], ...]
     reads: tuple[bytes, ...]
-    is_broken: bool = False  # the connection was lost in its middle
+    is_broken: bool = False  # the connection was lost in the middle
 
 
 class PlaybackTransports(Transports):
-    """Transports of one capture; for one replay."""
+    """The transports of one capture, for one replay."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
-        self._transport = _Player([_read_attempt(capture, n) for n in capture.attempts])
+        self._transport = _ReplayTransport(
+            [_read_attempt(capture, n) for n in capture.attempts]
+        )
 
     def by(self, route: Route) -> httpx.AsyncBaseTransport:
-        """Return the one that plays, whatever the route."""
+        """Return the replaying transport for every route."""
         del route
         return self._transport
 
 
 def _read_attempt(capture: Capture, attempt: int) -> RecordedAnswer:
-    asked = capture.head(Hop.TO_UPSTREAM, attempt)
+    request = capture.head(Hop.TO_UPSTREAM, attempt)
     answer = capture.head(Hop.FROM_UPSTREAM, attempt)
     reads = tuple(
         piece.text.encode()
@@ -53,7 +55,7 @@ def _read_attempt(capture: Capture, attempt: int) -> RecordedAnswer:
     )
     headers = [] if answer is None else [*answer.headers]
     return RecordedAnswer(
-        "" if asked is None else _path(asked.line.partition(" ")[2]),
+        "" if request is None else _path(request.line.partition(" ")[2]),
         len(capture.text(Hop.TO_UPSTREAM, attempt)),
         0 if answer is None else int(answer.line),
         tuple((n, v) for n, v in headers if n.lower() not in _DROPPED),
@@ -64,32 +66,32 @@ def _read_attempt(capture: Capture, attempt: int) -> RecordedAnswer:
 
 
 def _path(url: str) -> str:
-    """Return the path of an address, whose user may have been removed."""
-    rest = url.partition("://")[2].partition("?")[0]
-    return "/" + rest.partition("/")[2]
+    """Return the path of a URL."""
+    without_scheme = url.partition("://")[2].partition("?")[0]
+    return "/" + without_scheme.partition("/")[2]
 
 
-class _Player(httpx.AsyncBaseTransport):
+class _ReplayTransport(httpx.AsyncBaseTransport):
     def __init__(self, answers: Sequence[RecordedAnswer]) -> None:
         self._answers = list(answers)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer as it was recorded; each answer is given once."""
+        """Return a recorded answer; each is used once."""
         path, length = request.url.path, len(request.content)
-        fits = [one for one in self._answers if one.path == path]
-        if request.method != "POST" or not fits:
-            return httpx.Response(404, stream=_PlayedBody((b"{}",)))
-        chosen = min(fits, key=lambda one: abs(one.length - length))
-        self._answers.remove(chosen)
-        if not chosen.status:
+        candidates = [answer for answer in self._answers if answer.path == path]
+        if request.method != "POST" or not candidates:
+            return httpx.Response(404, stream=_ReplayedBody((b"{}",)))
+        nearest = min(candidates, key=lambda answer: abs(answer.length - length))
+        self._answers.remove(nearest)
+        if not nearest.status:
             raise httpx.ConnectError("there was no answer", request=request)
-        headers = httpx.Headers(list(chosen.headers))
+        headers = httpx.Headers(list(nearest.headers))
         coding = headers.get("Content-Encoding", "")
-        body = _PlayedBody(chosen.reads, coding, is_broken=chosen.is_broken)
-        return httpx.Response(chosen.status, headers=headers, stream=body)
+        body = _ReplayedBody(nearest.reads, coding, is_broken=nearest.is_broken)
+        return httpx.Response(nearest.status, headers=headers, stream=body)
 
 
-class _PlayedBody(Body):
+class _ReplayedBody(Body):
     def __init__(
         self, reads: Sequence[bytes], coding: str = "", *, is_broken: bool = False
     ) -> None:
@@ -98,7 +100,7 @@ class _PlayedBody(Body):
         self._is_broken = is_broken
 
     async def read(self) -> bytes:
-        """Return the next read."""
+        """Return the bytes of the next recorded read."""
         await asyncio.sleep(0)
         if self._is_broken and not self._reads:
             raise aiohttp.ClientConnectionError("Connection lost")
@@ -110,7 +112,7 @@ class _PlayedBody(Body):
 
     @property
     def coding(self) -> str:
-        """How it is compressed."""
+        """The content coding."""
         return self._coding
 
     @property
@@ -119,9 +121,9 @@ class _PlayedBody(Body):
         return not self._reads
 
     def abort(self) -> None:
-        """Give nothing more."""
+        """Discard the remaining reads."""
         self._reads.clear()
 
     async def aclose(self) -> None:
-        """Give nothing more."""
+        """Discard the remaining reads."""
         self._reads.clear()

@@ -1,7 +1,8 @@
-"""What a client was told in one answer, and how two answers differ."""
+"""Parse the answer that a client got, and compare two answers."""
 
 import re
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,9 +24,9 @@ _OWN_ID = re.compile(r"(call_|toolu_|msg_|resp_|chatcmpl-|fc_|rs_)?[0-9a-f]{16,3
 
 @dataclass(slots=True)
 class Turn:
-    """One answer: text, reasoning, calls as (name, arguments), how it stopped.
+    """One answer: text, reasoning, calls as (name, arguments), and the stop reason.
 
-    `lines` are the objects that the client read, without ids that byok makes anew.
+    `lines` are the objects that the client read, without ids that differ each time.
     """
 
     text: str = ""
@@ -38,7 +39,7 @@ class Turn:
 
 
 class TurnDifference(NamedTuple):
-    """What differs between a recorded answer and another one."""
+    """A part in which the recorded answer and a new one differ."""
 
     what: str
     recorded: str
@@ -46,7 +47,7 @@ class TurnDifference(NamedTuple):
 
 
 def read_turn(endpoint: str, text: str) -> Turn:
-    """Read what a client was sent by an endpoint."""
+    """Parse the answer of an endpoint to a client."""
     turn = Turn(lines=_lines(text))
     if endpoint in _PROTOCOLS:
         _read_protocol(turn, _PROTOCOLS[endpoint], text.encode())
@@ -57,30 +58,26 @@ def read_turn(endpoint: str, text: str) -> Turn:
 
 
 def compare_turns(recorded: Turn, now: Turn, *, lines: bool) -> list[TurnDifference]:
-    """Return what differs; with `lines` also the first line that does."""
+    """Return the differences; without any, with `lines` the first differing line."""
     names = ("text", "thinking", "stop", "usage", "error")
-    found = [
+    pairs = [
         TurnDifference(name, getattr(recorded, name), getattr(now, name))
         for name in names
     ]
     for number in range(max(len(recorded.calls), len(now.calls))):
-        one, other = _call(recorded, number), _call(now, number)
-        found.append(TurnDifference(f"tool call {number + 1}", one, other))
-    different = [one for one in found if one.recorded != one.now]
-    if lines and not different and recorded.lines != now.lines:
-        different.append(_first_line(recorded.lines, now.lines))
-    return different
+        calls = _call(recorded, number), _call(now, number)
+        pairs.append(TurnDifference(f"tool call {number + 1}", *calls))
+    differences = [pair for pair in pairs if pair.recorded != pair.now]
+    if lines and not differences and recorded.lines != now.lines:
+        differences.append(_compare_lines(recorded.lines, now.lines))
+    return differences
 
 
-def _first_line(before: list[str], after: list[str]) -> TurnDifference:
-    length = max(len(before), len(after))
-    pairs = zip(
-        before + [""] * (length - len(before)),
-        after + [""] * (length - len(after)),
-        strict=True,
-    )
-    number, one, other = next((n, a, b) for n, (a, b) in enumerate(pairs, 1) if a != b)
-    return TurnDifference(f"line {number}", one, other)
+def _compare_lines(recorded: list[str], now: list[str]) -> TurnDifference:
+    """Return the first line that differs; a missing line is ""."""
+    pairs = enumerate(zip_longest(recorded, now, fillvalue=""), 1)
+    number, lines = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
+    return TurnDifference(f"line {number}", *lines)
 
 
 def _call(turn: Turn, number: int) -> str:
@@ -88,20 +85,20 @@ def _call(turn: Turn, number: int) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the objects of a stream, or the one object; heartbeats are left out."""
+    """Return the objects of a stream, or the single object, without heartbeats."""
     ids: dict[str, str] = {}
 
     def name(match: re.Match[str]) -> str:
         return ids.setdefault(match[0], f"{match[1] or ''}id-{len(ids) + 1}")
 
-    found = []
+    objects = []
     for line in text.replace("data: ", "").split("\n"):
         value = _parse(line)
         if not isinstance(value, dict) or _is_heartbeat(value):
             continue
         value.pop("created", None)
-        found.append(_OWN_ID.sub(name, orjson.dumps(value).decode()))
-    return found
+        objects.append(_OWN_ID.sub(name, orjson.dumps(value).decode()))
+    return objects
 
 
 def _parse(line: str) -> Any:
@@ -117,8 +114,8 @@ def _is_heartbeat(value: dict[str, Any]) -> bool:
 
 def _read_line(turn: Turn, value: Any) -> None:
     """Read an object of the editors' protocol."""
-    if isinstance(said := value.get("text"), str):
-        turn.text += said
+    if isinstance(text := value.get("text"), str):
+        turn.text += text
     nodes = value.get("nodes")
     for node in nodes if isinstance(nodes, list) else ():
         _read_node(turn, node)
@@ -138,7 +135,7 @@ def _read_node(turn: Turn, node: Any) -> None:
         case {"type": ResponseNode.TOKEN_USAGE, "token_usage": counts}:
             turn.usage = _canonical(orjson.dumps(counts).decode())
         case _:
-            pass  # what says nothing that is compared
+            pass  # other nodes are not compared
 
 
 def _read_protocol(turn: Turn, dialect: str, raw: bytes) -> None:
@@ -169,7 +166,7 @@ def _read_protocol(turn: Turn, dialect: str, raw: bytes) -> None:
 
 
 def _canonical(text: str) -> str:
-    """Write JSON in one way; whatever else it is stays as it is."""
+    """Write JSON with sorted names; return another text unchanged."""
     try:
         value = parse_json(text.encode())
     except (ValueError, RecursionError):
