@@ -279,7 +279,6 @@ _EVENT = struct.Struct("iIII")  # watch, what happened, a cookie, length of the 
 _AT_ONCE = 2**18
 _PACE = 0.01  # seconds; who writes without end is heard a hundred times a second
 _LIMITS = (errno.ENOSPC, errno.ENOMEM)
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderWatches:
@@ -290,7 +289,8 @@ class FolderWatches:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._fd = _call(_libc.inotify_init1, os.O_CLOEXEC | os.O_NONBLOCK)
+        self._libc = ctypes.CDLL(None, use_errno=True)  # other systems have none
+        self._fd = _call(self._libc.inotify_init1, os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             self._wake = os.eventfd(0)
         except OSError:
@@ -313,7 +313,7 @@ class FolderWatches:
             if self._closing.is_set():
                 return
             try:
-                watch = _call(_libc.inotify_add_watch, self._fd, place, mask)
+                watch = _call(self._libc.inotify_add_watch, self._fd, place, mask)
             except OSError as error:
                 if not path or error.errno in _LIMITS:
                     raise
@@ -392,7 +392,7 @@ class FolderWatches:
     def _remove(self, watch: int) -> None:
         self._forget(watch)
         # The folder may be gone, and its watch with it.
-        _libc.inotify_rm_watch(self._fd, watch)
+        self._libc.inotify_rm_watch(self._fd, watch)
 
     def _forget(self, watch: int) -> None:
         path = self._paths.pop(watch, None)

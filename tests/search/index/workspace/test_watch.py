@@ -254,6 +254,12 @@ def test_inotify_reports_lost_events(at: Followed) -> None:
 # One watch on a whole tree, for systems that have that
 
 
+def test_watching_is_imported_where_the_c_library_has_no_handle() -> None:
+    refuse = "import ctypes\ndef refuse(*_, **__): raise TypeError\nctypes.CDLL = refuse"
+    module = "import byok.search.index.workspace.watch"  # as on Windows
+    subprocess.run([sys.executable, "-c", f"{refuse}\n{module}"], check=True)
+
+
 Report = frozenset[str] | None | Exception
 
 
