@@ -29,7 +29,7 @@ from byok.search.index.types import (
     ParseOutcome,
     Phase,
 )
-from byok.search.index.workspace.watch import Found
+from byok.search.index.workspace.watch import ChangedPaths
 from byok.search.retrieval.model_aids import FindNear, NearChunks
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
@@ -183,7 +183,7 @@ class BrokenRanker(Ranker):
         raise IndexFailed("The index is damaged.", hint="Mend it.")
 
 
-Step = Found | Exception
+Step = ChangedPaths | Exception
 
 
 class PlayedWatches:
@@ -219,10 +219,10 @@ class _Played:
             raise self._play.error
         self._play.entered.append(path)
 
-    def keep(self, tops: Collection[str], entered: Collection[str]) -> None:
+    def remove_unentered(self, tops: Collection[str], entered: Collection[str]) -> None:
         pass
 
-    def follow(self, put: Callable[[Found], None]) -> None:
+    def follow(self, put: Callable[[ChangedPaths], None]) -> None:
         put(frozenset())
         while not self._closing.is_set():
             try:

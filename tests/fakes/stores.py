@@ -151,7 +151,7 @@ async def uploading(
     uploads: Uploads
 
     def flushed() -> None:
-        loop.call_soon_threadsafe(uploads.searchable)
+        loop.call_soon_threadsafe(uploads.wake_waiting)
 
     rules = Rules(lambda path: None)
     spaces = {i: Workspace(i, root, rules) for i, root in (roots or {}).items()}

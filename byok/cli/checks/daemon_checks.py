@@ -37,7 +37,7 @@ from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders, check_root
 from byok.search.index.store.tantivy_index import check_folder
 from byok.search.index.store.tantivy_index import find_damaged as find_damaged_file
-from byok.search.index.store.workspaces import kept_roots
+from byok.search.index.store.workspaces import permanent_roots
 from byok.search.index.types import Phase
 from byok.storage.database import open_unchanged
 
@@ -330,7 +330,7 @@ def _list_roots(paths: Paths, in_settings: Sequence[str]) -> list[str]:
     roots = [str(Path(root).expanduser()) for root in in_settings]
     if paths.database.exists() and not find_damage(paths.database, _GLANCE_SECONDS):
         with closing(open_unchanged(paths.database)) as db:
-            roots += map(str, kept_roots(db))
+            roots += map(str, permanent_roots(db))
     return [*dict.fromkeys(roots)]
 
 

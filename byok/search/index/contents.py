@@ -1,7 +1,8 @@
 """What blobs contain: chunks and paths for ranking, lines for answers.
 
-The content of a file stays where it is, on disk, until a client first asks about it.
-Then it is stored, too: the file may change while a checkpoint still means its version.
+The content of a workspace's file is read from disk until a client first asks about it.
+From then on it is stored, too: the file may change while a checkpoint still means the
+earlier version.
 """
 
 import sqlite3
@@ -23,7 +24,7 @@ from byok.search.index.types import MAX_BYTES, SkipReason, Span, blob_name
 from byok.search.index.workspace.workspace import Workspace
 from byok.storage.database import select_in
 
-_AT_ONCE = 8 * 2**20  # bytes that are stored together
+_BATCH_BYTES = 8 * 2**20  # of contents that are stored in one transaction
 
 
 class Entry(Struct):
@@ -51,7 +52,7 @@ class _Unchanged(NamedTuple):
 
 
 class Contents(Struct, eq=False):
-    """Reads from the store, else from files of workspaces that are unchanged."""
+    """Reads blobs from the store, else from unchanged files of workspaces."""
 
     store: Store
     workspaces: Mapping[int, Workspace]
@@ -68,29 +69,29 @@ class Contents(Struct, eq=False):
             }
 
     def find_entries(self, names: Iterable[bytes]) -> dict[bytes, Known]:
-        """Look blob names up; names that clients computed differently are included."""
+        """Look up blob names, also those that clients computed differently."""
         with self.store.reading() as db:
             return find_known(db, names)
 
     def names_of(
-        self, blob_ids: Iterable[int], said: Iterable[bytes]
+        self, blob_ids: Iterable[int], requested: Iterable[bytes]
     ) -> dict[int, bytes]:
         """Return each blob's name as the client knows it.
 
-        That is the name `said` in its request. For a blob that came by a checkpoint it
-        is the name of its upload, if that differs from ours.
+        That is its name among those `requested` by the client. For a blob that came by
+        a checkpoint it is the name of its upload, if that differs from byok's.
         """
         with self.store.reading() as db:
-            found = names_of(db, blob_ids)
-        every = {name for names in found.values() for name in names}
-        mentioned = every.intersection(said)
+            names_by_id = names_of(db, blob_ids)
+        all_names = {name for names in names_by_id.values() for name in names}
+        used = all_names.intersection(requested)
         return {
-            blob_id: next((name for name in names if name in mentioned), names[-1])
-            for blob_id, names in found.items()
+            blob_id: next((name for name in names if name in used), names[-1])
+            for blob_id, names in names_by_id.items()
         }
 
     def is_private(self, entry: Entry) -> bool:
-        """Whether a blob is a secret file by its path, whose content is never shown."""
+        """Tell whether a blob's path is that of a secret file, which is never shown."""
         return is_secret(entry.path, self.allow_secret)
 
     def content_of(self, entry: Entry) -> bytes | None:
@@ -99,17 +100,15 @@ class Contents(Struct, eq=False):
             return None
         content = self.store.content(entry.blob_id)
         if content is None:
-            found = self._read_unchanged([entry.blob_id])
-            content = next((one.content for one in found), None)
+            unchanged = self._read_unchanged([entry.blob_id])
+            content = next((blob.content for blob in unchanged), None)
         return content
 
     def current_of(self, entry: Entry, root: Path) -> tuple[bytes, bool]:
-        """Return what a blob's file below a root holds now.
-
-        And whether that still is the blob.
+        """Return the present content of a blob's file, and whether it is unchanged.
 
         Raises:
-            Unreadable: it is gone, or may not be read.
+            Unreadable: the file is gone, or may not be read.
         """
         if self.is_private(entry):
             raise Unreadable(SkipReason.SECRET)
@@ -134,45 +133,45 @@ class Contents(Struct, eq=False):
 
     def text_of(self, name: bytes) -> str | None:
         """Return the text of a blob by its name, lines ended by LF, or None."""
-        found = self.find_entries([name]).get(name)
-        if found is None:
+        known = self.find_entries([name]).get(name)
+        if known is None:
             return None
-        entry = self.entries([found.id]).get(found.id)
+        entry = self.entries([known.id]).get(known.id)
         lines = None if entry is None else self.lines_of(entry)
         return None if lines is None else "\n".join(lines) + "\n"
 
-    def hold(self, blob_ids: Iterable[int]) -> frozenset[int]:
-        """Store the content of blobs whose files are unchanged; return which are held.
+    def store_unchanged(self, blob_ids: Iterable[int]) -> frozenset[int]:
+        """Store the contents of blobs whose files are unchanged; return their ids.
 
-        Contents are written in parts of some MiB. Blocks.
+        Contents are written in batches of some MiB. Blocks.
 
         Raises:
             sqlite3.OperationalError: such as a full disk.
         """
-        held: set[int] = set()
-        some: list[_Unchanged] = []
+        stored: set[int] = set()
+        batch: list[_Unchanged] = []
         size = 0
-        for one in self._read_unchanged(blob_ids):
-            some.append(one)
-            size += len(one.content)
-            if size >= _AT_ONCE:
-                held |= self._hold(some)
-                some, size = [], 0
-        return frozenset(held | self._hold(some))
+        for blob in self._read_unchanged(blob_ids):
+            batch.append(blob)
+            size += len(blob.content)
+            if size >= _BATCH_BYTES:
+                stored |= self._store_batch(batch)
+                batch, size = [], 0
+        return frozenset(stored | self._store_batch(batch))
 
-    def _hold(self, some: Sequence[_Unchanged]) -> set[int]:
-        def keep(db: sqlite3.Connection) -> list[_Unchanged]:
-            return [one for one in some if blobs.hold(db, one.blob_id, one.content)]
+    def _store_batch(self, batch: Sequence[_Unchanged]) -> set[int]:
+        def write(db: sqlite3.Connection) -> list[_Unchanged]:
+            return [b for b in batch if blobs.store_content(db, b.blob_id, b.content)]
 
-        held = self.store.change(keep).result() if some else []
-        for one in held:
-            one.workspace.counters.blobs_uploaded += 1
-        return {one.blob_id for one in held}
+        stored = self.store.change(write).result() if batch else []
+        for blob in stored:
+            blob.workspace.counters.blobs_uploaded += 1
+        return {blob.blob_id for blob in stored}
 
     def _read_unchanged(self, blob_ids: Iterable[int]) -> Iterator[_Unchanged]:
-        """Give each blob that is the present version of a file, once."""
+        """Yield each blob that is the present version of a file, once."""
         with self.store.reading() as db:
-            places = list(
+            files = list(
                 select_in(
                     db,
                     "SELECT b.id, b.name, f.workspace_id, f.path FROM file f "
@@ -180,12 +179,12 @@ class Contents(Struct, eq=False):
                     blob_ids,
                 )
             )
-        found: set[int] = set()
+        done: set[int] = set()
         with ExitStack() as opened:
             folders: dict[int, Folder] = {}
-            for blob_id, name, workspace_id, path in places:
+            for blob_id, name, workspace_id, path in files:
                 workspace = self.workspaces.get(workspace_id)
-                if workspace is None or blob_id in found:
+                if workspace is None or blob_id in done:
                     continue
                 if is_secret(path, self.allow_secret):
                     continue
@@ -195,7 +194,7 @@ class Contents(Struct, eq=False):
                         folders[workspace_id] = folder
                     content, _ = folders[workspace_id].read(path, MAX_BYTES)
                 except Unreadable:
-                    continue  # a walk finds out about it
+                    continue  # the next walk notices it
                 if blob_name(path, content) == name:
-                    found.add(blob_id)
+                    done.add(blob_id)
                     yield _Unchanged(blob_id, content, workspace)

@@ -33,8 +33,8 @@ from byok.search.index.workspace.workspace import Stopped, Workspace
 from byok.storage.database import today
 
 _log = logging.getLogger(__name__)
-# Tried in one start: each may cost seconds, and a hostile folder has many.
-_CRASHERS = 16
+# Tried at one start: each may cost seconds, and a hostile folder has many.
+_MAX_CRASHERS = 16
 _UNUSED_DAYS = 30
 
 
@@ -52,11 +52,11 @@ class ContextEngine:
         self._by_id: dict[int, Workspace] = {}
         self._syncs: dict[int, Synchroniser] = {}
         self._runs: dict[int, asyncio.Task[None]] = {}
-        self._awaited: list[asyncio.Task[None]] = []
+        self._openings: list[asyncio.Task[None]] = []
         self._changing = asyncio.Lock()
         self._is_closed = False
         self.store = store
-        store.on_written = self._note_indexed
+        store.on_written = self._record_written
         store.batches.on_flushed = self._forget_older_versions
         self.contents = Contents(store, self._by_id, tuple(options.allow_secret))
         self.indexer = Indexer(
@@ -64,7 +64,7 @@ class ContextEngine:
             store,
             self.contents.content_by_id,
             size=options.workers,
-            on_flush=partial(self._soon, self._searchable),
+            on_flush=partial(self._call_in_loop, self._notify_searchable),
         )
         self.uploads = Uploads(
             store,
@@ -78,27 +78,30 @@ class ContextEngine:
         self.uploads.restart()
         for root in self.options.roots:
             try:
-                await self._open_workspace(self._check(root), keep=False)
+                await self._open_workspace(self._checked_root(root), permanent=False)
             except ConfigError as error:
                 _log.warning("%s", error.sentence)
-                self._awaited.append(asyncio.ensure_future(self._when_it_comes(root)))
-        own = OwnFolders(self.options.own_folders)
-        for root in await asyncio.to_thread(self._kept_roots):
-            if own.contain(root):  # an earlier version accepted it
+                self._openings.append(
+                    asyncio.ensure_future(self._open_when_created(root))
+                )
+        own_folders = OwnFolders(self.options.own_folders)
+        for root in await asyncio.to_thread(self._permanent_roots):
+            if own_folders.contain(root):  # an earlier byok accepted it
                 _log.warning("%s is byok's own folder: it is no longer indexed", root)
                 await self._forget_folder(root)
             else:
-                await self._open_workspace(root, keep=False)  # it may come back
+                # Even if it is missing: a disk may be mounted again.
+                await self._open_workspace(root, permanent=False)
         await asyncio.to_thread(self._forget_unused)
         await asyncio.to_thread(index_outdated, self.store, self.indexer)
         await asyncio.to_thread(retry_crashers, self.store, self.indexer)
 
-    async def _when_it_comes(self, root: Path) -> None:
-        """Follow a folder of the settings once it exists."""
+    async def _open_when_created(self, root: Path) -> None:
+        """Open a workspace of the settings as soon as its folder exists."""
         while True:
             await asyncio.sleep(self.options.poll_seconds)
             try:
-                await self._open_workspace(self._check(root), keep=False)
+                await self._open_workspace(self._checked_root(root), permanent=False)
             except ConfigError:
                 continue  # logged at the start
             except (NotReady, sqlite3.Error) as error:
@@ -107,9 +110,9 @@ class ContextEngine:
             _log.info("%s exists now and is followed", root)
             return
 
-    def _kept_roots(self) -> list[Path]:
+    def _permanent_roots(self) -> list[Path]:
         with self.store.reading() as db:
-            return workspaces.kept_roots(db)
+            return workspaces.permanent_roots(db)
 
     def _forget_unused(self) -> None:
         day = today()
@@ -121,18 +124,19 @@ class ContextEngine:
         self.store.writing(self.store.batches.flush)
 
     async def close(self) -> None:
-        """Stop following, finish the batch at hand, close the files."""
-        self._stop_following()  # walks end, and with them a change that waits for one
+        """Stop following, finish the current batch, and close the files."""
+        # This ends walks, so that a change that waits for one lets go of the lock.
+        self._stop_following()
         async with self._changing:
             self._is_closed = True
             self._stop_following()
-            running = [*self._runs.values(), *self._awaited]
+            running = [*self._runs.values(), *self._openings]
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.to_thread(self.indexer.close)
             await asyncio.to_thread(self.store.close)
 
     def _stop_following(self) -> None:
-        for task in (*self._runs.values(), *self._awaited):
+        for task in (*self._runs.values(), *self._openings):
             task.cancel()
         for sync in self._syncs.values():
             sync.close()
@@ -140,10 +144,11 @@ class ContextEngine:
     # Workspaces
 
     @asynccontextmanager
-    async def _one_change(self) -> AsyncIterator[None]:
-        """Change workspaces inside, after what else changes them.
+    async def _exclusive_change(self) -> AsyncIterator[None]:
+        """Allow one change of the workspaces at a time.
 
-        Whoever waits for it may leave (`to_the_end`): what is half done would be worse.
+        A change is completed even if its caller is cancelled (`to_the_end`), because a
+        workspace that is half added or removed would be worse.
 
         Raises:
             NotReady: the index was closed meanwhile.
@@ -156,46 +161,60 @@ class ContextEngine:
             except Stopped as error:
                 raise _closed() from error
 
-    def _check(self, root: Path) -> Path:
-        """Return the resolved path of a folder; ConfigError if it cannot be one."""
+    def _checked_root(self, root: Path) -> Path:
+        """Return the resolved path of a folder; ConfigError if it cannot be indexed."""
         return check_root(root, OwnFolders(self.options.own_folders))
 
     @property
     def workspaces(self) -> list[Workspace]:
-        """The workspaces that are followed, in the order they were opened."""
+        """The workspaces that are followed, in the order in which they were opened."""
         return list(self._by_id.values())
+
+    @property
+    def state(self) -> State:
+        """What the index as a whole is doing."""
+        if self.indexer.error:
+            return State.ERROR
+        busy = any(
+            w.status.phase in (Phase.SCANNING, Phase.INDEXING) for w in self.workspaces
+        )
+        if busy or self.indexer.open_tasks:
+            return State.INDEXING
+        return State.INDEXED if self.store.index.chunks else State.STANDBY
 
     def history_of(self, workspace: Workspace) -> CommitHistory | None:
         """Return the commits of a workspace, None until they have been read."""
-        sync = self._syncs.get(workspace.id)  # it may be forgotten meanwhile
+        sync = self._syncs.get(workspace.id)  # None if it was removed meanwhile
         return sync.commits.history if sync else None
 
-    async def look(self, workspaces: Iterable[Workspace]) -> None:
-        """Look for changes in workspaces before a question; half a second at most."""
+    async def detect_changes(self, workspaces: Iterable[Workspace]) -> None:
+        """Detect changes in workspaces before a question; half a second at most."""
         ids = {workspace.id for workspace in workspaces}
         syncs = [sync for key, sync in self._syncs.items() if key in ids]
-        await asyncio.gather(*(sync.look() for sync in syncs))
+        await asyncio.gather(*(sync.detect_changes() for sync in syncs))
 
     async def add(self, root: Path) -> Workspace:
-        """Add a workspace, and follow it in every run from now on.
+        """Add a workspace, which is followed in this run of byok and all later ones.
 
         Raises:
             ConfigError: the folder cannot be a workspace.
             NotReady: the database cannot be written; status 507 if the disk is full.
         """
-        return await to_the_end(self._open_workspace(self._check(root), keep=True))
+        return await to_the_end(
+            self._open_workspace(self._checked_root(root), permanent=True)
+        )
 
-    async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
-        async with self._one_change():
-            return await self._reuse_or_open(root, keep=keep)
+    async def _open_workspace(self, root: Path, *, permanent: bool) -> Workspace:
+        async with self._exclusive_change():
+            return await self._reuse_or_open(root, permanent=permanent)
 
-    async def _reuse_or_open(self, root: Path, *, keep: bool) -> Workspace:
+    async def _reuse_or_open(self, root: Path, *, permanent: bool) -> Workspace:
         for workspace in self.workspaces:
             if workspace.root == root:
-                if keep:
-                    await self._declare(root, keep=True)
+                if permanent:
+                    await self._declare(root, permanent=True)
                 return workspace
-        workspace_id = await self._declare(root, keep=keep)
+        workspace_id = await self._declare(root, permanent=permanent)
         workspace = Workspace(workspace_id, root, rules_of(root, self.options))
         if any(other.label == workspace.label for other in self.workspaces):
             workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
@@ -207,19 +226,19 @@ class ContextEngine:
         self._runs[workspace_id] = asyncio.ensure_future(self._follow(sync))
         return workspace
 
-    async def _declare(self, root: Path, *, keep: bool) -> int:
+    async def _declare(self, root: Path, *, permanent: bool) -> int:
         day = today()
         return await self.store.wait_for_change(
-            lambda db: workspaces.declare(db, root, day, keep=keep)
+            lambda db: workspaces.declare(db, root, day, permanent=permanent)
         )
 
     async def _follow(self, sync: Synchroniser) -> None:
-        """Keep a workspace in sync until cancelled; retry failures."""
+        """Keep a workspace in sync until cancelled; retry after failures."""
         while True:
             try:
                 await sync.run()
             except Exception as error:
-                # Whatever it is: the daemon lives, the status says it.
+                # No error may end the daemon; the status shows it.
                 sync.workspace.status.report_failure(error)
                 _log.exception("%s could not be synchronised", sync.workspace.root)
             await asyncio.sleep(self.options.poll_seconds)
@@ -229,7 +248,7 @@ class ContextEngine:
         return await to_the_end(self._remove(root))
 
     async def _remove(self, root: Path) -> bool:
-        async with self._one_change():
+        async with self._exclusive_change():
             for workspace in self.workspaces:
                 if workspace.root == root:
                     break
@@ -245,7 +264,7 @@ class ContextEngine:
             return True
 
     async def _forget_folder(self, root: Path) -> bool:
-        """Remove a folder that was indexed once and is no longer followed."""
+        """Remove a folder that was indexed before and is not followed now."""
         with self.store.reading() as db:
             workspace_id = workspaces.find_id(db, root)
         if workspace_id is None:
@@ -267,7 +286,7 @@ class ContextEngine:
         return await to_the_end(self._rebuild())
 
     async def _rebuild(self) -> int:
-        async with self._one_change():
+        async with self._exclusive_change():
             await asyncio.to_thread(self.store.check_room_to_rebuild)
             blobs = await self.store.run_in_writer(self.store.batches.check)
             self.indexer.drop(None)
@@ -277,62 +296,75 @@ class ContextEngine:
                 await sync.scan()
             return len(blobs)
 
-    # What the indexing thread reports
+    # Reports of the indexing thread
 
-    def _soon(self, work: Callable[..., None], *values: object) -> None:
-        """Run something in the loop, unless that has ended."""
+    def _call_in_loop(self, work: Callable[..., None], *values: object) -> None:
+        """Call a function in the event loop, unless the loop is closed."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work, *values)
 
-    def _note_indexed(self, written: Written) -> None:
+    def _record_written(self, written: Written) -> None:
         workspace = self._by_id.get(written.workspace_id)
         if workspace is not None:
-            settled = workspace.take(written)
-            self._soon(self._note_written, workspace.id, written.path, settled)
+            settled = workspace.update_file(written)
+            self._call_in_loop(
+                self._report_written, workspace.id, written.path, settled
+            )
 
     def _forget_older_versions(self) -> None:
         for workspace in self.workspaces:
-            workspace.forget_older()
+            workspace.forget_older_versions()
 
-    def _note_written(self, workspace_id: int, path: str, settled: bool) -> None:
+    def _report_written(self, workspace_id: int, path: str, settled: bool) -> None:
         if sync := self._syncs.get(workspace_id):
-            sync.note_written(path, settled=settled)
+            sync.handle_written(path, settled=settled)
 
-    def _searchable(self) -> None:
-        self.uploads.searchable()
+    def _notify_searchable(self) -> None:
+        self.uploads.wake_waiting()
         for sync in self._syncs.values():
-            sync.searchable()
-
-    # Telling
-
-    @property
-    def state(self) -> State:
-        """What the index as a whole is doing."""
-        if self.indexer.error:
-            return State.ERROR
-        busy = any(
-            w.status.phase in (Phase.SCANNING, Phase.INDEXING) for w in self.workspaces
-        )
-        if busy or self.indexer.open_tasks:
-            return State.INDEXING
-        return State.INDEXED if self.store.index.chunks else State.STANDBY
+            sync.handle_searchable()
 
 
-def _closed() -> NotReady:
-    return NotReady("The code index was closed.", hint="Try again.")
+@asynccontextmanager
+async def open_engine(
+    database: Path,
+    index: Path,
+    options: IndexOptions,
+    *,
+    damage: str = "",
+) -> AsyncIterator[ContextEngine]:
+    """Open the code index without blocking the loop; close it when the block ends.
 
+    `damage` describes damage that was found in the database while it was in use; such
+    a database is set aside.
 
-# Files that are indexed again at a start, and until then answer as they are.
-#
-# They were indexed by an older byok, or without definitions, because a parser crashed
-# with them. Its cause may have passed, such as a lack of memory, so each start tries
-# some of these again.
+    Raises:
+        CannotStart, IndexInUse: the files cannot be used.
+    """
+
+    def workers(size: int) -> Workers:
+        return Pool(size, limit=options.parse_seconds)
+
+    # After a crash opening takes seconds, so it runs in a thread.
+    open_store = partial(Store, database, index, damage=damage)
+    opening = asyncio.ensure_future(asyncio.to_thread(open_store))
+    try:
+        store = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_opened)  # otherwise its files stay locked
+        raise
+    engine = ContextEngine(store, options, workers)
+    try:
+        await engine.start()
+        yield engine
+    finally:
+        await engine.close()
 
 
 def index_outdated(store: Store, indexer: Indexer) -> None:
-    """Queue the blobs that an older byok indexed; until then their old chunks answer.
+    """Queue the blobs that an older byok indexed; their old chunks answer meanwhile.
 
-    Blocks for a moment. Where the disk has no room it is left for another start.
+    Blocks for a moment. Without enough free disk space it is left to a later start.
     """
     with store.reading() as db:
         outdated = find_outdated(db)
@@ -350,58 +382,26 @@ def index_outdated(store: Store, indexer: Indexer) -> None:
 def retry_crashers(store: Store, indexer: Indexer) -> None:
     """Queue some of the blobs with which a parser crashed in an earlier run.
 
-    Blocks for a moment.
+    They were indexed without definitions. What made the parser crash may have passed,
+    such as a lack of memory. Blocks for a moment.
     """
-    gone = "DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)"
-    store.change(lambda db: db.execute(gone))
+    delete_unknown = (
+        "DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)"
+    )
+    store.change(lambda db: db.execute(delete_unknown))
     with store.reading() as db:
-        again = db.execute(
+        crashers = db.execute(
             "SELECT b.id, b.path FROM parser_crasher p JOIN blob b ON b.name = p.name "
             "WHERE b.state = ? ORDER BY random() LIMIT ?",
-            (INDEXED, _CRASHERS),
+            (INDEXED, _MAX_CRASHERS),
         ).fetchall()
-    indexer.put(UploadTask(blob_id, path) for blob_id, path in again)
+    indexer.put(UploadTask(blob_id, path) for blob_id, path in crashers)
 
 
-# Opens the code index without blocking the event loop, and closes it.
-
-
-def _let_go(opening: asyncio.Task[Store]) -> None:
+def _close_opened(opening: asyncio.Task[Store]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
 
 
-@asynccontextmanager
-async def open_engine(
-    database: Path,
-    index: Path,
-    options: IndexOptions,
-    *,
-    damage: str = "",
-) -> AsyncIterator[ContextEngine]:
-    """Open the code index; close it when the block ends.
-
-    `damage` is what was found of the database while it was in use, which is then set
-    aside.
-
-    Raises:
-        CannotStart, IndexInUse: the files cannot be used.
-    """
-
-    def workers(size: int) -> Workers:
-        return Pool(size, limit=options.parse_seconds)
-
-    # Opening takes seconds after a crash: not in the loop.
-    opened = partial(Store, database, index, damage=damage)
-    opening = asyncio.ensure_future(asyncio.to_thread(opened))
-    try:
-        store = await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        opening.add_done_callback(_let_go)  # else its files stay locked
-        raise
-    engine = ContextEngine(store, options, workers)
-    try:
-        await engine.start()
-        yield engine
-    finally:
-        await engine.close()
+def _closed() -> NotReady:
+    return NotReady("The code index was closed.", hint="Try again.")

@@ -1,28 +1,28 @@
-"""The indexing thread: takes queued tasks, has workers prepare them, stores the result.
+"""The indexing thread: takes queued tasks, lets workers prepare them, stores results.
 
 Why one thread and one queue for all workspaces and uploads: SQLite and tantivy each
 allow a single writer, and the costly part, parsing, runs in other processes anyway. So
-there is nothing to gain from more threads here, and order is simple: uploads go to the
-front, because a client waits for them; files of workspaces wait behind.
+more threads would gain nothing, and the order is simple: uploads go to the front,
+because a client waits for them, before the files of workspaces.
 
 A task is open until its documents are committed (`_flush`), not until it is written.
-So `open_of` says when a workspace is complete and an upload can be found. Commits are
+So `open_of` tells when a workspace is complete and an upload can be found. Commits are
 rare, because each costs an fsync and a segment: every 4,000 files or 5 seconds. The 5
 seconds are for slow files, which would otherwise hold back the ones before them.
 
-Batches of 64 files were measured: with 8 indexing takes 15 % longer, with 256 the
-delays of the event loop grow (p99 5.0 ms instead of 4.3). Up to 128 tasks are done by
-one worker, since starting a second takes longer than it saves. Workers end after a
-minute without work: each has 90 MB.
+The batch size of 64 files was measured: with 8, indexing takes 15 % longer; with 256,
+the delays of the event loop grow (p99 5.0 ms instead of 4.3). One worker does up to 128
+tasks, since starting a second takes longer than it saves. Workers end after a minute
+without work: each needs 90 MB.
 
 A failure never loses a task. Whatever storage or workers raise, all tasks since the
 last commit go back to the front of the queue and are tried again after a pause, first 1
-second, at most 60. To write a file twice is harmless. That rule covers a full disk, a
+second, at most 60. Writing a file twice is harmless. This rule covers a full disk, a
 damaged index and workers that cannot start; the status shows the reason meanwhile.
 
 What breaks if it is changed: without `unflushed` a failed commit loses files until the
-next comparison with the disk. If `_jobs` took all tasks at once instead of lazily, a
-drop of queued tasks would come too late, and memory would hold all uploads.
+next comparison with the disk. If `_jobs` took all tasks at once instead of lazily,
+dropping queued tasks would come too late, and memory would hold all uploads.
 """
 
 import logging
@@ -38,11 +38,11 @@ from byok.search.index.store.chunk_index import explain_failure
 from byok.search.index.types import IndexTask, ParseJob, ParseOutcome, WorkspaceTask
 
 _log = logging.getLogger(__name__)
-_BATCH = 64
+_BATCH_FILES = 64
 _FLUSH_FILES = 4000
 _FLUSH_SECONDS = 5.0
-_FEW = 128  # one worker does these
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_ONE_WORKER_FILES = 128  # up to this number one worker is enough
+_FIRST_PAUSE, _MAX_PAUSE = 1.0, 60.0  # seconds before a retry
 
 
 class Workers(Protocol):
@@ -62,7 +62,7 @@ class Writer(Protocol):
         """Write one batch."""
 
     def flush(self) -> None:
-        """Make what was written searchable."""
+        """Make all written files searchable."""
 
     def parser_crashers(self) -> frozenset[bytes]:
         """Return the names of file versions that crashed the parser in this run."""
@@ -83,7 +83,10 @@ class Indexer:
         flush_seconds: float = _FLUSH_SECONDS,
         on_flush: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start the thread; `content_of` returns the content of a blob by its id."""
+        """Start the thread; `content_of` returns the content of a blob by its id.
+
+        Workers end after `idle` seconds without tasks.
+        """
         self._make_workers = workers
         self._writer = writer
         self._content_of = content_of
@@ -116,24 +119,24 @@ class Indexer:
     def drop(
         self, workspace_id: int | None, tops: Collection[str] = WHOLE
     ) -> list[IndexTask]:
-        """Drop queued tasks at and below `tops`; those that workers have continue.
+        """Drop and return a workspace's queued tasks at and below `tops`.
 
-        They are those of a workspace; of None, uploads.
+        The workspace None stands for uploads. Tasks that workers have go on.
         """
-        gone: list[IndexTask] = []
-        kept: deque[IndexTask] = deque()
+        dropped: list[IndexTask] = []
+        remaining: deque[IndexTask] = deque()
         with self._change:
             for task in self._waiting:
-                is_meant = _workspace_of(task) == workspace_id
-                drops = is_meant and is_below(task.path, tops)
-                (gone if drops else kept).append(task)
-            self._waiting = kept
-            self._open[workspace_id] -= len(gone)
-        return gone
+                is_of_workspace = _workspace_of(task) == workspace_id
+                drops = is_of_workspace and is_below(task.path, tops)
+                (dropped if drops else remaining).append(task)
+            self._waiting = remaining
+            self._open[workspace_id] -= len(dropped)
+        return dropped
 
     @property
     def open_tasks(self) -> int:
-        """How many tasks are not searchable yet."""
+        """The number of tasks that are not searchable yet."""
         with self._change:
             return self._open.total()
 
@@ -142,7 +145,7 @@ class Indexer:
         return self._open[workspace_id]
 
     def close(self) -> None:
-        """Stop after the batch at hand; what is left is found at the next start."""
+        """Stop after the current batch; the next start finds the remaining files."""
         with self._change:
             self._closing = True
             self._change.notify()
@@ -154,13 +157,13 @@ class Indexer:
             try:
                 self._work()
             except Exception as error:
-                # Whatever storage or workers threw: the tasks stay open, the daemon
-                # lives, the status says it, and the same is tried again.
+                # Whatever storage or workers raised: the daemon goes on, the status
+                # shows the error, and the tasks, which stay open, are tried again.
                 self._report_failure(error, pause)
                 self._end_workers()
                 with self._change:
                     self._change.wait_for(lambda: self._closing, pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, _MAX_PAUSE)
             else:
                 self.error = ""
                 pause = self._first_pause
@@ -169,13 +172,16 @@ class Indexer:
     def _report_failure(self, error: Exception, pause: float) -> None:
         failure = explain_failure(error)
         self.error = failure.sentence[:300]
-        told = None if isinstance(failure, DiskFull) else error  # which needs no trace
+        traced = None if isinstance(failure, DiskFull) else error  # known: no traceback
         _log.error(
-            "indexing failed, retrying in %.0f s: %s", pause, self.error, exc_info=told
+            "indexing failed, retrying in %.0f s: %s",
+            pause,
+            self.error,
+            exc_info=traced,
         )
 
     def _wait(self) -> bool:
-        """Wait for tasks; let the workers go when nothing came for long."""
+        """Wait for tasks, and end idle workers; return False if closing."""
         with self._change:
             while not self._closing and not self._waiting:
                 if not self._change.wait(self._idle if self._workers else None):
@@ -188,7 +194,7 @@ class Indexer:
             self._workers = None
 
     def _work(self) -> None:
-        """Prepare and write until nothing waits, then make it searchable."""
+        """Prepare and write files until no task waits, then make them searchable."""
         taken: dict[int, IndexTask] = {}
         unflushed: list[IndexTask] = []
         batch: list[tuple[IndexTask, ParseOutcome]] = []
@@ -201,7 +207,7 @@ class Indexer:
                 unflushed.append(task)
                 late = time.monotonic() - flushed > self._flush_seconds
                 due = late or len(unflushed) >= _FLUSH_FILES
-                if due or len(batch) >= _BATCH:
+                if due or len(batch) >= _BATCH_FILES:
                     self._writer.put(batch)
                     batch = []
                 if due:
@@ -225,7 +231,7 @@ class Indexer:
         self._on_flush()
 
     def _ready_workers(self) -> Workers:
-        size = 1 if len(self._waiting) <= _FEW else self._size
+        size = 1 if len(self._waiting) <= _ONE_WORKER_FILES else self._size
         if self._workers is not None and self._workers_size < size:
             self._end_workers()
         if self._workers is None:
@@ -253,7 +259,7 @@ class Indexer:
     def _job(
         self, key: int, task: IndexTask, parser_crashers: frozenset[bytes]
     ) -> ParseJob | None:
-        """Return what workers need for a task; None if there is no content for it."""
+        """Return the job of a task, or None if the content of its blob is gone."""
         if isinstance(task, WorkspaceTask):
             return ParseJob(
                 key,

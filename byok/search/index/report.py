@@ -19,60 +19,87 @@ from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
 from byok.search.index.workspace.workspace import Workspace
 
-_MOST_ALIKE = 5
+_MAX_WALK_SECONDS = 4.0
+# Files that were skipped when they were read, and files whose blob was. As one query
+# with an outer join they take three times as long (200,000 files: 0.5 s).
+_SKIPPED_QUERIES = (
+    "SELECT path, reason FROM file WHERE workspace_id = ? AND reason IS NOT NULL "
+    "ORDER BY path",
+    "SELECT f.path, b.reason FROM blob b CROSS JOIN file f ON f.blob_id = b.id "
+    "WHERE b.reason IS NOT NULL AND f.workspace_id = ? AND f.reason IS NULL "
+    "ORDER BY f.path",
+)
+_MAX_ALIKE = 5
 
 
-def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathStatus:
-    """Report on a path; if workspaces are nested, the innermost one answers.
+class SkippedFiles(NamedTuple):
+    """The skipped paths of a workspace: their number by reason, and some of them.
+
+    A skipped folder counts as one path, which ends in `/`. `whole` is False if the walk
+    ran out of time.
+    """
+
+    counts: Mapping[SkipReason, int]
+    files: list[Skipped]
+    whole: bool
+
+
+def explain_path(
+    workspaces: Iterable[Workspace], store: Store, path: Path
+) -> PathStatus:
+    """Report whether a path is indexed, else why not.
+
+    Where workspaces are nested, the report is that of the innermost one.
 
     Raises:
-        BadRequest: no workspace contains it.
+        BadRequest: no workspace contains the path.
     """
-    around = [space for space in workspaces if path.is_relative_to(space.root)]
-    if not around:
+    containing = [space for space in workspaces if path.is_relative_to(space.root)]
+    if not containing:
         raise BadRequest(
             "No workspace contains this path.",
             hint="`byok index status` lists them, `byok index add DIR` adds one.",
             code="no_workspace",
         )
-    inner = max(around, key=lambda space: len(space.root.parts))
+    inner = max(containing, key=lambda space: len(space.root.parts))
     below = path.relative_to(inner.root).as_posix()
-    found = _look(inner.root / below)
-    mode = found.st_mode if isinstance(found, os.stat_result) else 0
+    facts = _stat_or_reason(inner.root / below)
+    mode = facts.st_mode if isinstance(facts, os.stat_result) else 0
     rule = inner.rules.find_rule(below, is_dir=stat.S_ISDIR(mode))
-    what, reason = _why(inner, store, below, found)
+    state, reason = _state_and_reason(inner, store, below, facts)
     return PathStatus(
         str(path),
-        what,
+        state,
         reason,
         rule.words or (reason.explanation if reason else ""),
         inner.rules.notes_on(below),
-        exists=found is not None,
+        exists=facts is not None,
         rule=rule.words,
         advice=rule.advice,
         cure=rule.cure,
-        alike=_alike(inner, store, below) if what == "not there" else (),
+        alike=_find_alike(inner, store, below) if state == "not there" else (),
     )
 
 
-def _alike(workspace: Workspace, store: Store, path: str) -> tuple[str, ...]:
+def _find_alike(workspace: Workspace, store: Store, path: str) -> tuple[str, ...]:
+    """Return indexed files in deeper folders whose paths end with the given one."""
     end = f"/{path}"
     with store.reading() as db:
         rows = db.execute(
             "SELECT path FROM file WHERE workspace_id = ? AND reason IS NULL "
             "AND substr(path, ?) = ? ORDER BY length(path), path LIMIT ?",
-            (workspace.id, -len(end), end, _MOST_ALIKE),
+            (workspace.id, -len(end), end, _MAX_ALIKE),
         ).fetchall()
     return tuple(str(workspace.root / row[0]) for row in rows)
 
 
-def _why(
+def _state_and_reason(
     workspace: Workspace,
     store: Store,
     path: str,
-    found: os.stat_result | SkipReason | None,
+    facts: os.stat_result | SkipReason | None,
 ) -> tuple[str, SkipReason | None]:
-    mode = found.st_mode if isinstance(found, os.stat_result) else 0
+    mode = facts.st_mode if isinstance(facts, os.stat_result) else 0
     if reason := workspace.rules.reason(path, is_dir=stat.S_ISDIR(mode)):
         return "skipped", reason
     if stat.S_ISLNK(mode):
@@ -90,21 +117,21 @@ def _why(
         return "skipped", SkipReason(row[0])
     if row:
         return "indexed", None
-    if not isinstance(found, os.stat_result):
-        return ("skipped" if found else "not there"), found
+    if not isinstance(facts, os.stat_result):
+        return ("skipped" if facts else "not there"), facts
     if not stat.S_ISREG(mode):
         return "skipped", SkipReason.NOT_A_FILE
-    if found.st_size > MAX_BYTES:
+    if facts.st_size > MAX_BYTES:
         return "skipped", SkipReason.TOO_LARGE
     return "not indexed yet", None
 
 
-def _look(place: Path) -> os.stat_result | SkipReason | None:
-    """Return what is at a path: its facts, why they cannot be had, None if nothing."""
+def _stat_or_reason(path: Path) -> os.stat_result | SkipReason | None:
+    """Return the facts of a path, why they cannot be read, or None if it is free."""
     try:
-        return place.lstat()
+        return path.lstat()
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None  # a ValueError is for what no path can hold
+        return None  # ValueError: a character that no path can contain
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             return None
@@ -112,51 +139,20 @@ def _look(place: Path) -> os.stat_result | SkipReason | None:
 
 
 def totals(store: Store) -> dict[str, Any]:
-    """Count blobs, checkpoints and chunks, and the bytes of held contents."""
+    """Count blobs, checkpoints and chunks, and the bytes of stored contents."""
     with store.reading() as db:
-        held, size = db.execute(
+        stored, size = db.execute(
             "SELECT count(*), coalesce(sum(bytes), 0) FROM content"
         ).fetchone()
-        known = db.execute("SELECT count(*) FROM blob WHERE state <> 3").fetchone()
+        blobs = db.execute("SELECT count(*) FROM blob WHERE state <> 3").fetchone()
         checkpoints = db.execute("SELECT count(*) FROM checkpoint").fetchone()
     return {
-        "blobs": known[0],
-        "blobs_held": held,
+        "blobs": blobs[0],
+        "blobs_held": stored,
         "bytes_held": size,
         "checkpoints": checkpoints[0],
         "chunks": store.index.chunks,
     }
-
-
-# Which files of a workspace are not searchable, and why: a walk made for the question.
-#
-# What a rule or its kind leaves out is only counted by the walks that keep the index in
-# step, so a list needs a walk of its own. What was read and is no text stands in the
-# database.
-
-
-_SECONDS = 4.0
-# Files, and those that were found to be a version that is known. As one query with an
-# outer join they take three times as long (200,000 files: 0.5 s).
-_STORED = (
-    "SELECT path, reason FROM file WHERE workspace_id = ? AND reason IS NOT NULL "
-    "ORDER BY path",
-    "SELECT f.path, b.reason FROM blob b CROSS JOIN file f ON f.blob_id = b.id "
-    "WHERE b.reason IS NOT NULL AND f.workspace_id = ? AND f.reason IS NULL "
-    "ORDER BY f.path",
-)
-
-
-class SkippedFiles(NamedTuple):
-    """How many there are for each reason, and some of them.
-
-    A folder that is left out counts as one, and its path ends in `/`. `whole` is False
-    where the walk did not come to its end.
-    """
-
-    counts: Mapping[SkipReason, int]
-    files: list[Skipped]
-    whole: bool
 
 
 def find_skipped(
@@ -166,39 +162,41 @@ def find_skipped(
     wanted: Callable[[Skipped], bool] = lambda file: True,
     offset: int = 0,
     limit: int = 100,
-    seconds: float = _SECONDS,
+    seconds: float = _MAX_WALK_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> SkippedFiles:
-    """Return what is left out; blocks for up to `seconds`.
+    """Return the skipped paths of a workspace; blocks for up to `seconds`.
 
-    `files` are `limit` of those that are `wanted`, after the first `offset`.
+    `files` are `limit` of those for which `wanted` is true, after the first `offset`.
+    Files that were read and have no text are rows of the database. Paths that rules
+    leave out are only counted while the index is synchronised, so this list needs a
+    walk of its own.
     """
-    until = clock() + seconds
+    deadline = clock() + seconds
     whole = False
 
-    def steps() -> Iterator[Skipped]:
-        """Give what is left out: the rows of the database, then what a walk finds."""
+    def find_all() -> Iterator[Skipped]:
         nonlocal whole
-        for query in _STORED:
+        for query in _SKIPPED_QUERIES:
             with store.reading() as db:
                 rows = db.execute(query, (workspace.id,)).fetchall()
-            yield from (Skipped(path, SkipReason(why)) for path, why in rows)
+            yield from (Skipped(path, SkipReason(reason)) for path, reason in rows)
         with suppress(Unreadable):  # the folder is gone, as the workspace's status says
             for batch in walk(workspace.root, workspace.rules, Counters()):
-                if clock() > until:
+                if clock() > deadline:
                     return
                 yield from (entry for entry in batch if isinstance(entry, Skipped))
             whole = True
 
     counts: Counter[SkipReason] = Counter()
     files: list[Skipped] = []
-    place = 0
-    for found in steps():
-        counts[found.reason] += 1
-        if wanted(found):
-            if offset <= place < offset + limit:
-                files.append(found)
-            place += 1
+    matches = 0
+    for skipped in find_all():
+        counts[skipped.reason] += 1
+        if wanted(skipped):
+            if offset <= matches < offset + limit:
+                files.append(skipped)
+            matches += 1
     return SkippedFiles(counts, files, whole)
 
 
@@ -208,36 +206,39 @@ def find_skipped_by_path(
     fits: Callable[[str], bool],
     limit: int,
 ) -> list[tuple[Path, Skipped]]:
-    """Return up to `limit` files that are left out and whose path fits, with the root.
+    """Return up to `limit` skipped paths that fit, each with its workspace's root.
 
-    It blocks for up to some seconds, as `find_skipped` does.
+    Blocks for some seconds at most, as `find_skipped` does.
     """
-    until = time.monotonic() + _SECONDS
-    found: list[tuple[Path, Skipped]] = []
+    deadline = time.monotonic() + _MAX_WALK_SECONDS
+    matches: list[tuple[Path, Skipped]] = []
     for space in workspaces:
         skipped = find_skipped(
             space,
             store,
             wanted=lambda file: fits(file.path),
-            limit=limit - len(found),
-            seconds=until - time.monotonic(),
+            limit=limit - len(matches),
+            seconds=deadline - time.monotonic(),
         )
-        found += [(space.root, file) for file in skipped.files]
-    return found
+        matches += [(space.root, file) for file in skipped.files]
+    return matches
 
 
 def is_named_in(question: str) -> Callable[[str], bool]:
-    """Return what tells whether a question names a path's last part.
+    """Return a predicate for paths: does the question name the path's last part?
 
-    It may do so in words, if they are several or all that it has: "build" is a folder
-    that is left out, and what people ask about.
+    A name with a dot counts where it stands in the question. The words of a name count
+    if they are several, or all words of the question: a single word such as "build" is
+    also a skipped folder, and a subject that people ask about.
     """
-    asked, lower = {*terms(question)}, question.lower()
+    question_terms, lower = {*terms(question)}, question.lower()
 
-    def fits(path: str) -> bool:
+    def is_named(path: str) -> bool:
         name = path.rstrip("/").rpartition("/")[2]
-        parts = {term for term in path_terms(name) if not term.startswith(COMPOUND)}
-        is_said = parts == asked or (len(parts) > 1 and parts < asked)
-        return is_said or ("." in name and name.lower() in lower)
+        words = {term for term in path_terms(name) if not term.startswith(COMPOUND)}
+        in_words = words == question_terms or (
+            len(words) > 1 and words < question_terms
+        )
+        return in_words or ("." in name and name.lower() in lower)
 
-    return fits
+    return is_named

@@ -8,6 +8,13 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+# A commit that touched more files tells nothing about any of them.
+MAX_COMMIT_FILES = 30
+MAX_BYTES = 1024 * 1024  # of a file that is indexed
+# The limits of the usual file systems.
+_MAX_PATH_CHARS, _MAX_NAME_CHARS = 4096, 255
+_MIB = 2**20
+
 
 class SkipReason(StrEnum):
     """Why a file is not searchable; the value is shown to users."""
@@ -53,7 +60,7 @@ _EXPLANATIONS = {
 
 
 class Kind(StrEnum):
-    """Kind of a file by its path; ranking weighs each kind differently."""
+    """The kind of a file, judged by its path; ranking weighs each kind differently."""
 
     CODE = "code"
     CONF = "conf"
@@ -64,7 +71,7 @@ class Kind(StrEnum):
 
 
 class FileFacts(NamedTuple):
-    """What `stat` reports; a file with the same facts is taken as unchanged."""
+    """Fields of `stat`; a file whose facts are the same counts as unchanged."""
 
     size: int
     mtime_ns: int
@@ -95,9 +102,10 @@ class Span(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The terms of one chunk, joined by spaces: of its text and of its symbols.
+    """What is indexed of one chunk: terms, joined by spaces.
 
-    `marks` stand for the exact names that it defines (`parse/prepare.py`).
+    `body` has the terms of its text, `symbols` those of the names that it defines, and
+    `marks` stand for these names as a whole (`parse/prepare.py`).
     """
 
     body: str
@@ -106,11 +114,11 @@ class Document(NamedTuple):
 
 
 class Prepared(Struct, frozen=True):
-    """A file version cut and tokenised.
+    """A file version, split into chunks and tokenised.
 
-    `name` is the blob name, `sha256(path ‖ content)` (32 bytes). A file without
-    searchable content has a reason and no spans. `spans` and `documents` run
-    parallel; `path_terms` belongs to each document.
+    `name` is its blob name (`blob_name`). A file without searchable content has a
+    `reason` and no chunks. Each chunk has its entry in `spans` and the one with the
+    same index in `documents`; `path_terms` are added to every document.
     """
 
     name: bytes
@@ -122,7 +130,7 @@ class Prepared(Struct, frozen=True):
 
 
 class WorkspaceTask(NamedTuple):
-    """A file of a workspace that must be indexed, unless it is the version `known`."""
+    """A file of a workspace to index, unless it still is the version named `known`."""
 
     workspace_id: int
     path: str
@@ -131,7 +139,7 @@ class WorkspaceTask(NamedTuple):
 
 
 class UploadTask(NamedTuple):
-    """A blob that must be indexed from the content that byok can get for it."""
+    """A blob to index, from its stored content or an unchanged file that has it."""
 
     blob_id: int
     path: str
@@ -141,11 +149,11 @@ IndexTask: TypeAlias = WorkspaceTask | UploadTask
 
 
 class ParseJob(Struct, frozen=True):
-    """A file version to prepare: `content`, or the file below `root`.
+    """A file version for a worker to prepare: `content`, or the file below `root`.
 
-    `key` is a serial number, which its outcome bears. A file that still is the
-    version `known` need not be prepared. `plain` leaves the parser out; so it is for
-    versions that crashed it before, the `parser_crashers`.
+    `key` is a serial number that the outcome repeats. A file that still is the version
+    named `known` is not prepared again. With `plain` no parser is used, and neither for
+    the versions named in `parser_crashers`, with which it crashed before.
     """
 
     key: int
@@ -158,10 +166,10 @@ class ParseJob(Struct, frozen=True):
 
 
 class ParseOutcome(Struct, frozen=True):
-    """The result of the job with a key, as its worker sends it.
+    """A worker's result of the job with the same `key`.
 
-    There are `facts` only for files, and `plain` tells that no parser was used. With
-    neither `prepared` nor `reason` the file is still the known version.
+    Only files have `facts`. `plain` tells that no parser was used. Without `prepared`
+    and `reason` the file still is the known version.
     """
 
     key: int
@@ -183,7 +191,7 @@ class State(StrEnum):
 
 
 class Phase(StrEnum):
-    """What is being done with a workspace."""
+    """What the index is doing with a workspace."""
 
     SCANNING = "scanning"
     INDEXING = "indexing"
@@ -192,15 +200,11 @@ class Phase(StrEnum):
     GONE = "folder-gone"
 
 
-# A commit with more files says nothing about any of them.
-MOST_FILES = 30
-
-
 class Commit(NamedTuple):
-    """A git commit; `time` in unix seconds, `files` relative to the root.
+    """A git commit; `time` is in Unix seconds, `files` are relative to the root.
 
-    `files` are the first `MOST_FILES`, and behind them present paths of those that were
-    moved since; `touched` counts all that it touched.
+    `files` has the first `MAX_COMMIT_FILES` of the `touched` files that the commit
+    changed, then the present paths of those among them that were moved since.
     """
 
     hash: str
@@ -212,46 +216,41 @@ class Commit(NamedTuple):
     @property
     def telling(self) -> bool:
         """Whether it is small enough to say something about its files."""
-        return 0 < self.touched <= MOST_FILES
+        return 0 < self.touched <= MAX_COMMIT_FILES
 
 
 class CommitHistory(Struct, frozen=True):
-    """Commits without merges, the newest first, as reachable from `head`."""
+    """The commits reachable from `head`, without merges, the newest first."""
 
     head: str
     commits: tuple[Commit, ...]
 
 
-# Names of file versions, and the size limits of a file and its path.
-
-
-MAX_BYTES = 1024 * 1024
-_LONGEST_PATH, _LONGEST_NAME = 4096, 255  # of every system
-
-
 def is_path(path: str) -> bool:
-    """Tell whether a file can have such a path; what judges paths takes time."""
-    return len(path) <= _LONGEST_PATH and all(
-        len(name) <= _LONGEST_NAME for name in path.split("/")
+    """Tell whether a path is short enough for a file.
+
+    Matching rules against an absurdly long path would take long.
+    """
+    return len(path) <= _MAX_PATH_CHARS and all(
+        len(name) <= _MAX_NAME_CHARS for name in path.split("/")
     )
 
 
 def blob_name(path: str, content: bytes) -> bytes:
     """Return the name of a file version: `sha256(path ‖ content)`, 32 bytes.
 
-    Clients compute the same one. There is no separator: two pairs can share a name.
+    Clients compute the same name. As there is no separator, two pairs of path and
+    content can share a name.
     """
     return sha256(path.encode("utf-8", "surrogateescape") + content).digest()
 
 
-# Settings of the code index.
-
-
-_MIB = 2**20
-
-
 class IndexOptions(Struct, frozen=True):
-    """`roots` are followed from the start; `own_folders` are byok's and never read."""
+    """Settings of the code index.
+
+    `roots` are the workspaces of the settings file. `own_folders` are byok's own
+    folders, which are never read.
+    """
 
     roots: Sequence[Path] = ()
     max_files: int = 250_000

@@ -1,4 +1,4 @@
-"""Uploads of clients, kept and queued for the index; checkpoints, sets of blobs."""
+"""Uploads of clients, stored and queued for the index; checkpoints, sets of blobs."""
 
 import asyncio
 import contextlib
@@ -28,15 +28,15 @@ from byok.search.index.types import MAX_BYTES, SkipReason, UploadTask, is_path
 from byok.storage.database import select_in, today
 
 _log = logging.getLogger(__name__)
-_SETS_KEPT = 8
-_FREE_BYTES = 512 * 2**20
-# How long a question waits for the indexing of the last uploads: a client that hears
+_MAX_CACHED_SETS = 8
+_MIN_FREE_BYTES = 512 * 2**20
+# How long a question waits for the indexing of the last uploads: a client that is told
 # "not yet" asks again only after three seconds.
-_PATIENCE = 1.0
+_MAX_WAIT_SECONDS = 1.0
 
 
 class Missing(NamedTuple):
-    """Names that must be uploaded, and names that are held but not searchable yet."""
+    """Names that must be uploaded, and names that are stored but not searchable yet."""
 
     unknown: list[bytes]
     nonindexed: list[bytes]
@@ -52,18 +52,22 @@ class BlobSet(NamedTuple):
 
 
 class Uploads(Struct, eq=False):
-    """The uploaded blobs, checkpoints and names, as clients see them."""
+    """The uploaded blobs, checkpoints and names, as clients see them.
+
+    `store_bytes` limits the stored contents, and `free_bytes` of the disk stay free.
+    `_touched` has today's day and the ids of the blobs that were recorded as used.
+    """
 
     store: Store
     indexer: Indexer
     contents: Contents
     store_bytes: int
-    free_bytes: int = _FREE_BYTES
-    patience: float = _PATIENCE
+    free_bytes: int = _MIN_FREE_BYTES
+    patience: float = _MAX_WAIT_SECONDS
     _searchable: asyncio.Event = field(default_factory=asyncio.Event)
     _touched: tuple[int, set[int]] = (0, set())
     _sets: BoundedMap[str, frozenset[int]] = field(
-        default_factory=lambda: BoundedMap[str, frozenset[int]](_SETS_KEPT)
+        default_factory=lambda: BoundedMap[str, frozenset[int]](_MAX_CACHED_SETS)
     )
 
     def restart(self) -> None:
@@ -77,9 +81,9 @@ class Uploads(Struct, eq=False):
                     (TO_INDEX,),
                 )
             ]
-            self.indexer.put(_tasks(db, waiting))
+            self.indexer.put(_tasks_of(db, waiting))
 
-    def searchable(self) -> None:
+    def wake_waiting(self) -> None:
         """Wake the questions that wait for uploads to be indexed."""
         self._searchable.set()
 
@@ -93,78 +97,83 @@ class Uploads(Struct, eq=False):
                 await self._searchable.wait()
 
     async def find_missing(self, names: Sequence[bytes]) -> Missing:
-        """Say which names must be uploaded, and which are not searchable yet."""
-        until = time.monotonic() + self.patience
+        """Return which names must be uploaded, and which are not searchable yet."""
+        deadline = time.monotonic() + self.patience
         while True:
-            working = self.indexer.open_tasks
-            missing = await asyncio.to_thread(self._missing, names)
-            left = until - time.monotonic()
-            if not (missing.nonindexed and working and left > 0):
+            open_tasks = self.indexer.open_tasks
+            missing = await asyncio.to_thread(self._find_missing, names)
+            remaining = deadline - time.monotonic()
+            if not (missing.nonindexed and open_tasks and remaining > 0):
                 return missing
-            await self.wait_until_indexed(left)
+            await self.wait_until_indexed(remaining)
 
-    def _missing(self, names: Sequence[bytes]) -> Missing:
+    def _find_missing(self, names: Sequence[bytes]) -> Missing:
         with self.store.reading() as db:
-            found = blobs.find_known(db, names)
-        self._touch(entry.id for entry in found.values())
-        here = self._hold_files(found.values())
+            known = blobs.find_known(db, names)
+        self._touch(entry.id for entry in known.values())
+        stored = self._store_files(known.values())
         unknown = [
             name
             for name in names
-            if name not in found or not (found[name].is_held or found[name].id in here)
+            if name not in known
+            or not (known[name].is_held or known[name].id in stored)
         ]
         absent = set(unknown)
         waiting = [
             name
             for name in names
-            if name not in absent and found[name].state == TO_INDEX
+            if name not in absent and known[name].state == TO_INDEX
         ]
         return Missing(unknown, waiting)
 
-    def _hold_files(self, found: Iterable[Known]) -> frozenset[int]:
-        """Hold what files of workspaces have; on a full disk nothing new."""
-        wanted = [e.id for e in found if e.state != NAMED and not e.is_held]
-        if not wanted or self._is_disk_full():
+    def _store_files(self, known: Iterable[Known]) -> frozenset[int]:
+        """Store the contents of files of workspaces; none if the disk is full."""
+        unstored = [e.id for e in known if e.state != NAMED and not e.is_held]
+        if not unstored or self._is_disk_full():
             return frozenset()
         try:
-            return self.contents.hold(wanted)
+            return self.contents.store_unchanged(unstored)
         except (NotReady, sqlite3.OperationalError) as error:
             _log.warning("cannot store files of workspaces: %s", error)
             return frozenset()
 
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
-        """Keep uploads durably, queue them for the index, and return their names.
+        """Store uploads durably, queue them for the index, and return their names.
 
         Raises:
             NotReady: 507, the disk or the store is full.
         """
-        await asyncio.to_thread(self._check_room)
+        await asyncio.to_thread(self._check_space)
         refused: dict[int, SkipReason] = {}
-        for place, upload in enumerate(uploads):
+        for index, upload in enumerate(uploads):
             if not is_path(upload.path):
-                refused[place] = SkipReason.NOT_A_FILE
+                refused[index] = SkipReason.NOT_A_FILE
             elif is_secret(upload.path, self.contents.allow_secret):
-                refused[place] = SkipReason.SECRET
+                refused[index] = SkipReason.SECRET
             elif len(upload.content) > MAX_BYTES:
-                refused[place] = SkipReason.TOO_LARGE
+                refused[index] = SkipReason.TOO_LARGE
         day = today()
 
-        def work(db: sqlite3.Connection) -> tuple[list[bytes], list[UploadTask]]:
-            names, fresh = blobs.store(db, uploads, refused, day)
-            return names, _tasks(db, fresh)
+        def write(db: sqlite3.Connection) -> tuple[list[bytes], list[UploadTask]]:
+            names, new_ids = blobs.store(db, uploads, refused, day)
+            return names, _tasks_of(db, new_ids)
 
-        async def keep() -> list[bytes]:
-            names, tasks = await self.store.wait_for_change(work)
+        async def store_and_queue() -> list[bytes]:
+            names, tasks = await self.store.wait_for_change(write)
             self.indexer.put(tasks, first=True)
             return names
 
-        return await to_the_end(keep())  # what is kept and not queued waits for a start
+        # Even if the client is gone: a blob that is stored and not queued would be
+        # indexed only after the next start.
+        return await to_the_end(store_and_queue())
 
-    def _check_room(self) -> None:
+    def _check_space(self) -> None:
         store = self.store
         if self._is_disk_full():
-            left = self.free_bytes // 2**20
-            raise _full(f"Free some disk space: byok leaves {left:,} MiB to others.")
+            reserved = self.free_bytes // 2**20
+            raise _full_error(
+                f"Free some disk space: byok leaves {reserved:,} MiB to others."
+            )
         with store.reading() as db:
             stored = count_bytes(db)
         if stored > self.store_bytes:
@@ -172,7 +181,7 @@ class Uploads(Struct, eq=False):
             store.writing(evict, store.database, store.batches, limit, day).result()
             with store.reading() as db:
                 if count_bytes(db) > limit:
-                    raise _full("Raise `store_mb` under [context].")
+                    raise _full_error("Raise `store_mb` under [context].")
 
     def _is_disk_full(self) -> bool:
         folder = self.store.database.path.parent
@@ -181,13 +190,13 @@ class Uploads(Struct, eq=False):
     async def checkpoint(
         self, base: str, added: Sequence[bytes], deleted: Sequence[bytes]
     ) -> str | None:
-        """Make a checkpoint; None if the base is unknown.
+        """Make a checkpoint and return its id; None if the base is unknown.
 
         Raises:
             NotReady: 507, the disk or the store is full.
         """
-        await asyncio.to_thread(self._check_room)
-        await self.find_missing(added)  # so that files of workspaces are held
+        await asyncio.to_thread(self._check_space)
+        await self.find_missing(added)  # which stores files of workspaces
         day = today()
         return await self.store.wait_for_change(
             lambda db: checkpoints.make(db, base, added, deleted, day)
@@ -231,24 +240,24 @@ class Uploads(Struct, eq=False):
         self._touch(ids)
         chunks = self.store.index.chunks * len(ids) // max(1, total)
         members = frozenset(ids)
-        # The same names stand for more blobs once they are uploaded: ids make the key.
+        # The key is made of ids: the same names mean more blobs once they are uploaded.
         view = View(f"{checkpoint}.{hash(members):x}", members, chunks)
         return BlobSet(view, unknown, pending, base is not None)
 
     def _members(
         self, db: sqlite3.Connection, checkpoint: str
     ) -> frozenset[int] | None:
-        found = self._sets.get(checkpoint)
-        if found is not None and checkpoints.is_known(db, checkpoint):
-            return found
-        members = checkpoints.members_of(db, checkpoint)
-        if members is None:
+        cached = self._sets.get(checkpoint)
+        if cached is not None and checkpoints.is_known(db, checkpoint):
+            return cached
+        ids = checkpoints.members_of(db, checkpoint)
+        if ids is None:
             return None
-        found = self._sets[checkpoint] = frozenset(members)
-        return found
+        members = self._sets[checkpoint] = frozenset(ids)
+        return members
 
     def _touch(self, ids: Iterable[int]) -> None:
-        """Note, once a day for each, that blobs are in use."""
+        """Record, once a day for each blob, that it is in use."""
         day = today()
         if self._touched[0] != day:
             self._touched = (day, set())
@@ -258,7 +267,7 @@ class Uploads(Struct, eq=False):
             self.store.change(lambda db: blobs.touch(db, new, day))
 
 
-def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:
+def _tasks_of(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:
     return [
         UploadTask(blob_id, path)
         for blob_id, path in select_in(
@@ -267,7 +276,7 @@ def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:
     ]
 
 
-def _full(cure: str) -> NotReady:
+def _full_error(cure: str) -> NotReady:
     return NotReady(
         "There is no space left for uploaded files.",
         code="storage_full",

@@ -353,10 +353,12 @@ class CodeContext(Struct, eq=False):
         Raises:
             BadRequest: no workspace contains it.
         """
-        from byok.search.index.report import why
+        from byok.search.index.report import explain_path
 
         engine = (await self._open_engine()).engine
-        return await asyncio.to_thread(why, engine.workspaces, engine.store, path)
+        return await asyncio.to_thread(
+            explain_path, engine.workspaces, engine.store, path
+        )
 
 
 def _report_of(workspace: "Workspace") -> WorkspaceReport:

@@ -105,7 +105,7 @@ async def select_scope(
         if workspaces and not spaces:
             note = _NOT_INDEXED_NOTE.format(folders[0]) if folders else _AMBIGUOUS_NOTE
             return Scope(total_view((), 0), (), [note])
-    await engine.look(spaces)
+    await engine.detect_changes(spaces)
     view = total_view(spaces, engine.store.index.chunks)
     ids_by_space = {space.id: _ids_without_outer(space, spaces) for space in spaces}
     view = view._replace(ids=frozenset().union(*ids_by_space.values()))
@@ -205,7 +205,7 @@ async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
         for space in engine.workspaces
         if 2 * len(resolved.view.ids & space.ids()) > len(resolved.view.ids)
     ]
-    await engine.look(main_spaces[:1])
+    await engine.detect_changes(main_spaces[:1])
     return Scope(
         resolved.view,
         main_spaces[:1],

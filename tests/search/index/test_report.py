@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import BadRequest
-from byok.search.index.report import find_skipped, why
+from byok.search.index.report import explain_path, find_skipped
 from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
 from tests.fakes.engines import indexed, written
 
@@ -33,10 +33,11 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
     }
     async with indexed(tmp_path / "e", root) as made:
         told = {
-            path: why(made.workspaces, made.store, root / path) for path in expected
+            path: explain_path(made.workspaces, made.store, root / path)
+            for path in expected
         }
         with pytest.raises(BadRequest):
-            why(made.workspaces, made.store, tmp_path / "elsewhere")
+            explain_path(made.workspaces, made.store, tmp_path / "elsewhere")
     found = {path: (one.what, one.reason, one.exists) for path, one in told.items()}
     assert found == expected
     assert told["no/.env"].cure == "/no/.env"
@@ -51,7 +52,7 @@ async def test_report_does_not_call_a_file_waiting_that_the_scan_leaves_out(
     os.mkfifo(root / "pipe.py")
     async with indexed(tmp_path / "e", root) as made:
         told = [
-            why(made.workspaces, made.store, root / path)
+            explain_path(made.workspaces, made.store, root / path)
             for path in ("big.py", "pipe.py", "big.py/x.py")
         ]
     assert [(one.what, one.reason) for one in told] == [
@@ -67,7 +68,7 @@ async def test_report_of_nested_workspaces_is_that_of_the_inner_one(
     root = tmp_path / "project"
     written(root, {"in/a.py": "x = 1\n", ".gitignore": "in/\n"})
     async with indexed(tmp_path / "e", root, root / "in") as made:
-        found = why(made.workspaces, made.store, root / "in/a.py")
+        found = explain_path(made.workspaces, made.store, root / "in/a.py")
     assert found.what == "indexed"
 
 
@@ -78,8 +79,8 @@ async def test_report_names_what_does_not_count_of_an_ignore_file(
     root = tmp_path / "project"
     written(root, {"a/b.py": "x = 1\n", "a/.gitignore": "[[:nope:]]\n", "c.py": "y"})
     async with indexed(tmp_path / "e", root) as made:
-        below = why(made.workspaces, made.store, root / "a/b.py")
-        beside = why(made.workspaces, made.store, root / "c.py")
+        below = explain_path(made.workspaces, made.store, root / "a/b.py")
+        beside = explain_path(made.workspaces, made.store, root / "c.py")
     assert below.what == beside.what == "indexed"
     assert "a/.gitignore" in " ".join(below.notes)
     assert not beside.notes

@@ -1,9 +1,9 @@
-"""The parser process: receives files, sends back chunks, until the pipe closes.
+"""The parser process: receives files and sends back chunks until the pipe closes.
 
-A file may hang or crash it. So it sends heartbeats to the pool. A parser that computes
-for too long is cancelled; where it does not react, a timer of the system ends the
-process, even if the daemon, and with it the pool, is gone. Both count processor time:
-on a busy machine a file takes long and is done all the same.
+A file may make it hang or crash. So it sends heartbeats to the pool. A parser that
+computes for too long is cancelled. If it does not react, a timer of the system ends the
+process, even if the daemon, and with it the pool, is gone. Both limits count processor
+time: on a busy machine a file may take long and is still completed.
 """
 
 import contextlib
@@ -35,31 +35,28 @@ from byok.search.index.types import (
 )
 
 READY = "ready"
-_REPLY_BYTES = 1024 * 1024
+BEAT = struct.Struct("=qd")  # a `Beat` on the wire
+_REPLY_BYTES = 1024 * 1024  # of files whose outcomes are sent together
+
+# Splits a file version into chunks: `prepare.prepare`.
+Prepare: TypeAlias = Callable[..., Prepared]
 
 
 class Beat(NamedTuple):
     """Heartbeat at the start of a file: its number in the batch, CPU seconds so far.
 
-    It has its own pipe, which the pool reads only when a file takes long.
+    Heartbeats have their own pipe, which the pool reads only when a file takes long.
     """
 
     number: int
     computed: float
 
 
-BEAT = struct.Struct("=qd")
-
-
-# Cuts a file version into chunks: `prepare.prepare`.
-Prepare: TypeAlias = Callable[..., Prepared]
-
-
 class WorkerLimits(Struct, frozen=True):
-    """Limits of a worker: seconds of processor time for a file, nice value, bytes.
+    """Limits of a worker; `memory` in bytes.
 
-    After `parser` seconds its parser is cancelled, after `process` seconds the process
-    ends (0: never).
+    After `parser` seconds of processor time for one file its parser is cancelled, after
+    `process` seconds the process ends (0: never).
     """
 
     parser: float = 2.0
@@ -69,7 +66,11 @@ class WorkerLimits(Struct, frozen=True):
 
 
 def main(handle: int, beat_handle: int) -> None:
-    """Run a worker process; the first message names its function and limits."""
+    """Run a worker process.
+
+    The first message has the pid of the pool, the worker's function as
+    `module:function`, and its limits.
+    """
     windows = sys.platform == "win32"
     kind = getattr(connections, "PipeConnection" if windows else "Connection")
     connection, beat = kind(handle), kind(beat_handle, readable=False)
@@ -77,16 +78,14 @@ def main(handle: int, beat_handle: int) -> None:
         parent, target, limits = connection.recv()
     except (EOFError, OSError):  # the pool is gone
         return
-    _settle(parent, limits)
+    _limit_process(parent, limits)
     module, _, name = target.partition(":")
     getattr(import_module(module), name)(connection, beat, limits)
 
 
 def run(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
-    """Answer a pool, with the real parser."""
-    from byok.search.index.parse.prepare import (
-        prepare,  # loads the parser: not for the parent
-    )
+    """Answer batches of jobs with the real parser, which the pool's process lacks."""
+    from byok.search.index.parse.prepare import prepare
 
     work(connection, beat, limits, prepare)
 
@@ -111,7 +110,8 @@ def work(
                 connection.send(outcomes)
 
 
-def _settle(parent: int, limits: WorkerLimits) -> None:
+def _limit_process(parent: int, limits: WorkerLimits) -> None:
+    """End with the parent, keep the memory private, and lower priority and memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_secrets_in_memory()
     end_with(parent)
@@ -126,26 +126,26 @@ def _settle(parent: int, limits: WorkerLimits) -> None:
 def _outcomes(
     jobs: list[ParseJob], beat: Connection, limits: WorkerLimits, prepare: Prepare
 ) -> Iterator[tuple[ParseOutcome, int]]:
-    """Give the outcome of each job, and how many bytes were read for it."""
+    """Yield the outcome of each job, and how many bytes were read for it."""
     with ExitStack() as opened:
         folders: dict[str, Folder] = {}
         for number, job in enumerate(jobs):
             beat.send_bytes(BEAT.pack(number, time.process_time()))
             _set_timer(limits.process)
             try:
-                done = _do_job(
+                result = _run_job(
                     job,
                     lambda root: _folder(root, folders, opened),
                     partial(prepare, deadline=time.process_time() + limits.parser),
                 )
             finally:
                 _set_timer(0)
-            yield done
+            yield result
 
 
 def _set_timer(seconds: float) -> None:
-    """End this process after so many seconds of processor time; with 0 never."""
-    # Nothing handles the signal, so the system ends it, whatever C code it is in.
+    """End this process after some seconds of processor time; with 0 never."""
+    # The signal has no handler, so the system ends the process even inside C code.
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
@@ -156,36 +156,38 @@ def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
     return folders[root]
 
 
-def _do_job(
+def _run_job(
     job: ParseJob, folder: Callable[[str], Folder], prepare: Callable[..., Prepared]
 ) -> tuple[ParseOutcome, int]:
     content, facts = job.content, None
-    began = read = time.perf_counter()
+    start = read_end = time.perf_counter()
     if content is None:
         try:
             content, facts = folder(job.root).read(job.path, MAX_BYTES)
         except Unreadable as exc:
             return ParseOutcome(job.key, None, exc.reason, None, job.plain), 0
-        read = time.perf_counter()
+        read_end = time.perf_counter()
     name = blob_name(job.path, content) if job.known or job.parser_crashers else b""
     if job.known and name == job.known:
-        same = ParseOutcome(job.key, None, None, facts, job.plain, read - began)
-        return same, len(content)
+        seconds = read_end - start
+        return ParseOutcome(job.key, None, None, facts, job.plain, seconds), len(
+            content
+        )
     plain = job.plain or name in job.parser_crashers
     prepared, plain = _prepare_safely(job.path, content, prepare, plain=plain)
     reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
-    spent = (read - began, time.perf_counter() - read)
-    return ParseOutcome(job.key, prepared, reason, facts, plain, *spent), len(content)
+    times = (read_end - start, time.perf_counter() - read_end)
+    return ParseOutcome(job.key, prepared, reason, facts, plain, *times), len(content)
 
 
 def _prepare_safely(
     path: str, content: bytes, prepare: Callable[..., Prepared], *, plain: bool
 ) -> tuple[Prepared | None, bool]:
-    """Prepare a file, without the parser if it fails with it; None if that fails.
+    """Prepare a file; if that fails or is cancelled, once more without the parser.
 
-    To be cancelled is such a failure.
+    Return the result, None if that fails too, and whether no parser was used.
     """
-    for without in dict.fromkeys([plain, True]):
+    for is_plain in dict.fromkeys([plain, True]):
         with contextlib.suppress(Exception):
-            return prepare(path, content, plain=without), without
+            return prepare(path, content, plain=is_plain), is_plain
     return None, True

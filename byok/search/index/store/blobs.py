@@ -163,11 +163,11 @@ def _put(
             ),
         )
     if reason is None:
-        hold(db, blob_id, upload.content)
+        store_content(db, blob_id, upload.content)
     return Known(blob_id, state, reason is None, reason)
 
 
-def hold(db: sqlite3.Connection, blob_id: int, content: bytes) -> bool:
+def store_content(db: sqlite3.Connection, blob_id: int, content: bytes) -> bool:
     """Store the content of a blob; False if it is a bare name or being removed."""
     packed = zlib.compress(content, _LEVEL)
     cursor = db.execute(

@@ -10,28 +10,28 @@ from byok.storage.database import open_unchanged
 _log = logging.getLogger(__name__)
 
 
-def declare(db: sqlite3.Connection, root: Path, day: int, *, keep: bool) -> int:
-    """Note that a workspace was opened on this day, and return its id.
+def declare(db: sqlite3.Connection, root: Path, day: int, *, permanent: bool) -> int:
+    """Record that a workspace was opened on a day, and return its id.
 
-    With `keep` it stays declared until it is removed, as after `byok index add`.
+    A `permanent` one, as after `byok index add`, is followed until it is removed.
     """
     row = db.execute(
         "INSERT INTO workspace(root, kept, used) VALUES(?, ?, ?) "
         "ON CONFLICT(root) DO UPDATE SET kept = max(kept, excluded.kept), "
         "used = excluded.used RETURNING id",
-        (str(root), keep, day),
+        (str(root), permanent, day),
     ).fetchone()
     return int(row[0])
 
 
 def find_id(db: sqlite3.Connection, root: Path) -> int | None:
-    """Return the id of a folder that is or was followed, None for others."""
+    """Return the id of a folder that is or was followed, or None."""
     row = db.execute("SELECT id FROM workspace WHERE root = ?", (str(root),)).fetchone()
     return None if row is None else int(row[0])
 
 
-def kept_roots(db: sqlite3.Connection) -> list[Path]:
-    """Return the folders that stay declared until they are removed."""
+def permanent_roots(db: sqlite3.Connection) -> list[Path]:
+    """Return the folders that are followed until they are removed."""
     rows = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
     return [Path(root) for (root,) in rows]
 
@@ -39,7 +39,7 @@ def kept_roots(db: sqlite3.Connection) -> list[Path]:
 def roots_in(database: Path) -> list[Path]:
     """Return all folders that are or were followed, also while another process writes.
 
-    None if there is no database, or it cannot be read.
+    Without a database, or if it cannot be read, there are none.
     """
     if not database.exists():
         return []
@@ -52,12 +52,12 @@ def roots_in(database: Path) -> list[Path]:
 
 
 def unused_since(db: sqlite3.Connection, day: int) -> list[int]:
-    """Return the ids of folders that are not kept and were last opened before a day."""
+    """Return the ids of folders that are not permanent and not opened since a day."""
     rows = db.execute("SELECT id FROM workspace WHERE NOT kept AND used < ?", (day,))
     return [workspace_id for (workspace_id,) in rows]
 
 
 def files_of(db: sqlite3.Connection, workspace_id: int) -> dict[str, int | None]:
-    """Return the paths of a workspace, each with its blob if it has one."""
+    """Return the paths of a workspace's files, each with its blob id or None."""
     sql = "SELECT path, blob_id FROM file WHERE workspace_id = ?"
     return dict(db.execute(sql, (workspace_id,)).fetchall())

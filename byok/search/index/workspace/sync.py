@@ -1,27 +1,28 @@
 """Keeps the index of one workspace the same as the folder on disk.
 
-Three sources tell of changes, because none is enough alone:
-- Events of the system come within milliseconds, but are lost: queues overflow, network
-  disks send none, a folder is created and filled before it is watched.
-- A comparison of everything (size, times, inode) finds what events missed. It runs each
-  `compare_seconds`, and beside a question if the last one is a minute old. 50,000 files
-  take half a second, so each comparison may use 5 % of the time at most.
-- A second look, 2.2 seconds after a file was read. Time stamps are coarse: a change
-  right after reading may leave the same size and time, and would never be noticed.
+Changes come from three sources, because none is enough alone:
+- Events of the system come within milliseconds, but can be lost: queues overflow,
+  network disks send none, a folder is created and filled before it is watched.
+- A comparison of all files (size, times, inode) finds what events missed. It runs each
+  `compare_seconds`, and at a question if the last one is a minute old. 50,000 files
+  take half a second, so comparisons may use 5 % of the time at most.
+- A second check, 2.2 seconds after a file was read. Time stamps are coarse: a change
+  right after reading may leave size and time the same, and would never be noticed.
 
-Whatever the source, the path is the same: `Disk` compares with the rows, files that are
-gone are dropped, changed ones are queued. Only one comparison runs at a time
-(`_one_at_a_time`); two would queue files twice and drop what the other just found.
+Each source leads to the same steps: `Disk` compares with the rows of the database,
+files that are gone are dropped, changed ones are queued. Only one comparison runs at a
+time (`_one_at_a_time`); two would queue files twice, and each would drop tasks that the
+other just queued.
 
 Details that are easy to break:
-- A whole comparison drops the queued tasks of its folders first and finds them again.
-  Tasks that it does not find again, although they waited, get a second look.
+- A comparison first drops the queued tasks of its folders, and finds them again. Files
+  that were queued and are not found again get a second check.
 - If the folder is gone, nothing is dropped: a disk may be mounted again.
 - With too many files the phase is TOO_LARGE, events only shorten the time to the next
   comparison, and ripgrep answers until the folder is small enough.
-- A failure is looked at again (`_handle_end`) and never ends the watching. The user
-  sees it as a note; the daemon goes on.
-- An ignore file that changes leads to a scan, because it changes what other files are.
+- A failure leads to a second check (`_handle_end`) and never ends the watching. The
+  user sees it as a note; the daemon goes on.
+- An ignore file that changes leads to a scan, because other files may appear or go.
 """
 
 import asyncio
@@ -45,14 +46,14 @@ from byok.search.index.workspace.workspace import TooManyFiles, Workspace, is_wa
 
 _log = logging.getLogger(__name__)
 _SETTLE_SECONDS = 2.2
-_OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
-# Of the time since the last comparison, the next one takes at most this share.
-_SHARE, _SHARE_TOO_LARGE = 20, 3
-_PATIENCE = 0.5  # seconds that a question waits for a comparison
+_MAX_AGE, _MAX_AGE_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
+# The pause before a comparison is at least so many times as long as the last one took.
+_PAUSE_FACTOR, _PAUSE_FACTOR_TOO_LARGE = 20, 3
+_MAX_WAIT_SECONDS = 0.5  # for a comparison before a question
 
 
 class Difference(NamedTuple):
-    """Files to read, files that are gone, folders to look into."""
+    """Files to read, files that are gone, and folders to walk."""
 
     changed: list[WorkspaceTask]
     gone: list[str]
@@ -60,7 +61,7 @@ class Difference(NamedTuple):
 
 
 class Disk:
-    """A workspace on disk; calls block, and watch each folder they look into."""
+    """A workspace on disk; its calls block, and watch each folder that they walk."""
 
     def __init__(self, workspace: Workspace, store: Store, watcher: Watcher) -> None:
         self._workspace = workspace
@@ -68,7 +69,7 @@ class Disk:
         self._watcher = watcher
 
     def compare(self, tops: Collection[str], *, limit: int) -> Difference:
-        """Walk some folders; raises the errors of `Workspace.compare`."""
+        """Walk the folders `tops`; raises the errors of `Workspace.compare`."""
         workspace = self._workspace
         entered: set[str] = set()
 
@@ -88,42 +89,42 @@ class Disk:
             tops=tops,
             entering=enter,
         )
-        self._watcher.keep(tops, entered)
+        self._watcher.remove_unentered(tops, entered)
         versions = {path: name for path, (_, name) in known.items()}
         return Difference(self._tasks(compared.changed, versions), compared.gone)
 
-    def look_at(self, paths: Iterable[str]) -> Difference:
+    def classify(self, paths: Iterable[str]) -> Difference:
         """Sort paths into changed files, files that are gone, and folders to walk.
 
         Raises:
             Unreadable: the root is gone.
         """
-        wanted = {path for changed in paths for path in _affected_paths(changed)}
+        affected = {path for changed in paths for path in _affected_paths(changed)}
         rules = self._workspace.rules
         with Folder(self._workspace.root) as folder:
-            kinds = {path: is_folder_at(folder, path) for path in wanted - WHOLE}
+            kinds = {path: is_folder_at(folder, path) for path in affected - WHOLE}
         tops = {
             path
             for path, is_folder in kinds.items()
             if is_folder and rules.reason(path, is_dir=True) is None
-        } | (wanted & WHOLE)
+        } | (affected & WHOLE)
         tops = {
             top for top in tops if not top or not is_below(top.rpartition("/")[0], tops)
         }
-        rest = {path: kind for path, kind in kinds.items() if not is_below(path, tops)}
+        others = {p: kind for p, kind in kinds.items() if not is_below(p, tops)}
         changed = [
             path
-            for path, is_folder in rest.items()
+            for path, is_folder in others.items()
             if is_folder is False and rules.reason(path) is None
         ]
-        away = rest.keys() - set(changed)
-        self._watcher.keep(away, ())
+        gone = others.keys() - set(changed)
+        self._watcher.remove_unentered(gone, ())
         versions = {
             path: name for path, (_, name) in self._indexed_files(changed).items()
         }
         return Difference(
             self._tasks(changed, versions),
-            [*self._indexed_files(away)],
+            [*self._indexed_files(gone)],
             frozenset(tops),
         )
 
@@ -140,11 +141,11 @@ class Disk:
     def _indexed_files(
         self, tops: Collection[str]
     ) -> dict[str, tuple[FileFacts, bytes]]:
-        """Return the files at and below some paths: facts, and names of versions."""
+        """Return the facts and version names of the files at and below some paths."""
         ranges = [
-            some
+            pair
             for top in tops
-            for some in ((top, f"{top}\0"), (f"{top}/", f"{top}0"))  # 0 follows /
+            for pair in ((top, f"{top}\0"), (f"{top}/", f"{top}0"))  # 0 follows /
         ]
         if "" in tops:
             ranges = [("", chr(sys.maxunicode))]
@@ -162,17 +163,13 @@ class Disk:
 
 
 def _affected_paths(path: str) -> tuple[str, ...]:
-    """Return what to look at: the rules of a folder hold for all that is below."""
+    """Return the paths to check: an ignore file affects all files of its folder."""
     folder, _, name = path.rpartition("/")
     return (path, folder) if name in IGNORE_FILES else (path,)
 
 
 class Synchroniser:
-    """Keeps workspaces in step with the disk; runs in the loop, scans in threads.
-
-    Events tell what changed. As a net below them everything is compared every
-    `compare_seconds`, and beside a question when that was a while ago.
-    """
+    """Keeps a workspace in step with the disk; runs in the loop, scans in threads."""
 
     def __init__(
         self,
@@ -200,8 +197,9 @@ class Synchroniser:
         self._unsettled: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._clock: asyncio.TimerHandle | None = None
-        self._compared, self._took = 0.0, 0.0  # when, and for how long
-        self._failed = False  # the last second look
+        self._compared_at = 0.0
+        self._compare_seconds = 0.0  # how long the last comparison took
+        self._recheck_all = False  # set when a task failed
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
@@ -209,7 +207,7 @@ class Synchroniser:
     async def run(self) -> None:
         """Scan everything, then follow changes until cancelled.
 
-        What fails is looked at again, and watching continues.
+        After a failure the same paths are checked again, and watching continues.
         """
         async with aclosing(self._watcher.changes()) as watched:
             async for paths in watched:
@@ -224,106 +222,111 @@ class Synchroniser:
             await self.commits.read()
 
     async def scan(self) -> None:
-        """Walk the folder and queue what changed."""
+        """Walk the whole folder and queue changed files."""
         async with self._one_at_a_time:
             self.workspace.status.enter(Phase.SCANNING)
             await self._compare(WHOLE)
 
     async def refresh(self, paths: Iterable[str]) -> None:
-        """Look at some paths again; a folder stands for everything below it."""
+        """Check some paths for changes; a folder stands for everything below it."""
         changed = frozenset(paths)
         if not self.workspace.steering.rules.isdisjoint(changed):
             await self.scan()
         elif self.workspace.status.phase is Phase.TOO_LARGE:
-            self._compare_after(0, share=_SHARE_TOO_LARGE)  # it may be over
+            # Perhaps enough files were removed.
+            self._compare_after(0, pause_factor=_PAUSE_FACTOR_TOO_LARGE)
         else:
             async with self._one_at_a_time:
                 await self._refresh(changed)
 
     async def _refresh(self, paths: frozenset[str]) -> None:
         try:
-            found = await asyncio.to_thread(self._disk.look_at, paths)
+            difference = await asyncio.to_thread(self._disk.classify, paths)
         except Unreadable:
             await self._compare(WHOLE)
             return
+        changed = [task.path for task in difference.changed]
         if self._indexer.open_of(self.workspace.id):
-            # A worker may have read it just before it went.
-            self._look_again(paths.difference(task.path for task in found.changed))
-        await self._drop(found.gone)
-        self.workspace.expect(task.path for task in found.changed)
-        self._queue(found.changed, first=True)
+            # A worker may have read a file just before it was removed.
+            self._recheck_later(paths.difference(changed))
+        await self._drop(difference.gone)
+        self.workspace.expect(changed)
+        self._queue(difference.changed, first=True)
         fits = self.workspace.file_count <= self._options.max_files
-        if tops := found.tops if fits else WHOLE:
+        if tops := difference.tops if fits else WHOLE:
             await self._compare(tops)
 
     async def _compare(self, tops: Collection[str]) -> None:
-        """Walk some folders, drop what is gone and queue what changed."""
+        """Walk some folders, drop files that are gone, and queue changed ones."""
         workspace, status = self.workspace, self.workspace.status
-        began = self._loop.time()
-        waited = {task.path for task in self._indexer.drop(workspace.id, tops)}
+        start = self._loop.time()
+        dropped = {task.path for task in self._indexer.drop(workspace.id, tops)}
         status.waiting = self._indexer.open_of(workspace.id)
         try:
-            found = await asyncio.to_thread(
+            difference = await asyncio.to_thread(
                 self._disk.compare, tops, limit=self._options.max_files
             )
         except TooManyFiles:
             status.give_up(self._options.max_files)
             return
         except Unreadable:
-            # What is known is kept: a disk may be mounted again.
+            # Nothing is dropped: a disk may be mounted again.
             status.lose_folder()
             return
         finally:
             if "" in tops:
-                self._compared = self._loop.time()
-                self._took = self._compared - began
+                self._compared_at = self._loop.time()
+                self._compare_seconds = self._compared_at - start
                 self._compare_after(self._options.compare_seconds)
         status.trouble = ""
-        self._look_again(waited.difference(task.path for task in found.changed))
-        await self._drop(found.gone)
-        self._queue(found.changed)
+        self._recheck_later(dropped.difference(t.path for t in difference.changed))
+        await self._drop(difference.gone)
+        self._queue(difference.changed)
 
-    def _compare_after(self, seconds: float, share: int = _SHARE) -> None:
-        """Plan the next comparison, `seconds` after the last one or later."""
+    def _compare_after(self, seconds: float, pause_factor: int = _PAUSE_FACTOR) -> None:
+        """Schedule the next comparison, `seconds` after the last one or later."""
         if self._clock is not None:
             self._clock.cancel()
         if not self._closed:
-            when = self._compared + max(seconds, share * self._took)
+            when = self._compared_at + max(
+                seconds, pause_factor * self._compare_seconds
+            )
             self._clock = self._loop.call_at(
                 when, lambda: self._start(self._compare_all())
             )
 
     async def _compare_all(self) -> None:
-        """Find changes without events; while files are indexed, wait for that first."""
+        """Compare all files; while files are being indexed, postpone it."""
         async with self._one_at_a_time:
             if self.workspace.status.phase is Phase.INDEXING:
-                self._compared = self._loop.time()
+                self._compared_at = self._loop.time()
                 self._compare_after(self._options.compare_seconds)
             else:
                 await self._compare(WHOLE)
         await self.commits.read()
 
-    async def look(self) -> None:
-        """Before a question, look for changes that no event may have reported.
+    async def detect_changes(self) -> None:
+        """Detect changes that no event reported, before a question is answered.
 
-        Waits half a second at most; a longer comparison is for the next question.
+        Waits half a second at most; a longer comparison helps the next question.
         """
         tasks = []
         if await self.commits.are_new():
             tasks.append(self._start(self.commits.read()))
-        if self._is_old():
+        if self._is_outdated():
             compared = self._start(self._compare_all())
-            if self._took < _PATIENCE:
+            if self._compare_seconds < _MAX_WAIT_SECONDS:
                 tasks.append(compared)
         if tasks:
-            await asyncio.wait(tasks, timeout=_PATIENCE)
+            await asyncio.wait(tasks, timeout=_MAX_WAIT_SECONDS)
 
-    def _is_old(self) -> bool:
+    def _is_outdated(self) -> bool:
         """Tell whether the last comparison is too old for a question."""
-        if not self._compared or self._one_at_a_time.locked():
+        if not self._compared_at or self._one_at_a_time.locked():
             return False
-        old = _OLD_UNWATCHED if self.workspace.status.unwatched else _OLD
-        return self._loop.time() - self._compared > max(old, _SHARE * self._took)
+        max_age = _MAX_AGE_UNWATCHED if self.workspace.status.unwatched else _MAX_AGE
+        max_age = max(max_age, _PAUSE_FACTOR * self._compare_seconds)
+        return self._loop.time() - self._compared_at > max_age
 
     async def _drop(self, paths: list[str]) -> None:
         if not paths:
@@ -347,50 +350,55 @@ class Synchroniser:
         else:
             self.workspace.status.complete()
 
-    def note_written(self, path: str, *, settled: bool) -> None:
-        """Note that a file was written; called in the loop."""
+    def handle_written(self, path: str, *, settled: bool) -> None:
+        """Record that a file was written; called in the loop.
+
+        It is checked again unless `settled`.
+        """
         status = self.workspace.status
         status.waiting = max(0, status.waiting - 1)
         if not settled:
-            self._look_again([path])
+            self._recheck_later([path])
 
-    def searchable(self) -> None:
-        """Note that everything written so far is found; called in the loop."""
+    def handle_searchable(self) -> None:
+        """Record that all written files are searchable; called in the loop."""
         status = self.workspace.status
         open_tasks = self._indexer.open_of(self.workspace.id)
         if status.phase is Phase.INDEXING and not open_tasks:
             status.complete()
 
-    def _look_again(self, paths: Iterable[str]) -> None:
-        """Look at paths again after a while, when their time stamps are old enough."""
+    def _recheck_later(self, paths: Iterable[str]) -> None:
+        """Check paths again as soon as their time stamps are old enough."""
         self._unsettled.update(paths)
         if self._unsettled and self._timer is None and not self._closed:
-            self._timer = self._loop.call_later(self._settle_seconds, self._recheck)
+            self._timer = self._loop.call_later(
+                self._settle_seconds, self._check_unsettled
+            )
 
-    def _recheck(self) -> None:
+    def _check_unsettled(self) -> None:
         paths, self._unsettled, self._timer = self._unsettled, set(), None
-        look = self.scan() if self._failed else self.refresh(paths)
-        self._failed = False
-        self._start(look, paths)
+        check = self.scan() if self._recheck_all else self.refresh(paths)
+        self._recheck_all = False
+        self._start(check, paths)
 
     def _start(
         self, work: Coroutine[None, None, None], paths: Collection[str] = ()
     ) -> asyncio.Task[None]:
-        """Run something in a task; if it fails, `paths` are looked at again."""
+        """Start a task; if it fails, `paths` are checked again."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(partial(self._handle_end, paths))
         return task
 
     def _handle_end(self, paths: Collection[str], task: asyncio.Task[None]) -> None:
-        """Report a failure, and look at its paths, or everything, again."""
+        """Report a failed task, and schedule a check of everything."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self.workspace.status.report_failure(error)
             root = self.workspace.root
             _log.error("%s could not be synchronised", root, exc_info=error)
-            self._failed = True
-            self._look_again(paths or ("",))
+            self._recheck_all = True
+            self._recheck_later(paths or ("",))
 
     def close(self) -> None:
         """Stop the timers, and a running walk."""

@@ -21,36 +21,199 @@ from msgspec import Struct
 
 from byok.search.index.files.scan import is_below
 
-# Relative paths, with `/`; None: some were lost, so anything may have changed.
-Found = frozenset[str] | None
-_STEP_MS, _TIMEOUT_MS = 50, 100
+_log = logging.getLogger(__name__)
+
+_QUIET_SECONDS, _MAX_COLLECT_SECONDS = 0.06, 0.5
+_MAX_PATHS = 500  # of one batch; beyond that the whole folder is scanned
+_ROOT_CHECK_SECONDS = 2.0  # between checks for a root that is gone
+_TREE_STEP_MS, _TREE_TIMEOUT_MS = 50, 100
+# Of inotify(7).
+_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO = 0x2, 0x4, 0x8, 0x40, 0x80
+_CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x100, 0x200, 0x400, 0x800
+_UNMOUNT, _OVERFLOW, _IGNORED = 0x2000, 0x4000, 0x8000
+_ONLY_FOLDERS, _NO_LINKS, _NOT_UNLINKED = 0x1000000, 0x2000000, 0x4000000
+_MASK_FLAGS = (
+    *(_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE),
+    *(_DELETE_SELF, _MOVE_SELF, _ONLY_FOLDERS, _NO_LINKS, _NOT_UNLINKED),
+)
+_MASK = sum(_MASK_FLAGS)
+_ROOT_GONE = _DELETE_SELF | _MOVE_SELF | _UNMOUNT
+_EVENT = struct.Struct("iIII")  # watch, event mask, cookie, length of the name
+_READ_BYTES = 2**18
+_READ_PAUSE = 0.01  # seconds: endless changes are read a hundred times a second
+_NO_WATCHES_LEFT = (errno.ENOSPC, errno.ENOMEM)
+
+# Relative paths, with `/`; None: events were lost, so anything may have changed.
+ChangedPaths = frozenset[str] | None
+_Report = ChangedPaths | OSError | RuntimeError
 
 
 class Watches(Protocol):
-    """Watches folders; only those that a walk enters need a watch."""
+    """Watches of folders; only folders that a walk enters need one."""
 
     def enter(self, path: str) -> None:
         """Watch a folder that is about to be listed."""
 
-    def keep(self, tops: Collection[str], entered: Collection[str]) -> None:
+    def remove_unentered(self, tops: Collection[str], entered: Collection[str]) -> None:
         """Remove the watches at and below `tops` that were not entered again."""
 
-    def follow(self, put: Callable[[Found], None]) -> None:
-        """Hand over what happened, first that it has begun, until closed."""
+    def follow(self, put: Callable[[ChangedPaths], None]) -> None:
+        """Pass changed paths to `put` until closed; first none, to tell the start."""
 
     def close(self) -> None:
-        """Let `follow` end; any thread may ask."""
+        """End `follow`; any thread may call this."""
 
 
 def watches_of(root: Path) -> Watches:
-    """Return the watches of this system; OSError if it has no more of them."""
+    """Return the watches for this system; OSError if it has none left."""
     if sys.platform == "linux":
         return FolderWatches(root)
     return TreeWatch(root)
 
 
+class Watcher(Struct, eq=False):
+    """The changes below one folder, for as long as `changes` is iterated.
+
+    Paths for which `wanted` is false are ignored. Changes that follow each other
+    closely form one batch, which ends after `quiet` seconds without a change, at the
+    latest after `longest` seconds. `tell` is called with a note for users, "" where all
+    is well. Walks must `enter` every folder before they list it.
+    """
+
+    root: Path
+    wanted: Callable[[str], bool]
+    tell: Callable[[str], None] = lambda note: None
+    poll_seconds: float = 60.0
+    quiet: float = _QUIET_SECONDS
+    longest: float = _MAX_COLLECT_SECONDS
+    watches: Callable[[Path], Watches] = watches_of
+    _watches: Watches | None = None
+    _put: Callable[[_Report], None] = lambda report: None
+    _failures: int = 0  # in a row
+    _complete_since: float | None = None  # since when each folder has its watch
+    _note: str = ""
+
+    def enter(self, path: str) -> None:
+        """Watch a folder that is about to be listed; called in the walking thread."""
+        if self._watches is not None:
+            try:
+                self._watches.enter(path)
+            except OSError as error:
+                self._watches = None
+                self._put(error)
+
+    def remove_unentered(self, tops: Collection[str], entered: Collection[str]) -> None:
+        """Remove the watches at and below `tops` that were not entered again."""
+        if self._watches is not None:
+            self._watches.remove_unentered(tops, entered)
+            if self._complete_since is None:
+                self._complete_since = time.monotonic()
+
+    async def changes(self) -> AsyncGenerator[ChangedPaths, None]:
+        """Yield batches of changed paths, relative to the root, for ever.
+
+        None means that anything may have changed. It comes first, whenever events may
+        be lost, and while watching fails, then again after each pause.
+        """
+        while True:
+            self._complete_since = None
+            try:
+                async with aclosing(self._watch()) as watched:
+                    async for changes in watched:
+                        yield changes
+            except FileNotFoundError:
+                yield None
+                await self._wait_for_root()
+            except (OSError, RuntimeError) as error:
+                self._failures = 1 if self._lasted_long() else self._failures + 1
+                _log.info("watching %s again: %s", self.root, error)
+                if self._failures > 1:
+                    self._update_note(error)
+                    await asyncio.sleep(self.poll_seconds)
+
+    def _lasted_long(self) -> bool:
+        """Tell whether watching was complete for longer than one pause."""
+        since = self._complete_since
+        return since is not None and time.monotonic() - since > self.poll_seconds
+
+    async def _wait_for_root(self) -> None:
+        pause = min(_ROOT_CHECK_SECONDS, self.poll_seconds)
+        exists = await asyncio.to_thread(self.root.is_dir)
+        while not exists:
+            await asyncio.sleep(pause)
+            exists = await asyncio.to_thread(self.root.is_dir)
+
+    def _update_note(self, error: Exception | None = None) -> None:
+        note = ""
+        if error:
+            note = f"changes are looked for every {self.poll_seconds:.0f} s"
+        if note != self._note and error:
+            _log.warning("%s cannot be watched, so %s: %s", self.root, note, error)
+        self._note = note
+        self.tell(note)
+
+    async def _watch(self) -> AsyncGenerator[ChangedPaths, None]:
+        """Yield batches of changes until watching fails; None when it has begun."""
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[_Report] = asyncio.Queue()
+
+        def put_report(report: _Report) -> None:
+            with contextlib.suppress(RuntimeError):  # if the loop is closed
+                loop.call_soon_threadsafe(queue.put_nowait, report)
+
+        watches = self.watches(self.root)
+        thread = threading.Thread(
+            target=self._follow, args=(watches, put_report), name="watch", daemon=True
+        )
+        thread.start()
+        self._put, self._watches = put_report, watches
+        try:
+            _value_or_raise(await queue.get())
+            yield None
+            while True:
+                if self._watches is not None and self._note:
+                    self._update_note()
+                yield await self._collect(queue)
+        finally:
+            self._watches = None
+            watches.close()
+            await asyncio.to_thread(thread.join)
+
+    async def _collect(self, queue: "asyncio.Queue[_Report]") -> ChangedPaths:
+        """Wait for changes, and return those that follow each other closely.
+
+        Return None if events were lost, or for very many changes.
+        """
+        loop = asyncio.get_running_loop()
+        paths = _value_or_raise(await queue.get())
+        deadline = loop.time() + self.longest
+        while True:
+            try:
+                async with asyncio.timeout_at(min(deadline, loop.time() + self.quiet)):
+                    more = _value_or_raise(await queue.get())
+            except TimeoutError:
+                break
+            paths = None if paths is None or more is None else paths | more
+        return None if paths is None or len(paths) > _MAX_PATHS else paths
+
+    def _follow(self, watches: Watches, put_report: Callable[[_Report], None]) -> None:
+        def put_matching(paths: ChangedPaths) -> None:
+            matching = paths and frozenset(filter(self.wanted, paths))
+            if matching or not paths:
+                put_report(matching)
+
+        try:
+            watches.follow(put_matching)
+            put_report(RuntimeError("watching has ended"))
+        except (OSError, RuntimeError) as error:
+            put_report(error)
+        except Exception as error:
+            _log.exception("%s is not watched", self.root)
+            put_report(RuntimeError(str(error)))
+
+
 class TreeWatch:
-    """One watch on a whole tree, for systems that have that; follows no links."""
+    """One watch of a whole tree, on systems that offer it; follows no links."""
 
     def __init__(
         self, root: Path, watch: Callable[..., Iterator[Any]] = watchfiles.watch
@@ -62,229 +225,53 @@ class TreeWatch:
     def enter(self, path: str) -> None:
         """Everything is watched already."""
 
-    def keep(self, tops: Collection[str], entered: Collection[str]) -> None:
+    def remove_unentered(self, tops: Collection[str], entered: Collection[str]) -> None:
         """Everything stays watched."""
 
-    def follow(self, put: Callable[[Found], None]) -> None:
-        """Hand over what happened, first that it has begun, until closed.
+    def follow(self, put: Callable[[ChangedPaths], None]) -> None:
+        """Pass changed paths to `put` until closed; first none, to tell the start.
 
         Raises:
-            OSError, RuntimeError: it is not watched any more.
+            OSError, RuntimeError: the tree is not watched any more.
         """
         root = str(self._root)
-        begun = False
-        for found in self._watch(
+        has_begun = False
+        for changes in self._watch(
             self._root,
             watch_filter=None,
-            debounce=_STEP_MS,
-            step=_STEP_MS,
+            debounce=_TREE_STEP_MS,
+            step=_TREE_STEP_MS,
             stop_event=self._closing,
-            rust_timeout=_TIMEOUT_MS,
+            rust_timeout=_TREE_TIMEOUT_MS,
             yield_on_timeout=True,
             raise_interrupt=False,
             recursive=True,
             ignore_permission_denied=True,
         ):
-            if (watchfiles.Change.deleted, root) in found:
+            if (watchfiles.Change.deleted, root) in changes:
                 raise FileNotFoundError("the folder is gone")
-            if found or not begun:
+            if changes or not has_begun:
                 put(
                     frozenset(
-                        _relative(path, root) for _, path in found if path != root
+                        _relative(path, root) for _, path in changes if path != root
                     )
                 )
-            begun = True
+            has_begun = True
 
     def close(self) -> None:
-        """Let `follow` end."""
+        """End `follow`."""
         self._closing.set()
 
 
-def _relative(path: str, root: str) -> str:
-    return path.removeprefix(root)[1:].replace("\\", "/")
-
-
-_log = logging.getLogger(__name__)
-_QUIET, _LONGEST = 0.06, 0.5  # seconds
-_FLOOD = 500  # changed paths; beyond that the whole folder is looked at
-_LOOKS_FOR_FOLDER = 2.0  # seconds
-
-_Told = Found | OSError | RuntimeError
-
-
-class Watcher(Struct, eq=False):
-    """Changes below one folder, for as long as it is iterated.
-
-    Changes that follow each other closely are given together: after `quiet` seconds
-    without more, after `longest` at the latest. `tell` is called with what users should
-    know, "" if nothing. Walks must `enter` every folder before they list it.
-    """
-
-    root: Path
-    wanted: Callable[[str], bool]
-    tell: Callable[[str], None] = lambda note: None
-    poll_seconds: float = 60.0
-    quiet: float = _QUIET
-    longest: float = _LONGEST
-    watches: Callable[[Path], Watches] = watches_of
-    _watches: Watches | None = None
-    _put: Callable[[_Told], None] = lambda told: None
-    _failures: int = 0  # in a row
-    _complete_since: float | None = None  # every folder has its watch
-    _note: str = ""
-
-    def enter(self, path: str) -> None:
-        """Watch a folder that is about to be listed, in the thread that walks."""
-        if self._watches is not None:
-            try:
-                self._watches.enter(path)
-            except OSError as error:
-                self._watches = None
-                self._put(error)
-
-    def keep(self, tops: Collection[str], entered: Collection[str]) -> None:
-        """Watch no others at and below `tops` than those that were entered."""
-        if self._watches is not None:
-            self._watches.keep(tops, entered)
-            if self._complete_since is None:
-                self._complete_since = time.monotonic()
-
-    async def changes(self) -> AsyncGenerator[Found, None]:
-        """Yield paths that changed, relative to the root, for ever.
-
-        None stands for anything: it comes first, whenever events may be lost, and if
-        watching fails, then again after each pause.
-        """
-        while True:
-            self._complete_since = None
-            try:
-                async with aclosing(self._watch()) as watched:
-                    async for changes in watched:
-                        yield changes
-            except FileNotFoundError:
-                yield None
-                await self._root_is_back()
-            except (OSError, RuntimeError) as error:
-                self._failures = 1 if self._has_lasted() else self._failures + 1
-                _log.info("watching %s again: %s", self.root, error)
-                if self._failures > 1:
-                    self._report(error)
-                    await asyncio.sleep(self.poll_seconds)
-
-    def _has_lasted(self) -> bool:
-        """Whether watching was complete, for longer than one pause between looks."""
-        since = self._complete_since
-        return since is not None and time.monotonic() - since > self.poll_seconds
-
-    async def _root_is_back(self) -> None:
-        pause = min(_LOOKS_FOR_FOLDER, self.poll_seconds)
-        there = await asyncio.to_thread(self.root.is_dir)
-        while not there:
-            await asyncio.sleep(pause)
-            there = await asyncio.to_thread(self.root.is_dir)
-
-    def _report(self, error: Exception | None = None) -> None:
-        note = ""
-        if error:
-            note = f"changes are looked for every {self.poll_seconds:.0f} s"
-        if note != self._note and error:
-            _log.warning("%s cannot be watched, so %s: %s", self.root, note, error)
-        self._note = note
-        self.tell(note)
-
-    async def _watch(self) -> AsyncGenerator[Found, None]:
-        """Yield changes until watching fails; "anything" when it has begun."""
-        loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[_Told] = asyncio.Queue()
-
-        def put(told: _Told) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(queue.put_nowait, told)
-
-        watches = self.watches(self.root)
-        thread = threading.Thread(
-            target=self._follow, args=(watches, put), name="watch", daemon=True
-        )
-        thread.start()
-        self._put, self._watches = put, watches
-        try:
-            _value_or_raise(await queue.get())
-            yield None
-            while True:
-                if self._watches is not None and self._note:
-                    self._report()
-                yield await self._collect(queue)
-        finally:
-            self._watches = None
-            watches.close()
-            await asyncio.to_thread(thread.join)
-
-    async def _collect(self, queue: "asyncio.Queue[_Told]") -> frozenset[str] | None:
-        """Wait for changes, and return those that come closely one after another.
-
-        None if some of them are unknown, or they are very many.
-        """
-        loop = asyncio.get_running_loop()
-        found = _value_or_raise(await queue.get())
-        end = loop.time() + self.longest
-        while True:
-            try:
-                async with asyncio.timeout_at(min(end, loop.time() + self.quiet)):
-                    more = _value_or_raise(await queue.get())
-            except TimeoutError:
-                break
-            found = None if found is None or more is None else found | more
-        return None if found is None or len(found) > _FLOOD else found
-
-    def _follow(self, watches: Watches, put: Callable[[_Told], None]) -> None:
-        def put_wanted(found: Found) -> None:
-            wanted = found and frozenset(filter(self.wanted, found))
-            if wanted or not found:
-                put(wanted)
-
-        try:
-            watches.follow(put_wanted)
-            put(RuntimeError("watching has ended"))
-        except (OSError, RuntimeError) as error:
-            put(error)
-        except Exception as error:
-            _log.exception("%s is not watched", self.root)
-            put(RuntimeError(str(error)))
-
-
-def _value_or_raise(told: _Told) -> Found:
-    if isinstance(told, Exception):
-        raise told
-    return told
-
-
-# File watching on Linux: one inotify watch for each folder.
-#
-# A watch belongs to a folder, not to a path, so each folder is watched by its path
-# without links, and only if a walk enters it. The C library is called directly:
-# packages for inotify start programs to find it, which byok avoids.
-
-
-_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO = 0x2, 0x4, 0x8, 0x40, 0x80
-_CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x100, 0x200, 0x400, 0x800
-_UNMOUNT, _OVERFLOW, _IGNORED = 0x2000, 0x4000, 0x8000
-_ONLY_FOLDERS, _NO_LINKS, _NOT_UNLINKED = 0x1000000, 0x2000000, 0x4000000
-_WATCHED = (
-    *(_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE),
-    *(_DELETE_SELF, _MOVE_SELF, _ONLY_FOLDERS, _NO_LINKS, _NOT_UNLINKED),
-)
-_MASK = sum(_WATCHED)
-_GONE = _DELETE_SELF | _MOVE_SELF | _UNMOUNT
-_EVENT = struct.Struct("iIII")  # watch, what happened, a cookie, length of the name
-_AT_ONCE = 2**18
-_PACE = 0.01  # seconds; who writes without end is heard a hundred times a second
-_LIMITS = (errno.ENOSPC, errno.ENOMEM)
-
-
 class FolderWatches:
-    """Folders below a root, or anywhere if their path is absolute; any thread may ask.
+    """Watches of folders on Linux: below a root, or anywhere by absolute paths.
 
-    Raises OSError if the system has no more to give.
+    inotify watches a folder, not a path, so each folder is watched by its path without
+    links, and only if a walk enters it. The C library is called directly: packages for
+    inotify start programs to find it, which byok avoids. Any thread may call this.
+
+    Raises:
+        OSError: the system has no more watches or descriptors.
     """
 
     def __init__(self, root: Path) -> None:
@@ -307,27 +294,27 @@ class FolderWatches:
         Raises:
             OSError: the system has no more watches, or the root is gone.
         """
-        place = os.fsencode(self._root / path)
+        full_path = os.fsencode(self._root / path)
         mask = _MASK if path else _MASK & ~_NO_LINKS
         with self._lock:
             if self._closing.is_set():
                 return
             try:
-                watch = _call(self._libc.inotify_add_watch, self._fd, place, mask)
+                watch = _call(self._libc.inotify_add_watch, self._fd, full_path, mask)
             except OSError as error:
-                if not path or error.errno in _LIMITS:
+                if not path or error.errno in _NO_WATCHES_LEFT:
                     raise
-                return  # gone again, or not to be read: the walk says so
-            before = self._paths.get(watch, path)
-            if before != path and self._watches.get(before) == watch:
-                del self._watches[before]  # it was moved
-            there = self._watches.get(path, watch)
-            if there != watch:
-                self._remove(there)  # what was there was moved
+                return  # the folder is gone or unreadable, which the walk reports
+            old_path = self._paths.get(watch, path)
+            if old_path != path and self._watches.get(old_path) == watch:
+                del self._watches[old_path]  # this folder was moved
+            old_watch = self._watches.get(path, watch)
+            if old_watch != watch:
+                self._remove(old_watch)  # the folder that had this path was moved
             self._paths[watch] = path
             self._watches[path] = watch
 
-    def keep(self, tops: Collection[str], entered: Collection[str]) -> None:
+    def remove_unentered(self, tops: Collection[str], entered: Collection[str]) -> None:
         """Remove the watches at and below `tops` that were not entered again."""
         with self._lock:
             if self._closing.is_set():
@@ -338,8 +325,8 @@ class FolderWatches:
                 if path not in entered and is_below(path, tops):
                     self._remove(watch)
 
-    def follow(self, put: Callable[[Found], None]) -> None:
-        """Hand over paths that something happened to until closed; None: any did.
+    def follow(self, put: Callable[[ChangedPaths], None]) -> None:
+        """Pass changed paths to `put` until closed; first none, to tell the start.
 
         Raises:
             OSError: the root is gone.
@@ -349,11 +336,10 @@ class FolderWatches:
         ready.register(self._wake, select.POLLIN)
         try:
             put(frozenset())
-            while ready.poll() and not self._closing.wait(_PACE):
-                if (
-                    told := self._read_events(os.read(self._fd, _AT_ONCE))
-                ) != frozenset():
-                    put(told)
+            while ready.poll() and not self._closing.wait(_READ_PAUSE):
+                paths = self._read_events(os.read(self._fd, _READ_BYTES))
+                if paths != frozenset():
+                    put(paths)
         finally:
             with self._lock:
                 self._closing.set()
@@ -361,33 +347,33 @@ class FolderWatches:
                 os.close(self._wake)
 
     def close(self) -> None:
-        """Let `follow` end; it gives everything back."""
+        """End `follow`, which then closes the descriptors."""
         with self._lock:
             if not self._closing.is_set():
                 self._closing.set()
                 os.eventfd_write(self._wake, 1)
 
-    def _read_events(self, data: bytes) -> frozenset[str] | None:
-        found: set[str] | None = set()
+    def _read_events(self, data: bytes) -> ChangedPaths:
+        paths: set[str] | None = set()
         end = 0
         with self._lock:
             while end < len(data):
-                watch, what, _, length = _EVENT.unpack_from(data, end)
+                watch, event, _, length = _EVENT.unpack_from(data, end)
                 end += _EVENT.size + length
                 path = self._paths.get(watch)
-                if what & _OVERFLOW:
-                    found = None
-                elif what & _IGNORED:
+                if event & _OVERFLOW:
+                    paths = None
+                elif event & _IGNORED:
                     self._forget(watch)
                 elif path is None:
                     continue
                 elif length:
                     name = os.fsdecode(data[end - length : end].rstrip(b"\0"))
-                    if found is not None:
-                        found.add(f"{path}/{name}" if path else name)
-                elif not path and what & _GONE:
+                    if paths is not None:
+                        paths.add(f"{path}/{name}" if path else name)
+                elif not path and event & _ROOT_GONE:
                     raise FileNotFoundError(errno.ENOENT, "the folder is gone")
-        return None if found is None else frozenset(found)
+        return None if paths is None else frozenset(paths)
 
     def _remove(self, watch: int) -> None:
         self._forget(watch)
@@ -400,9 +386,19 @@ class FolderWatches:
             del self._watches[path]
 
 
+def _value_or_raise(report: _Report) -> ChangedPaths:
+    if isinstance(report, Exception):
+        raise report
+    return report
+
+
 def _call(function: Any, *arguments: Any) -> int:
     result = int(function(*arguments))
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
+
+
+def _relative(path: str, root: str) -> str:
+    return path.removeprefix(root)[1:].replace("\\", "/")

@@ -27,18 +27,18 @@ from byok.search.index.types import (
 )
 
 _log = logging.getLogger(__name__)
-# Whatever changes within this time after a file was read may have the same time stamp.
-_SETTLES_NS = 2_000_000_000
+# A file that changes within this time after it was read may keep its time stamp.
+_SETTLE_NS = 2_000_000_000
 
 
 class WorkspaceStatus:
-    """How far the indexing of a workspace is, and what is wrong with it.
+    """The progress of indexing a workspace, and its problems.
 
     Written by the synchroniser, in the loop; read by status and answers.
 
-    `waiting` of `queued` files are not searchable yet. `was_complete` says that answers
-    may use what is indexed, also while it changes. `trouble` and `unwatched` are
-    sentences for users, "" where all is well.
+    `waiting` of `queued` files are not searchable yet. With `was_complete` answers may
+    use the index even while it changes. `trouble` and `unwatched` are sentences for
+    users, or "".
     """
 
     def __init__(self, root: Path) -> None:
@@ -48,50 +48,50 @@ class WorkspaceStatus:
         self.unwatched = ""
         self.waiting = 0
         self.queued = 0
-        self._told: Phase | None = None  # in the log
+        self._logged_phase: Phase | None = None
         self._root = root
 
     @property
     def note(self) -> str:
-        """What users should know, "" if nothing."""
+        """The problems in words for users, or ""."""
         return "; ".join(filter(None, (self.trouble, self.unwatched)))
 
     @property
     def done(self) -> int:
-        """How many of the queued files are searchable."""
+        """The number of queued files that are searchable."""
         return self.queued - self.waiting
 
     @property
     def percentage(self) -> float:
-        """How much of what was queued is done, from 0 to 100."""
+        """The searchable share of the queued files, from 0 to 100."""
         is_new = self.phase is Phase.SCANNING and not self.was_complete
         if is_new or self.phase is Phase.GONE:
             return 0.0
         return round(100.0 * self.done / self.queued, 1) if self.queued else 100.0
 
     def complete(self) -> None:
-        """Note that everything found is searchable."""
+        """Record that all files are searchable."""
         self.waiting = 0
         self.was_complete = True
         self.enter(Phase.COMPLETE)
 
     def give_up(self, max_files: int) -> None:
-        """Note that there are more files than the user allows."""
+        """Record that there are more files than the user allows."""
         self.was_complete = False
         self.trouble = f"more than {max_files:,} files: ripgrep answers instead"
         self.enter(Phase.TOO_LARGE)
 
     def lose_folder(self) -> None:
-        """Note that the folder is gone; what is known of it is kept."""
+        """Record that the folder is gone; its files stay in the index."""
         self.trouble = "its folder is gone; when it is back, byok follows it again"
         self.enter(Phase.GONE)
 
     def report_failure(self, error: BaseException) -> None:
-        """Note that the index may not be up to date."""
+        """Record that the index may not be up to date."""
         self.trouble = f"could not be synchronised: {error}"
 
     def report_watching(self, sentence: str) -> None:
-        """Note why changes are not seen at once, "" if they are."""
+        """Record why changes are not noticed at once, "" if they are."""
         self.unwatched = sentence
 
     def add_queued(self, count: int) -> None:
@@ -102,16 +102,18 @@ class WorkspaceStatus:
         self.waiting += count
 
     def enter(self, phase: Phase) -> None:
-        """Note what is done now.
+        """Record the current phase, and log it.
 
-        Of files that change in a complete folder no line is written: the log may be one
-        of them, and each line its next change.
+        Files that change in a complete folder are not logged: the log may be one of
+        them, and each line would be its next change.
         """
         self.phase = phase
-        follows_changes = phase is Phase.INDEXING and self._told is Phase.COMPLETE
-        is_new = phase is not self._told or phase is Phase.SCANNING
+        follows_changes = (
+            phase is Phase.INDEXING and self._logged_phase is Phase.COMPLETE
+        )
+        is_new = phase is not self._logged_phase or phase is Phase.SCANNING
         if is_new and not follows_changes:
-            self._told = phase
+            self._logged_phase = phase
             _log.info("%s: %s", self._root, phase)
 
 
@@ -124,7 +126,7 @@ class Stopped(Exception):
 
 
 class Comparison(NamedTuple):
-    """Differences between a walk and the index: paths to read, paths that are gone."""
+    """Differences between disk and index: paths to read, paths that are gone."""
 
     changed: list[str]
     gone: list[str]
@@ -133,7 +135,7 @@ class Comparison(NamedTuple):
 class Workspace:
     """A declared folder and its files; changed by the writer thread, under a lock.
 
-    `label` stands before its paths where several workspaces answer together.
+    `label` precedes its paths where several workspaces answer together.
     """
 
     def __init__(self, workspace_id: int, root: Path, rules: Rules) -> None:
@@ -146,9 +148,10 @@ class Workspace:
         self.steering = Steering()
         self._stopped = False
         self._members: dict[str, int] = {}
-        # What is still found of files whose new version is not searchable yet.
+        # Versions that are still searched: those of files with a newer one that is not
+        # searchable yet.
         self._older: dict[str, int] = {}
-        self._others: set[str] = set()  # found, and without a version so far
+        self._others: set[str] = set()  # files without a blob so far
         self._lock = threading.Lock()
         self._version = 0
         self._view: tuple[int, frozenset[int]] = (0, frozenset())
@@ -161,7 +164,9 @@ class Workspace:
         tops: Collection[str] = WHOLE,
         entering: Callable[[str], None] = lambda path: None,
     ) -> Comparison:
-        """Walk some folders and compare with the files known at and below `tops`.
+        """Walk the folders `tops`, and compare with the `known` files in them.
+
+        `entering` is called with each folder before it is listed.
 
         Raises:
             TooManyFiles: more than `limit` files would be indexed.
@@ -171,19 +176,19 @@ class Workspace:
         counters = Counters()
         missing = dict(known)
         changed: list[str] = []
-        found: list[str] = []
-        steps = walk(self.root, self.rules, counters, tops=tops, entering=entering)
-        for batch in steps:
+        paths: list[str] = []
+        batches = walk(self.root, self.rules, counters, tops=tops, entering=entering)
+        for batch in batches:
             for entry in batch:
                 if not isinstance(entry, FoundFile):
                     continue
-                found.append(entry.path)
+                paths.append(entry.path)
                 if missing.pop(entry.path, None) == entry.facts:
                     counters.mtime_hits += 1
                 else:
                     counters.mtime_misses += 1
                     changed.append(entry.path)
-            if len(found) > limit:
+            if len(paths) > limit:
                 raise TooManyFiles
             if self._stopped:
                 raise Stopped
@@ -191,7 +196,7 @@ class Workspace:
             self.counters = counters
         with self._lock:
             elsewhere = [p for p in self._others if not is_below(p, tops)]
-            self._others = {p for p in found if p not in self._members}
+            self._others = {p for p in paths if p not in self._members}
             self._others.update(elsewhere)
         return Comparison(changed, list(missing))
 
@@ -204,7 +209,7 @@ class Workspace:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the index can answer: it knows most files, if only as they were."""
+        """Whether the index has most of the files, be it in an older version."""
         if self.status.phase is Phase.COMPLETE:
             return True
         return self.status.was_complete and 2 * len(self._others) < self.file_count
@@ -219,8 +224,8 @@ class Workspace:
         with self._lock:
             self._others.update(p for p in paths if p not in self._members)
 
-    def take(self, written: Written) -> bool:
-        """Update a file that was written; returns False if it must be looked at again.
+    def update_file(self, written: Written) -> bool:
+        """Record the new version of a file; return False if it must be read again.
 
         Called in the writer thread.
         """
@@ -232,25 +237,25 @@ class Workspace:
             return written.reason not in (None, SkipReason.UNSTABLE)
         if is_unsettled(written.facts):
             return False
-        # The rules may have changed while a worker had it.
+        # The rules may have changed while a worker had the file.
         return self.rules.reason(written.path) is None
 
     def set_member(self, path: str, blob_id: int | None) -> None:
         """Set the blob of a file."""
         with self._lock:
-            before = self._members.get(path)
+            previous = self._members.get(path)
             if blob_id is None:
                 self._members.pop(path, None)
                 self._others.add(path)
             else:
                 self._members[path] = blob_id
                 self._others.discard(path)
-                if before not in (None, blob_id):
-                    self._older.setdefault(path, before)
+                if previous not in (None, blob_id):
+                    self._older.setdefault(path, previous)
             self._version += 1
 
-    def forget_older(self) -> None:
-        """Note that the versions of all files are searchable; in the writer thread."""
+    def forget_older_versions(self) -> None:
+        """Record that all newest versions are searchable; in the writer thread."""
         with self._lock:
             if self._older:
                 self._older.clear()
@@ -266,13 +271,13 @@ class Workspace:
             self._version += 1
 
     def blob_of(self, path: str) -> int | None:
-        """Return the blob of a file, None without one."""
+        """Return the blob of a file, or None."""
         return self._members.get(path)
 
     def searched_blobs(self, path: str) -> set[int]:
-        """Return the blobs that a file is found by: the newest and perhaps an older."""
-        found = (self._members.get(path), self._older.get(path))
-        return {blob_id for blob_id in found if blob_id is not None}
+        """Return the blobs by which a file is found: its newest, perhaps an older."""
+        versions = (self._members.get(path), self._older.get(path))
+        return {blob_id for blob_id in versions if blob_id is not None}
 
     def paths(self) -> list[str]:
         """Return the paths of files that have a blob."""
@@ -280,11 +285,11 @@ class Workspace:
             return list(self._members)
 
     def ids(self) -> frozenset[int]:
-        """Return the blobs of all files, as they are searched."""
+        """Return the blobs by which all files are found."""
         return self.members()[1]
 
     def members(self) -> tuple[str, frozenset[int]]:
-        """Return the blobs of all files, and a key for this set in caches."""
+        """Return a cache key for the set of `ids`, and these ids."""
         with self._lock:
             version, ids = self._view
             if version != self._version:
@@ -293,24 +298,24 @@ class Workspace:
             return f"w{self.id}.{self._version}", ids
 
     def read_steering(self) -> Steering:
-        """Look again which files decide what is read, and return them."""
+        """Find the files that decide what is read, such as the settings of git."""
         self.steering = steering_of(self.root)
         return self.steering
 
     def stop(self) -> None:
-        """Stop a walk that is running."""
+        """Stop a running walk."""
         self._stopped = True
 
 
 def is_unsettled(facts: FileFacts, now_ns: int | None = None) -> bool:
     """Tell whether a file was changed so recently that it must be read again.
 
-    A change within the resolution of time stamps would leave the same facts. A time
+    A change within the resolution of time stamps would leave its facts the same. A time
     stamp in the future is ignored.
     """
     now = time.time_ns() if now_ns is None else now_ns
     stamps = [stamp for stamp in (facts.mtime_ns, facts.ctime_ns) if stamp <= now]
-    return bool(stamps) and now - max(stamps) < _SETTLES_NS
+    return bool(stamps) and now - max(stamps) < _SETTLE_NS
 
 
 def is_wanted(workspace: Workspace, path: str) -> bool:
@@ -320,7 +325,7 @@ def is_wanted(workspace: Workspace, path: str) -> bool:
         return True
     if Path(path).is_absolute() or not is_text(path):
         return False
-    if path.rpartition("/")[2] in IGNORE_FILES:  # which may name themselves
+    if path.rpartition("/")[2] in IGNORE_FILES:  # even if one ignores itself
         return True
     return workspace.rules.reason(path) is None
 

@@ -88,7 +88,7 @@ def test_upload_is_kept_while_its_removal_is_pending(db: sqlite3.Connection) -> 
         db.execute("DELETE FROM content")
         db.execute("UPDATE blob SET reason = ?, spans = x'00'", (reason,))
         state(db, blob_id, TO_REMOVE)
-        assert not blobs.hold(db, blob_id, b"one")
+        assert not blobs.store_content(db, blob_id, b"one")
         assert store(db, [A], {}, 8)[1] == [blob_id]
         assert find_known(db, [A.name])[A.name].state == TO_INDEX
         assert db.execute("SELECT reason, spans FROM blob").fetchone() == (None, b"")

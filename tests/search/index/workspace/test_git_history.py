@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.search.index.store.schema import pack_history, unpack_history
-from byok.search.index.types import MOST_FILES, Commit, CommitHistory
+from byok.search.index.types import MAX_COMMIT_FILES, Commit, CommitHistory
 from byok.search.index.workspace import git_history as history
 from byok.search.index.workspace.git_history import (
-    LONGEST,
+    MAX_MESSAGE_CHARS,
     Commits,
     ReadCommit,
     Rename,
@@ -80,12 +80,16 @@ def test_git_history_reads_odd_names_and_messages_unchanged(
 def test_git_history_counts_only_the_words_of_a_large_commit(
     repository: Repository,
 ) -> None:
-    repository.commit("many", *(f"{n:03}" for n in range(MOST_FILES + 1)))
-    repository.commit("just few enough", *(f"{n:03}" for n in range(MOST_FILES)))
+    repository.commit("many", *(f"{n:03}" for n in range(MAX_COMMIT_FILES + 1)))
+    repository.commit("just few enough", *(f"{n:03}" for n in range(MAX_COMMIT_FILES)))
     few, many = read(repository.root).commits
-    assert (few.telling, few.touched, len(few.files)) == (True, MOST_FILES, MOST_FILES)
-    assert (many.telling, many.touched) == (False, MOST_FILES + 1)
-    assert (many.message, len(many.files)) == ("many", MOST_FILES)
+    assert (few.telling, few.touched, len(few.files)) == (
+        True,
+        MAX_COMMIT_FILES,
+        MAX_COMMIT_FILES,
+    )
+    assert (many.telling, many.touched) == (False, MAX_COMMIT_FILES + 1)
+    assert (many.message, len(many.files)) == ("many", MAX_COMMIT_FILES)
 
 
 def test_git_history_follows_files_that_were_moved_unchanged(
@@ -194,7 +198,7 @@ def test_what_was_read_before_git_broke_off_is_kept(
 ) -> None:
     git = program(tmp_path / "git", FAKE.format(log=log))
     limit = 1.0 if "sleep" in log else 30.0
-    found = read_history(tmp_path, git=git, seconds=limit, most_bytes=2**18)
+    found = read_history(tmp_path, git=git, seconds=limit, max_bytes=2**18)
     assert found == CommitHistory(
         "1".zfill(40), (Commit("2".zfill(40), 7, "message", ("file",), 1),)
     )
@@ -236,7 +240,7 @@ def test_a_pipe_that_git_must_read_is_given_up_soon(
         (repository.root / place).unlink(missing_ok=True)
         odd(repository.root / place, kind)
     began = time.monotonic()
-    assert history._QUICK == 2
+    assert history._QUERY_SECONDS == 2
     found, at = read_history(repository.root), head(repository.root)
     assert (found and found.head) == at
     assert time.monotonic() - began < 30  # for which the log is waited for
@@ -326,7 +330,7 @@ MOVE = commit("a b", ("a", "b"))
 
 AGAIN = commit("b c", ("b", "c"))
 SWAP = commit("a b", ("a", "b"), ("b", "a"))
-MANY = MOST_FILES + 1
+MANY = MAX_COMMIT_FILES + 1
 
 
 @pytest.mark.parametrize(
@@ -385,7 +389,7 @@ def test_commit_message_text_has_short_lines_without_control_characters(
     text: str,
 ) -> None:
     found = clean_message(text)
-    assert len(found) <= LONGEST
+    assert len(found) <= MAX_MESSAGE_CHARS
     assert all(line.isprintable() or line for line in found.split("\n"))
     assert not {chr(n) for n in (*range(10), *range(11, 32), 127)} & set(found)
 
@@ -419,7 +423,7 @@ async def test_a_question_knows_the_newest_commit_of_any_work_tree(
         newest = Repository(root).commit("two", "b.py")
 
         async def known() -> bool:
-            await opened.look([space])
+            await opened.detect_changes([space])
             history = opened.history_of(space)
             return history is not None and history.head == newest
 

@@ -70,10 +70,10 @@ class Bench:
         self._soon(self._done, written.path)
 
     def _done(self, path: str) -> None:
-        self.sync.note_written(path, settled=True)
+        self.sync.handle_written(path, settled=True)
 
     def _searchable(self) -> None:
-        self.sync.searchable()
+        self.sync.handle_searchable()
 
     @property
     def paths(self) -> list[str]:
@@ -246,7 +246,7 @@ async def test_sync_reports_and_repeats_a_second_look_that_fails(
     bench.store.database.connection.execute("PRAGMA busy_timeout = 10")
     hold.execute("BEGIN IMMEDIATE")
     (root / "src" / "b.py").unlink()
-    bench.sync._look_again(["src"])
+    bench.sync._recheck_later(["src"])
     await until(lambda: "not be synchronised" in bench.workspace.status.note)
     hold.close()
     await until(lambda: bench.paths == ["a.py"] and not bench.workspace.status.note)
@@ -270,16 +270,18 @@ async def test_sync_without_events_polls_and_says_so(root: Path) -> None:
 async def test_sync_compares_everything_before_a_question_after_a_while(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sync, "_PATIENCE", PATIENCE)
+    monkeypatch.setattr(sync, "_MAX_WAIT_SECONDS", PATIENCE)
     async with opened(root, watches=PlayedWatches()) as bench, running(bench):
-        await bench.sync.look()  # nothing is known yet, and nothing waited for
+        await (
+            bench.sync.detect_changes()
+        )  # nothing is known yet, and nothing waited for
         await bench.idle()
         await until(lambda: not bench.sync._one_at_a_time.locked())
         (root / "a.py").unlink()
-        await bench.sync.look()
+        await bench.sync.detect_changes()
         assert bench.paths == ["a.py", "src/b.py"]
-        bench.sync._compared -= 61
-        await bench.sync.look()
+        bench.sync._compared_at -= 61
+        await bench.sync.detect_changes()
         assert bench.paths == ["src/b.py"]
 
 
@@ -330,7 +332,7 @@ def test_files_are_read_folders_looked_into_and_the_rest_is_gone(
 ) -> None:
     (place / "a.py").unlink()
     written(place, {"new/d.py": "x"})
-    found = disk.look_at(["a.py", "src/b.py", "new", "new/d.py", "none"])
+    found = disk.classify(["a.py", "src/b.py", "new", "new/d.py", "none"])
     assert told(found) == ({"src/b.py"}, {"a.py"}, {"new"})
 
 
@@ -338,9 +340,9 @@ def test_a_folder_that_is_gone_or_a_link_takes_all_that_was_below(
     disk: Disk, place: Path
 ) -> None:
     (place / "src").rename(place.parent / "away")
-    assert told(disk.look_at(["src"])) == (set(), {"src/b.py", "src/deep/c.py"}, set())
+    assert told(disk.classify(["src"])) == (set(), {"src/b.py", "src/deep/c.py"}, set())
     (place / "src").symlink_to(place.parent / "away")
-    assert told(disk.look_at(["src/b.py"])) == (set(), {"src/b.py"}, set())
+    assert told(disk.classify(["src/b.py"])) == (set(), {"src/b.py"}, set())
 
 
 def test_what_a_walk_leaves_out_is_not_read(disk: Disk, place: Path) -> None:
@@ -348,7 +350,7 @@ def test_what_a_walk_leaves_out_is_not_read(disk: Disk, place: Path) -> None:
     (place / "big.py").write_bytes(b"x" * (MAX_BYTES + 1))
     (place / "pipe.py").symlink_to("a.py")
     paths = ["x.log", "out", "out/d.py", "big.py", "pipe.py"]
-    assert told(disk.look_at(paths)) == (set(), set(), set())
+    assert told(disk.classify(paths)) == (set(), set(), set())
 
 
 def test_only_what_is_below_some_folders_is_compared(disk: Disk, place: Path) -> None:
@@ -362,12 +364,12 @@ def test_only_what_is_below_some_folders_is_compared(disk: Disk, place: Path) ->
 
 def test_rules_that_change_are_a_look_at_their_folder(disk: Disk, place: Path) -> None:
     written(place, {"src/.gitignore": "deep/\n"})
-    assert disk.look_at(["src/deep/c.py"]).changed == []
+    assert disk.classify(["src/deep/c.py"]).changed == []
     (place / "src" / ".gitignore").write_text("b.py\n")
     found = disk.compare(frozenset({"src"}), limit=9)
     assert {t.path for t in found.changed} == {"src/.gitignore", "src/deep/c.py"}
     for path, top in (("src/.gitignore", "src"), (".gitignore", "")):
-        assert disk.look_at([path, "src/deep/c.py", "src/deep"]).tops == {top}
+        assert disk.classify([path, "src/deep/c.py", "src/deep"]).tops == {top}
 
 
 def test_a_root_that_is_gone_says_nothing_about_its_files(
@@ -375,4 +377,4 @@ def test_a_root_that_is_gone_says_nothing_about_its_files(
 ) -> None:
     place.rename(place.with_name("q"))
     with pytest.raises(Unreadable):
-        disk.look_at(["a.py"])
+        disk.classify(["a.py"])

@@ -200,18 +200,18 @@ def test_inotify_reports_a_renamed_folder_under_its_new_name(at: Followed) -> No
     (at.root / "src").rename(at.root / "lib")
     assert at.until("lib") == {"src", "lib"}
     at.enter("lib", "lib/sub")
-    at.watches.keep({"src"}, ())
+    at.watches.remove_unentered({"src"}, ())
     (at.root / "lib" / "sub" / "c.py").touch()
     assert at.until("lib/sub/c.py") == {"lib/sub/c.py"}
 
 
 def test_inotify_releases_what_is_not_entered_again(at: Followed) -> None:
     at.enter("", "src", "src/sub", "out")
-    at.watches.keep({"unknown"}, ())
+    at.watches.remove_unentered({"unknown"}, ())
     assert at.count == 4
-    at.watches.keep({"src"}, {"src"})
+    at.watches.remove_unentered({"src"}, {"src"})
     assert at.count == 3
-    at.watches.keep({""}, {"", "out"})
+    at.watches.remove_unentered({""}, {"", "out"})
     assert at.count == 2
     shutil.rmtree(at.root / "out")
     (at.root / "last").touch()
@@ -224,7 +224,7 @@ def test_inotify_reports_a_root_that_vanishes(at: Followed) -> None:
     at.root.rename(at.root.with_name("q"))
     assert isinstance(at.told.get(timeout=PATIENCE), FileNotFoundError)
     at.enter("src")
-    at.watches.keep({""}, ())
+    at.watches.remove_unentered({""}, ())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -255,7 +255,7 @@ def test_inotify_reports_lost_events(at: Followed) -> None:
 
 
 def test_watching_is_imported_where_the_c_library_has_no_handle() -> None:
-    refuse = "import ctypes\ndef refuse(*_, **__): raise TypeError\nctypes.CDLL = refuse"
+    refuse = "import ctypes\ndef refuse(*_, **__): 1 / 0\nctypes.CDLL = refuse"
     module = "import byok.search.index.workspace.watch"  # as on Windows
     subprocess.run([sys.executable, "-c", f"{refuse}\n{module}"], check=True)
 
@@ -283,7 +283,7 @@ def test_watches_report_any_change_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     watch = TreeWatch(tmp_path)
     watch.enter("src")
-    watch.keep({""}, ())
+    watch.remove_unentered({""}, ())
     thread, told = following(watch)
     (tmp_path / "src" / "a.py").write_text("x")
     assert told.get(timeout=PATIENCE) == frozenset({"src/a.py"})

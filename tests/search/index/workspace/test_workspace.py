@@ -38,7 +38,7 @@ def test_workspace_members_come_change_and_go(space: Workspace) -> None:
     space.drop_members(["src/b.py", "unknown"])
     assert space.ids() == {9, 1, 3}
     assert space.searched_blobs("a.py") == {9, 1}  # until the new one is found
-    space.forget_older()
+    space.forget_older_versions()
     assert space.ids() == {9, 3}
     assert space.searched_blobs("a.py") == {9}
     assert space.blob_of("a.py") == 9
