@@ -1,7 +1,7 @@
 """What counts as a definition, per grammar of tree-sitter-language-pack 0.13.
 
-Each entry is a tree-sitter query: `@d` is the definition, `@name` its name, or a
-declarator that holds the name. Languages without an entry are not parsed at all.
+Each entry is a tree-sitter query: `@d` captures the definition, `@name` its name, or a
+declarator that contains the name. Languages without an entry are not parsed at all.
 """
 
 

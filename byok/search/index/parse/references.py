@@ -1,8 +1,8 @@
 """What counts as a reference, per grammar of tree-sitter-language-pack 0.13.
 
-Each entry is a tree-sitter query: `@u` is the name of what is called or used as a type,
-`@b` that of what a class or type extends or implements. Names in comments and texts are
-none, nor are those of variables. Other languages have no references.
+Each entry is a tree-sitter query: `@u` captures a name that is called or used as a
+type, `@b` one that a class or type extends or implements. Names of variables, and names
+in comments and strings, do not count. Other languages have no references.
 """
 
 _ECMASCRIPT = """

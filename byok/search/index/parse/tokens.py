@@ -1,7 +1,7 @@
 """Turns text into search terms: splits identifiers into words and stems them.
 
 `parseHTTPResponse` becomes `pars http respons =parsehttpresponse`: its parts, and the
-whole name as one more term, marked with `=`, so that exact names score higher.
+whole name as one more term, with `=` before it, so that exact names score higher.
 """
 
 import re
@@ -18,13 +18,13 @@ _WORD = re.compile(
 )
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 IDEOGRAPHS = "\u3040"
-_MAX_IDENTIFIER = 64
-_MAX_NUMBER = 8
-# A larger cache costs each worker 177 MB at 50,000 files; this one hits 97 %.
-_CACHED = 20_000
+_MAX_IDENTIFIER_CHARS = 64
+_MAX_DIGITS = 8
+# 97 % of lookups hit this cache; an unlimited one costs each worker 177 MB.
+_CACHE_SIZE = 20_000
 COMPOUND = "="
 
-stem = lru_cache(maxsize=_CACHED)(Stemmer.Stemmer("english").stemWord)
+stem = lru_cache(maxsize=_CACHE_SIZE)(Stemmer.Stemmer("english").stemWord)
 
 
 def terms(text: str) -> Iterator[str]:
@@ -34,20 +34,20 @@ def terms(text: str) -> Iterator[str]:
 
 
 def expand_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield where each word of a text begins and ends, and its terms."""
+    """Yield the start and end offset of each word of a text, and its terms."""
     for word in _WORD.finditer(text):
         yield word.start(), word.end(), expand(word[0])
 
 
 def join_terms(text: str) -> str:
-    """Return the terms of a text with spaces between."""
-    if text.isascii():  # as nearly all code is: no step of Python for each word
+    """Return the terms of a text, joined by spaces."""
+    if text.isascii():  # as nearly all code: `map` needs no Python step per word
         return " ".join(filter(None, map(_join_expanded, _WORD.findall(text))))
     return " ".join([term for word in _WORD.findall(text) for term in expand(word)])
 
 
 def words(text: str) -> list[str]:
-    """Return the identifiers and numbers of a text as they stand."""
+    """Return the identifiers and numbers of a text, unchanged."""
     return _WORD.findall(text)
 
 
@@ -58,51 +58,51 @@ def expand(word: str) -> tuple[str, ...]:
     return _expand(word)
 
 
-def spell_terms(said: Iterable[str]) -> dict[str, str]:
-    """Return the terms of words, each as the first of them that has it says it."""
-    found: dict[str, str] = {}
-    for word in said:
+def spell_terms(spellings: Iterable[str]) -> dict[str, str]:
+    """Return the terms of words, each with its spelling in the first word with it."""
+    spelling_of: dict[str, str] = {}
+    for word in spellings:
         if word[0] < IDEOGRAPHS:
             for part in (*_PART.findall(word), word):
                 for term in expand(part)[-1:]:
-                    found.setdefault(term, part)
-    return found
+                    spelling_of.setdefault(term, part)
+    return spelling_of
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _join_expanded(word: str) -> str:
     return " ".join(_expand(word))
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _expand(word: str) -> tuple[str, ...]:
     first = word[0]
     if first.isdigit():
-        return (word,) if len(word) <= _MAX_NUMBER else ()
+        return (word,) if len(word) <= _MAX_DIGITS else ()
     name = word.strip("_$")
-    if not 2 <= len(name) <= _MAX_IDENTIFIER:
+    if not 2 <= len(name) <= _MAX_IDENTIFIER_CHARS:
         return ()
     if not name.isascii():
         return (name.lower(),)
     parts = [part.lower() for part in _PART.findall(name)]
-    found = [stem(part) for part in parts if len(part) > 1 and not part.isdigit()]
+    result = [stem(part) for part in parts if len(part) > 1 and not part.isdigit()]
     if len(parts) > 1:
-        found.append(COMPOUND + name.replace("_", "").replace("$", "").lower())
-    return tuple(found)
+        result.append(COMPOUND + name.replace("_", "").replace("$", "").lower())
+    return tuple(result)
 
 
 def path_terms(path: str) -> list[str]:
-    """Return the terms of a path: the stem of its name twice, four folders once.
+    """Return the terms of a path: its name without extension twice, four folders once.
 
-    Depth and weights are those measured with the ranking (docs/reference/retrieval.md).
+    Depth and weights were measured with the ranking (docs/reference/retrieval.md).
     """
     *folders, name = path.split("/")
     stem_of_name = name.rsplit(".", 1)[0] or name
-    found = list(terms(_separate(stem_of_name))) * 2
+    result = list(terms(_with_spaces(stem_of_name))) * 2
     for folder in folders[-4:]:
-        found += terms(_separate(folder))
-    return found
+        result += terms(_with_spaces(folder))
+    return result
 
 
-def _separate(name: str) -> str:
+def _with_spaces(name: str) -> str:
     return name.replace("-", " ").replace(".", " ")

@@ -4,12 +4,12 @@ A parser may hang or crash. The heartbeat of each worker names the file it works
 worker that dies is replaced, and its file is prepared again, alone
 (docs/reference/security.md, B76, B77).
 
-A file goes without its definitions only if a parser failed with it: if the process
-crashed, or used up the processor time that a file may have. Whoever else ends a process
-(the system that is out of memory, a person) says nothing about the file, and neither
-does the time on the wall: with 40 busy processes beside it, one that yields to them
-waits minutes for a second of work. So such a file is tried with its parser a few times,
-and only a process that for long neither answers nor computes is given up.
+A file is indexed without definitions only if the parser failed with it: if the process
+crashed, or used up the processor time allowed for a file. If something else ends a
+process (the system, out of memory, or a person), that proves nothing about the file,
+and neither does elapsed time: beside 40 busy processes, one of low priority may wait
+minutes for a second of work. So such a file is tried with the parser a few times, and
+a process is given up only if it neither answers nor computes for long.
 """
 
 import contextlib
@@ -49,32 +49,62 @@ from byok.search.index.types import (
     Span,
 )
 
-# Starts a parser process that nothing in an indexed folder can influence.
-#
-# multiprocessing would put the current folder first in the search path, so a repository
-# with a `pickle.py` would run code. Therefore the process is an isolated Python (`-I`),
-# with byok's own search path behind the standard one. It does not get the environment,
-# which may hold keys: parsers are third-party code, and other processes of the user can
-# read the environment of a process.
-
-
-_END_SECONDS = 10.0  # for a process that was killed, on a busy machine
-_LONGEST_LINE = 300
-_START = (
+_log = logging.getLogger(__name__)
+_START_CODE = (
     "import sys; handle, beat, *path = sys.argv[1:]; "
     "sys.path += [entry for entry in path if entry not in sys.path]; "
     "from byok.search.index.parse.worker import main; main(int(handle), int(beat))"
 )
+_END_SECONDS = 10.0  # until a killed process has ended, on a busy machine
+_STDERR_BYTES = 300  # of the end of stderr that are read
+BATCH_FILES = 64
+BATCH_BYTES = 1024 * 1024
+_MAX_REPLY_BYTES = 512 * 1024 * 1024
+_POLL_SECONDS = 0.1
+_START_ATTEMPTS = 3
+_START_PAUSE = 0.05
+_MAX_FILES = 2000  # of one process, which is replaced afterwards
+_MAX_LOSSES = 3  # of processes that others ended, with the same file
+_PROCESS_FACTOR = 3  # limit of a process, as a multiple of that of its parser
+_SILENT_SECONDS = 300.0  # in which a process neither answers nor computes
+_PROGRESS_SECONDS = 0.01  # of processor time: a process that used more is computing
+# Signals that end a process by its own fault. SIGPROF: its time is up (`worker.py`).
+_CRASH_SIGNALS = frozenset(
+    getattr(signal, name, None)
+    for name in (
+        "SIGSEGV",
+        "SIGBUS",
+        "SIGILL",
+        "SIGFPE",
+        "SIGABRT",
+        "SIGSYS",
+        "SIGPROF",
+    )
+)
+_WINDOWS_CRASH_CODE = 0xC0000000  # this exit code and larger ones mean exceptions
+# The only classes that a reply of a worker may name.
+_OUTCOME_CLASSES = {
+    (cls.__module__, cls.__name__): cls
+    for cls in (ParseOutcome, FileFacts, Prepared, Document, Span, SkipReason)
+}
 
 
 class WorkerProcess:
-    """One process, the pipe to it, and the one that its heartbeat comes from."""
+    """A parser process, its connection, and the pipe of its heartbeats.
+
+    Nothing in an indexed folder can influence the process. multiprocessing would put
+    the current folder first in the search path, so a repository with a `pickle.py`
+    would run code. Therefore the process is an isolated Python (`-I`), with byok's own
+    search path behind the standard one. It does not get the environment, which may hold
+    keys: parsers are third-party code, and other processes of the user can read the
+    environment of a process.
+    """
 
     def __init__(self, target: str, limits: WorkerLimits) -> None:
-        """Start it; `target` names the function that it runs.
+        """Start the process; `target` is its function, as `module:function`.
 
         Raises:
-            OSError: the system has no room for another process.
+            OSError: the system cannot start another process.
         """
         with ExitStack() as ours:
             self.connection, theirs = map(ours.enter_context, Pipe())
@@ -82,19 +112,25 @@ class WorkerProcess:
             handles = (theirs.fileno(), beats.fileno())
             self._stderr = ours.enter_context(tempfile.TemporaryFile())
             self._process = subprocess.Popen(  # noqa: S603 - Python itself
-                [*_python(), "-c", _START, *map(str, handles), *_search_path()],
+                [
+                    *_python_command(),
+                    "-c",
+                    _START_CODE,
+                    *map(str, handles),
+                    *_search_path(),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=self._stderr,  # what grammars print belongs into the log
+                stderr=self._stderr,  # the log shows what grammars print
                 cwd=Path(sys.executable).anchor,
-                env=clean_environment(_locale()),
-                **_inheriting(handles),
+                env=clean_environment(_locale_variables()),
+                **_inheritance_options(handles),
             )
             theirs.close()
             beats.close()
             ours.pop_all()
         self.last_words = ""
-        with suppress(OSError):  # it ended at once, as who listens will hear
+        with suppress(OSError):  # it ended at once, which its reader will notice
             self.connection.send((os.getpid(), target, limits))
 
     @property
@@ -104,15 +140,15 @@ class WorkerProcess:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended, None while it lives."""
+        """The exit code, None while the process runs."""
         return self._process.returncode
 
     def end(self) -> None:
-        """End it, whatever it is doing; its `last_words` are those of its stderr."""
+        """Kill the process; the last line of its stderr becomes `last_words`."""
         self.connection.close()
         self.beat.close()
         self._process.kill()
-        with suppress(subprocess.TimeoutExpired):  # not even that ended it
+        with suppress(subprocess.TimeoutExpired):  # even killing did not end it
             self._process.wait(_END_SECONDS)
         if not self._stderr.closed:
             self.last_words = _last_line(self._stderr)
@@ -120,18 +156,18 @@ class WorkerProcess:
 
 
 def _last_line(printed: IO[bytes]) -> str:
-    """Return the last line of a file that is not blank, escaped and cut; else ""."""
-    printed.seek(max(0, printed.seek(0, os.SEEK_END) - _LONGEST_LINE))
+    """Return the last line of a file that is not blank, escaped and cut, or ""."""
+    printed.seek(max(0, printed.seek(0, os.SEEK_END) - _STDERR_BYTES))
     lines = printed.read().decode("utf-8", "replace").split("\n")
     return escape(next(filter(None, map(str.strip, reversed(lines))), ""))
 
 
-def _python() -> list[str]:
-    """Return an isolated Python, which reads the names of files as this one does."""
+def _python_command() -> list[str]:
+    """Return an isolated Python, which decodes file names as this one does."""
     return [sys.executable, "-I", f"-Xutf8={sys.flags.utf8_mode}"]
 
 
-def _locale() -> dict[str, str]:
+def _locale_variables() -> dict[str, str]:
     names = ("LC_ALL", "LC_CTYPE", "LANG")
     return {name: os.environ[name] for name in names if name in os.environ}
 
@@ -140,8 +176,8 @@ def _search_path() -> list[str]:
     return [p for p in without_working_folder(sys.path) if Path(p).is_absolute()]
 
 
-def _inheriting(handles: tuple[int, ...]) -> dict[str, Any]:
-    """Return what lets a new process have some handles, and nothing else."""
+def _inheritance_options(handles: tuple[int, ...]) -> dict[str, Any]:
+    """Return the arguments of Popen that pass some handles, and no others."""
     if sys.platform != "win32":
         return {"pass_fds": handles}
     for handle in handles:
@@ -150,28 +186,255 @@ def _inheriting(handles: tuple[int, ...]) -> dict[str, Any]:
     return {"startupinfo": subprocess.STARTUPINFO(lpAttributeList=listed)}
 
 
-# Reading what a worker process sends.
-#
-# A parser is native code that reads files of strangers, so what its process sends is
-# not trusted: it may name no class but those of an outcome, and must answer the jobs
-# that it got.
+class WorkersUnavailable(Exception):
+    """No worker process can be started; some jobs have no outcome."""
 
 
-_CLASSES = {
-    (made.__module__, made.__name__): made
-    for made in (ParseOutcome, FileFacts, Prepared, Document, Span, SkipReason)
-}
+Start = Callable[[str, WorkerLimits], WorkerProcess]
+
+
+class _Worker(Struct, eq=False):
+    """A worker and its progress.
+
+    `last_active` is when it last answered, got a batch or computed. `batch` has the
+    jobs to answer, `beat` is the last heartbeat of that batch. `answered` counts the
+    jobs of the batch that were answered, `files` all jobs of the process. `computed` is
+    its processor time in seconds when that was last read.
+    """
+
+    process: WorkerProcess
+    last_active: float
+    ready: bool = False
+    beat: Beat | None = None
+    computed: float = 0.0
+    batch: list[ParseJob] = field(default_factory=list)
+    answered: int = 0
+    files: int = 0
+
+
+class Pool(Struct, eq=False):
+    """Parses files in `size` processes, which live until `close`. For one thread.
+
+    `limit` is the processor time in seconds that the parser of one file may take,
+    `memory` the bytes of a process, `silence` the seconds after which a process that
+    neither answers nor computes is given up. Processes are started when needed.
+    """
+
+    size: int
+    limit: float = 2.0
+    nice: int = 10
+    memory: int = 2**30
+    silence: float = _SILENT_SECONDS
+    target: str = "byok.search.index.parse.worker:run"
+    start: Start = WorkerProcess
+    _workers: list[_Worker] = []
+    _queue: deque[list[ParseJob]] = field(default_factory=deque)
+    _losses: Counter[int] = field(default_factory=Counter)  # by the key of a job
+    _failures: int = 0
+    _next_start: float = 0.0
+
+    @property
+    def _limits(self) -> WorkerLimits:
+        return WorkerLimits(
+            self.limit, _PROCESS_FACTOR * self.limit, self.nice, self.memory
+        )
+
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
+        """Yield each job's outcome as it comes, in any order; read jobs as needed.
+
+        Blocks. An outcome is `plain` if the parser failed with its file. Closing the
+        generator early ends the busy workers.
+
+        Raises:
+            WorkersUnavailable: no process can be started.
+        """
+        batches = _split_into_batches(jobs)
+        self._queue.clear()
+        self._losses.clear()
+        try:
+            self._assign_batches(batches)
+            while self._queue or self._busy_workers():
+                outcomes = self._collect_outcomes()
+                self._assign_batches(batches)  # workers go on while the caller writes
+                yield from outcomes
+        finally:
+            for busy in self._busy_workers():
+                self._end_worker(busy)
+
+    def pids(self) -> list[int]:
+        """Return the process ids of the workers."""
+        return [worker.process.pid for worker in self._workers]
+
+    def close(self) -> None:
+        """End all workers, even busy ones."""
+        while self._workers:
+            self._end_worker(self._workers[-1])
+
+    def _busy_workers(self) -> list[_Worker]:
+        return [worker for worker in self._workers if worker.batch]
+
+    def _assign_batches(self, batches: Iterator[list[ParseJob]]) -> None:
+        """Give each free worker a batch, and start workers for remaining batches."""
+        for worker in list(self._workers):
+            if worker.ready and not worker.batch and self._fill_queue(batches, 1):
+                self._send_batch(worker, self._queue.popleft())
+        starting = sum(not worker.ready for worker in self._workers)
+        while len(self._workers) < self.size and self._fill_queue(
+            batches, starting + 1
+        ):
+            if time.monotonic() < self._next_start or not self._start_worker():
+                break
+            starting += 1
+        if self._queue and not self._workers and self._failures >= _START_ATTEMPTS:
+            self._failures = 0
+            raise WorkersUnavailable("no process for parsing can be started")
+
+    def _fill_queue(self, batches: Iterator[list[ParseJob]], count: int) -> bool:
+        while len(self._queue) < count:
+            batch = next(batches, None)
+            if batch is None:
+                return False
+            self._queue.append(batch)
+        return True
+
+    def _start_worker(self) -> bool:
+        try:
+            process = self.start(self.target, self._limits)
+        except OSError:
+            self._delay_next_start()
+            return False
+        self._workers.append(_Worker(process, time.monotonic()))
+        return True
+
+    def _delay_next_start(self) -> None:
+        self._failures += 1
+        pause = _START_PAUSE * 2 ** min(self._failures, 8)
+        self._next_start = time.monotonic() + pause
+
+    def _send_batch(self, worker: _Worker, batch: list[ParseJob]) -> None:
+        _update_activity(worker)  # reads the last heartbeats of the previous batch
+        worker.answered, worker.beat, worker.last_active = 0, None, time.monotonic()
+        try:
+            worker.process.connection.send(batch)
+            worker.batch = batch
+        except OSError:  # it ended meanwhile
+            self._end_worker(worker)
+            self._queue.appendleft(batch)
+
+    def _collect_outcomes(self) -> list[ParseOutcome]:
+        """Wait for outcomes for a moment; replace workers that are lost."""
+        outcomes: list[ParseOutcome] = []
+        by_connection = {worker.process.connection: worker for worker in self._workers}
+        if not by_connection:
+            time.sleep(_POLL_SECONDS)
+        ready = wait(list(by_connection), _POLL_SECONDS) if by_connection else []
+        for connection in ready:
+            worker = by_connection[cast(Connection, connection)]
+            try:
+                outcomes += self._receive(worker)
+            except (EOFError, OSError):
+                outcomes += self._replace_worker(worker, "it ended")
+            except UnreadableReply as error:
+                cause = f"unreadable reply: {error}"
+                outcomes += self._replace_worker(worker, cause, at_fault=True)
+        for worker in list(self._workers):
+            if worker.ready and not worker.batch:
+                continue
+            _update_activity(worker)
+            if self._exceeded_its_limit(worker):
+                cause = "a file took too much processor time"
+                outcomes += self._replace_worker(worker, cause, at_fault=True)
+            elif time.monotonic() - worker.last_active > self.silence:
+                cause = "it neither answered nor computed"
+                outcomes += self._replace_worker(worker, cause)
+        return outcomes
+
+    def _receive(self, worker: _Worker) -> list[ParseOutcome]:
+        received = worker.process.connection.recv_bytes(_MAX_REPLY_BYTES)
+        message = read_message(received)
+        worker.last_active = time.monotonic()
+        if message == READY and not worker.ready:
+            worker.ready, self._failures = True, 0
+            return []
+        outcomes = read_outcomes(message, worker.batch)
+        count = len(outcomes)
+        del worker.batch[:count]
+        worker.answered += count
+        worker.files += count
+        if not worker.batch and worker.files >= _MAX_FILES:
+            self._end_worker(worker)
+        return outcomes
+
+    def _exceeded_its_limit(self, worker: _Worker) -> bool:
+        """Tell whether a process goes on although its timer should have ended it.
+
+        False on systems that do not report the processor time of a process.
+        """
+        if worker.beat is None or worker.beat.number < worker.answered:
+            return False
+        return worker.computed - worker.beat.computed > 2 * self._limits.process
+
+    def _replace_worker(
+        self, worker: _Worker, cause: str, *, at_fault: bool = False
+    ) -> list[ParseOutcome]:
+        """End a worker that was lost, and queue its batch for others.
+
+        The worker failed by itself if `at_fault`, or if its exit code says so.
+        """
+        if not worker.ready:
+            self._delay_next_start()
+        _update_activity(worker)
+        self._end_worker(worker)
+        code, last_words = worker.process.returncode, worker.process.last_words
+        _log.warning(
+            *("parser process %d was lost: %s (%s)%s", worker.process.pid, cause),
+            *(
+                "killed" if code is None else f"exit code {code}",
+                last_words and f": {last_words}",
+            ),
+        )
+        batch = worker.batch
+        if not batch:
+            return []
+        position = worker.beat.number - worker.answered if worker.beat else -1
+        if not 0 <= position < len(batch):
+            if len(batch) > 1:  # any of them may be the culprit
+                self._queue.extendleft([job] for job in batch)
+                return []
+            position = 0
+        culprit = batch.pop(position)
+        if batch:
+            self._queue.appendleft(batch)
+        self._losses[culprit.key] += 1
+        at_fault = at_fault or (_has_crashed(code) and not speaks_of_memory(last_words))
+        if not (at_fault or self._losses[culprit.key] >= _MAX_LOSSES):
+            self._queue.appendleft([culprit])
+            return []
+        if culprit.plain:
+            reason = SkipReason.NOT_ACCESSIBLE
+            return [ParseOutcome(culprit.key, None, reason, plain=True)]
+        del self._losses[culprit.key]
+        self._queue.appendleft([replace(culprit, plain=True)])
+        return []
+
+    def _end_worker(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.process.end()
 
 
 class UnreadableReply(Exception):
-    """What a worker sent is no reply to the jobs it got."""
+    """The message of a worker is no reply to its jobs.
+
+    A parser is native code that reads untrusted files, so its process is not trusted
+    either: a message may name no class but those of an outcome.
+    """
 
 
 def read_message(received: bytes) -> object:
-    """Return what was sent.
+    """Unpickle the message of a worker.
 
     Raises:
-        UnreadableReply: it is damaged, or made of other classes.
+        UnreadableReply: it is damaged, or names other classes.
     """
     try:
         return _Unpickler(BytesIO(received)).load()
@@ -197,264 +460,11 @@ def read_outcomes(message: object, batch: Sequence[ParseJob]) -> list[ParseOutco
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> type:
-        """Return one of the classes that an outcome is made of."""
-        return _CLASSES[module, name]
+        """Return a class that an outcome is made of; KeyError for any other."""
+        return _OUTCOME_CLASSES[module, name]
 
 
-_log = logging.getLogger(__name__)
-BATCH_FILES = 64
-BATCH_BYTES = 1024 * 1024
-_REPLY_BYTES = 512 * 1024 * 1024
-_POLL_SECONDS = 0.1
-_START_ATTEMPTS = 3
-_START_PAUSE = 0.05
-_RETIRES_AFTER = 2000  # files
-_TRIES = 3  # of a file whose process was ended by others
-_HARD = 3  # times the limit of a parser is that of its process
-_SILENT_SECONDS = 300.0  # in which a process neither answers nor computes
-_PROGRESS = 0.01  # seconds of processor time
-# How a process ends by its own fault; by SIGPROF if its time is used up (`worker.py`).
-_CRASHES = frozenset(
-    getattr(signal, name, None)
-    for name in (
-        "SIGSEGV",
-        "SIGBUS",
-        "SIGILL",
-        "SIGFPE",
-        "SIGABRT",
-        "SIGSYS",
-        "SIGPROF",
-    )
-)
-_WINDOWS_CRASH = 0xC0000000  # exit codes from here on are those of exceptions
-
-Start = Callable[[str, WorkerLimits], WorkerProcess]
-
-
-class WorkersUnavailable(Exception):
-    """No worker process can be started; jobs without an outcome remain to be done."""
-
-
-class _Worker(Struct, eq=False):
-    """`active` is when it last answered, got something or computed.
-
-    `batch` is what it has to answer, `beat` its last heartbeat of it. `answered` counts
-    the jobs that it answered of its batch, `files` those of its life. `computed` are
-    the seconds of processor time that it had used when it was last looked at.
-    """
-
-    process: WorkerProcess
-    active: float
-    ready: bool = False
-    beat: Beat | None = None
-    computed: float = 0.0
-    batch: list[ParseJob] = field(default_factory=list)
-    answered: int = 0
-    files: int = 0
-
-
-class Pool(Struct, eq=False):
-    """Parses files in `size` processes, which live until `close`. For one thread.
-
-    `limit` are the seconds of processor time that the parser of one file may take,
-    `memory` the bytes of a process, `silence` the seconds until one is given up that
-    neither answers nor computes. No process is started yet.
-    """
-
-    size: int
-    limit: float = 2.0
-    nice: int = 10
-    memory: int = 2**30
-    silence: float = _SILENT_SECONDS
-    target: str = "byok.search.index.parse.worker:run"
-    start: Start = WorkerProcess
-    _workers: list[_Worker] = []
-    _todo: deque[list[ParseJob]] = field(default_factory=deque)
-    _losses: Counter[int] = field(default_factory=Counter)  # by the key of a job
-    _failures: int = 0
-    _next_start: float = 0.0
-
-    @property
-    def _limits(self) -> WorkerLimits:
-        return WorkerLimits(self.limit, _HARD * self.limit, self.nice, self.memory)
-
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
-        """Yield each job's outcome as it comes, in any order; take jobs as needed.
-
-        Blocks. An outcome is `plain` if its file had to be repeated. A caller that
-        closes the generator early ends the workers that were busy.
-        Raises WorkersUnavailable.
-        """
-        batches = _batches(jobs)
-        self._todo.clear()
-        self._losses.clear()
-        try:
-            self._hand_out(batches)
-            while self._todo or self._busy():
-                outcomes = self._listen()
-                self._hand_out(batches)  # they work while the caller writes
-                yield from outcomes
-        finally:
-            for busy in self._busy():
-                self._end(busy)
-
-    def pids(self) -> list[int]:
-        """Return the process ids of the workers."""
-        return [one.process.pid for one in self._workers]
-
-    def close(self) -> None:
-        """End all workers, whatever they are doing."""
-        while self._workers:
-            self._end(self._workers[-1])
-
-    def _busy(self) -> list[_Worker]:
-        return [one for one in self._workers if one.batch]
-
-    def _hand_out(self, batches: Iterator[list[ParseJob]]) -> None:
-        """Give each free worker a batch, and start workers for those that are left."""
-        for one in list(self._workers):
-            if one.ready and not one.batch and self._fill(batches, 1):
-                self._give(one, self._todo.popleft())
-        starting = sum(not one.ready for one in self._workers)
-        while len(self._workers) < self.size and self._fill(batches, starting + 1):
-            if time.monotonic() < self._next_start or not self._start_worker():
-                break
-            starting += 1
-        if self._todo and not self._workers and self._failures >= _START_ATTEMPTS:
-            self._failures = 0
-            raise WorkersUnavailable("no process for parsing can be started")
-
-    def _fill(self, batches: Iterator[list[ParseJob]], count: int) -> bool:
-        while len(self._todo) < count:
-            batch = next(batches, None)
-            if batch is None:
-                return False
-            self._todo.append(batch)
-        return True
-
-    def _start_worker(self) -> bool:
-        try:
-            process = self.start(self.target, self._limits)
-        except OSError:
-            self._note_failed_start()
-            return False
-        self._workers.append(_Worker(process, time.monotonic()))
-        return True
-
-    def _note_failed_start(self) -> None:
-        self._failures += 1
-        pause = _START_PAUSE * 2 ** min(self._failures, 8)
-        self._next_start = time.monotonic() + pause
-
-    def _give(self, one: _Worker, batch: list[ParseJob]) -> None:
-        _observe(one)  # the last of the batch before
-        one.answered, one.beat, one.active = 0, None, time.monotonic()
-        try:
-            one.process.connection.send(batch)
-            one.batch = batch
-        except OSError:  # it ended since the last look
-            self._end(one)
-            self._todo.appendleft(batch)
-
-    def _listen(self) -> list[ParseOutcome]:
-        """Wait a little and return what came."""
-        outcomes: list[ParseOutcome] = []
-        by_connection = {one.process.connection: one for one in self._workers}
-        if not by_connection:
-            time.sleep(_POLL_SECONDS)
-        heard = wait(list(by_connection), _POLL_SECONDS) if by_connection else []
-        for connection in heard:
-            one = by_connection[cast(Connection, connection)]
-            try:
-                outcomes += self._receive(one)
-            except (EOFError, OSError):
-                outcomes += self._replace_worker(one, "it ended")
-            except UnreadableReply as error:
-                why = f"unreadable reply: {error}"
-                outcomes += self._replace_worker(one, why, at_fault=True)
-        for one in list(self._workers):
-            if one.ready and not one.batch:
-                continue
-            _observe(one)
-            if self._has_used_up_its_time(one):
-                why = "a file took too much processor time"
-                outcomes += self._replace_worker(one, why, at_fault=True)
-            elif time.monotonic() - one.active > self.silence:
-                why = "it neither answered nor computed"
-                outcomes += self._replace_worker(one, why)
-        return outcomes
-
-    def _receive(self, one: _Worker) -> list[ParseOutcome]:
-        received = one.process.connection.recv_bytes(_REPLY_BYTES)
-        message = read_message(received)
-        one.active = time.monotonic()
-        if message == READY and not one.ready:
-            one.ready, self._failures = True, 0
-            return []
-        outcomes = read_outcomes(message, one.batch)
-        count = len(outcomes)
-        del one.batch[:count]
-        one.answered += count
-        one.files += count
-        if not one.batch and one.files >= _RETIRES_AFTER:
-            self._end(one)
-        return outcomes
-
-    def _has_used_up_its_time(self, one: _Worker) -> bool:
-        """Tell whether a process goes on although its timer should have ended it.
-
-        Only where the system tells what a process has used.
-        """
-        if one.beat is None or one.beat.number < one.answered:
-            return False
-        return one.computed - one.beat.computed > 2 * self._limits.process
-
-    def _replace_worker(
-        self, one: _Worker, why: str, *, at_fault: bool = False
-    ) -> list[ParseOutcome]:
-        """End a worker that was lost, and queue its batch for others.
-
-        It may be `at_fault`, or its exit code say so.
-        """
-        if not one.ready:
-            self._note_failed_start()
-        _observe(one)
-        self._end(one)
-        code, said = one.process.returncode, one.process.last_words
-        _log.warning(
-            *("parser process %d was lost: %s (%s)%s", one.process.pid, why),
-            *("killed" if code is None else f"exit code {code}", said and f": {said}"),
-        )
-        batch = one.batch
-        if not batch:
-            return []
-        at = one.beat.number - one.answered if one.beat else -1
-        if not 0 <= at < len(batch):
-            if len(batch) > 1:  # one of them it must have been
-                self._todo.extendleft([job] for job in batch)
-                return []
-            at = 0
-        culprit = batch.pop(at)
-        if batch:
-            self._todo.appendleft(batch)
-        self._losses[culprit.key] += 1
-        at_fault = at_fault or (_has_crashed(code) and not speaks_of_memory(said))
-        if not (at_fault or self._losses[culprit.key] >= _TRIES):
-            self._todo.appendleft([culprit])
-            return []
-        if culprit.plain:
-            reason = SkipReason.NOT_ACCESSIBLE
-            return [ParseOutcome(culprit.key, None, reason, plain=True)]
-        del self._losses[culprit.key]
-        self._todo.appendleft([replace(culprit, plain=True)])
-        return []
-
-    def _end(self, one: _Worker) -> None:
-        self._workers.remove(one)
-        one.process.end()
-
-
-def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
+def _split_into_batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
     batch: list[ParseJob] = []
     size = 0
     for job in jobs:
@@ -467,18 +477,18 @@ def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
         yield batch
 
 
-def _observe(one: _Worker) -> None:
-    """Note a worker's last heartbeat, and how much it has computed.
+def _update_activity(worker: _Worker) -> None:
+    """Record a worker's last heartbeat, and its processor time.
 
-    Anything else in the pipe is ignored.
+    Other data in the pipe is ignored.
     """
     with contextlib.suppress(OSError, EOFError, struct.error):
-        while one.process.beat.poll():
-            one.beat = Beat(*BEAT.unpack(one.process.beat.recv_bytes(BEAT.size)))
-            one.active = time.monotonic()
-    used = _processor_seconds(one.process.pid)
-    if used is not None and used - one.computed > _PROGRESS:
-        one.computed, one.active = used, time.monotonic()
+        while worker.process.beat.poll():
+            worker.beat = Beat(*BEAT.unpack(worker.process.beat.recv_bytes(BEAT.size)))
+            worker.last_active = time.monotonic()
+    used = _processor_seconds(worker.process.pid)
+    if used is not None and used - worker.computed > _PROGRESS_SECONDS:
+        worker.computed, worker.last_active = used, time.monotonic()
 
 
 def _has_crashed(code: int | None) -> bool:
@@ -486,12 +496,12 @@ def _has_crashed(code: int | None) -> bool:
     if code is None:
         return False
     if sys.platform == "win32":
-        return code >= _WINDOWS_CRASH
-    return -code in _CRASHES
+        return code >= _WINDOWS_CRASH_CODE
+    return -code in _CRASH_SIGNALS
 
 
 def _processor_seconds(pid: int) -> float | None:
-    """Return the CPU seconds of a process; None if the system cannot say."""
+    """Return the CPU seconds of a process, or None if the system does not tell."""
     try:
         return time.clock_gettime((~pid << 3) | 2)  # Linux: CPUCLOCK_SCHED
     except (AttributeError, OSError, ValueError, OverflowError):
