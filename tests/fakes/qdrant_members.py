@@ -106,7 +106,7 @@ class Machine:
         ids = rows.add(*(f"{text}.py" for text in texts))
         self.rows, self.ids = rows, ids
         self.store = VectorStore(home / "vectors.db", rows.path)
-        self.store.look(TEXT_SPACE.recipe, is_embedded)
+        self.store.refresh_listing(TEXT_SPACE.recipe, is_embedded)
         self.space = self.store.enter(TEXT_SPACE, probe())
         named = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
         self.store.list_chunks(self.space, named)

@@ -1,10 +1,10 @@
 """The user's consent: which host and model may get code or questions, and a pause.
 
-A model on this machine needs none: naming it in the settings is enough. For another
-machine, nothing is sent before the user confirmed exactly this host and this model
-(`byok embed enable`), or this search server (`byok remote enable`). A file that cannot
-be read is no consent. After `byok embed disable` this machine's models get nothing
-either, until `enable`.
+A model on this machine needs no consent: naming it in the settings is enough. To
+another machine, nothing is sent before the user confirmed exactly this host and this
+model (`byok embed enable`), or this search server (`byok remote enable`). A file that
+cannot be read is no consent. After `byok embed disable` models on this machine get
+nothing either, until `enable`.
 """
 
 import logging
@@ -19,11 +19,11 @@ from byok.core.errors import ByokError, NotAllowed
 from byok.core.platform.paths import check_private, write_private
 
 _log = logging.getLogger(__name__)
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 
 
-class _Kept(Struct, frozen=True):
-    """The content of the file."""
+class _StoredConsent(Struct, frozen=True):
+    """The content of the consent file."""
 
     host: str
     model: str
@@ -31,15 +31,15 @@ class _Kept(Struct, frozen=True):
     off: bool
 
 
-_NOTHING = _Kept("", "", paused=False, off=False)
+_NO_CONSENT = _StoredConsent("", "", paused=False, off=False)
 
 
 class Consent:
-    """The kept consent. Its methods read and write a small file, and block."""
+    """The stored consent. Its methods read and write a small file, and block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._kept = _read(path)
+        self._stored = _read(path)
         self._changing = threading.Lock()
 
     def allows(self, host: str, model: str, *, is_local: bool) -> bool:
@@ -47,9 +47,9 @@ class Consent:
 
         `is_local` tells that the host is this machine.
         """
-        if self._kept.off:
+        if self._stored.off:
             return False
-        confirmed = (host, model) == (self._kept.host, self._kept.model)
+        confirmed = (host, model) == (self._stored.host, self._stored.model)
         return is_local or (bool(host) and confirmed)
 
     def check(self, host: str, model: str, *, is_local: bool) -> None:
@@ -68,46 +68,46 @@ class Consent:
     @property
     def paused(self) -> bool:
         """Whether the user stopped filling."""
-        return self._kept.paused
+        return self._stored.paused
 
     def give(self, host: str, model: str) -> None:
-        """Keep that the user confirmed this host and model; a pause ends."""
-        self._change(lambda kept: replace(_NOTHING, host=host, model=model))
+        """Store that the user confirmed this host and model; a pause ends."""
+        self._change(lambda stored: replace(_NO_CONSENT, host=host, model=model))
 
     def withdraw(self) -> None:
-        """Forget the consent; nothing is sent anywhere until the next one.
+        """Remove the consent; nothing is sent anywhere until the next one.
 
-        That is so at once, even if the file cannot be written.
+        This takes effect at once, even if the file cannot be written.
         """
         with self._changing:
-            self._kept = replace(_NOTHING, paused=self._kept.paused, off=True)
-            self._write(self._kept)
+            self._stored = replace(_NO_CONSENT, paused=self._stored.paused, off=True)
+            self._write(self._stored)
 
     def pause(self) -> None:
-        """Keep that filling is stopped."""
-        self._change(lambda kept: replace(kept, paused=True))
+        """Store that filling is paused."""
+        self._change(lambda stored: replace(stored, paused=True))
 
     def resume(self) -> None:
-        """Keep that filling goes on."""
-        self._change(lambda kept: replace(kept, paused=False))
+        """Store that filling goes on."""
+        self._change(lambda stored: replace(stored, paused=False))
 
-    def _change(self, change: Callable[[_Kept], _Kept]) -> None:
-        with self._changing:  # else a pause could bring a withdrawn consent back
-            kept = change(self._kept)
-            self._write(kept)
-            self._kept = kept
+    def _change(self, change: Callable[[_StoredConsent], _StoredConsent]) -> None:
+        with self._changing:  # otherwise a pause could restore a withdrawn consent
+            stored = change(self._stored)
+            self._write(stored)
+            self._stored = stored
 
-    def _write(self, kept: _Kept) -> None:
-        write_private(self._path, json.encode(kept).decode())
+    def _write(self, stored: _StoredConsent) -> None:
+        write_private(self._path, json.encode(stored).decode())
 
 
-def _read(path: Path) -> _Kept:
+def _read(path: Path) -> _StoredConsent:
     try:
         check_private(path)
         with path.open("rb") as file:
-            return json.decode(file.read(_MOST_BYTES), type=_Kept)
+            return json.decode(file.read(_MAX_BYTES), type=_StoredConsent)
     except FileNotFoundError:
-        return _NOTHING
+        return _NO_CONSENT
     except (ByokError, OSError, MsgspecError, ValueError) as error:
         _log.warning("no consent: %s (%s)", path, type(error).__name__)
-        return replace(_NOTHING, off=True)
+        return replace(_NO_CONSENT, off=True)

@@ -1,6 +1,6 @@
-"""Servers of others: their keys, answers within bounds, errors in byok's own words.
+"""Servers of others: their keys, bounded answers, errors in byok's own words.
 
-Nothing that a server says is repeated: it could be the key.
+No text of a server is repeated to the user, because it could contain the key.
 """
 
 import logging
@@ -23,6 +23,7 @@ from byok.core.errors import (
     UpstreamUnreachable,
 )
 
+_FIRST_PAUSE, _MAX_PAUSE = 5.0, 600.0  # seconds
 _log = logging.getLogger(__name__)
 _KINDS = {
     401: RefusalKind.AUTH,
@@ -35,21 +36,21 @@ _KINDS = {
 
 
 class SecretSource(Protocol):
-    """Where the API key and the salt come from."""
+    """The source of an API key or a salt."""
 
     async def get(self) -> str:
-        """Return it; "" if none is needed.
+        """Return the secret; "" if none is needed.
 
         Raises:
             KeyMissing: one is needed and none was found.
         """
 
     def forget(self) -> None:
-        """Look it up again next time: it was refused."""
+        """Look the secret up again next time, as it was refused."""
 
 
-async def read_bounded(response: httpx.Response, most: int) -> bytes:
-    """Return an answer of at most `most` bytes, read to the end.
+async def read_bounded(response: httpx.Response, max_bytes: int) -> bytes:
+    """Read an answer of at most `max_bytes` bytes.
 
     Raises:
         UpstreamGarbled: it is larger, or compressed.
@@ -59,13 +60,13 @@ async def read_bounded(response: httpx.Response, most: int) -> bytes:
     content = bytearray()
     async for piece in response.aiter_raw():
         content += piece
-        if len(content) > most:
-            raise UpstreamGarbled(f"Its answer is larger than {most} bytes.")
+        if len(content) > max_bytes:
+            raise UpstreamGarbled(f"Its answer is larger than {max_bytes} bytes.")
     return bytes(content)
 
 
 def translate_failure(error: Exception) -> ByokError:
-    """Return what an error of the transport means."""
+    """Return byok's error for one of the transport."""
     if isinstance(error, ByokError):
         return error
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
@@ -78,7 +79,7 @@ def translate_failure(error: Exception) -> ByokError:
 
 
 def refusal_by(status: int) -> UpstreamError:
-    """Return what a status means that is none of success."""
+    """Return the error for a status that is not a success."""
     if 300 <= status < 400:
         kind, text = RefusalKind.REDIRECT, "It redirects, which is not followed"
     elif (kind := _KINDS.get(status, RefusalKind.UNKNOWN)) is RefusalKind.AUTH:
@@ -90,43 +91,37 @@ def refusal_by(status: int) -> UpstreamError:
     )
 
 
-# How long a failing server is left alone, and what the user is told meanwhile.
-
-
-_FIRST, _LONGEST = 5.0, 600.0  # seconds
-
-
 class Pause(Struct, eq=False):
-    """Waits twice as long after each failure, 10 minutes at most.
+    """A pause of requests to a failing server, twice as long after each failure.
 
-    The same trouble is logged once, until a success; `what` is the server's name there.
-    Waits differ by up to a half, so that the members of a team do not come back all at
-    once.
+    It lasts 10 minutes at most, and a random part of up to a half is left out, so that
+    the members of a team do not return all at once. The same `note` is logged once
+    until a success, with `server_name`.
     """
 
-    what: str
+    server_name: str
     clock: Callable[[], float] = time.monotonic
     draw: Callable[[], float] = random.random
     _until: float = 0.0
-    _next: float = _FIRST
+    _next: float = _FIRST_PAUSE
     note: str = ""
 
     @property
     def seconds(self) -> float:
-        """How long it lasts from now on; 0 if the server may be asked."""
+        """The remaining seconds; 0 if requests may be sent."""
         return max(0.0, self._until - self.clock()) if self.note else 0.0
 
     def begin(self, note: str) -> None:
-        """Leave the server alone for a while; `note` says why, in one sentence."""
+        """Start a pause; `note` is the reason, as a sentence for users."""
         if note != self.note:
-            _log.warning("%s is not used: %s", self.what, note)
+            _log.warning("%s is not used: %s", self.server_name, note)
         self.note = note
         self._until = self.clock() + self._next * (0.5 + self.draw() / 2)
-        self._next = min(2 * self._next, _LONGEST)
+        self._next = min(2 * self._next, _MAX_PAUSE)
 
     def end(self) -> None:
-        """Note that the server answered as it should."""
+        """Record a success."""
         if self.note:
-            _log.info("%s is used again", self.what)
+            _log.info("%s is used again", self.server_name)
         self.note = ""
-        self._next = _FIRST
+        self._next = _FIRST_PAUSE

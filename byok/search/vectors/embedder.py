@@ -1,11 +1,11 @@
-"""Makes vectors with one model: batches, waits, and questions before everything else.
+"""Makes vectors with one model: batches, cooldowns, and questions before all else.
 
 A model may refuse a batch because it is too long, because it has too many texts, or
 because of one text in it, and few say which. So the batch is halved, down to single
-texts, and those are cut in half down to a floor; what is still refused has no vector.
-So it is where an answer cannot be used, such as for a text of which a model makes NaN.
-Whether the model refuses everything, such as for a wrong name, is found out first, with
-the probe text.
+texts, and those are halved down to a minimum; a text that is still refused has no
+vector. The same is done where an answer cannot be used, such as a vector of NaNs. But
+first the probe text shows whether the model refuses everything, such as for a wrong
+name.
 """
 
 import asyncio
@@ -32,89 +32,108 @@ from byok.search.vectors.types import SpaceName
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
 
-
-# How many texts go into one request, which changes with what a model takes.
-
-
-MOST_TEXTS = 64
-MOST_TOKENS = 100_000
-LONGEST_TEXT = 32_000  # characters; no known model reads more than 32,768 tokens
-_LEAST_LONGEST = 200  # characters
-# A question that comes while a model on this machine is busy with code waits for it.
-_SLOW, _FAST = 2.0, 1.0  # seconds for a batch
-_FEW = 8  # texts; smaller batches do not help
+MAX_TEXTS = 64
+MAX_TOKENS = 100_000
+MAX_TEXT_CHARS = 32_000  # no known model reads more than 32,768 tokens
+_MIN_TEXT_CHARS = 200
+# A batch should be quick: while a model on this machine works on one, questions wait.
+_SLOW_SECONDS, _FAST_SECONDS = 2.0, 1.0
+_SMALL_BATCH = 8  # texts; smaller batches are not quicker
 _BYTES_PER_TOKEN = 3  # code has 2.9 characters in a token (docs/reference/retrieval.md)
+_MAX_WAIT_SECONDS = 2.0  # of code for questions, so that they cannot stop it
+_FIRST_COOLDOWN, _MAX_COOLDOWN = 1.0, 60.0  # seconds
+# Seconds, after errors that do not pass by themselves, such as a wrong key or name.
+_FIRST_LONG_COOLDOWN, _MAX_LONG_COOLDOWN = 10.0, 300.0
+_MAX_RETRY_AFTER = 600.0  # seconds, of an upstream
+# The probe: a text whose vector identifies a model, and shows that it answers at all. A
+# change of this text makes every stored space look like that of another model.
+PROBE = """src/settings/reader.py
+class SettingsReader:
+def read_port(text, default=8317):
+    \"\"\"Return the port that a line of settings names.\"\"\"
+    name, _, value = text.partition("=")
+    return int(value) if name.strip() == "port" else default"""
+_MAX_TRIES = 3  # of a batch that is not answered in time
+_MAX_QUESTION_CHARS = 1000  # even small models read them
+_MIN_PART_CHARS = 100  # shorter texts are not halved
+# Statuses that may be caused by the texts; the server of llama.cpp answers 500.
+_TEXT_STATUSES = frozenset({400, 413, 422, 500})
+_COUNT_STATUSES = frozenset({400, 413, 422})  # by the number of texts
+_GARBLED_CODE = "embedding_garbled"  # the code of an answer without usable vectors
+_REFUSALS = (UpstreamRefused, UpstreamGarbled)
+_OTHER_KINDS = frozenset(  # of refusals that the texts do not cause
+    {
+        *(RefusalKind.AUTH, RefusalKind.LOADING, RefusalKind.NOT_FOUND),
+        *(RefusalKind.NO_MEMORY, RefusalKind.OVERLOADED, RefusalKind.QUOTA),
+        *(RefusalKind.RATE_LIMIT, RefusalKind.REDIRECT, RefusalKind.REGION),
+        RefusalKind.WRONG_API,
+    }
+)
+
+# Sends one request, and returns the numbers of one vector for each text.
+AskVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
+_Refusal: TypeAlias = UpstreamRefused | UpstreamGarbled
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has; at least one."""
+    """Estimate the number of tokens of a text; at least one."""
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
 class BatchSize:
     """The size of the next batch: at most 64 texts and 100,000 tokens.
 
-    What a model refuses by its size is never sent again. After a timeout or a slow
-    answer batches are half as large, and grow by a text with each fast answer.
-    `longest` is how many characters of a text are sent.
+    A size that the model refused is never sent again. After a timeout or a slow answer
+    batches are half as large, and they grow by a text with each fast answer. Of a text
+    `max_chars` characters are sent.
     """
 
     def __init__(self) -> None:
-        self.longest = LONGEST_TEXT
-        self._most = MOST_TEXTS  # that the model takes
-        self._now = MOST_TEXTS
+        self.max_chars = MAX_TEXT_CHARS
+        self._max_texts = MAX_TEXTS  # that the model accepts
+        self._current = MAX_TEXTS
 
-    def first_of(self, texts: Sequence[str]) -> Sequence[str]:
-        """Return the first of these texts that make one request, one at least."""
+    def first_batch(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return the first of these texts, as many as make one request."""
         count = max(1, sum(1 for _ in self._fitting(texts)))
         return texts[:count]
 
     def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
         tokens = 0
-        for text in texts[: self._now]:
+        for text in texts[: self._current]:
             tokens += estimate_tokens(text)
-            if tokens > MOST_TOKENS:
+            if tokens > MAX_TOKENS:
                 return
             yield text
 
-    def note_answer(self, count: int, seconds: float) -> None:
-        """Note that a batch of this many texts was answered, and how fast."""
-        if seconds < _FAST:
-            self._now = min(self._now + 1, self._most)
-        elif seconds > _SLOW and count > _FEW:
-            self._now = max(_FEW, min(self._now, count // 2))
+    def record_answer(self, count: int, seconds: float) -> None:
+        """Record that a batch of `count` texts was answered, and how fast."""
+        if seconds < _FAST_SECONDS:
+            self._current = min(self._current + 1, self._max_texts)
+        elif seconds > _SLOW_SECONDS and count > _SMALL_BATCH:
+            self._current = max(_SMALL_BATCH, min(self._current, count // 2))
 
-    def note_timeout(self, count: int) -> None:
-        """Note that a batch of this many texts was not answered in time."""
-        self._now = max(1, min(self._now, count // 2))
+    def record_timeout(self, count: int) -> None:
+        """Record that a batch of `count` texts was not answered in time."""
+        self._current = max(1, min(self._current, count // 2))
 
-    def note_refusal(self, count: int) -> None:
-        """Note that a batch of this many texts was refused, and both halves taken."""
-        self._most = max(1, min(self._most, (count + 1) // 2))
-        self._now = min(self._now, self._most)
+    def record_refusal(self, count: int) -> None:
+        """Record that `count` texts were refused together, and both halves passed."""
+        self._max_texts = max(1, min(self._max_texts, (count + 1) // 2))
+        self._current = min(self._current, self._max_texts)
 
-    def note_too_long(self, length: int) -> None:
-        """Note that a text of this many characters was too long, and its half was not.
+    def record_too_long(self, length: int) -> None:
+        """Record that a text of `length` characters was too long, and its half was not.
 
-        Texts have more or fewer tokens, so the next ones keep three quarters of that.
+        As the tokens of such texts vary, later ones keep three quarters of that length.
         """
-        self.longest = max(_LEAST_LONGEST, min(self.longest, length * 3 // 4))
-
-
-# Whose request is next: questions come before code, and nobody's after a failure.
-
-
-_PATIENCE = 2.0  # seconds that code waits for questions, so that they cannot stop it
-_FIRST_REST, _LONGEST_REST = 1.0, 60.0
-# A wrong key or name is not put right by itself.
-_FIRST_LONG_REST, _LONGEST_LONG_REST = 10.0, 300.0
-_LONGEST_WISH = 600.0  # of an upstream
+        self.max_chars = max(_MIN_TEXT_CHARS, min(self.max_chars, length * 3 // 4))
 
 
 class Priority:
-    """One request for code at a time, and only while no question is open."""
+    """Allows one request for code at a time, and only while no question is open."""
 
-    def __init__(self, *, patience: float = _PATIENCE) -> None:
+    def __init__(self, *, patience: float = _MAX_WAIT_SECONDS) -> None:
         self._patience = patience
         self._filling = asyncio.Lock()
         self._questions = 0
@@ -123,7 +142,7 @@ class Priority:
 
     @asynccontextmanager
     async def question(self) -> AsyncIterator[None]:
-        """Ask inside; code waits meanwhile."""
+        """Send a question inside; code waits meanwhile."""
         self._questions += 1
         self._quiet.clear()
         try:
@@ -135,16 +154,16 @@ class Priority:
 
     @asynccontextmanager
     async def filling(self) -> AsyncIterator[None]:
-        """Send code inside, once questions are answered; they are waited for 2 s."""
+        """Send code inside, after open questions; waits 2 seconds for them at most."""
         async with self._filling:
-            with suppress(TimeoutError):  # there may always be one more question
+            with suppress(TimeoutError):  # questions may come without end
                 async with asyncio.timeout(self._patience):
                     await self._quiet.wait()
             yield
 
 
-class Rest(Struct, eq=False):
-    """How long a model is left alone after failures in a row; longer each time."""
+class Cooldown(Struct, eq=False):
+    """A pause of requests to a model, longer after each failure in a row."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -155,35 +174,36 @@ class Rest(Struct, eq=False):
 
     @property
     def seconds(self) -> float:
-        """How long the rest lasts from now on; 0 where there is none."""
+        """The remaining seconds; 0 if there is no cooldown."""
         return max(0.0, self._until - self.clock())
 
     def begin(self, cause: ByokError) -> None:
-        """Rest after a failure, at least as long as the upstream asks for."""
-        first, longest = _FIRST_REST, _LONGEST_REST
+        """Start a cooldown after a failure, at least as long as the upstream asks."""
+        first_seconds, max_seconds = _FIRST_COOLDOWN, _MAX_COOLDOWN
         if not cause.retryable:
-            first, longest = _FIRST_LONG_REST, _LONGEST_LONG_REST
-        doubled = first * 2.0 ** min(self._failures, 16)
-        seconds = min(longest, doubled) * (1 + self.draw()) / 2
-        wish = cause.retry_after if isinstance(cause, UpstreamRefused) else None
-        self._until = self.clock() + max(seconds, min(wish or 0.0, _LONGEST_WISH))
+            first_seconds, max_seconds = _FIRST_LONG_COOLDOWN, _MAX_LONG_COOLDOWN
+        doubled = first_seconds * 2.0 ** min(self._failures, 16)
+        seconds = min(max_seconds, doubled) * (1 + self.draw()) / 2
+        requested = cause.retry_after if isinstance(cause, UpstreamRefused) else None
+        requested = min(requested or 0.0, _MAX_RETRY_AFTER)
+        self._until = self.clock() + max(seconds, requested)
         self._failures += 1
         self._cause = cause
 
     def end(self) -> None:
-        """Forget the failures: the model answered."""
+        """Forget the failures, as the model answered."""
         self._failures, self._until, self._cause = 0, float("-inf"), None
 
     async def wait(self) -> None:
-        """Wait until the rest is over."""
+        """Wait until the cooldown is over."""
         while (seconds := self.seconds) > 0:
             await self.sleep(seconds)
 
     def check(self) -> None:
-        """Check that the model may be asked now.
+        """Check that a request may be sent now.
 
         Raises:
-            NotReady: it rests; the message is that of its last failure.
+            NotReady: not yet; the message is that of the last failure.
         """
         if self._cause is not None and self.seconds > 0:
             raise NotReady(
@@ -194,42 +214,11 @@ class Rest(Struct, eq=False):
             )
 
 
-# Sends one request; gives the numbers of one vector for each text.
-AskVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
-
-# What is asked to know a model again, and whether it answers at all. A change of this
-# text makes every stored space look like that of another model.
-PROBE = """src/settings/reader.py
-class SettingsReader:
-def read_port(text, default=8317):
-    \"\"\"Return the port that a line of settings names.\"\"\"
-    name, _, value = text.partition("=")
-    return int(value) if name.strip() == "port" else default"""
-
-_TRIES = 3  # of a batch that is not answered in time
-_LONGEST_QUESTION = 1000  # characters, which even small models take
-_FLOOR = 100  # characters; a text is not cut below
-# Statuses that may be about the texts; the server of llama.cpp answers 500.
-_ABOUT_TEXTS = frozenset({400, 413, 422, 500})
-_ABOUT_COUNT = frozenset({400, 413, 422})
-_UNUSABLE = "embedding_garbled"  # the code of an answer that has no usable vectors
-_REFUSALS = (UpstreamRefused, UpstreamGarbled)
-_Refusal: TypeAlias = UpstreamRefused | UpstreamGarbled
-_ABOUT_ELSE = frozenset(
-    {
-        *(RefusalKind.AUTH, RefusalKind.LOADING, RefusalKind.NOT_FOUND),
-        *(RefusalKind.NO_MEMORY, RefusalKind.OVERLOADED, RefusalKind.QUOTA),
-        *(RefusalKind.RATE_LIMIT, RefusalKind.REDIRECT, RefusalKind.REGION),
-        RefusalKind.WRONG_API,
-    }
-)
-
-
 class ModelEmbedder(Struct, eq=False):
-    """The Embedder of `types.py`.
+    """The Embedder of `types.py`, by requests to an upstream.
 
-    `may_send` raises a ByokError where nothing may be sent; it is called before each
-    request. `redact` removes the user's secrets from texts and from errors.
+    `may_send` is called before each request, and raises a ByokError if nothing may be
+    sent. `redact` removes the user's secrets from texts and errors.
     """
 
     ask: AskVectors
@@ -238,7 +227,7 @@ class ModelEmbedder(Struct, eq=False):
     prefixes: Prefixes
     may_send: Callable[[], None]
     redact: Callable[[str], str]
-    rest: Rest = field(default_factory=Rest)
+    cooldown: Cooldown = field(default_factory=Cooldown)
     clock: Callable[[], float] = time.monotonic
     _priority: Priority = field(default_factory=Priority)
     _size: BatchSize = field(default_factory=BatchSize)
@@ -246,7 +235,7 @@ class ModelEmbedder(Struct, eq=False):
 
     async def probe(self) -> tuple[SpaceName, "Vectors"]:
         """Return the space that this model makes now, and the probe text's vector."""
-        await self.rest.wait()
+        await self.cooldown.wait()
         async with self._priority.filling():
             [row] = await self._send([self.prefixes.document + PROBE])
         self._dimensions = len(row)
@@ -261,50 +250,50 @@ class ModelEmbedder(Struct, eq=False):
         return name, vector
 
     async def embed_question(self, text: str) -> "Vectors":
-        """Return the vector of a question; refused at once while the model rests."""
-        self.rest.check()
-        longest = min(_LONGEST_QUESTION, self._size.longest)
-        # Cut afterwards: no half of a secret is left over.
-        text = self.prefixes.query + self.redact(text[: 4 * longest])[:longest]
+        """Return the vector of a question; refused at once during a cooldown."""
+        self.cooldown.check()
+        max_chars = min(_MAX_QUESTION_CHARS, self._size.max_chars)
+        # Cut after redaction, so that no part of a secret remains.
+        text = self.prefixes.query + self.redact(text[: 4 * max_chars])[:max_chars]
         async with self._priority.question():
             [row] = await self._send([text])
-        self._check_size([row])
+        self._check_dimensions([row])
         vector: Vectors = _as_rows([row], len(row))[0]
         return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> "Vectors":
-        """Return a row for each text, of zeros for one that is refused for good."""
+        """Return a row for each text, with zeros for one that is finally refused."""
         if not self._dimensions:
             await self.probe()
-        left = await asyncio.to_thread(self._prepare, texts)
+        remaining = await asyncio.to_thread(self._prepare, texts)
         rows: list[Sequence[float] | None] = []
         attempt = 1
-        while left:
-            batch = self._size.first_of(left)
+        while remaining:
+            batch = self._size.first_batch(remaining)
             try:
                 rows += await self._embed(batch)
             except UpstreamTimeout:
-                self._size.note_timeout(len(batch))
-                if attempt == _TRIES:
+                self._size.record_timeout(len(batch))
+                if attempt == _MAX_TRIES:
                     raise
                 attempt += 1
                 continue
-            left, attempt = left[len(batch) :], 1
+            remaining, attempt = remaining[len(batch) :], 1
         return _as_rows(rows, self._dimensions)
 
     def _prepare(self, texts: Sequence[str]) -> list[str]:
         prefix = self.prefixes.document
-        return [prefix + self.redact(text[:LONGEST_TEXT]) for text in texts]
+        return [prefix + self.redact(text[:MAX_TEXT_CHARS]) for text in texts]
 
     async def _embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
-        """Return a vector for each text, None where one is refused for good."""
-        await self.rest.wait()
+        """Return a vector for each text, None for one that is finally refused."""
+        await self.cooldown.wait()
         try:
-            return [*await self._send_code(texts)]
+            return [*await self._send_documents(texts)]
         except _REFUSALS as error:
             if not _is_about_texts(error):
                 raise
-            await self._check_answers(error)
+            await self._check_model_answers(error)
             return await self._embed_parts(texts, error)
 
     async def _embed_parts(
@@ -312,61 +301,61 @@ class ModelEmbedder(Struct, eq=False):
     ) -> list[Sequence[float] | None]:
         """Embed texts that were refused together: in two halves, or shortened."""
         if len(texts) == 1:
-            return [await self._embed_start(texts[0], refusal)]
+            return [await self._embed_shortened(texts[0], refusal)]
         middle = (len(texts) + 1) // 2
         rows: list[Sequence[float] | None] = []
         refused = (
             isinstance(refusal, UpstreamRefused)
-            and refusal.upstream_status not in _ABOUT_COUNT
+            and refusal.upstream_status not in _COUNT_STATUSES
         )
         for part in (texts[:middle], texts[middle:]):
             try:
-                rows += await self._send_code(part)
+                rows += await self._send_documents(part)
             except _REFUSALS as error:
                 if not _is_about_texts(error):
                     raise
                 rows += await self._embed_parts(part, error)
                 refused = True
         if not refused:
-            self._size.note_refusal(len(texts))
+            self._size.record_refusal(len(texts))
         return rows
 
-    async def _embed_start(
+    async def _embed_shortened(
         self, text: str, refusal: _Refusal
     ) -> Sequence[float] | None:
-        """Return the vector of as much of a refused text as the model takes."""
-        text = text[: self._size.longest]
-        while len(text) > _FLOOR:
+        """Return the vector of a refused text's start, as long as the model accepts."""
+        text = text[: self._size.max_chars]
+        while len(text) > _MIN_PART_CHARS:
             length, text = len(text), text[: len(text) // 2]
             try:
-                [row] = await self._send_code([text])
+                [row] = await self._send_documents([text])
             except _REFUSALS as error:
                 if not _is_about_texts(error):
                     raise
                 refusal = error
             else:
                 if _is_too_long(refusal):
-                    self._size.note_too_long(length)
+                    self._size.record_too_long(length)
                 return row
         return None
 
-    async def _check_answers(self, refusal: _Refusal) -> None:
-        """Check that the model takes anything at all; else this was no single text."""
+    async def _check_model_answers(self, refusal: _Refusal) -> None:
+        """Check that the model accepts the probe; otherwise no text was the cause."""
         try:
-            await self._send_code([self.prefixes.document + PROBE])
+            await self._send_documents([self.prefixes.document + PROBE])
         except UpstreamRefused:
-            self.rest.begin(refusal)
+            self.cooldown.begin(refusal)
             raise refusal from None
-        except UpstreamGarbled:  # the rest has begun
+        except UpstreamGarbled:  # which began a cooldown
             raise refusal from None
 
-    async def _send_code(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        longest = self._size.longest
+    async def _send_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        max_chars = self._size.max_chars
         async with self._priority.filling():
-            started = self.clock()
-            rows = await self._send([text[:longest] for text in texts])
-            self._size.note_answer(len(texts), self.clock() - started)
-        self._check_size(rows)
+            start = self.clock()
+            rows = await self._send([text[:max_chars] for text in texts])
+            self._size.record_answer(len(texts), self.clock() - start)
+        self._check_dimensions(rows)
         return rows
 
     async def _send(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -374,14 +363,14 @@ class ModelEmbedder(Struct, eq=False):
         try:
             rows = await self.ask(texts)
         except ByokError as error:
-            said = error.rewrite(self.redact)
+            redacted = error.rewrite(self.redact)
             if isinstance(error, UpstreamGarbled) or not _is_about_texts(error):
-                self.rest.begin(said)
-            raise said from None
-        self.rest.end()
+                self.cooldown.begin(redacted)
+            raise redacted from None
+        self.cooldown.end()
         return rows
 
-    def _check_size(self, rows: Sequence[Sequence[float]]) -> None:
+    def _check_dimensions(self, rows: Sequence[Sequence[float]]) -> None:
         if not self._dimensions or {len(row) for row in rows} == {self._dimensions}:
             return
         error = UpstreamGarbled(
@@ -391,17 +380,17 @@ class ModelEmbedder(Struct, eq=False):
             hint="Was the model replaced?",
             retryable=True,
         )
-        self.rest.begin(error)
+        self.cooldown.begin(error)
         raise error
 
 
 def _is_about_texts(error: ByokError) -> bool:
-    """Tell whether other texts, or fewer, may be taken."""
+    """Tell whether the model may accept other texts, or fewer."""
     if isinstance(error, UpstreamGarbled):
-        return error.code == _UNUSABLE
-    if not isinstance(error, UpstreamRefused) or error.kind in _ABOUT_ELSE:
+        return error.code == _GARBLED_CODE
+    if not isinstance(error, UpstreamRefused) or error.kind in _OTHER_KINDS:
         return False
-    return _is_too_long(error) or error.upstream_status in _ABOUT_TEXTS
+    return _is_too_long(error) or error.upstream_status in _TEXT_STATUSES
 
 
 def _is_too_long(error: _Refusal) -> bool:
@@ -412,11 +401,11 @@ def _is_too_long(error: _Refusal) -> bool:
 
 
 def _as_rows(rows: Sequence[Sequence[float] | None], dimensions: int) -> "Vectors":
-    """Return rows of length 1, or of zeros where there is no vector."""
+    """Return a matrix of vectors of length 1, and zeros where there is none."""
     vectors = np.zeros((len(rows), dimensions), np.float64)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row is not None:
-            vectors[place] = row
+            vectors[index] = row
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     unit: Vectors = (vectors / lengths).astype(np.float32)

@@ -1,13 +1,13 @@
 """Gives every chunk of code a vector, in the background, after the words are indexed.
 
-Nothing is remembered but the rows of the store: what is missing is computed from them,
-so a filling can be ended at any moment. The texts of a batch are stored in one
-transaction, and none that is stored is asked for again.
+The only state are the rows of the store: what is missing is computed from them, so
+filling can be ended at any moment. The vectors of a batch are stored in one
+transaction, and none is requested again.
 
-A model may be replaced behind its name, also half way. So the vector of a fixed text is
-asked for at the start, after each failure, every 32 batches, at the end, and hourly if
-questions come. If it changed, vectors made since it was last right are dropped, and
-another space is filled.
+A model may be replaced behind its name, even half way. So the vector of a fixed text,
+the probe, is requested at the start, after each failure, every 32 batches, at the end,
+and hourly if questions come. If it changed, the vectors made since the last unchanged
+probe are dropped, and another space is filled.
 """
 
 import asyncio
@@ -45,102 +45,39 @@ from byok.storage.database import today
 if TYPE_CHECKING:
     from byok.search.index.engine import ContextEngine
 
-
-# Reads blobs, and makes the texts of their chunks.
-
-
-# Makes the texts of a blob's chunks: path, lines, spans.
-TextsOf: TypeAlias = Callable[[str, Sequence[str], Sequence[Span]], list[ChunkText]]
-# Texts by blob; None for one that cannot be read.
-Texts: TypeAlias = dict[int, list[ChunkText] | None]
-
-_BLOBS, _CHUNKS = 24, 128  # in a group; one of both is enough
-# Seconds of computing after which the thread rests, so that the event loop, which waits
-# for the interpreter, need not wait until it is taken away: that takes 5 ms.
-_BREATH, _REST = 0.001, 0.001
-_TURN = 0.001  # seconds that a thread may keep the interpreter from the event loop
-
-
-@contextmanager
-def quick_turns() -> Iterator[None]:
-    """Let the event loop wait at most a millisecond for threads that compute."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, _TURN))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
-
-
-def group(blobs: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Cut blobs into groups that are read at once."""
-    some: list[Entry] = []
-    chunks = 0
-    for blob in blobs:
-        some.append(blob)
-        chunks += len(blob.packed) // SPAN_BYTES
-        if len(some) >= _BLOBS or chunks >= _CHUNKS:
-            yield some
-            some, chunks = [], 0
-    if some:
-        yield some
-
-
-def read_texts(contents: Contents, blobs: Sequence[Entry], texts_of: TextsOf) -> Texts:
-    """Return the texts of each blob's chunks; None if it cannot be read now.
-
-    Blocks: reads files, and computes for a millisecond a file.
-    """
-    entries = contents.entries([blob.blob_id for blob in blobs])
-    found: Texts = {}
-    breath = time.monotonic()
-    for blob in blobs:
-        if time.monotonic() - breath > _BREATH:
-            time.sleep(_REST)
-            breath = time.monotonic()
-        entry = entries.get(blob.blob_id)
-        lines = None if entry is None else contents.lines_of(entry)
-        if entry is None or lines is None or entry.packed != blob.packed:
-            found[blob.blob_id] = None
-        else:
-            found[blob.blob_id] = texts_of(entry.path, lines, entry.spans)
-    return found
-
-
-def keys_of(found: Texts) -> dict[int, list[tuple[int, Key]]]:
-    """Return the keys of each blob's chunks with their ordinals."""
-    return {
-        blob_id: [(chunk.ordinal, chunk.key) for chunk in texts or ()]
-        for blob_id, texts in found.items()
-    }
-
-
-# Texts without a vector, and a blob that has them, by key.
-Wanted: TypeAlias = dict[Key, tuple[str, int]]
-
 _log = logging.getLogger(__name__)
-_MOST_ASKED = 500  # blobs
-_BATCH = 64
-_PROBE_EVERY, _PROBE_SECONDS = 32, 3600.0  # batches, and while nothing is filled
-_MANY = 4  # batches, after which the probe is asked for at the end too
-_COUNT_EVERY = 2.0  # seconds
-_PLANNED = 256  # blobs at once, so that what is asked for meanwhile comes soon
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-_FIRST_DOUBT, _LONGEST_DOUBT = 60.0, 3600.0  # of a model that was replaced twice
-_BY_CHANCE = "The embedding model gives other vectors for the same text each time."
+_GROUP_BLOBS, _GROUP_CHUNKS = 24, 128  # a group is full with either number
+# The reading thread pauses after so much computing. The event loop would otherwise have
+# to wait until the interpreter is taken from the thread, which takes 5 ms.
+_COMPUTE_SECONDS, _PAUSE_SECONDS = 0.001, 0.001
+_SWITCH_SECONDS = 0.001  # that a thread may keep the interpreter from the event loop
+_MAX_HIT_BLOBS = 500  # whose hits are counted
+_BATCH_TEXTS = 64
+# How often the probe is requested: while filling, and by questions while it is idle.
+_PROBE_BATCHES, _PROBE_SECONDS = 32, 3600.0
+_FINAL_PROBE_BATCHES = 4  # since the last probe, from which on one ends the filling
+_COUNT_SECONDS = 2.0
+_PLAN_BLOBS = 256  # at a time, so that blobs which questions hit meanwhile come soon
+_FIRST_PAUSE, _MAX_PAUSE = 1.0, 60.0  # seconds, after a failure
+# Seconds, after a model was replaced twice in a row.
+_FIRST_REPLACED_PAUSE, _MAX_REPLACED_PAUSE = 60.0, 3600.0
 _INDEX_SECONDS, _IDLE_SECONDS, _TIDY_SECONDS = 0.2, 2.0, 0.1
+_RANDOM_VECTORS = "The embedding model gives other vectors for the same text each time."
 
-
-class _Replaced(Exception):
-    """The model gives other vectors now."""
+# Makes the texts of a blob's chunks from its path, lines and spans.
+TextsOf: TypeAlias = Callable[[str, Sequence[str], Sequence[Span]], list[ChunkText]]
+# Texts by blob id; None for a blob that cannot be read.
+Texts: TypeAlias = dict[int, list[ChunkText] | None]
+# Texts without a vector by key, each with the id of a blob that has it.
+MissingTexts: TypeAlias = dict[Key, tuple[str, int]]
 
 
 class Filling(Struct, eq=False):
     """Fills the space of one embedder with vectors until it is closed.
 
-    A `team` is asked before the model, and is offered what the model made. `space` is
-    what is filled, None until the model answered for the first time, and `progress` how
-    far it is; `error` is a sentence about the last failure, "" if all is well.
+    Vectors of a `team` are preferred to those of the model, and the model's are offered
+    to it. `space` is None until the model answered for the first time. `error` is a
+    sentence about the last failure, or "".
     """
 
     store: VectorStore
@@ -148,226 +85,236 @@ class Filling(Struct, eq=False):
     embedder: Embedder
     team: TeamExchange | None = None
     texts_of: TextsOf = texts_of
-    probe_every: int = _PROBE_EVERY
+    probe_every: int = _PROBE_BATCHES
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     space: Space | None = None
     progress: FillProgress = FillProgress(0, 0, 0)
     error: str = ""
-    _asked: BoundedMap[int, int] = field(
-        default_factory=lambda: BoundedMap[int, int](_MOST_ASKED)
+    _hit_counts: BoundedMap[int, int] = field(
+        default_factory=lambda: BoundedMap[int, int](_MAX_HIT_BLOBS)
     )
     _may_run: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
     _state: EmbeddingState = EmbeddingState.STANDBY
     _must_probe: bool = True
-    _may_lack: bool = True  # vectors of blobs whose keys are known
+    _may_be_incomplete: bool = True  # listed blobs may lack vectors
     _batches: int = 0  # since the last probe
-    _probed: float = 0.0  # when that was
-    _counted: float = 0.0
-    _seen: int = 0  # version of the index that was looked at
-    _tidied: tuple[int, int] | None = None
-    _tried: set[int] = set()  # blobs that lacked a vector
+    _probed_at: float = 0.0
+    _counted_at: float = 0.0
+    _seen_version: int = 0  # of the index, when its blobs were last listed
+    _tidied_for: tuple[int, int] | None = None  # day and space id
+    _tried_blobs: set[int] = set()  # listed blobs that lacked a vector
 
     def __post_init__(self) -> None:
-        """Let it run; `start` begins."""
+        """Allow the task to run; `start` creates it."""
         self._may_run.set()
 
     def start(self) -> None:
-        """Begin to fill, in the running event loop."""
+        """Start filling, in the running event loop."""
         self._task = asyncio.ensure_future(self._run())
-        self._task.add_done_callback(_log_mistake)
+        self._task.add_done_callback(_log_failure)
 
     async def close(self) -> None:
-        """Stop at once; what was stored stays."""
+        """Stop at once; stored vectors stay."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
 
     def pause(self) -> None:
-        """Send nothing more until `resume`, but for the batch at hand."""
+        """Send nothing more until `resume`, except for the current batch."""
         self._may_run.clear()
 
     def resume(self) -> None:
-        """Go on after `pause`, once it is known that the model is still the same."""
+        """Go on after `pause`, first with a probe of the model."""
         self._must_probe = True
         self._may_run.set()
 
-    def note_asked(self, blob_ids: Iterable[int]) -> None:
-        """Count the blobs that are hits of a question, best ones first."""
-        for blob_id in list(blob_ids)[:_MOST_ASKED][::-1]:
-            self._asked[blob_id] = (self._asked.get(blob_id) or 0) + 1
+    def count_hits(self, blob_ids: Iterable[int]) -> None:
+        """Count the blobs that are hits of a question, the best ones first."""
+        for blob_id in list(blob_ids)[:_MAX_HIT_BLOBS][::-1]:
+            self._hit_counts[blob_id] = (self._hit_counts.get(blob_id) or 0) + 1
 
     def check_model(self) -> None:
-        """Have the probe asked for, in the background, an hour after the last one."""
-        if time.monotonic() - self._probed > _PROBE_SECONDS:
+        """Request a probe in the background if the last one was an hour ago."""
+        if time.monotonic() - self._probed_at > _PROBE_SECONDS:
             self._must_probe = True
 
     @property
     def state(self) -> EmbeddingState:
-        """What it does; FAILED if it ended by a mistake of byok's."""
+        """The current state; FAILED if the task ended by a bug."""
         if self._task is not None and self._task.done():
             return EmbeddingState.FAILED
         return self._state if self._may_run.is_set() else EmbeddingState.PAUSED
 
-    # The task
-
     async def _run(self) -> None:
-        pause, doubt = _FIRST_PAUSE, 0.0
+        pause, replaced_pause = _FIRST_PAUSE, 0.0
         while True:
             try:
                 await self._fill()
-                pause, doubt, self.error = _FIRST_PAUSE, 0.0, ""
+                pause, replaced_pause, self.error = _FIRST_PAUSE, 0.0, ""
                 await self._tidy()
                 await self._wait_for_change()
             except _Replaced:
                 _log.warning("the embedding model was replaced; its vectors differ")
-                if doubt:  # else a model by chance would be paid for without end
-                    self._state, self.error = EmbeddingState.WAITING, _BY_CHANCE
-                    await self.sleep(doubt)
-                doubt = min(4 * doubt, _LONGEST_DOUBT) or _FIRST_DOUBT
+                # Without a pause, a model with random vectors would cost without end.
+                if replaced_pause:
+                    self._state, self.error = EmbeddingState.WAITING, _RANDOM_VECTORS
+                    await self.sleep(replaced_pause)
+                replaced_pause = min(4 * replaced_pause, _MAX_REPLACED_PAUSE)
+                replaced_pause = replaced_pause or _FIRST_REPLACED_PAUSE
             except ByokError as error:
                 self._state, self.error = EmbeddingState.WAITING, error.sentence
                 _log.warning("no vectors for %.0f s: %s", pause, error.log_text)
-                self._look_again()
+                self._retry_incomplete()
                 self._must_probe = True  # the model may be another one afterwards
                 await self.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, _MAX_PAUSE)
 
     async def _fill(self) -> None:
-        """Fill until nothing is missing."""
+        """Fill until no vector is missing."""
         space = self.space
-        if space is None:  # during a pause, too: questions need it
-            space = await self._enter()
+        if space is None:  # also during a pause, because questions need the space
+            space = await self._probe_model()
             self.error = ""
-        await self._may_work()
+        await self._wait_until_allowed()
         if self._must_probe:
-            space = await self._enter()
+            space = await self._probe_model()
         is_complete = False
         while not is_complete:
-            await self._may_work()
+            await self._wait_until_allowed()
             recipe = space.name.recipe
-            self._seen = await asyncio.to_thread(self.store.index_version)
-            await asyncio.to_thread(self.store.look, recipe, is_embedded)
+            self._seen_version = await asyncio.to_thread(self.store.index_version)
+            await asyncio.to_thread(self.store.refresh_listing, recipe, is_embedded)
             await self._count(space)
-            asked = self._most_asked()
-            blobs = await asyncio.to_thread(self.store.plan, recipe, asked, _PLANNED)
-            if not blobs and self._may_lack:
-                blobs = await self._find_incomplete(space, asked)
-                self._may_lack = bool(blobs)
+            preferred = self._blobs_by_hits()
+            blobs = await asyncio.to_thread(
+                self.store.find_unlisted, recipe, preferred, _PLAN_BLOBS
+            )
+            if not blobs and self._may_be_incomplete:
+                blobs = await self._find_incomplete(space, preferred)
+                self._may_be_incomplete = bool(blobs)
             is_complete = not blobs
             if blobs:
                 self._state = EmbeddingState.FILLING
-                with quick_turns():
+                with short_switch_interval():
                     await self._fill_blobs(space, blobs)
-        if self._batches >= _MANY:
-            await self._enter()
+        if self._batches >= _FINAL_PROBE_BATCHES:
+            await self._probe_model()
         await self._count(space)
         self._state, self.error = EmbeddingState.COMPLETE, ""
 
-    def _most_asked(self) -> list[int]:
-        """Return the blobs that questions were about lately, the most frequent first.
+    def _blobs_by_hits(self) -> list[int]:
+        """Return the recent hits of questions, the most frequent first.
 
-        Their vectors are made first.
+        Their vectors are made before others.
         """
-        latest_first = reversed(self._asked.items())
+        latest_first = reversed(self._hit_counts.items())
         ordered = sorted(latest_first, key=lambda row: -row[1])
         return [blob_id for blob_id, _ in ordered]
 
-    def _look_again(self) -> None:
-        """Look for blobs with known keys that lack vectors."""
-        self._may_lack = True
-        self._tried.clear()
+    def _retry_incomplete(self) -> None:
+        """Try listed blobs that lack vectors again."""
+        self._may_be_incomplete = True
+        self._tried_blobs.clear()
 
-    async def _may_work(self) -> None:
-        """Wait until the user wants it and the words are indexed."""
+    async def _wait_until_allowed(self) -> None:
+        """Wait while the user paused filling, or the indexer has tasks."""
         await self._may_run.wait()
         while self.engine.indexer.open_tasks:
             await self.sleep(_INDEX_SECONDS)
             await self._may_run.wait()
 
-    async def _enter(self) -> Space:
-        """Ask for the probe, and return the space that the model fills now."""
+    async def _probe_model(self) -> Space:
+        """Request the probe, and return the space of the present model.
+
+        Raises:
+            _Replaced: it is another space than before.
+        """
         name, probe = await self.embedder.probe()
-        before = self.space
+        previous = self.space
         space = await asyncio.to_thread(self.store.enter, name, probe)
         self.space = space
-        self._batches, self._must_probe, self._probed = 0, False, time.monotonic()
+        self._batches, self._must_probe, self._probed_at = 0, False, time.monotonic()
         if self.team is not None:
             self.team.use(space)
-        if before is not None and before.id != space.id:
-            self._look_again()
+        if previous is not None and previous.id != space.id:
+            self._retry_incomplete()
             raise _Replaced
         return space
 
     async def _find_incomplete(
-        self, space: Space, asked: Collection[int]
+        self, space: Space, preferred: Collection[int]
     ) -> list[Entry]:
-        """Return blobs with known keys that lack a vector; each is tried once."""
-        limit = _PLANNED + len(self._tried)
-        found = await asyncio.to_thread(self.store.plan_missing, space, asked, limit)
-        left = [blob for blob in found if blob.blob_id not in self._tried]
-        self._tried.update(blob.blob_id for blob in left)
-        return left
+        """Return listed blobs that lack a vector; each is tried once."""
+        limit = _PLAN_BLOBS + len(self._tried_blobs)
+        candidates = await asyncio.to_thread(
+            self.store.find_incomplete, space, preferred, limit
+        )
+        untried = [blob for blob in candidates if blob.blob_id not in self._tried_blobs]
+        self._tried_blobs.update(blob.blob_id for blob in untried)
+        return untried
 
     async def _fill_blobs(self, space: Space, blobs: Sequence[Entry]) -> None:
-        """Store vectors for what blobs lack; reads on while the model works."""
-        groups = list(group(blobs))
-        wanted: Wanted = {}
-        reading = self._read(groups[0])
+        """Store the missing vectors of blobs; reads ahead while the model works."""
+        groups = list(split_into_groups(blobs))
+        missing: MissingTexts = {}
+        reading = self._start_reading(groups[0])
         try:
             for following in [*groups[1:], None]:
-                found = await reading
+                texts_by_blob = await reading
                 if following is not None:
-                    reading = self._read(following)
-                wanted |= await self._list(space, found)
-                while len(wanted) >= _BATCH or (wanted and following is None):
-                    some = {key: wanted.pop(key) for key in list(wanted)[:_BATCH]}
-                    await self._embed(space, some)
+                    reading = self._start_reading(following)
+                missing |= await self._list_missing(space, texts_by_blob)
+                while len(missing) >= _BATCH_TEXTS or (missing and following is None):
+                    batch = {
+                        key: missing.pop(key) for key in list(missing)[:_BATCH_TEXTS]
+                    }
+                    await self._embed(space, batch)
         finally:
             reading.cancel()
 
-    def _read(self, blobs: Sequence[Entry]) -> "asyncio.Future[Texts]":
+    def _start_reading(self, blobs: Sequence[Entry]) -> "asyncio.Future[Texts]":
         contents, make = self.engine.contents, self.texts_of
         return asyncio.ensure_future(
             asyncio.to_thread(read_texts, contents, blobs, make)
         )
 
-    async def _list(self, space: Space, found: Texts) -> Wanted:
-        """Note the keys of blobs; return the chunks that have no vector, by key."""
-        keys = keys_of(found)
+    async def _list_missing(self, space: Space, texts_by_blob: Texts) -> MissingTexts:
+        """Store the keys of blobs; return their texts that have no vector."""
+        keys = keys_of(texts_by_blob)
         absent = await asyncio.to_thread(self.store.list_chunks, space, keys)
         return {
             chunk.key: (chunk.text, blob_id)
-            for blob_id, texts in found.items()
+            for blob_id, texts in texts_by_blob.items()
             for chunk in texts or ()
             if chunk.key in absent
         }
 
-    async def _embed(self, space: Space, wanted: Wanted) -> None:
-        """Store a vector for each text: the team's, else one of the model."""
+    async def _embed(self, space: Space, missing: MissingTexts) -> None:
+        """Store a vector for each text: the team's, otherwise one of the model."""
         await self._may_run.wait()
         if self._batches >= self.probe_every:
-            await self._enter()
+            await self._probe_model()
         if self.team is not None:
-            came = await self.team.fetch(space, list(wanted))
-            wanted = {key: some for key, some in wanted.items() if key not in came}
-        if wanted:
-            texts = [text for text, _ in wanted.values()]
+            fetched = await self.team.fetch(space, list(missing))
+            missing = {key: row for key, row in missing.items() if key not in fetched}
+        if missing:
+            texts = [text for text, _ in missing.values()]
             vectors = await self.embedder.embed_documents(texts)
             check_shape(vectors, len(texts), space.name.dimensions)
-            await asyncio.to_thread(self.store.put, space, list(wanted), vectors)
+            await asyncio.to_thread(self.store.put, space, list(missing), vectors)
             self._batches += 1
             if self.team is not None:
-                blobs = {key: blob_id for key, (_, blob_id) in wanted.items()}
+                blobs = {key: blob_id for key, (_, blob_id) in missing.items()}
                 await self.team.offer(blobs, vectors)
-        if time.monotonic() - self._counted > _COUNT_EVERY:
+        if time.monotonic() - self._counted_at > _COUNT_SECONDS:
             await self._count(space)
 
     async def _count(self, space: Space) -> None:
-        """Count what is done; a space that is nearly full answers from then on."""
+        """Count the vectors; a space that is nearly full answers questions alone."""
         self.progress = await asyncio.to_thread(self.store.progress, space)
-        self._counted = time.monotonic()
+        self._counted_at = time.monotonic()
         if self.space == space and await asyncio.to_thread(
             self.store.settle, space, self.progress
         ):
@@ -376,18 +323,79 @@ class Filling(Struct, eq=False):
     async def _wait_for_change(self) -> None:
         """Wait until the blobs of the index may have changed, or a probe is due."""
         version = self.store.index_version
-        while not self._must_probe and await asyncio.to_thread(version) == self._seen:
+        while (
+            not self._must_probe
+            and await asyncio.to_thread(version) == self._seen_version
+        ):
             await self.sleep(_IDLE_SECONDS)
 
     async def _tidy(self) -> None:
-        """Remove what is not needed, once a day and after a space was left."""
-        doing = (today(), self.space.id if self.space else 0)
-        while self._tidied != doing:
+        """Remove unneeded rows, once a day and after the space changed."""
+        target = (today(), self.space.id if self.space else 0)
+        while self._tidied_for != target:
             if not await asyncio.to_thread(self.store.tidy, today()):
-                self._tidied = doing
+                self._tidied_for = target
             await self.sleep(_TIDY_SECONDS)
 
 
-def _log_mistake(task: "asyncio.Task[None]") -> None:
+def split_into_groups(blobs: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Split blobs into groups that are read together."""
+    batch: list[Entry] = []
+    chunks = 0
+    for blob in blobs:
+        batch.append(blob)
+        chunks += len(blob.packed) // SPAN_BYTES
+        if len(batch) >= _GROUP_BLOBS or chunks >= _GROUP_CHUNKS:
+            yield batch
+            batch, chunks = [], 0
+    if batch:
+        yield batch
+
+
+def read_texts(contents: Contents, blobs: Sequence[Entry], texts_of: TextsOf) -> Texts:
+    """Return the texts of each blob's chunks; None if it cannot be read now.
+
+    Blocks: reads files, and computes for a millisecond per file.
+    """
+    entries = contents.entries([blob.blob_id for blob in blobs])
+    texts_by_blob: Texts = {}
+    last_pause = time.monotonic()
+    for blob in blobs:
+        if time.monotonic() - last_pause > _COMPUTE_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
+            last_pause = time.monotonic()
+        entry = entries.get(blob.blob_id)
+        lines = None if entry is None else contents.lines_of(entry)
+        if entry is None or lines is None or entry.packed != blob.packed:
+            texts_by_blob[blob.blob_id] = None
+        else:
+            texts_by_blob[blob.blob_id] = texts_of(entry.path, lines, entry.spans)
+    return texts_by_blob
+
+
+def keys_of(texts_by_blob: Texts) -> dict[int, list[tuple[int, Key]]]:
+    """Return the ordinals and keys of each blob's chunks."""
+    return {
+        blob_id: [(chunk.ordinal, chunk.key) for chunk in texts or ()]
+        for blob_id, texts in texts_by_blob.items()
+    }
+
+
+@contextmanager
+def short_switch_interval() -> Iterator[None]:
+    """Let the event loop wait at most a millisecond for computing threads."""
+    previous = sys.getswitchinterval()
+    sys.setswitchinterval(min(previous, _SWITCH_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(previous)
+
+
+class _Replaced(Exception):
+    """The model gives other vectors now."""
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("vectors are made no more: a mistake of byok's", exc_info=error)

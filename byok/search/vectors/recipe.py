@@ -1,20 +1,20 @@
-'''The text of a chunk that is embedded: where it is, what it has in it, how it begins.
+'''The text of a chunk that is embedded: its path, what encloses it, outline and start.
 
     src/flask/json/provider.py                      the path
-    class JSONProvider:                             what encloses the chunk
+    class JSONProvider:                             lines that enclose the chunk
     def load(self, fp: t.IO[t.AnyStr]) -> t.Any:    its outline: lines indented least
     def dumps(self, obj: t.Any) -> str:             its first lines
         """Serialize data as JSON.
         ...
 
-No parser is asked: what encloses a line can be seen by indentation, in any language
-that people indent. More of a chunk than this is not worth its price, as was measured
+No parser is needed: indentation shows what encloses a line, in any language that people
+indent. More of a chunk than this is not worth its price, as was measured
 (docs/reference/retrieval.md). Secrets are masked before anything is cut, so that no
-part of one is left over. So are the user's own keys, which need not look like any; a
-text without one of them is the same for every user.
+part of one remains. So are the user's own keys, which need not look like keys; a text
+without any of them is the same for every user.
 
-A change of what is written here needs another `RECIPE`: vectors of different texts
-cannot be told apart otherwise.
+A change of these texts needs another `RECIPE`: otherwise the vectors of old and new
+texts could not be told apart.
 '''
 
 import hashlib
@@ -31,25 +31,27 @@ from byok.search.vectors.types import Key
 if TYPE_CHECKING:
     from byok.search.index.store.store import Store
 
-
 RECIPE = "1"
-LONGEST = 600  # characters of a text; about 440 are usual, or 150 tokens
-_KINDS = frozenset({Kind.CODE, Kind.CONF})
-_LONGEST_PATH = 160
-_LONGEST_LINE = 160
-_ENCLOSING = 3  # lines: a method, its class, and one around that
-_OUTLINE = 8  # lines
-_FIRST = 7  # lines
-_LONGEST_HEADING = 100  # of enclosing lines and of the outline
-_MOST_LINES = 200  # of a chunk that are looked at
-_TAB = 4
-# How lines begin that enclose nothing, and how those that end what does.
+MAX_TEXT_CHARS = 600  # characters of a text; about 440 are usual, or 150 tokens
+# Tokens of a chunk's text and a model's prefix, measured over eight repositories; a
+# token is about three characters of code.
+USUAL_TOKENS = 150
+_EMBEDDED_KINDS = frozenset({Kind.CODE, Kind.CONF})
+_MAX_PATH_CHARS = 160
+_MAX_LINE_CHARS = 160
+_MAX_ENCLOSING = 3  # lines: a method, its class, and an outer one
+_MAX_OUTLINE = 8  # lines
+_FIRST_LINES = 7
+_MAX_HEADING_CHARS = 100  # of enclosing lines and of the outline
+_MAX_LINES = 200  # of a chunk that are read
+_TAB_WIDTH = 4
+# Beginnings of lines that enclose nothing, and of lines that end a block.
 _COMMENTS = ("#", "//", "/*", "*", "--", ";", "<!--", '"""', "'''")
 _CLOSERS = (")", "]", "}", "end", "</")
 
 
 class ChunkText(NamedTuple):
-    """The text of a chunk, the chunk's place in its blob, and the key of the text."""
+    """The text of a chunk, the chunk's ordinal in its blob, and the key of the text."""
 
     ordinal: int
     key: Key
@@ -57,15 +59,15 @@ class ChunkText(NamedTuple):
 
 
 def is_embedded(path: str) -> bool:
-    """Tell whether chunks of this file are embedded: code and configuration are.
+    """Tell whether the chunks of a file are embedded: those of code and configuration.
 
     Tests and documents are two thirds of all chunks, and rank far below code.
     """
-    return kind_of(path) in _KINDS
+    return kind_of(path) in _EMBEDDED_KINDS
 
 
 def key_of(text: str) -> Key:
-    """Return the key that a text made by this recipe is stored under (32 bytes)."""
+    """Return the key under which a text of this recipe is stored (32 bytes)."""
     return hashlib.sha256(f"{RECIPE}\0{text}".encode()).digest()
 
 
@@ -78,43 +80,45 @@ def texts_of(
 ) -> list[ChunkText]:
     """Return the texts of a blob's chunks; chunks without a letter have none.
 
-    `lines` are those of the file as it is, `spans` its chunks in order. `redact`
+    `lines` are the unchanged lines of the file, `spans` its chunks in order. `redact`
     removes the user's own keys from a text. A file whose kind is not embedded has no
     texts.
     """
     if not is_embedded(path):
         return []
-    masked = mask_lines(_without_keys(lines, redact), path=path)
-    shown = [line[:_LONGEST_LINE] for line in masked]
-    head = mask(redact(path), path=path)[-_LONGEST_PATH:]
-    enclosing = _enclosing(shown, [span.first for span in spans])
-    found = []
+    masked = mask_lines(_redact_lines(lines, redact), path=path)
+    visible = [line[:_MAX_LINE_CHARS] for line in masked]
+    masked_path = mask(redact(path), path=path)[-_MAX_PATH_CHARS:]
+    enclosing = _enclosing_lines(visible, [span.first for span in spans])
+    texts = []
     for ordinal, span in enumerate(spans):
-        body = shown[span.first : min(span.last + 1, span.first + _MOST_LINES)]
+        body = visible[span.first : min(span.last + 1, span.first + _MAX_LINES)]
         if not any(map(_has_letter, body)):
             continue
-        text = _join([head, *enclosing[ordinal], *_sketch(body)])
-        found.append(ChunkText(ordinal, key_of(text), text))
-    return found
+        text = _join_and_cut(
+            [masked_path, *enclosing[ordinal], *_outline_and_start(body)]
+        )
+        texts.append(ChunkText(ordinal, key_of(text), text))
+    return texts
 
 
-def _without_keys(lines: Sequence[str], redact: Callable[[str], str]) -> Sequence[str]:
-    whole = "\n".join(lines)  # at once, as hardly any file has a key of the user's
-    return lines if redact(whole) == whole else [redact(line) for line in lines]
+def _redact_lines(lines: Sequence[str], redact: Callable[[str], str]) -> Sequence[str]:
+    text = "\n".join(lines)  # all at once, as hardly any file has such a key
+    return lines if redact(text) == text else [redact(line) for line in lines]
 
 
-def _enclosing(lines: Sequence[str], starts: Sequence[int]) -> list[list[str]]:
-    """Return for each of these lines (from 0, ascending) those that enclose it."""
-    found: list[list[str]] = []
+def _enclosing_lines(lines: Sequence[str], starts: Sequence[int]) -> list[list[str]]:
+    """Return the lines that enclose each of `starts`, which are ascending numbers."""
+    enclosing: list[list[str]] = []
     open_lines: list[tuple[int, str]] = []  # indentation and text, outermost first
-    wanted = iter(starts)
-    start = next(wanted, None)
+    next_starts = iter(starts)
+    start = next(next_starts, None)
     for number, line in enumerate(lines):
         while start == number:
-            depth = _depth_from(lines, number)
-            around = [text for indent, text in open_lines if indent < depth]
-            found.append(around[-_ENCLOSING:])
-            start = next(wanted, None)
+            depth = _next_indent(lines, number)
+            outer = [text for indent, text in open_lines if indent < depth]
+            enclosing.append(outer[-_MAX_ENCLOSING:])
+            start = next(next_starts, None)
         text = line.strip()
         if not text or text.startswith(_COMMENTS):
             continue
@@ -123,17 +127,17 @@ def _enclosing(lines: Sequence[str], starts: Sequence[int]) -> list[list[str]]:
         while open_lines and open_lines[-1][0] >= indent + closes:
             open_lines.pop()
         if not closes:
-            open_lines.append((indent, text[:_LONGEST_HEADING]))
-    found += [[]] * (len(starts) - len(found))
-    return found
+            open_lines.append((indent, text[:_MAX_HEADING_CHARS]))
+    enclosing += [[]] * (len(starts) - len(enclosing))
+    return enclosing
 
 
-def _depth_from(lines: Sequence[str], number: int) -> int:
-    """Return the indentation of the first line of code from here on.
+def _next_indent(lines: Sequence[str], number: int) -> int:
+    """Return the indentation of the first line of code at or below a line.
 
-    A comment belongs to what follows it.
+    Comments are skipped: each belongs to the code that follows it.
     """
-    for line in lines[number : number + _MOST_LINES]:
+    for line in lines[number : number + _MAX_LINES]:
         text = line.strip()
         if text and not text.startswith(_COMMENTS):
             return _indent(line)
@@ -142,49 +146,41 @@ def _depth_from(lines: Sequence[str], number: int) -> int:
 
 def _indent(line: str) -> int:
     width = len(line) - len(line.lstrip(" \t"))
-    return width + (_TAB - 1) * line.count("\t", 0, width)
+    return width + (_TAB_WIDTH - 1) * line.count("\t", 0, width)
 
 
 def _has_letter(line: str) -> bool:
     return any(map(str.isalpha, line))
 
 
-def _sketch(body: Sequence[str]) -> list[str]:
-    """Return the outline of a chunk below its first lines, and these lines."""
+def _outline_and_start(body: Sequence[str]) -> list[str]:
+    """Return the outline of a chunk's later lines, then its first lines."""
     lines = _dedent(body)
     outline = [
-        line[:_LONGEST_HEADING]
-        for line in lines[_FIRST:]
+        line[:_MAX_HEADING_CHARS]
+        for line in lines[_FIRST_LINES:]
         if not line.startswith((" ", *_COMMENTS, *_CLOSERS)) and _has_letter(line)
     ]
-    return outline[:_OUTLINE] + lines[:_FIRST]
+    return outline[:_MAX_OUTLINE] + lines[:_FIRST_LINES]
 
 
 def _dedent(lines: Sequence[str]) -> list[str]:
-    """Return the lines that are not blank, without the indentation they share."""
-    kept = [line.expandtabs(_TAB).rstrip() for line in lines if line.strip()]
-    shared = min(map(_indent, kept), default=0)
-    return [line[shared:] for line in kept]
+    """Return the lines that are not blank, without their common indentation."""
+    expanded = [line.expandtabs(_TAB_WIDTH).rstrip() for line in lines if line.strip()]
+    shared = min(map(_indent, expanded), default=0)
+    return [line[shared:] for line in expanded]
 
 
-def _join(lines: Sequence[str]) -> str:
-    """Return one text, cut; what cannot be written as UTF-8 is replaced."""
-    text = "\n".join(lines)[:LONGEST].rstrip()
+def _join_and_cut(lines: Sequence[str]) -> str:
+    """Return the text of lines, cut; characters without UTF-8 are replaced."""
+    text = "\n".join(lines)[:MAX_TEXT_CHARS].rstrip()
     return text.encode("utf-8", "replace").decode()
 
 
-# What filling would send, estimated from the rows of the index: no file is read.
-
-
-# Of the text of a chunk, measured over eight repositories, with a model's prefix; a
-# token is about three characters of code.
-USUAL_TOKENS = 150
-
-
 def count_chunks(store: "Store") -> int:
-    """Return about how many chunks of the index are to have vectors; blocks.
+    """Estimate how many chunks of the index need vectors; blocks, but reads no file.
 
-    Equal texts are counted each, and embedded once.
+    Equal texts are embedded once, but each is counted.
     """
     with store.reading() as db:
         rows = db.execute(
@@ -195,30 +191,27 @@ def count_chunks(store: "Store") -> int:
         return sum(count for path, count in rows if is_embedded(path))
 
 
-# What models expect before such a text.
-#
-# Many models were trained with such words and rank worse without them. The rows come
-# from the model cards of their makers. Models that are not here take texts as they are,
-# such as those of OpenAI, Mistral and Voyage; their APIs may know further fields, which
-# are not sent.
-
-
 class Prefixes(NamedTuple):
-    """The text before each piece of code, and before each question."""
+    """The text that a model expects before each text of code, and each question.
+
+    Many models were trained with such words and rank worse without them.
+    """
 
     document: str = ""
     query: str = ""
 
 
 _NONE = Prefixes()
-# Of models that are told their task; the sentence is up to whoever asks.
+# For models that are told their task; the caller chooses the sentence.
 _TASK = "Given a question about a program, retrieve the source code that answers it"
 _INSTRUCT = Prefixes("", f"Instruct: {_TASK}\nQuery: ")
 _PASSAGES = Prefixes("", "Represent this sentence for searching relevant passages: ")
 _CODE = Prefixes("", "Represent this query for searching relevant code: ")
 
-# A pattern of a model's name, in small letters; the first row that matches counts.
-_ROWS: tuple[tuple[str, Prefixes], ...] = (
+# Prefixes by a pattern of the lower-case model name, from the model cards of their
+# makers; the first row that matches counts. Other models take texts unchanged, such as
+# those of OpenAI, Mistral and Voyage; further fields of their APIs are not sent.
+_MODEL_PREFIXES: tuple[tuple[str, Prefixes], ...] = (
     (r"nomic-embed-code|coderankembed", _CODE),
     (r"nomic-embed", Prefixes("search_document: ", "search_query: ")),
     (r"\be5-.*instruct|e5-mistral|gte-qwen2", _INSTRUCT),
@@ -242,28 +235,25 @@ _ROWS: tuple[tuple[str, Prefixes], ...] = (
         ),
     ),
 )
-_COMPILED = tuple((re.compile(pattern), row) for pattern, row in _ROWS)
+_COMPILED = tuple((re.compile(pattern), row) for pattern, row in _MODEL_PREFIXES)
 
 
 def prefixes_of(
     model: str, document: str | None = None, query: str | None = None
 ) -> Prefixes:
-    """Return the prefixes of a model; those that the user gives replace them."""
+    """Return the prefixes of a model; those of the user replace them."""
     name = model.lower().replace("_", "-")
-    known = next((row for pattern, row in _COMPILED if pattern.search(name)), _NONE)
+    defaults = next((row for pattern, row in _COMPILED if pattern.search(name)), _NONE)
     return Prefixes(
-        known.document if document is None else document,
-        known.query if query is None else query,
+        defaults.document if document is None else document,
+        defaults.query if query is None else query,
     )
 
 
-# What vendors ask for embeddings, in dollars per million tokens, as of November 2026.
-#
-# For estimates only, so few rows will do; the setting `embeddings.price` outranks them.
-# A price belongs to a vendor's own address: another host may ask for another one.
-
-
-# By the vendor's host, then by model.
+# Prices of vendors by host and model, in dollars per million tokens, as of November
+# 2026. They are for estimates only, so a few rows are enough; `embeddings.price` of the
+# settings overrides them. They hold for a vendor's own host, as others may charge
+# other prices.
 _PRICES: Mapping[str, Mapping[str, float]] = {
     "api.openai.com": {
         "text-embedding-3-small": 0.02,

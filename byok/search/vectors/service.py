@@ -1,10 +1,10 @@
 """Vectors beside the search by words: joins a model, the stored vectors and the index.
 
-This module loads neither numpy nor a database: the daemon of a user without embeddings
-imports it, too. What works is a `Session` (session.py), made when the settings name a
-model, the user agreed where that is needed, and the index is open. One session ends and
-another one begins when the settings change; the files of vectors are opened and closed
-with each.
+This module loads neither numpy nor a database, because the daemon of a user without
+embeddings imports it, too. The work is done by a `Session` (session.py), which exists
+while the settings name a model, the user agreed where that is needed, and the index is
+open. When the settings change, a new session replaces it; each session opens and closes
+the files of vectors.
 """
 
 import asyncio
@@ -37,14 +37,15 @@ _MILLION = 1_000_000
 
 
 class EmbeddingPlan(Struct, frozen=True):
-    """What the settings in force want.
+    """The embeddings that the current settings describe.
 
     Attributes:
-        target: the model, and where it is.
-        make_embedder: builds what makes vectors; raises ConfigError without numpy.
-        make_team: builds what shares them, if the settings name a team.
+        target: the model, and its host.
+        make_embedder: builds the embedder; raises ConfigError without numpy.
+        make_team: builds the team's index, if the settings name a team.
         redact: removes the user's own keys from code.
-        built_from: all that these depend on; an equal plan changes nothing.
+        built_from: all settings that the others depend on; a plan with equal ones
+            changes nothing.
     """
 
     target: EmbeddingTarget
@@ -55,11 +56,11 @@ class EmbeddingPlan(Struct, frozen=True):
 
 
 class EmbeddingService:
-    """The `VectorSearch` of retrieval, and what `byok embed` asks.
+    """The `VectorSearch` of retrieval, and the service behind `byok embed`.
 
-    `vectors` is where vectors are stored, `index` the database of the code index.
-    Without `works` it sends nothing and opens no vectors: a command that ends at once
-    only asks and tells.
+    `vectors` is the file of stored vectors, `index` the database of the code index.
+    Without `works` it sends nothing and opens no vectors, for short-lived commands,
+    which only report.
     """
 
     def __init__(
@@ -83,38 +84,38 @@ class EmbeddingService:
         plan: EmbeddingPlan | None,
         open_index: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """Work as the settings in force say; None switches everything off.
+        """Apply the current settings; None switches everything off.
 
         `open_index` opens the index, which `estimate` needs.
         """
         self._open_index = open_index or self._open_index
-        await to_the_end(self._use(plan))
+        await to_the_end(self._apply_plan(plan))
 
-    async def _use(self, plan: EmbeddingPlan | None) -> None:
+    async def _apply_plan(self, plan: EmbeddingPlan | None) -> None:
         async with self._changing:
-            before, self._plan = self._plan, plan
-            is_equal = plan and before and plan.built_from == before.built_from
+            previous, self._plan = self._plan, plan
+            is_equal = plan and previous and plan.built_from == previous.built_from
             if is_equal and not self._error:
                 return
-            await self._stop()
-            await self._begin()
+            await self._stop_session()
+            await self._start_session()
 
     async def open(self, engine: "ContextEngine") -> None:
         """See VectorSearch.open."""
-        await to_the_end(self._follow(lambda: engine))
+        await to_the_end(self._replace_index(lambda: engine))
 
     async def close(self) -> None:
         """See VectorSearch.close."""
-        await to_the_end(self._follow(lambda: None))
+        await to_the_end(self._replace_index(lambda: None))
 
-    async def _follow(self, index: "Callable[[], ContextEngine | None]") -> None:
+    async def _replace_index(self, index: "Callable[[], ContextEngine | None]") -> None:
         async with self._changing:
-            await self._stop()
+            await self._stop_session()
             self._engine = index()
-            await self._begin()
+            await self._start_session()
 
-    async def _begin(self) -> None:
-        """Begin a session if nothing is in the way."""
+    async def _start_session(self) -> None:
+        """Start a session if plan, index and consent allow one."""
         self._error = ""
         plan, engine = self._plan, self._engine
         if plan is None or engine is None or self._session or not self._works:
@@ -124,7 +125,7 @@ class EmbeddingService:
         try:
             self._session = await self._make_session(plan, engine)
         except ByokError as error:
-            self._note(error)
+            self._record_error(error)
             return
         self._session.start(paused=self.consent.paused)
 
@@ -140,19 +141,19 @@ class EmbeddingService:
             from byok.search.vectors.store.store import VectorStore
 
             store = VectorStore(
-                *self._files, lambda: loop.call_soon_threadsafe(self._open_again)
-            )  # after a crash it blocks for a second per gigabyte
+                *self._files, lambda: loop.call_soon_threadsafe(self._repair_once)
+            )  # after a crash this blocks for a second per gigabyte
             return Session(store, engine, embedder, team, plan.redact)
 
         return await asyncio.to_thread(make)
 
-    async def _stop(self) -> None:
+    async def _stop_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
-    def _open_again(self) -> None:
-        """Begin another session, which sets damaged files aside.
+    def _repair_once(self) -> None:
+        """Start another session, which sets damaged files aside.
 
         Once in a run of byok: vectors may cost money, and a bad disk stays bad.
         """
@@ -162,7 +163,7 @@ class EmbeddingService:
     def _may_send(self, target: EmbeddingTarget) -> bool:
         return self.consent.allows(target.host, target.model, is_local=target.is_local)
 
-    def _note(self, error: ByokError) -> None:
+    def _record_error(self, error: ByokError) -> None:
         self._error = error.sentence
         _log.warning("vectors cannot be used: %s", error.sentence)
 
@@ -173,10 +174,10 @@ class EmbeddingService:
         session = self._session
         return None if session is None else await session.begin(question)
 
-    # What the user is told, and asks for
+    # Status and commands
 
     async def status(self) -> EmbeddingStatus:
-        """Return how far the vectors are; opens and sends nothing."""
+        """Return the state and progress; opens and sends nothing."""
         if (plan := self._plan) is None:
             return EmbeddingStatus(EmbeddingState.OFF)
         target = plan.target
@@ -203,8 +204,8 @@ class EmbeddingService:
         Raises:
             ConfigError: no upstream is named in the settings.
         """
-        target = self._target()
-        await self._open_anyway()
+        target = self._require_target()
+        await self._ensure_index_open()
         from byok.search.vectors.recipe import USUAL_TOKENS, count_chunks
 
         engine = self._engine
@@ -226,12 +227,12 @@ class EmbeddingService:
         )
 
     async def enable(self, host: str, model: str) -> None:
-        """Keep that the user confirmed this host and model, and begin.
+        """Store that the user confirmed this host and model, and start filling.
 
         Raises:
-            ConfigError: the settings name another host or model by now.
+            ConfigError: the settings name another host or model meanwhile.
         """
-        target = self._target()
+        target = self._require_target()
         if (host, model) != (target.host, target.model):
             raise ConfigError(
                 f"The settings name {target.model} at {target.host} by now.",
@@ -244,7 +245,7 @@ class EmbeddingService:
         """Withdraw the consent and stop; vectors stay."""
         try:
             await asyncio.to_thread(self.consent.withdraw)
-        finally:  # also where the disk is full
+        finally:  # even if the consent could not be written
             await self._restart()
 
     async def pause(self) -> None:
@@ -266,38 +267,43 @@ class EmbeddingService:
         await asyncio.to_thread(self.consent.withdraw)
         if not self._files[0].exists():
             return 0
-        await self._open_anyway()
+        await self._ensure_index_open()
         return await to_the_end(self._clear())
 
     async def _clear(self) -> int:
         async with self._changing:
-            await self._stop()
+            await self._stop_session()
             from byok.search.vectors.session import clear_vectors
 
             return await asyncio.to_thread(clear_vectors, *self._files)
 
     async def push(self) -> int:
-        """Give the team what is stored here; return how many of it the team has now.
+        """Give the team the vectors stored here; return how many of them it has now.
 
         Raises:
             ConfigError: there is no team, or this member only reads.
-            NotReady: the team did not take all; the message says why.
+            NotReady: the team did not accept all; the message says why.
         """
-        return await (await self._running()).transfer().push()
+        return await (await self._require_session()).transfer().push()
 
     async def pull(self) -> int:
-        """Fetch from the team what is missing here; return how many vectors came.
+        """Fetch missing vectors from the team; return how many were received.
 
         Raises:
             ConfigError: there is no team.
-            NotReady: the team could not be asked for all; the message says why.
+            NotReady: not all could be requested; the message says why.
         """
-        return await (await self._running()).transfer().pull()
+        return await (await self._require_session()).transfer().pull()
 
-    async def _running(self) -> "Session":
-        """Return the session; opens the index if need be."""
-        target = self._target()
-        await self._open_anyway()
+    async def _require_session(self) -> "Session":
+        """Return the session; opens the index if necessary.
+
+        Raises:
+            ConfigError: no model is named, or it is not confirmed.
+            NotReady: the session could not be started.
+        """
+        target = self._require_target()
+        await self._ensure_index_open()
         if self._session is not None:
             return self._session
         if not self._may_send(target):
@@ -308,13 +314,13 @@ class EmbeddingService:
         raise NotReady(self._error or "The vectors are not open yet.")
 
     async def _restart(self) -> None:
-        await to_the_end(self._follow(lambda: self._engine))
+        await to_the_end(self._replace_index(lambda: self._engine))
 
-    async def _open_anyway(self) -> None:
+    async def _ensure_index_open(self) -> None:
         if self._engine is None and self._open_index is not None:
             await self._open_index()
 
-    def _target(self) -> EmbeddingTarget:
+    def _require_target(self) -> EmbeddingTarget:
         if self._plan is None:
             raise ConfigError(
                 "The settings name no model for embeddings.",

@@ -1,4 +1,4 @@
-"""One session: a model, the vectors it made, and an open index. Loads numpy."""
+"""One session: a model, its vectors, and an open index. Loads numpy."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, NearChunks
 from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import texts_of
-from byok.search.vectors.store.database import remove_aside
+from byok.search.vectors.store.database import remove_set_aside_files
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.team.transfer import Repositories, TeamExchange, Transfer
@@ -30,104 +30,18 @@ if TYPE_CHECKING:
     from byok.search.vectors.store.database import Space
     from byok.search.vectors.types import Vectors
 
-
-# The vectors of questions: asked for once, kept, and waited for by whoever asks.
-
-
 _log = logging.getLogger(__name__)
-_KEPT = 256  # of 1,024 numbers each: a megabyte
-_LONGEST = 32_000  # characters of a question that are looked at
-_MOST_CHARACTERS = 4000  # that are kept, and more than any model gets
-_AT_ONCE = 8  # questions that the model is asked
-# Longer than any search waits: the vector may serve when the question comes again.
-_SECONDS = 15.0
-
-
-class QuestionVectors:
-    """Asks a model for the vectors of questions."""
-
-    def __init__(
-        self, embedder: Embedder, *, seconds: float = _SECONDS, kept: int = _KEPT
-    ) -> None:
-        self.error = ""  # the last failure; "" after a success
-        self._embedder = embedder
-        self._seconds = seconds
-        self._kept: BoundedMap[tuple[int, str], Vectors] = BoundedMap(kept)
-        self._asked: dict[tuple[int, str], asyncio.Task[Vectors | None]] = {}
-
-    async def find(self, question: str, space_id: int) -> "Vectors | None":
-        """Return the vector of a question in a space; None if the model gives none.
-
-        Whoever stops waiting does not stop the model: the answer is kept. Secrets are
-        masked first.
-        """
-        lines = question[:_LONGEST].split("\n")
-        text = "\n".join(mask_lines(lines))[:_MOST_CHARACTERS]
-        wanted = space_id, text
-        if (kept := self._kept.get(wanted)) is not None:
-            return kept
-        task = self._asked.get(wanted)
-        if task is None:
-            if len(self._asked) >= _AT_ONCE:
-                return None
-            task = self._asked[wanted] = asyncio.ensure_future(self._ask(wanted))
-        await asyncio.wait([task])  # neither cancels it, nor is cancelled by `close`
-        return None if task.cancelled() else task.result()
-
-    async def close(self) -> None:
-        """Stop asking."""
-        tasks = list(self._asked.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _ask(self, wanted: tuple[int, str]) -> "Vectors | None":
-        try:
-            async with asyncio.timeout(self._seconds):
-                vector = await self._embedder.embed_question(wanted[1])
-        except ByokError as error:
-            self._note(error.sentence)
-            return None
-        except TimeoutError:
-            self._note(f"The embedding model did not answer in {self._seconds:g} s.")
-            return None
-        finally:
-            del self._asked[wanted]
-        self.error = ""
-        self._kept[wanted] = vector
-        return vector
-
-    def _note(self, failure: str) -> None:
-        if failure != self.error:
-            _log.warning("a question has no vector: %s", failure)
-        self.error = failure
-
-
+_MAX_CACHED = 256  # vectors; with 1,024 numbers each, a megabyte
+_MAX_QUESTION_CHARS = 32_000  # that are masked
+_MAX_MASKED_CHARS = 4000  # of the cached text, which is more than any model gets
+_MAX_REQUESTS = 8  # at the same time
+# Longer than any search waits: the vector can serve when the question comes again.
+_ANSWER_SECONDS = 15.0
 _NOTHING = NearChunks([], {})
 
 
-def clear_vectors(vectors: Path, index: Path) -> int:
-    """Remove all stored vectors; return how many chunks had one. Blocks.
-
-    A damaged database that was set aside goes, too.
-
-    Raises:
-        ByokError: they cannot be used.
-    """
-    store = VectorStore(vectors, index)
-    try:
-        count = sum(store.progress(space).embedded for space in store.spaces())
-        store.clear()
-        while store.tidy(today()):
-            pass
-    finally:
-        store.close()
-    remove_aside(vectors)
-    return count
-
-
 class Session:
-    """Fills the store in the background, and finds what is near to questions."""
+    """Fills the store in the background, and finds the chunks nearest to questions."""
 
     def __init__(
         self,
@@ -137,7 +51,7 @@ class Session:
         team: TeamIndex | None,
         redact: Callable[[str], str] = str,
     ) -> None:
-        """Take an open store, which `close` closes.
+        """Use an open store, which `close` closes.
 
         `redact` removes the user's own keys from code before it is cut.
         """
@@ -163,25 +77,25 @@ class Session:
         self._is_closed = False
 
     def start(self, *, paused: bool) -> None:
-        """Begin to fill, unless the user paused that."""
+        """Start filling; if `paused`, it waits until it is resumed."""
         if paused:
             self.filling.pause()
         self.filling.start()
 
     async def close(self) -> None:
-        """Stop everything, and close the files, whatever of it fails."""
+        """Stop everything and close the files, even if a part of it fails."""
         self._is_closed = True
-        async with AsyncExitStack() as last:
-            last.push_async_callback(asyncio.to_thread, self._store.close)
+        async with AsyncExitStack() as cleanup:
+            cleanup.push_async_callback(asyncio.to_thread, self._store.close)
             if self._team is not None:
-                last.push_async_callback(self._team.close)
+                cleanup.push_async_callback(self._team.close)
             await self._questions.close()
             await self.filling.close()
 
     # Questions
 
     async def begin(self, question: str) -> FindNear | None:
-        """Return what finds chunks near to a question; None if there is no vector."""
+        """Return a function that finds chunks near a question; None without vector."""
         self.filling.check_model()
         space = self.filling.space
         if space is None:
@@ -190,14 +104,26 @@ class Session:
         return None if vector is None else partial(self._find, space, vector)
 
     async def _find(
-        self, asked: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
+        self,
+        question_space: "Space",
+        vector: "Vectors",
+        view: View,
+        blob_ids: Collection[int],
     ) -> NearChunks:
-        """Compare a question with the vectors of a view; nothing if that fails."""
-        self.filling.note_asked(blob_ids)
+        """Return the nearest chunks of a view; none if that fails."""
+        self.filling.count_hits(blob_ids)
         try:
-            near = await asyncio.to_thread(self._search, asked, vector, view, blob_ids)
-            if not near.nearest and self._team_search and self._is_current(asked):
-                near = await self._team_search.near(asked, vector, view, blob_ids)
+            near = await asyncio.to_thread(
+                self._search, question_space, vector, view, blob_ids
+            )
+            if (
+                not near.nearest
+                and self._team_search
+                and self._is_current(question_space)
+            ):
+                near = await self._team_search.near(
+                    question_space, vector, view, blob_ids
+                )
         except ByokError as error:
             self._error = error.sentence
             return _NOTHING
@@ -205,26 +131,30 @@ class Session:
         return near
 
     def _search(
-        self, asked: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
+        self,
+        question_space: "Space",
+        vector: "Vectors",
+        view: View,
+        blob_ids: Collection[int],
     ) -> NearChunks:
-        space = self._store.space_for(asked)
+        space = self._store.space_for(question_space)
         if space is None:
             return _NOTHING
         return self._store.near(space, vector, view, blob_ids)
 
-    def _is_current(self, asked: "Space") -> bool:
-        """Whether this is the space that the team was told to speak of."""
-        now = self.filling.space
-        return now is not None and now.id == asked.id
+    def _is_current(self, question_space: "Space") -> bool:
+        """Tell whether this is the space that is shared with the team."""
+        current = self.filling.space
+        return current is not None and current.id == question_space.id
 
     # The team
 
     def transfer(self) -> Transfer:
-        """Return what pushes to the team and pulls from it, in the space of now.
+        """Return a transfer to and from the team, in the current space.
 
         Raises:
             ConfigError: there is no team.
-            NotReady: the model did not tell its space yet.
+            NotReady: the model did not answer yet, so there is no space.
         """
         if self._team is None:
             raise ConfigError(
@@ -241,16 +171,16 @@ class Session:
             may_go_on=lambda: not self._is_closed,
         )
 
-    # Telling
+    # Status
 
     async def describe(self, status: EmbeddingStatus) -> EmbeddingStatus:
-        """Return the status with how far this session is."""
+        """Return the status with the progress of this session."""
         filling = self.filling
         chunks, embedded, refused = filling.progress
         space = filling.space
         state = filling.state
         if state is EmbeddingState.COMPLETE and self._engine.state is State.INDEXING:
-            state = EmbeddingState.STANDBY  # what will be missing is not known yet
+            state = EmbeddingState.STANDBY  # more chunks will need vectors
         status = replace(
             status,
             state=state,
@@ -264,3 +194,90 @@ class Session:
         )
         size = await asyncio.to_thread(lambda: self._store.bytes)
         return replace(status, bytes=size)
+
+
+class QuestionVectors:
+    """The vectors of questions: each is requested once, and cached."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        seconds: float = _ANSWER_SECONDS,
+        kept: int = _MAX_CACHED,
+    ) -> None:
+        self.error = ""  # the last failure; "" after a success
+        self._embedder = embedder
+        self._seconds = seconds
+        self._cache: BoundedMap[tuple[int, str], Vectors] = BoundedMap(kept)
+        self._requests: dict[tuple[int, str], asyncio.Task[Vectors | None]] = {}
+
+    async def find(self, question: str, space_id: int) -> "Vectors | None":
+        """Return the vector of a question in a space; None if the model gives none.
+
+        Cancelling this call does not cancel the request: its answer is cached. Secrets
+        are masked first.
+        """
+        lines = question[:_MAX_QUESTION_CHARS].split("\n")
+        text = "\n".join(mask_lines(lines))[:_MAX_MASKED_CHARS]
+        key = space_id, text
+        if (cached := self._cache.get(key)) is not None:
+            return cached
+        task = self._requests.get(key)
+        if task is None:
+            if len(self._requests) >= _MAX_REQUESTS:
+                return None
+            task = self._requests[key] = asyncio.ensure_future(self._request(key))
+        # `wait` neither cancels the task, nor is it cancelled when `close` does so.
+        await asyncio.wait([task])
+        return None if task.cancelled() else task.result()
+
+    async def close(self) -> None:
+        """Cancel all requests."""
+        tasks = list(self._requests.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _request(self, key: tuple[int, str]) -> "Vectors | None":
+        try:
+            async with asyncio.timeout(self._seconds):
+                vector = await self._embedder.embed_question(key[1])
+        except ByokError as error:
+            self._record_failure(error.sentence)
+            return None
+        except TimeoutError:
+            self._record_failure(
+                f"The embedding model did not answer in {self._seconds:g} s."
+            )
+            return None
+        finally:
+            del self._requests[key]
+        self.error = ""
+        self._cache[key] = vector
+        return vector
+
+    def _record_failure(self, failure: str) -> None:
+        if failure != self.error:
+            _log.warning("a question has no vector: %s", failure)
+        self.error = failure
+
+
+def clear_vectors(vectors: Path, index: Path) -> int:
+    """Remove all stored vectors; return how many chunks had one. Blocks.
+
+    A damaged database that was set aside is removed, too.
+
+    Raises:
+        ByokError: the files cannot be used.
+    """
+    store = VectorStore(vectors, index)
+    try:
+        count = sum(store.progress(space).embedded for space in store.spaces())
+        store.clear()
+        while store.tidy(today()):
+            pass
+    finally:
+        store.close()
+    remove_set_aside_files(vectors)
+    return count

@@ -1,4 +1,4 @@
-"""Types and protocols that the parts of this room share."""
+"""Types and protocols that the modules of the vectors share."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     # One vector a row, 32-bit floats, each of length 1.
     Vectors: TypeAlias = "NDArray[np.float32]"
 
-# Names what is embedded: sha256(recipe ‖ text). Equal texts are embedded once.
+# The name of an embedded text: sha256(recipe ‖ text). Equal texts are embedded once.
 Key: TypeAlias = bytes
 
 
 class SpaceName(Struct, frozen=True):
-    """What must be equal for two vectors to be comparable.
+    """The attributes that two comparable vectors have in common.
 
-    A model can be replaced behind its name, so a space also keeps the vector of a
-    fixed probe text (`Space` in the store); that is compared by cosine.
+    A model can be replaced behind its name, so a space also stores the vector of a
+    fixed probe text (`Space` in the store), which is compared by cosine.
 
     Attributes:
         model: the model's name as its upstream lists it, without the upstream.
         dimensions: numbers in a vector.
-        recipe: version of how the text of a chunk is made.
-        document_prefix: what is put before a text of code.
-        query_prefix: what is put before a question.
+        recipe: version of the rules that make the text of a chunk.
+        document_prefix: text before each text of code.
+        query_prefix: text before each question.
     """
 
     model: str
@@ -42,39 +42,40 @@ class Embedder(Protocol):
     """Makes vectors with the model that the user chose; adds the model's prefixes.
 
     All methods raise a ByokError if there is no usable answer, without secrets in its
-    text. It splits batches, tries again and waits by itself: after a failure, the next
-    call for code begins with a wait (a minute at most, or what the upstream asks for),
-    and questions are refused until then.
+    text. Batches are split, retried and delayed by the embedder itself: after a failure
+    the next call for code first waits (a minute at most, or as long as the upstream
+    asks for), and questions are refused until then.
     """
 
     async def embed_documents(self, texts: Sequence[str]) -> "Vectors":
         """Return a row for each text of code, shape (texts, dimensions).
 
-        Any number of texts; questions overtake this. A row of zeros stands for a text
-        that the model refuses for good: store it, so that it is not asked for again.
+        There may be any number of texts; questions overtake them. A row of zeros stands
+        for a text that the model finally refuses: store it, so that the text is not
+        sent again.
         """
 
     async def embed_question(self, text: str) -> "Vectors":
         """Return the vector of a question, shape (dimensions,)."""
 
     async def probe(self) -> tuple[SpaceName, "Vectors"]:
-        """Return the space that this model makes now, and the probe text's vector.
+        """Return the space of the present model, and the vector of the probe text.
 
-        That has the shape (dimensions,). Call it again after an error with the code
-        "embedding_dimensions": the model was replaced.
+        The vector has the shape (dimensions,). Call this again after an error with the
+        code "embedding_dimensions": the model was replaced.
         """
 
 
 class TeamStatus(Struct, frozen=True):
-    """What the team's index does now, as the user is told.
+    """The state of the team's index, as shown to the user.
 
     Attributes:
-        url: where it is.
+        url: address of the server.
         team: the team's name, as in the settings.
-        collection: what the server calls the vectors of this model; "" before any.
+        collection: the server's name for the vectors of this model; "" before any.
         note: why local vectors are used instead, one sentence; "" if all is well.
-        next_try: seconds until it is asked again; 0 if it may be asked now.
-        fetched: vectors taken from the team since this daemon started.
+        next_try: seconds until the next request; 0 if one may be sent now.
+        fetched: vectors received from the team since this daemon started.
         pushed: vectors given to the team since this daemon started.
         writes: whether this member gives vectors to the team.
         searches: whether vectors of questions may be sent there.
@@ -92,11 +93,11 @@ class TeamStatus(Struct, frozen=True):
 
 
 class EmbeddingTarget(Struct, frozen=True):
-    """The model that the settings name, before anything is asked of it.
+    """The model that the settings name.
 
     Attributes:
         upstream: the upstream's name in the settings.
-        host: where texts go, host and port.
+        host: host and port to which texts are sent.
         model: the model's name as its upstream lists it.
         is_local: the host is this machine, so that no consent is needed.
         price: dollars per million tokens; None if that is unknown.
@@ -110,35 +111,35 @@ class EmbeddingTarget(Struct, frozen=True):
 
 
 class EmbeddingState(StrEnum):
-    """What is done about vectors at the moment."""
+    """The current work on vectors."""
 
     OFF = "off"  # no upstream is named in the settings
     NO_CONSENT = "no_consent"  # the upstream is on another machine, and not confirmed
-    PAUSED = "paused"  # by the user; questions use what is there
+    PAUSED = "paused"  # by the user; questions use the existing vectors
     STANDBY = "standby"  # the index is not open yet
     FILLING = "filling"
-    WAITING = "waiting"  # the upstream refuses or is down; it is asked again later
+    WAITING = "waiting"  # the upstream refuses or is down; byok retries later
     COMPLETE = "complete"
     FAILED = "failed"  # the vectors cannot be stored or read; `error` says why
 
 
 class EmbeddingStatus(Struct, frozen=True):
-    """How far the vectors are.
+    """The progress of the vectors.
 
     Attributes:
-        state: what is done at the moment.
+        state: the current work.
         upstream: the upstream's name in the settings; "" if off.
-        host: where texts go, host and port.
+        host: host and port to which texts are sent.
         model: the model's name as its upstream lists it.
         is_local: texts stay on this machine, so that no consent is needed.
         dimensions: numbers in a vector; 0 while unknown.
-        chunks: the chunks of the index that are to have a vector.
-        embedded: those that have one of the model of the settings.
-        refused: those that the model does not take.
+        chunks: chunks of the index that need a vector.
+        embedded: chunks that have a vector of the current model.
+        refused: chunks that the model does not accept.
         bytes: size of the stored vectors.
         error: the last failure, without secrets; "" if there was none since a success.
-        note: what else the user should know, such as of a team's index.
-        team: what the team's index does; None if there is none.
+        note: further information for the user, such as on a team's index.
+        team: state of the team's index; None without a team.
     """
 
     state: EmbeddingState
@@ -157,16 +158,16 @@ class EmbeddingStatus(Struct, frozen=True):
 
 
 class EmbeddingEstimate(Struct, frozen=True):
-    """What filling would send; nothing is sent to find this out.
+    """An estimate of what filling would send, made without sending anything.
 
     Attributes:
         upstream: the upstream's name in the settings.
-        host: where texts would go, host and port.
+        host: host and port to which texts would be sent.
         model: the model's name.
         is_local: texts stay on this machine.
-        chunks: how many chunks have no vector yet.
-        tokens: of their texts, estimated.
-        dollars: what these tokens cost; None if the price is unknown.
+        chunks: number of chunks without a vector.
+        tokens: estimated tokens of their texts.
+        dollars: price of these tokens; None if it is unknown.
         confirmed: the user has already confirmed this host and model, or need not.
     """
 

@@ -22,7 +22,7 @@ from byok.core.errors import (
 from byok.core.redact import Redactor
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.search.outside.consent import Consent
-from byok.search.vectors.embedder import PROBE, ModelEmbedder, Priority, Rest
+from byok.search.vectors.embedder import PROBE, Cooldown, ModelEmbedder, Priority
 from byok.search.vectors.recipe import Prefixes, dollars_per_million, prefixes_of
 from byok.search.vectors.types import SpaceName
 from byok.upstream.client import HttpUpstream
@@ -78,7 +78,9 @@ class Bench:
             prefixes=PREFIXES,
             may_send=may_send,
             redact=redactor,
-            rest=Rest(clock=lambda: self.now, sleep=self._sleep, draw=lambda: 1.0),
+            cooldown=Cooldown(
+                clock=lambda: self.now, sleep=self._sleep, draw=lambda: 1.0
+            ),
             clock=lambda: self.now,
         )
 
@@ -396,8 +398,8 @@ async def test_endless_questions_do_not_stop_code() -> None:
         pass
 
 
-def rest_by(clock: Clock, luck: float = 1.0) -> Rest:
-    return Rest(clock=clock, sleep=clock.sleep, draw=lambda: luck)
+def rest_by(clock: Clock, luck: float = 1.0) -> Cooldown:
+    return Cooldown(clock=clock, sleep=clock.sleep, draw=lambda: luck)
 
 
 @pytest.mark.parametrize(

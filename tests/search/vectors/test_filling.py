@@ -37,7 +37,7 @@ class Running:
     async def complete(self) -> None:
         await complete(self.engine)
         await until(lambda: self.filling.state is EmbeddingState.COMPLETE)
-        await until(lambda: self.store.index_version() == self.filling._seen)
+        await until(lambda: self.store.index_version() == self.filling._seen_version)
         await until(lambda: self.filling.state is EmbeddingState.COMPLETE)
 
     def nearest(self, text: str) -> str:
@@ -168,7 +168,7 @@ async def test_texts_that_changed_without_their_file_are_embedded_once(
     again = FakeEmbedder()
     async with running(tmp_path, again, start=False) as run:
         (space,) = run.store.spaces()
-        lacking = sum(1 for _ in run.store.plan_missing(space))
+        lacking = sum(1 for _ in run.store.find_incomplete(space))
         assert lacking > 0
         run.filling.texts_of = lambda path, lines, spans: texts_of(
             path, [f"masked {line}" for line in lines], spans

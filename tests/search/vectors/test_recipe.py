@@ -8,8 +8,8 @@ from byok.core.redact import Redactor
 from byok.search.index.contents import Entry
 from byok.search.index.store.schema import pack_spans
 from byok.search.index.types import Span
-from byok.search.vectors.filling import group, read_texts
-from byok.search.vectors.recipe import LONGEST, is_embedded, key_of, texts_of
+from byok.search.vectors.filling import read_texts, split_into_groups
+from byok.search.vectors.recipe import MAX_TEXT_CHARS, is_embedded, key_of, texts_of
 from tests.fakes.engines import indexed, project
 
 _PYTHON = """\
@@ -137,7 +137,7 @@ def test_no_part_of_a_key_of_the_user_is_left_by_a_cut(before: int) -> None:
 )
 def test_a_hostile_line_becomes_a_short_text_that_can_be_sent(line: str) -> None:
     for text in _texts([line] * 3, (0, 0), (1, 2)):
-        assert len(text) <= LONGEST
+        assert len(text) <= MAX_TEXT_CHARS
         assert text.encode()
 
 
@@ -170,7 +170,7 @@ def test_groups_are_bounded_by_blobs_and_by_chunks(
     chunks: list[int], sizes: list[int]
 ) -> None:
     blobs = [blob(number, count) for number, count in enumerate(chunks)]
-    groups = list(group(blobs))
+    groups = list(split_into_groups(blobs))
     assert [len(some) for some in groups] == sizes
     assert [one for some in groups for one in some] == blobs
 

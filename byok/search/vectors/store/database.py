@@ -1,8 +1,8 @@
-"""The database of vectors: one thread at a time, errors as byok's own.
+"""The database of vectors: used by one thread at a time, with byok's own errors.
 
-Unlike the index's database it holds nothing that cannot be made again, so damage is no
-reason to stop. What may be somebody else's is left as it is: a link, a database of
-another program, one of a later version.
+Unlike the database of the index it has only data that can be made again, so damage is
+no reason to stop. Files that may belong to somebody else are left unchanged: a link, a
+database of another program, one of a later version.
 """
 
 import logging
@@ -31,21 +31,23 @@ from byok.storage.kind import DatabaseKind, Policy
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
 
-
-# The tables of the vector store.
-#
-# A vector belongs to a key, a key to any number of chunks. So what is missing is a
-# difference of sets: keys of listed chunks without a vector in a space. Nothing else
-# says how far filling has come, and nothing can disagree with it after a crash.
+_log = logging.getLogger(__name__)
 
 
-# The place of a vector is its row in the file that is scanned (`RowsFile`). Id and
-# place are one number, so that a block of rows is a range of ids.
+# The place of a vector is its row in the file that is scanned (`RowsFile`). The id of
+# the space and the place are the id of a vector, so a block of rows is a range of ids.
 PLACE_BITS = 32
-
+# The states of a space; one that is LEFT is removed in small steps.
 FILLING, READY, LEFT = 0, 1, 2
-"""States of a space; a space that is LEFT is removed step by step."""
+# The cosine of two vectors of the probe text from which a model counts as the same.
+SAME_COSINE = 0.999
+_SPACE_COLUMNS = (
+    "id, model, dimensions, recipe, document_prefix, query_prefix, probe, state"
+)
 
+# A vector belongs to a key, a key to any number of chunks. So the missing vectors are a
+# difference of sets: keys of listed chunks without a vector in a space. No other row
+# tells the progress of filling, so none can disagree after a crash.
 _TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE space(
@@ -121,25 +123,16 @@ VECTORS = DatabaseKind(
 
 
 def first_id(space_id: int) -> int:
-    """Return the least id of a vector of a space; the next space's ends the range."""
+    """Return the first vector id of a space; that of the next space ends its range."""
     return space_id << PLACE_BITS
-
-
-# Spaces: what vectors of different models are kept apart by, as rows.
-
-
-SAME = 0.999
-"""The cosine of two vectors of the probe text from which a model counts as the same."""
-
-_COLUMNS = "id, model, dimensions, recipe, document_prefix, query_prefix, probe, state"
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Vectors that may be compared: those of one model under one name and recipe.
+    """Vectors that may be compared: those of one model with one name and recipe.
 
-    `probe` is the vector of the probe text, a row. A space `is_ready` from when it has
-    95 % of all vectors.
+    `probe` is the vector of the probe text, as a row. A space `is_ready` once it has
+    had 95 % of all vectors.
     """
 
     id: int
@@ -148,26 +141,26 @@ class Space:
     is_ready: bool
 
     def answers(self, other: "Space") -> bool:
-        """Tell whether questions made by another space's model can be compared too.
+        """Tell whether vectors of another space's questions can be compared with these.
 
-        The recipe and the prefix of texts may differ: a change of those is no reason
-        to do without the old vectors meanwhile. A prefix also changes the probe's
-        vector; without it the model must still give the same.
+        The recipe and the prefix of texts may differ: the old vectors are still useful
+        until the new space is filled. Another prefix also changes the vector of the
+        probe; with the same prefix, the model must give the same vector.
         """
-        mine, its = self.name, other.name
-        if (mine.model, mine.dimensions, mine.query_prefix) != (
-            *(its.model, its.dimensions, its.query_prefix),
+        name, other_name = self.name, other.name
+        if (name.model, name.dimensions, name.query_prefix) != (
+            *(other_name.model, other_name.dimensions, other_name.query_prefix),
         ):
             return False
-        if mine.document_prefix != its.document_prefix:
+        if name.document_prefix != other_name.document_prefix:
             return True
-        return cosine(self.probe, other.probe) >= SAME
+        return cosine(self.probe, other.probe) >= SAME_COSINE
 
 
 def all_spaces(db: sqlite3.Connection) -> list[Space]:
     """Return the spaces, the newest first."""
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM space WHERE state <> ? ORDER BY id DESC",  # noqa: S608
+        f"SELECT {_SPACE_COLUMNS} FROM space WHERE state <> ? ORDER BY id DESC",  # noqa: S608
         (LEFT,),
     )
     return [
@@ -179,15 +172,15 @@ def all_spaces(db: sqlite3.Connection) -> list[Space]:
 def find_space(
     db: sqlite3.Connection, name: SpaceName, probe: "Vectors"
 ) -> Space | None:
-    """Return the space of a model that still gives the same vector for the probe."""
+    """Return the space of a name whose vector of the probe is still the same."""
     for space in all_spaces(db):
-        if space.name == name and cosine(space.probe, probe) >= SAME:
+        if space.name == name and cosine(space.probe, probe) >= SAME_COSINE:
             return space
     return None
 
 
 def make_space(db: sqlite3.Connection, name: SpaceName, probe: "Vectors") -> Space:
-    """Make a space, inside a transaction."""
+    """Create a space, inside a transaction."""
     row = np.asarray(probe, dtype=np.float32).reshape(1, -1)
     cursor = db.execute(
         "INSERT INTO space(model, dimensions, recipe, document_prefix, query_prefix, "
@@ -200,25 +193,27 @@ def make_space(db: sqlite3.Connection, name: SpaceName, probe: "Vectors") -> Spa
     return Space(int(cursor.lastrowid or 0), name, row, is_ready=False)
 
 
-def leave(db: sqlite3.Connection, spaces: Iterable[Space]) -> None:
-    """Have spaces removed, inside a transaction; `tidy` does it step by step."""
+def schedule_removal(db: sqlite3.Connection, spaces: Iterable[Space]) -> None:
+    """Mark spaces for removal, inside a transaction; `tidy` deletes their rows."""
     rows = [(LEFT, space.id) for space in spaces]
     db.executemany("UPDATE space SET state = ? WHERE id = ?", rows)
 
 
-def note_good_probe(db: sqlite3.Connection, space: Space) -> None:
-    """Take all vectors of a space as those of its model, inside a transaction."""
+def record_good_probe(db: sqlite3.Connection, space: Space) -> None:
+    """Record that all vectors of a space are of its model, inside a transaction."""
     db.execute("UPDATE space SET checked = turn WHERE id = ?", (space.id,))
 
 
-def refuse(db: sqlite3.Connection, space: Space, key_ids: Iterable[int]) -> None:
-    """Note that a model does not take these texts, inside a transaction."""
+def record_refused(
+    db: sqlite3.Connection, space: Space, key_ids: Iterable[int]
+) -> None:
+    """Record that a model refuses these texts, inside a transaction."""
     rows = [(space.id, key_id, today()) for key_id in key_ids]
     db.executemany("INSERT OR REPLACE INTO refused VALUES(?, ?, ?)", rows)
 
 
 def drop_unchecked(db: sqlite3.Connection, space: Space) -> int:
-    """Delete the vectors made since the last good probe; return how many they were.
+    """Delete the vectors made since the last good probe; return their number.
 
     Some of them may be of another model. Inside a transaction.
     """
@@ -233,24 +228,21 @@ def _vector(packed: bytes) -> "Vectors":
     return np.frombuffer(packed, dtype=np.float32).reshape(1, -1)
 
 
-_log = logging.getLogger(__name__)
-
-
 class VectorDatabase:
-    """Lends the database to one thread after another."""
+    """The database of vectors, for one thread at a time."""
 
     def __init__(
         self, path: Path, index: Path, on_damage: Callable[[], object] = lambda: None
     ) -> None:
-        """Open or make the database; `index` is that of the code index, as `data`.
+        """Open or create the database, and attach the `index` for reading, as `data`.
 
-        The second is attached for reading only. Blocks, after a crash for a second per
-        gigabyte or so. `on_damage` is called, by any thread, when it turns out to be
-        damaged. Opening it once more sets it aside.
+        Blocks, after a crash for about a second per gigabyte. `on_damage` is called, by
+        any thread, when the database turns out to be damaged; opening it again sets it
+        aside.
 
         Raises:
-            CannotStart: `newer_data`, a later version wrote it; it is left as it is.
-            ConfigError: it is a link, or of another program; it is left as it is.
+            CannotStart: `newer_data`, a later version wrote it; it stays unchanged.
+            ConfigError: it is a link, or of another program; it stays unchanged.
             DiskFull, IndexFailed: it cannot be written.
         """
         self._path = path
@@ -270,7 +262,7 @@ class VectorDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection; a thread that has it may ask for it again.
+        """Lock and yield the connection; reentrant.
 
         Raises:
             DiskFull, NotReady, IndexFailed: the database cannot be used.
@@ -291,14 +283,14 @@ class VectorDatabase:
             yield db
 
     def close(self, *, clean: bool = True) -> None:
-        """Close; `clean` notes that nothing need be checked at the next start."""
+        """Close; `clean` records that the next start need not check for damage."""
         with self._lock:
             self._database.close(clean=clean and not self._is_damaged)
 
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of files into byok's."""
+    """Translate errors of SQLite and of files to byok's."""
     try:
         yield
     except ForeignDatabase as error:
@@ -331,10 +323,10 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 def check_plain(path: Path) -> None:
-    """Refuse a link or anything but a file; one that is missing is accepted.
+    """Check that a path is a plain file, or free.
 
     Raises:
-        ConfigError: it is left as it is.
+        ConfigError: it is a link or something else, and stays unchanged.
     """
     if is_other(path):
         raise ConfigError(
@@ -345,15 +337,15 @@ def check_plain(path: Path) -> None:
         )
 
 
-def remove_aside(path: Path) -> None:
-    """Remove damaged databases that were set aside; all but plain files are left.
+def remove_set_aside_files(path: Path) -> None:
+    """Remove damaged databases that were set aside, if they are plain files.
 
     Raises:
         NotReady: one cannot be removed.
     """
     with translate_errors(path):
         remove_set_aside(path, most=VECTORS.policy.most_aside)
-        for end in DATABASE_ENDINGS:  # what byok 0.2 set aside
+        for end in DATABASE_ENDINGS:  # those of byok 0.2
             former = path.with_name(f"{path.name}.corrupt{end}")
             if is_plain(former):
                 former.unlink()

@@ -1,8 +1,8 @@
-"""What is to have a vector: chunks of blobs with their keys, as rows.
+"""Listings, rows of the blobs whose chunks need a vector, and of their chunks' keys.
 
-A listing names the blob by id and by name and says which version of the index cut it.
-Ids of a replaced data.db mean other files; such a listing does not agree with the row
-of the blob, and is deleted before anything is answered.
+A listing has the id and the name of its blob, and the version of the index that split
+it. If data.db was replaced, the same id may mean another file; then the listing differs
+from the row of the blob, and is deleted before any question is answered.
 """
 
 import sqlite3
@@ -15,14 +15,14 @@ from byok.search.vectors.store.database import Space
 from byok.search.vectors.types import Key
 from byok.storage.database import select_in
 
-_MOST_ASKED = 500
+_MAX_PREFERRED = 500
 
 
 class FillProgress(NamedTuple):
-    """How far a space is filled, in chunks of the index.
+    """The progress of a space, in chunks of the index.
 
-    `chunks` are to have a vector (an estimate while blobs are not read yet),
-    `embedded` have one, `refused` are not taken by the model.
+    `chunks` need a vector (an estimate while blobs are not read yet), `embedded` have
+    one, `refused` are not accepted by the model.
     """
 
     chunks: int
@@ -31,13 +31,21 @@ class FillProgress(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Which part is done, refused ones included; 1 if there is nothing to do."""
+        """The completed share, with refused chunks; 1 if no chunk needs a vector."""
         done = self.embedded + self.refused
         return min(1.0, done / self.chunks) if self.chunks else 1.0
 
 
-def forget_gone(db: sqlite3.Connection) -> set[int]:
-    """Delete listings of blobs that are gone or are other ones now; return their ids.
+class ListedKey(NamedTuple):
+    """A key, its number (pages are in this order), and the workspaces with its text."""
+
+    number: int
+    key: Key
+    workspaces: tuple[int, ...] = ()
+
+
+def delete_stale(db: sqlite3.Connection) -> set[int]:
+    """Delete the listings of blobs that are gone or changed; return their ids.
 
     Inside a transaction.
     """
@@ -55,11 +63,11 @@ def forget_gone(db: sqlite3.Connection) -> set[int]:
 def list_new(
     db: sqlite3.Connection, recipe: str, is_embedded: Callable[[str], bool]
 ) -> int:
-    """List blobs that are not listed yet, inside a transaction.
+    """Add listings for new blobs, inside a transaction.
 
-    Returns how many of them have chunks that are to have vectors.
+    Return how many of them have chunks that need vectors.
     """
-    found = db.execute(
+    blobs = db.execute(
         "SELECT b.id, b.name, b.index_version, b.path, length(b.spans) / ? "
         "FROM data.blob b WHERE b.state = ? AND b.reason IS NULL "
         "AND length(b.spans) > 0 AND NOT EXISTS(SELECT 1 FROM listing l "
@@ -67,35 +75,38 @@ def list_new(
         (SPAN_BYTES, INDEXED, recipe),
     ).fetchall()
     rows = [
-        (recipe, *names, count if wanted else 0, None if wanted else 0)
-        for *names, path, count in found
-        for wanted in [is_embedded(path)]
+        (recipe, *names, count if embedded else 0, None if embedded else 0)
+        for *names, path, count in blobs
+        for embedded in [is_embedded(path)]
     ]
     db.executemany("INSERT INTO listing VALUES(?, ?, ?, ?, ?, ?)", rows)
     return sum(row[-1] is None for row in rows)
 
 
-def forget_empty(db: sqlite3.Connection) -> None:
-    """Have another look at blobs without chunks: rules or files may have changed."""
+def delete_empty(db: sqlite3.Connection) -> None:
+    """Delete the listings of blobs without chunks, so that these are checked again.
+
+    The rules or files may have changed.
+    """
     db.execute("DELETE FROM listing WHERE chunks = 0")
 
 
-def plan(
-    db: sqlite3.Connection, recipe: str, asked: Collection[int], limit: int
+def find_unlisted(
+    db: sqlite3.Connection, recipe: str, preferred: Collection[int], limit: int
 ) -> list[Entry]:
-    """Return blobs whose keys are not known yet: asked ones, then the newest files."""
+    """Return blobs whose keys are unknown: preferred ones, then the newest files."""
     waiting = "SELECT blob_id FROM listing WHERE recipe = ? AND chunks IS NULL"
-    return _in_order(db, waiting, (recipe,), asked, limit)
+    return _find_blobs(db, waiting, (recipe,), preferred, limit)
 
 
-def plan_missing(
+def find_incomplete(
     db: sqlite3.Connection,
     recipe: str,
     space_id: int,
-    asked: Collection[int],
+    preferred: Collection[int],
     limit: int,
 ) -> list[Entry]:
-    """Return blobs that have a key without a vector, in the order of `plan`.
+    """Return blobs that have a key without a vector, ordered as `find_unlisted` does.
 
     Compares all chunks: a third of a second for 300,000.
     """
@@ -105,48 +116,48 @@ def plan_missing(
         "AND v.key_id = c.key_id) AND NOT EXISTS(SELECT 1 FROM refused r "
         "WHERE r.space_id = ? AND r.key_id = c.key_id)"
     )
-    return _in_order(db, missing, (recipe, space_id, space_id), asked, limit)
+    return _find_blobs(db, missing, (recipe, space_id, space_id), preferred, limit)
 
 
-def _in_order(
+def _find_blobs(
     db: sqlite3.Connection,
     blobs: str,
     values: Sequence[object],
-    asked: Collection[int],
+    preferred: Collection[int],
     limit: int,
 ) -> list[Entry]:
-    some = list(asked)[:_MOST_ASKED]
-    first = f"b.id IN ({','.join(map(str, map(int, some)))})"
+    first_ids = list(preferred)[:_MAX_PREFERRED]
+    first = f"b.id IN ({','.join(map(str, map(int, first_ids)))})"
     rows = db.execute(
         f"SELECT b.id, b.path, b.spans FROM data.blob b WHERE b.id IN ({blobs}) "  # noqa: S608
         f"AND b.state = ? ORDER BY {first} DESC, coalesce((SELECT max(f.mtime_ns) "
         "FROM data.file f WHERE f.blob_id = b.id), 0) DESC, b.id DESC LIMIT ?",
         (*values, INDEXED, limit),
     )
-    found = [Entry(*row) for row in rows]
-    turns = {blob_id: turn for turn, blob_id in enumerate(some)}
-    found.sort(key=lambda blob: turns.get(blob.blob_id, len(turns)))
-    return found
+    entries = [Entry(*row) for row in rows]
+    ranks = {blob_id: rank for rank, blob_id in enumerate(first_ids)}
+    entries.sort(key=lambda blob: ranks.get(blob.blob_id, len(ranks)))
+    return entries
 
 
 def list_chunks(
     db: sqlite3.Connection, recipe: str, blobs: Mapping[int, Sequence[tuple[int, Key]]]
 ) -> list[int]:
-    """Note the keys of blobs' chunks by their ordinals, inside a transaction.
+    """Store the keys of blobs' chunks by their ordinals, inside a transaction.
 
-    Returns the blobs whose keys were not known, or were others: what is masked in a
-    text may change with a version of byok. A known blob without keys cannot be read
-    now, and is left as it is.
+    Return the blobs whose keys are new or changed: another version of byok may mask
+    other parts of a text. A listed blob that comes without keys cannot be read now, and
+    stays unchanged.
     """
     known = keys_of(db, recipe, blobs)
-    fresh = [
+    changed = [
         blob_id
         for blob_id, keys in blobs.items()
         if known.get(blob_id) != [*keys] and (keys or blob_id not in known)
     ]
-    ids = [(recipe, blob_id) for blob_id in fresh]
+    ids = [(recipe, blob_id) for blob_id in changed]
     db.executemany("DELETE FROM chunk WHERE recipe = ? AND blob_id = ?", ids)
-    rows = [(blob_id, *row) for blob_id in fresh for row in blobs[blob_id]]
+    rows = [(blob_id, *row) for blob_id in changed for row in blobs[blob_id]]
     db.executemany("INSERT OR IGNORE INTO key(name) VALUES(?)", [r[2:] for r in rows])
     db.executemany(
         "INSERT INTO chunk SELECT ?, ?, ?, id FROM key WHERE name = ?",
@@ -154,31 +165,31 @@ def list_chunks(
     )
     db.executemany(
         "UPDATE listing SET chunks = ? WHERE recipe = ? AND blob_id = ?",
-        [(len(blobs[blob_id]), recipe, blob_id) for blob_id in fresh],
+        [(len(blobs[blob_id]), recipe, blob_id) for blob_id in changed],
     )
-    return fresh
+    return changed
 
 
 def keys_of(
     db: sqlite3.Connection, recipe: str, blob_ids: Iterable[int]
 ) -> dict[int, list[tuple[int, Key]]]:
-    """Return the keys of blobs that were listed, by ordinal and in order."""
-    found: dict[int, list[tuple[int, Key]]] = {}
+    """Return the ordinals and keys of listed blobs, sorted by ordinal."""
+    keys: dict[int, list[tuple[int, Key]]] = {}
     sql = (
         "SELECT c.blob_id, c.ordinal, k.name FROM chunk c JOIN key k ON k.id = c.key_id"
     )
     where = f"{sql} WHERE c.recipe = ? AND c.blob_id IN (?)"
     for blob_id, *row in sorted(select_in(db, where, blob_ids, (recipe,))):
-        found.setdefault(blob_id, []).append((row[0], row[1]))
-    return found
+        keys.setdefault(blob_id, []).append((row[0], row[1]))
+    return keys
 
 
 def absent_keys(
     db: sqlite3.Connection, space_id: int, keys: Iterable[Key]
 ) -> Iterator[Key]:
-    """Give those of the keys that have no vector in a space and were not refused."""
-    wanted = list(dict.fromkeys(keys))
-    there = {
+    """Return the keys that have no vector in a space and were not refused."""
+    unique = list(dict.fromkeys(keys))
+    present = {
         key
         for (key,) in select_in(
             db,
@@ -186,17 +197,17 @@ def absent_keys(
             "WHERE v.space_id = ? AND v.key_id = k.id) OR EXISTS(SELECT 1 "
             "FROM refused r WHERE r.space_id = ? AND r.key_id = k.id)) "
             "AND k.name IN (?)",
-            wanted,
+            unique,
             (space_id, space_id),
         )
     }
-    return (key for key in wanted if key not in there)
+    return (key for key in unique if key not in present)
 
 
 def count(db: sqlite3.Connection, recipe: str, space_id: int) -> tuple[int, int]:
-    """Count the chunks of a recipe, and those of them that a model refused.
+    """Count the chunks of a recipe, and the refused ones.
 
-    Chunks of blobs that were not read yet are estimated.
+    The chunks of blobs that were not read yet are estimated.
     """
     (chunks,) = db.execute(
         "SELECT coalesce(sum(coalesce(chunks, expected)), 0) FROM listing "
@@ -211,21 +222,10 @@ def count(db: sqlite3.Connection, recipe: str, space_id: int) -> tuple[int, int]
     return int(chunks), int(refused)
 
 
-# Which keys this machine has a vector of, and which it lacks, a page at a time.
-
-
-class ListedKey(NamedTuple):
-    """A key, the number that orders pages, and the workspaces that have its text."""
-
-    number: int
-    key: Key
-    workspaces: tuple[int, ...] = ()
-
-
 def keys_with_vector(
-    db: sqlite3.Connection, space: Space, after: int, limit: int
+    db: sqlite3.Connection, space: Space, after_number: int, limit: int
 ) -> list[ListedKey]:
-    """Return keys that have a vector in a space, those after a number."""
+    """Return a page of keys that have a vector in a space: those after a number."""
     workspaces = (
         "SELECT group_concat(DISTINCT f.workspace_id) FROM chunk c "
         "JOIN data.file f ON f.blob_id = c.blob_id "
@@ -235,21 +235,21 @@ def keys_with_vector(
         f"SELECT k.id, k.name, ({workspaces}) FROM vector v "  # noqa: S608
         "INDEXED BY vector_key JOIN key k ON k.id = v.key_id "
         "WHERE v.space_id = ? AND v.key_id > ? ORDER BY v.key_id LIMIT ?",
-        (space.name.recipe, space.id, after, limit),
+        (space.name.recipe, space.id, after_number, limit),
     )
-    return [ListedKey(n, key, _numbers(found)) for n, key, found in rows]
+    return [ListedKey(n, key, _numbers(ids)) for n, key, ids in rows]
 
 
 def keys_without_vector(
-    db: sqlite3.Connection, space: Space, after: int, limit: int
+    db: sqlite3.Connection, space: Space, after_number: int, limit: int
 ) -> list[ListedKey]:
-    """Return keys of chunks that have none in a space, refused ones included."""
+    """Return a page of chunks' keys without a vector in a space, with refused ones."""
     rows = db.execute(
         "SELECT k.id, k.name FROM key k WHERE k.id > ? AND EXISTS(SELECT 1 "
         "FROM chunk c WHERE c.key_id = k.id AND c.recipe = ?) "
         "AND NOT EXISTS(SELECT 1 FROM vector v WHERE v.space_id = ? "
         "AND v.key_id = k.id) ORDER BY k.id LIMIT ?",
-        (after, space.name.recipe, space.id, limit),
+        (after_number, space.name.recipe, space.id, limit),
     )
     return [ListedKey(*row) for row in rows]
 

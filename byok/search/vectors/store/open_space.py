@@ -1,4 +1,4 @@
-"""One space in use: its rows file, kept in step with the database, and its matrix."""
+"""An open space: its rows file, kept in step with the database, and its matrix."""
 
 import logging
 import sqlite3
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-_AT_ONCE = 4096
-_SPARE_PLACES = 2**20  # of vectors that were removed
+_FETCH_ROWS = 4096
+_SPARE_PLACES = 2**20  # that removed vectors may have left unused
 _CHUNKS = (
     "SELECT c.blob_id, c.ordinal, v.id FROM chunk c "
     "JOIN vector v INDEXED BY vector_key ON v.space_id = ? AND v.key_id = c.key_id "
     "WHERE c.recipe = ?"
 )
-_PLACE = (1 << PLACE_BITS) - 1
+_PLACE_MASK = (1 << PLACE_BITS) - 1
 
 
 class StoredVectors(NamedTuple):
-    """Vectors that were stored: ascending places, and a key and a row for each."""
+    """Stored vectors: ascending places, and a key and a row for each."""
 
     places: Sequence[int]
     key_ids: Sequence[int]
@@ -39,26 +39,26 @@ class StoredVectors(NamedTuple):
 
 
 class OpenSpace:
-    """The vectors of a space, as they are searched; for one thread at a time.
+    """The searchable vectors of a space; for one thread at a time.
 
     Only `matrix` may be used by other threads.
     """
 
     def __init__(self, db: sqlite3.Connection, folder: Path, space: Space) -> None:
-        """Open the file of rows, and write anew what does not agree with the database.
+        """Open the rows file, and rewrite blocks that differ from the database.
 
         Blocks: reads the whole file once to compare checksums.
 
         Raises:
-            sqlite3.Error, OSError: it cannot be read or written.
-            ConfigError: something else bears the name of the file.
+            sqlite3.Error, OSError: the file cannot be read or written.
+            ConfigError: the path is a link, or no plain file.
         """
         self.space = space
         self.matrix = Matrix()
         self._db = db
         self._dimensions = space.name.dimensions
         self._file = RowsFile(path_of(folder, space.id), space.id, self._dimensions)
-        self._whole: dict[int, int] = {}  # checksums still to be stored
+        self._checksums: dict[int, int] = {}  # checksums still to be stored
         try:
             self._compare()
             self.load()
@@ -68,16 +68,16 @@ class OpenSpace:
 
     @property
     def size(self) -> int:
-        """How many bytes the file of rows takes."""
+        """The size of the rows file in bytes."""
         return self._file.size
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody cut the file of rows; it must be opened anew then."""
+        """Whether somebody truncated the rows file, so that it must be opened anew."""
         return self._file.is_short
 
     def close(self) -> None:
-        """Close the file; searches that run now still end well."""
+        """Close the file; running searches can still finish."""
         self.matrix = Matrix()
         self._file.close()
 
@@ -90,61 +90,61 @@ class OpenSpace:
         self.matrix.load(self._all_columns(), self._file.blocks)
 
     def store(self, key_ids: Sequence[int], rows: Quantised) -> StoredVectors:
-        """Store vectors of keys in the database; `show` what is returned afterwards.
+        """Store vectors of keys in the database, inside a transaction.
 
-        Inside a transaction.
+        After the transaction, `publish` the result.
         """
-        taken = self._free[max(0, len(self._free) - len(key_ids)) :]
-        new = range(self._end, self._end + len(key_ids) - len(taken))
-        stored = StoredVectors(sorted([*taken, *new]), key_ids, rows)
+        reused = self._free[max(0, len(self._free) - len(key_ids)) :]
+        new = range(self._end, self._end + len(key_ids) - len(reused))
+        stored = StoredVectors(sorted([*reused, *new]), key_ids, rows)
         self._store_checksums()
         insert_vectors(self._db, self.space.id, stored)
         return stored
 
-    def show(self, stored: StoredVectors) -> None:
-        """Write to the file what was stored, and let it be found."""
+    def publish(self, stored: StoredVectors) -> None:
+        """Copy stored vectors to the file, and add their chunks to the matrix."""
         places = stored.places
         new = sum(place >= self._end for place in places)
         del self._free[len(self._free) - (len(places) - new) :]
         self._end += new
-        self._file.make_room(self._end)
+        self._file.reserve(self._end)
         rows = stored.rows
         self._file.write(np.array(places, np.int64), rows.numbers, rows.scales)
         for number in {place // BLOCK for place in places}:
-            self._whole.pop(number, None)
+            self._checksums.pop(number, None)
             if (number + 1) * BLOCK <= self._end:
-                self._whole[number] = self._file.crc_of(number)
+                self._checksums[number] = self._file.crc_of(number)
         added = self._columns_of("key_id", stored.key_ids)
         self.matrix.add(added, self._file.blocks)
 
-    def show_blobs(self, blob_ids: Iterable[int]) -> None:
-        """Let chunks be found that were just listed and have vectors already."""
+    def publish_blobs(self, blob_ids: Iterable[int]) -> None:
+        """Add the chunks of newly listed blobs that already have vectors."""
         added = self._columns_of("blob_id", blob_ids)
         if len(added.blob):
             self.matrix.add(added, self._file.blocks)
 
     def forget(self, blob_ids: Collection[int]) -> None:
-        """Let chunks of these blobs be found no more."""
+        """Hide the chunks of these blobs."""
         self.matrix.forget(blob_ids)
         if self.matrix.gone > max(BLOCK, self.matrix.chunks):
             self.load()
 
     def _store_checksums(self) -> None:
-        rows = [(self.space.id, *pair) for pair in self._whole.items()]
+        rows = [(self.space.id, *pair) for pair in self._checksums.items()]
         self._db.executemany("INSERT OR REPLACE INTO block VALUES(?, ?, ?)", rows)
-        self._whole.clear()
+        self._checksums.clear()
 
     def _compare(self) -> None:
-        """Write blocks again whose checksum is wrong or missing."""
+        """Rewrite blocks whose checksum is wrong or missing."""
         used = self._used_places()
         count = -(-(int(used[-1]) + 1) // BLOCK) if len(used) else 0
-        known = dict(
+        stored = dict(
             self._db.execute(
                 "SELECT number, crc FROM block WHERE space_id = ?", (self.space.id,)
             )
         )
-        self._file.make_room(count * BLOCK)
-        wrong = [n for n in range(count) if known.get(n) != self._file.crc_of(n)]
+        self._file.reserve(count * BLOCK)
+        wrong = [n for n in range(count) if stored.get(n) != self._file.crc_of(n)]
         with transaction(self._db):
             for number in wrong:
                 self._rewrite(number)
@@ -153,9 +153,9 @@ class OpenSpace:
             _log.info("%d of %d blocks of vectors were copied again", len(wrong), count)
 
     def _rewrite(self, number: int) -> None:
-        """Write a block anew; places without a vector have zeros.
+        """Copy a block from the database; places without a vector are zeros.
 
-        Rows with a wrong checksum are deleted, so that they are made again.
+        Vectors with a wrong checksum are deleted, so that they are made again.
         """
         start = first_id(self.space.id) + number * BLOCK
         numbers = np.zeros((BLOCK, self._dimensions), np.int8)
@@ -175,32 +175,32 @@ class OpenSpace:
             _log.warning("%d damaged vectors are made again", len(damaged))
         places = np.arange(number * BLOCK, (number + 1) * BLOCK)
         self._file.write(places, numbers, scales)
-        self._whole[number] = self._file.crc_of(number)
+        self._checksums[number] = self._file.crc_of(number)
 
     def _used_places(self) -> "NDArray[np.int64]":
         """Return the places that have a vector, ascending.
 
         Raises:
-            ValueError: one is so far from the others that a bit of it was flipped.
-                Files and arrays have room for all places: they would fill the memory.
+            ValueError: one is so far from the others that it must be damaged. File and
+                arrays are as long as the last place, so they would fill the memory.
         """
         ids = self._db.execute(
             "SELECT id FROM vector INDEXED BY vector_key WHERE space_id = ?",
             (self.space.id,),
         )
         parts = [np.empty(0, np.int64)]
-        while some := ids.fetchmany(_AT_ONCE):
-            parts.append(np.array(some, np.int64)[:, 0] & _PLACE)
-        found: NDArray[np.int64] = np.sort(np.concatenate(parts))
-        if len(found) and found[-1] > _SPARE_PLACES + 4 * len(found):
-            raise ValueError(f"a vector is at the place {found[-1]}")
-        return found
+        while rows := ids.fetchmany(_FETCH_ROWS):
+            parts.append(np.array(rows, np.int64)[:, 0] & _PLACE_MASK)
+        places: NDArray[np.int64] = np.sort(np.concatenate(parts))
+        if len(places) and places[-1] > _SPARE_PLACES + 4 * len(places):
+            raise ValueError(f"a vector is at the place {places[-1]}")
+        return places
 
     def _all_columns(self) -> Columns:
         """Return all chunks of the recipe that have a vector."""
         rows = self._db.execute(_CHUNKS, (self.space.id, self.space.name.recipe))
         parts = [_from_rows([])]
-        while some := rows.fetchmany(_AT_ONCE):
+        while some := rows.fetchmany(_FETCH_ROWS):
             parts.append(_from_rows(some))
         return Columns(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -211,34 +211,31 @@ class OpenSpace:
         return _from_rows(list(select_in(self._db, sql, ids, values)))
 
 
-def remove_files(folder: Path, kept: Iterable[int]) -> None:
-    """Remove files of rows of all spaces but these; foreign files stay."""
-    names = {path_of(folder, space_id) for space_id in kept}
+def remove_files(folder: Path, space_ids: Iterable[int]) -> None:
+    """Remove the rows files of all other spaces; files of other programs stay."""
+    names = {path_of(folder, space_id) for space_id in space_ids}
     for path in folder.glob("space-*.rows"):
         if path not in names and is_own(path):
-            with suppress(OSError):  # Windows, where a search has it open
+            with suppress(OSError):  # Windows, while a search has it open
                 path.unlink()
 
 
 def size_of(database: Path, folder: Path) -> int:
-    """Return how many bytes a database and the files of rows take."""
+    """Return the size of a database and the rows files in bytes."""
     size = 0
     for file in [*database.parent.glob(f"{database.name}*"), *folder.glob("*")]:
-        with suppress(OSError):  # it may go meanwhile
+        with suppress(OSError):  # the file may be removed meanwhile
             size += file.lstat().st_size
     return size
 
 
 def path_of(folder: Path, space_id: int) -> Path:
-    """Return the file of rows of a space."""
+    """Return the rows file of a space."""
     return folder / f"space-{space_id}.rows"
 
 
-# Vectors as rows of the database: numbers, scale and checksum by key.
-
-
 def ids_of_keys(db: sqlite3.Connection, keys: Iterable[Key]) -> dict[Key, int]:
-    """Return the ids of those keys that have one."""
+    """Return the ids of the keys that have one."""
     return dict(select_in(db, "SELECT name, id FROM key WHERE name IN (?)", keys))
 
 
@@ -259,15 +256,15 @@ def insert_vectors(
         for packed in [numbers.tobytes()]
     ]
     db.executemany("INSERT INTO vector VALUES(?, ?, ?, ?, ?, ?, ?)", values)
-    touched = sorted({place // BLOCK for place in places})
-    blocks = [(space_id, number) for number in touched]
+    changed = sorted({place // BLOCK for place in places})
+    blocks = [(space_id, number) for number in changed]
     db.executemany("DELETE FROM block WHERE space_id = ? AND number = ?", blocks)
 
 
 def vectors_of(
     db: sqlite3.Connection, space_id: int, dimensions: int, keys: Iterable[Key]
 ) -> dict[Key, "Vectors"]:
-    """Return the vectors of those keys that have a whole one, each (dimensions,)."""
+    """Return the undamaged vectors of some keys, each of shape (dimensions,)."""
     sql = (
         "SELECT k.name, v.scale, v.crc, v.numbers FROM key k "
         "JOIN vector v ON v.space_id = ? AND v.key_id = k.id WHERE k.name IN (?)"
@@ -290,5 +287,5 @@ def _is_whole(scale: Any, crc: Any, packed: Any, dimensions: int) -> bool:
 
 def _from_rows(rows: Sequence[Sequence[int]]) -> Columns:
     table = np.array(rows, np.int64).reshape(len(rows), 3)
-    places = (table[:, 2] & _PLACE).astype(np.int32)
+    places = (table[:, 2] & _PLACE_MASK).astype(np.int32)
     return Columns(table[:, 0].copy(), table[:, 1].astype(np.int32), places)

@@ -2,11 +2,11 @@
 
 One table is one collection (`TeamCollection`): a row is one text, with the same id,
 vector and repositories as a point on Qdrant. Rows are inserted, never overwritten, and
-the list of a row's repositories is changed by one statement, so members lose none of
-each other's. Vectors have 16 bits a number. Searches are within repositories and
-compare all rows of these: exact, without a graph.
+the list of a row's repositories is changed by one statement, so no member's change is
+lost. Vectors have 16 bits per number. Searches are within repositories and compare all
+of their rows: exact, without a graph.
 
-Nothing that a server says is repeated: it could be the password.
+No text of a server is repeated to the user, because it could contain the password.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from byok.core.errors import (
 from byok.search.outside.server import SecretSource
 from byok.search.vectors.team.collection import (
     CHECK,
-    MOST_REPOSITORIES,
+    MAX_REPOSITORIES,
     READ_SECONDS,
     REPOSITORIES,
     WRITE_SECONDS,
@@ -50,18 +50,18 @@ _NOT_INSTALLED = (
     "Run: byok upgrade --extra postgres",
 )
 _PORT = 5432
-_CONNECTIONS = 3  # a question need not wait for what fills
+_CONNECTIONS = 3  # so that questions need not wait for filling
 _IDLE_SECONDS = 60.0
 _UNDEFINED_TABLE = "42P01"
-_REFUSED = ("28", "42501")  # of a password; of a right that is missing
+_AUTH_CODES = ("28", "42501")  # prefixes: wrong password, missing privilege
 _COLUMNS = {"": "NULL", CHECK: "salt_check", REPOSITORIES: "repo"}
 
 
 class PostgresStore(Struct, eq=False):
-    """The server; its connections are made when they are needed.
+    """A PostgreSQL server, with connections opened when they are needed.
 
-    An address is like postgresql://user@host:5432/database. Without `tls` nothing is
-    encrypted. The session of a member that does not write is read-only.
+    `url` is like postgresql://user@host:5432/database. Without `tls` nothing is
+    encrypted. The sessions of a member that does not write are read-only.
     """
 
     url: str
@@ -73,7 +73,7 @@ class PostgresStore(Struct, eq=False):
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        """Look for the driver.
+        """Check for the driver.
 
         Raises:
             ConfigError: it is not installed.
@@ -82,7 +82,7 @@ class PostgresStore(Struct, eq=False):
             raise ConfigError(_NOT_INSTALLED[0], hint=_NOT_INSTALLED[1])
 
     def collection(self, name: str, dimensions: int) -> "PostgresCollection":
-        """Return a table of the server; asks nobody."""
+        """Return a table of the server; sends no request."""
         return PostgresCollection(self, name, dimensions)
 
     async def fetch(
@@ -112,7 +112,7 @@ class PostgresStore(Struct, eq=False):
             raise await self._translate(error) from None
 
     async def close(self) -> None:
-        """Close the connections; the next request makes others."""
+        """Close the connections; the next request opens others."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.terminate()
@@ -128,22 +128,23 @@ class PostgresStore(Struct, eq=False):
             port=address.port or _PORT,
             user=unquote(address.username or "byok"),
             database=unquote(address.path.lstrip("/")) or "byok",
-            password=await self.password.get() or "none",  # else a file is read
+            # Without a password the driver would read one from a file.
+            password=await self.password.get() or "none",
             ssl=self.tls() if self.tls else False,
             min_size=0,
             max_size=_CONNECTIONS,
             max_inactive_connection_lifetime=_IDLE_SECONDS,
-            statement_cache_size=0,  # poolers of organisations mix sessions
+            statement_cache_size=0,  # a connection pooler may mix sessions
             server_settings=settings,
         )
 
     async def _translate(self, error: Exception) -> ByokError:
-        """Return what an error of the driver means."""
+        """Return byok's error for one of the driver."""
         from asyncpg import InterfaceError, PostgresError
 
         if isinstance(error, PostgresError):
             code = str(getattr(error, "sqlstate", "") or "")
-            if code.startswith(_REFUSED):
+            if code.startswith(_AUTH_CODES):
                 self.password.forget()
                 await self.close()  # the pool keeps the password
                 return UpstreamRefused(
@@ -152,7 +153,7 @@ class PostgresStore(Struct, eq=False):
                 )
             if code == _UNDEFINED_TABLE:
                 return UpstreamRefused("It has no table.", kind=RefusalKind.NOT_FOUND)
-            if not code.startswith("08"):  # of a connection
+            if not code.startswith("08"):  # connection errors
                 return UpstreamRefused(f"It answers with an error ({code}).")
         if isinstance(error, PostgresError | InterfaceError):
             return UpstreamUnreachable("The connection was lost.")
@@ -160,11 +161,18 @@ class PostgresStore(Struct, eq=False):
 
 
 def _driver_errors() -> tuple[type[Exception], ...]:
-    """Return what the driver raises, also where a server speaks no protocol of it."""
+    """Return the errors that the driver raises, even for a server of another kind."""
     from asyncpg import InterfaceError, InternalClientError, PostgresError
 
-    known = (PostgresError, InterfaceError, InternalClientError, BufferError)
-    return (*known, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+    own_errors = (PostgresError, InterfaceError, InternalClientError, BufferError)
+    return (
+        *own_errors,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    )
 
 
 class PostgresCollection(TeamCollection):
@@ -175,12 +183,12 @@ class PostgresCollection(TeamCollection):
         self._store = store
 
     async def exists(self) -> bool:
-        """Return whether the server has it."""
+        """Tell whether the server has the table."""
         rows = await self._fetch("SELECT to_regclass('TEAM_TABLE') IS NOT NULL")
         return bool(rows[0][0])
 
     async def create(self) -> None:
-        """Create it, and the index over repositories."""
+        """Create the table, and the index over repositories."""
         try:
             for statement in (
                 "CREATE EXTENSION IF NOT EXISTS vector",
@@ -226,7 +234,7 @@ class PostgresCollection(TeamCollection):
     async def add_repositories(
         self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
     ) -> None:
-        """Add repositories to texts, in one statement: members lose none."""
+        """Add repositories to texts, in one statement, so that no change is lost."""
         lacking = [
             UUID(bytes=name)
             for name, old in known.items()
@@ -237,7 +245,7 @@ class PostgresCollection(TeamCollection):
                 "UPDATE TEAM_TABLE SET repo = repo || "
                 "ARRAY(SELECT unnest($2::text[]) EXCEPT SELECT unnest(repo)) "
                 "WHERE id = ANY($1) AND cardinality(repo) + $3 <= $4",
-                *(lacking, [*repositories], len(repositories), MOST_REPOSITORIES),
+                *(lacking, [*repositories], len(repositories), MAX_REPOSITORIES),
                 seconds=WRITE_SECONDS,
             )
 
@@ -263,12 +271,12 @@ class PostgresCollection(TeamCollection):
     async def _fetch(
         self, statement: str, *values: object, seconds: float = 0
     ) -> list[Any]:
-        """Return the rows of a statement, in which two names stand for the table's."""
+        """Return the rows of a statement with placeholders for table and index."""
         statement = statement.replace("TEAM_TABLE", f'"{self.name}"')
         statement = statement.replace("TEAM_INDEX", f'"{self.name}_repo"')
         return await self._store.fetch(statement, values, seconds=seconds)
 
 
 def _name_of(row: Any) -> bytes:
-    """Return the name of the text of a row, b"" if it has none."""
+    """Return the name of the text of a row, b"" if it is invalid."""
     return row[0].bytes if isinstance(row[0], UUID) else b""

@@ -1,6 +1,6 @@
 """A team's vectors on a Qdrant server: one request at a time, by the official client.
 
-That is loaded when the server is asked first; with its gRPC part it takes most of a
+The client is loaded with the first request; with its gRPC part that takes most of a
 second.
 """
 
@@ -29,7 +29,7 @@ from byok.search.outside.server import (
 )
 from byok.search.vectors.team.collection import (
     CHECK,
-    MOST_REPOSITORIES,
+    MAX_REPOSITORIES,
     READ_SECONDS,
     REPOSITORIES,
     WRITE_SECONDS,
@@ -45,62 +45,20 @@ if TYPE_CHECKING:
 
     from byok.search.vectors.types import Vectors
 
-
-# The HTTP below the client library: the key, and limits on what comes back.
-#
-# The library adds a key only where it is given one for good, reads answers of any size,
-# takes compressed ones and names its own version. This transport is put below it, so
-# that requests leave byok as those to other upstreams do: the key is looked up for
-# each, the answer is bounded, and no redirect is followed, because none is passed on as
-# such.
-
-
-MOST_BYTES = 4 * 2**20  # the largest answer that is asked for has a third of it
-
-
-class BoundedTransport(httpx.AsyncBaseTransport):
-    """Sends requests by another transport, which its owner closes."""
-
-    def __init__(
-        self, inner: httpx.AsyncBaseTransport, api_key: Callable[[], str]
-    ) -> None:
-        self._inner = inner
-        self._api_key = api_key
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return its answer, read to the end.
-
-        Raises:
-            UpstreamGarbled: the answer is too large or compressed.
-        """
-        request.headers["accept-encoding"] = "identity"
-        request.headers["user-agent"] = f"byok/{__version__}"
-        if key := self._api_key():
-            request.headers["api-key"] = key
-        response = await self._inner.handle_async_request(request)
-        try:
-            content = await read_bounded(response, MOST_BYTES)
-        finally:
-            await response.aclose()
-        kind = response.headers.get("content-type", "")
-        return httpx.Response(
-            response.status_code, headers={"content-type": kind}, content=content
-        )
-
-
+MAX_ANSWER_BYTES = 4 * 2**20  # three times the largest answer that is requested
 _NOT_INSTALLED = (
     "A team's index needs the package qdrant-client, which is not installed.",
     "Run: byok upgrade --extra qdrant",
 )
 _T = TypeVar("_T")
-_CANDIDATES = 2.0  # how many times `limit` are compared again at full precision
+_OVERSAMPLING = 2.0  # times `limit` candidates are compared again at full precision
 
 
 class QdrantStore:
-    """A Qdrant server, asked by HTTP without the environment's proxies.
+    """A Qdrant server, by HTTP without the proxies of the environment.
 
-    `transport` is called in the event loop, when the server is asked first; `seconds`
-    is how long answers may take that `ask` is given no time for.
+    `transport` is called in the event loop, before the first request. `seconds` is the
+    timeout of requests that set none.
     """
 
     def __init__(
@@ -111,10 +69,10 @@ class QdrantStore:
         *,
         seconds: float = READ_SECONDS,
     ) -> None:
-        """Take where the server is.
+        """Check for the client library.
 
         Raises:
-            ConfigError: the client library is not installed.
+            ConfigError: it is not installed.
         """
         if find_spec("qdrant_client") is None:
             raise ConfigError(_NOT_INSTALLED[0], hint=_NOT_INSTALLED[1])
@@ -127,7 +85,7 @@ class QdrantStore:
         self._lock = asyncio.Lock()
 
     def collection(self, name: str, dimensions: int) -> "QdrantCollection":
-        """Return a collection of the server; asks nobody."""
+        """Return a collection of the server; sends no request."""
         return QdrantCollection(self, name, dimensions)
 
     async def ask(
@@ -136,10 +94,10 @@ class QdrantStore:
         *,
         seconds: float = 0,
     ) -> _T:
-        """Make one request of the client and return its result.
+        """Send one request by the client and return its result.
 
         Raises:
-            ConfigError: there is no key that is needed, or it cannot be used.
+            ConfigError: a needed key is missing, or cannot be used.
             UpstreamError: the server gave no usable answer in time.
         """
         async with self._lock:
@@ -147,7 +105,7 @@ class QdrantStore:
                 self._client = await self._connect()
             self._key = await self._api_key.get()
         try:
-            return await _run(request(self._client), seconds or self._seconds)
+            return await _send(request(self._client), seconds or self._seconds)
         except UpstreamRefused as refused:
             if refused.kind is RefusalKind.AUTH:
                 self._api_key.forget()
@@ -162,42 +120,21 @@ class QdrantStore:
     async def _connect(self) -> "AsyncQdrantClient":
         try:
             module = await asyncio.to_thread(import_module, "qdrant_client")
-        except ImportError as error:  # of a part of it, such as gRPC
+        except ImportError as error:  # also of a dependency, such as gRPC
             raise explain_import(error, *_NOT_INSTALLED) from error
         port = httpx.URL(self._url).port
         client: AsyncQdrantClient = module.AsyncQdrantClient(
             url=self._url,
-            # The library's own default is another one.
+            # Without it the library uses a port of its own.
             port=port or (443 if self._url.startswith("https:") else 80),
             prefer_grpc=False,
-            check_compatibility=False,  # it would ask from a thread of its own
+            check_compatibility=False,  # this would send a request from another thread
             timeout=int(WRITE_SECONDS),
             transport=BoundedTransport(self._transport(), lambda: self._key),
             trust_env=False,
             follow_redirects=False,
         )
         return client
-
-
-async def _run(request: Awaitable[_T], seconds: float) -> _T:
-    from qdrant_client.http.exceptions import (
-        ResponseHandlingException,
-        UnexpectedResponse,
-    )
-
-    try:
-        async with asyncio.timeout(seconds):
-            return await request
-    except TimeoutError:
-        raise UpstreamTimeout(
-            f"It did not answer within {seconds:g} seconds."
-        ) from None
-    except UnexpectedResponse as error:
-        raise refusal_by(error.status_code or 0) from None
-    except ResponseHandlingException as error:
-        raise translate_failure(error.source) from None
-    except (ValueError, AssertionError, RecursionError):
-        raise UpstreamGarbled("Its answer is not what it should be.") from None
 
 
 class QdrantCollection(TeamCollection):
@@ -208,17 +145,19 @@ class QdrantCollection(TeamCollection):
         self._store = store
 
     async def exists(self) -> bool:
-        """Return whether the server has it."""
+        """Tell whether the server has the collection."""
         return await self._store.ask(lambda c: c.collection_exists(self.name))
 
     async def create(self) -> None:
-        """Create it, and the index over repositories."""
+        """Create the collection, and the index over repositories."""
         from qdrant_client import models
 
         try:
             if not await self.exists():
                 await self._store.ask(
-                    lambda c: c.create_collection(self.name, **_shape(self.dimensions)),
+                    lambda c: c.create_collection(
+                        self.name, **_collection_settings(self.dimensions)
+                    ),
                     seconds=WRITE_SECONDS,
                 )
         except UpstreamRefused:
@@ -246,8 +185,10 @@ class QdrantCollection(TeamCollection):
             )
         )
         return [
-            Received(from_uuid(one.id), one.vector, _field_of(one.payload, field))
-            for one in records
+            Received(
+                from_uuid(record.id), record.vector, _field_of(record.payload, field)
+            )
+            for record in records
         ]
 
     async def _insert(
@@ -278,15 +219,15 @@ class QdrantCollection(TeamCollection):
     async def add_repositories(
         self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
     ) -> None:
-        """Add repositories to texts, those with the same ones at once.
+        """Add repositories to texts, in one request for those with equal lists.
 
-        Members who do this at the same moment may lose each other's; the next push of
-        the loser repeats it.
+        If two members do this at the same time, one of their changes may be lost; the
+        next push of that member repeats it.
         """
         changes: dict[tuple[str, ...], list[str]] = {}
         for name, old in known.items():
             new = tuple(dict.fromkeys((*old, *repositories)))
-            if len(old) < len(new) <= MOST_REPOSITORIES:
+            if len(old) < len(new) <= MAX_REPOSITORIES:
                 changes.setdefault(new, []).append(to_uuid(name))
         for new, ids in changes.items():
             await self._set_repositories(new, ids)
@@ -316,7 +257,7 @@ class QdrantCollection(TeamCollection):
         if among:
             must.append(models.HasIdCondition(has_id=[*map(to_uuid, among)]))
         precise = models.QuantizationSearchParams(
-            rescore=True, oversampling=_CANDIDATES
+            rescore=True, oversampling=_OVERSAMPLING
         )
         answer = await self._store.ask(
             lambda c: c.query_points(
@@ -333,16 +274,74 @@ class QdrantCollection(TeamCollection):
         return [(from_uuid(point.id), point.score) for point in answer.points]
 
 
+class BoundedTransport(httpx.AsyncBaseTransport):
+    """Adds the key to requests of the client library, and bounds their answers.
+
+    The library would fix the key when it is created, read answers of any size, accept
+    compressed ones and send its own version. With this transport below it, requests are
+    sent as those to other upstreams: the key is looked up for each, and no redirect is
+    followed, because its location is not passed on. The owner of the `inner` transport
+    closes it.
+    """
+
+    def __init__(
+        self, inner: httpx.AsyncBaseTransport, api_key: Callable[[], str]
+    ) -> None:
+        self._inner = inner
+        self._api_key = api_key
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return its answer, read to the end.
+
+        Raises:
+            UpstreamGarbled: the answer is too large or compressed.
+        """
+        request.headers["accept-encoding"] = "identity"
+        request.headers["user-agent"] = f"byok/{__version__}"
+        if key := self._api_key():
+            request.headers["api-key"] = key
+        response = await self._inner.handle_async_request(request)
+        try:
+            content = await read_bounded(response, MAX_ANSWER_BYTES)
+        finally:
+            await response.aclose()
+        kind = response.headers.get("content-type", "")
+        return httpx.Response(
+            response.status_code, headers={"content-type": kind}, content=content
+        )
+
+
+async def _send(request: Awaitable[_T], seconds: float) -> _T:
+    from qdrant_client.http.exceptions import (
+        ResponseHandlingException,
+        UnexpectedResponse,
+    )
+
+    try:
+        async with asyncio.timeout(seconds):
+            return await request
+    except TimeoutError:
+        raise UpstreamTimeout(
+            f"It did not answer within {seconds:g} seconds."
+        ) from None
+    except UnexpectedResponse as error:
+        raise refusal_by(error.status_code or 0) from None
+    except ResponseHandlingException as error:
+        raise translate_failure(error.source) from None
+    except (ValueError, AssertionError, RecursionError):
+        raise UpstreamGarbled("Its answer is not what it should be.") from None
+
+
 def _field_of(payload: Any, field: str) -> Any:
     return payload.get(field) if isinstance(payload, dict) else None
 
 
-def _shape(dimensions: int) -> dict[str, Any]:
+def _collection_settings(dimensions: int) -> dict[str, Any]:
     """Return the parameters of a new collection.
 
-    All searches are within repositories, so graphs are built for each repository
-    (`payload_m`) and none for the whole. Searches use 8-bit vectors in memory; the
-    16-bit ones stay on disk, for `vectors` and for comparing the best ones again.
+    All searches are within repositories, so there is a graph for each repository
+    (`payload_m`) and none for the whole. Searches use 8-bit vectors in memory; those of
+    16 bits stay on disk, for `vectors` and for comparing the best candidates again.
     """
     from qdrant_client import models
 

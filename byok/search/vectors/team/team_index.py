@@ -1,8 +1,8 @@
-"""What a member does with a team's collection: fetch, offer, ask for the nearest.
+"""A team's index as a member uses it: to fetch, to offer, to search the nearest.
 
-A collection is used after its probe was compared: it holds the vector of a text that
-every member embeds too, so that a model replaced behind its name is noticed, and a
-check of the salt. Only writers create anything.
+A collection is used only after its probe was verified: the probe has the vector of a
+text that every member embeds too, so that a model replaced behind its name is noticed,
+and a check of the salt. Only writers create anything.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.outside.server import Pause, SecretSource
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.vectors.numeric import cosine, normalise
-from byok.search.vectors.store.database import SAME, Space
+from byok.search.vectors.store.database import SAME_COSINE, Space
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.collection import (
-    LOOKS,
+    MAX_LOOKUPS,
     TeamCollection,
     TeamNames,
     TeamStore,
@@ -46,17 +46,20 @@ from byok.search.vectors.types import Key, SpaceName, TeamStatus
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
 
-
 _T = TypeVar("_T")
-
 _GONE = RefusalKind.NOT_FOUND
-QUESTION_SECONDS = 0.4  # what a question waits for its vector, too
+QUESTION_SECONDS = 0.4  # as long as a question waits for its vector
+_NEAREST = 100
+_MAX_REQUESTED_KEYS = 1000  # of requested blobs: 40 KB of ids
+# Ordinals and keys of the chunks of blobs.
+_Chunks: TypeAlias = Mapping[int, Sequence[tuple[int, Key]]]
 
 
 class TeamPlace(Struct, frozen=True):
-    """Where a team's index is, which team, and what this member does beside reading.
+    """The address of a team's index, the team, and the rights of this member.
 
-    Who `writes` gives vectors; who `searches` sends the vectors of questions.
+    A member that `writes` gives vectors; one that `searches` sends the vectors of
+    questions.
     """
 
     url: str
@@ -68,17 +71,18 @@ class TeamPlace(Struct, frozen=True):
 class _Space(Struct):
     collection: TeamCollection
     probe: "Vectors"
-    names: TeamNames | None = None  # set when the collection may be used
+    names: TeamNames | None = None  # set when the collection is verified
 
 
 class TeamIndex:
-    """Vectors that the members of a team share; off, slow or refusing, it has none.
+    """Vectors that the members of a team share.
 
-    No method raises for what its server does or fails to do: the answer is then empty,
-    `status` says why, and the server is left alone for a while. So `fetch` is called
-    before texts are embedded, and the rest is embedded; nothing else depends on it.
-    Vectors come as rows of `dimensions` 32-bit floats of length 1, and are checked.
-    Repositories are given as `repository_name` returns them; "" is left out.
+    No method raises if its server fails, refuses or is slow: the result is then empty,
+    `status` has the reason, and no request is sent for a while. So `fetch` is called
+    before texts are embedded, and the texts without result are embedded; nothing else
+    depends on the server. Received vectors are checked, and returned as rows of
+    `dimensions` 32-bit floats of length 1. Repositories are named as `repository_name`
+    does; "" is left out.
     """
 
     def __init__(
@@ -97,12 +101,12 @@ class TeamIndex:
         self._question_seconds = question_seconds
         self._space: _Space | None = None
         self._lock = asyncio.Lock()
-        self._entering: asyncio.Task[object] | None = None
+        self._verification: asyncio.Task[object] | None = None
         self._fetched = self._pushed = 0
 
     @property
     def status(self) -> TeamStatus:
-        """What it does now."""
+        """The current state, for users."""
         return TeamStatus(
             url=self._place.url,
             team=self._place.team,
@@ -118,14 +122,14 @@ class TeamIndex:
     def use(self, space: SpaceName, probe: "Vectors") -> None:
         """Use the collection of this space; `probe` is the vector of its probe text.
 
-        Asks nobody. Call it first, and again whenever the model changed.
+        Sends no request. Call this first, and again whenever the model changed.
         """
         name = collection_name(self._place.team, space)
-        now = self._space
+        current = self._space
         if (
-            now is None
-            or now.collection.name != name
-            or cosine(now.probe, probe) < SAME
+            current is None
+            or current.collection.name != name
+            or cosine(current.probe, probe) < SAME_COSINE
         ):
             collection = self._store.collection(name, space.dimensions)
             self._space = _Space(collection, probe)
@@ -133,34 +137,35 @@ class TeamIndex:
     async def fetch(self, keys: Sequence[Key]) -> "Mapping[Key, Vectors]":
         """Return the vectors that the team has, each a row of shape (dimensions,).
 
-        Any number of keys; asks for some dozens at a time, 2 s at most each time.
+        There may be any number of keys; each request has some dozens of them, and takes
+        2 seconds at most.
         """
-        found: dict[Key, Vectors] = {}
-        size = self._space.collection.size if self._space else LOOKS
+        vectors_by_key: dict[Key, Vectors] = {}
+        size = self._space.collection.size if self._space else MAX_LOOKUPS
         for start in range(0, len(keys), size):
             batch = keys[start : start + size]
-            got = await self._attempt(partial(_fetch, keys=batch))
-            if got is None:
+            batch_vectors = await self._try(partial(_fetch, keys=batch))
+            if batch_vectors is None:
                 break
-            found |= got
-            self._fetched += len(got)
-        return found
+            vectors_by_key |= batch_vectors
+            self._fetched += len(batch_vectors)
+        return vectors_by_key
 
     async def offer(
         self, keys: Sequence[Key], vectors: "Vectors", *, repositories: Sequence[str]
     ) -> int:
-        """Give the team a vector, a row, for each key of these repositories.
+        """Give the team a vector (a row) for each key of these repositories.
 
-        Returns how many are stored there now; 0 if this member only reads. What the
-        team has is never overwritten.
+        Return how many of them the team has now; 0 if this member only reads. Existing
+        vectors are never overwritten.
         """
         if not self._place.writes:
             return 0
         stored = 0
-        for start in range(0, len(keys), LOOKS):
-            part = slice(start, start + LOOKS)
+        for start in range(0, len(keys), MAX_LOOKUPS):
+            part = slice(start, start + MAX_LOOKUPS)
             batch, rows = keys[part], vectors[part]
-            added = await self._attempt(
+            added = await self._try(
                 partial(_offer, keys=batch, rows=rows, repositories=repositories)
             )
             if added is None:
@@ -177,19 +182,19 @@ class TeamIndex:
         keys: Collection[Key],
         limit: int,
     ) -> Mapping[Key, float]:
-        """Return which of these keys are nearest to a question, with their cosines.
+        """Return the keys nearest to a question, with their cosines.
 
-        `question` is a single row. Only what the team knows of the repositories is
-        searched, and none but `keys` if these are no more than `limit`. Empty after
-        .4 s, if this member does not search, and until the models were compared; the
-        first call begins that and waits as long.
+        `question` is a single row. Only texts of the repositories are searched, and
+        only `keys` if they are no more than `limit`. The result is empty after 0.4
+        seconds, if this member does not search, and until the collection is verified;
+        the first call starts that and waits as long.
         """
         if not (self._place.searches and keys and any(repositories)):
             return {}
-        if not await self._is_entered():
-            return {}  # to compare probes may take longer than a question can wait
+        if not await self._is_verified():
+            return {}  # a verification may take longer than a question can wait
 
-        async def ask(vectors: TeamCollection, names: TeamNames) -> dict[Key, float]:
+        async def search(vectors: TeamCollection, names: TeamNames) -> dict[Key, float]:
             few = names.points(keys) if len(keys) <= limit else {}
             scores = await vectors.nearest(
                 question,
@@ -198,56 +203,60 @@ class TeamIndex:
                 limit=limit,
                 seconds=self._question_seconds,
             )
-            known = few
+            keys_by_point = few
             if scores and not few:
-                known = await asyncio.to_thread(names.points, keys)
-            return {known[p]: score for p, score in scores.items() if p in known}
+                keys_by_point = await asyncio.to_thread(names.points, keys)
+            return {
+                keys_by_point[p]: score
+                for p, score in scores.items()
+                if p in keys_by_point
+            }
 
-        return await self._attempt(ask) or {}
+        return await self._try(search) or {}
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._entering is not None:
-            self._entering.cancel()
-            await asyncio.wait([self._entering])
+        if self._verification is not None:
+            self._verification.cancel()
+            await asyncio.wait([self._verification])
         await self._store.close()
 
-    async def _is_entered(self) -> bool:
-        """Tell whether questions may be asked; that is found out in the background."""
+    async def _is_verified(self) -> bool:
+        """Tell whether the collection is verified; otherwise start that, and wait."""
         space = self._space
         if space is not None and space.names is None and not self._pause.seconds:
-            if self._entering is None or self._entering.done():
-                self._entering = asyncio.ensure_future(self._attempt(_enter_only))
-            await asyncio.wait([self._entering], timeout=self._question_seconds)
+            if self._verification is None or self._verification.done():
+                self._verification = asyncio.ensure_future(self._try(_verify_only))
+            await asyncio.wait([self._verification], timeout=self._question_seconds)
         return space is not None and space.names is not None
 
-    async def _attempt(
+    async def _try(
         self, work: Callable[[TeamCollection, TeamNames], Awaitable[_T]]
     ) -> _T | None:
-        """Return what came of this work; None, and a pause, if the team cannot help."""
+        """Return the result of some work; None if it fails, which starts a pause."""
         space = self._space
         if space is None or self._pause.seconds:
             return None
         try:
-            result = await work(space.collection, await self._enter(space))
+            result = await work(space.collection, await self._verified_names(space))
         except ByokError as error:
             if isinstance(error, UpstreamRefused) and error.kind is _GONE:
-                space.names = None  # removed, and perhaps created again by a writer
+                space.names = None  # a writer may create the collection again
             self._pause.begin(error.sentence)
             return None
         self._pause.end()
         return result
 
-    async def _enter(self, space: _Space) -> TeamNames:
-        """Return the names, once a space is known to be of the same model and salt."""
+    async def _verified_names(self, space: _Space) -> TeamNames:
+        """Return the names, after model and salt of the collection were verified."""
         async with self._lock:
             if space.names is None:
                 names = TeamNames(await self._salt.get())
-                await self._compare(space, names)
+                await self._verify(space, names)
                 space.names = names
             return space.names
 
-    async def _compare(self, space: _Space, names: TeamNames) -> None:
+    async def _verify(self, space: _Space, names: TeamNames) -> None:
         """Compare the probe's vector and the salt, or store them as the first writer.
 
         Raises:
@@ -269,14 +278,14 @@ class TeamIndex:
         if check != names.check:
             self._salt.forget()
             raise ConfigError(f"The collection {collection.name} has another salt.")
-        if vector is None or cosine(vector, space.probe) < SAME:
+        if vector is None or cosine(vector, space.probe) < SAME_COSINE:
             raise ConfigError(
                 f"The collection {collection.name} holds vectors of another model "
                 "behind the same name."
             )
 
 
-async def _enter_only(collection: TeamCollection, names: TeamNames) -> bool:
+async def _verify_only(collection: TeamCollection, names: TeamNames) -> bool:
     return True
 
 
@@ -295,36 +304,27 @@ async def _offer(
     rows: "Vectors",
     repositories: Sequence[str],
 ) -> int:
-    """Add what the team lacks of these; return how many vectors that were."""
+    """Add the vectors that the team lacks; return their number."""
     hashed = [names.repository(name) for name in repositories if name]
     row_of = {names.point(key): row for row, key in enumerate(keys)}
-    known = await collection.repositories([*row_of])
-    new = [point for point in row_of if point not in known]
+    existing = await collection.repositories([*row_of])
+    new = [point for point in row_of if point not in existing]
     for start in range(0, len(new), collection.size):
         part = new[start : start + collection.size]
         await collection.insert(part, rows[[row_of[point] for point in part]], hashed)
     if hashed:
-        await collection.add_repositories(known, hashed)
+        await collection.add_repositories(existing, hashed)
     return len(new)
 
 
-# Asks a team's index what is near to a question, while no vector is here.
-#
-# After a change of model, or while filling is paused, colleagues may have vectors of
-# the same texts. The vector of the question goes to their server, and keyed hashes of
-# the texts in which its words were found; so this is off unless the user wants it.
-
-
-# Ordinals and keys of the chunks of blobs.
-_Chunks: TypeAlias = Mapping[int, Sequence[tuple[int, Key]]]
-_NEAREST = 100
-_MOST_ASKED = 1000  # texts of asked blobs: 40 KB of ids
-
-
 class TeamSearch(Struct, eq=False):
-    """Searches views with the vectors of a team that speaks of the asked space.
+    """Searches views with the vectors of a team, while this machine has none.
 
-    `repositories_of` names the repositories of blobs by their ids.
+    After a change of model, or while filling is paused, colleagues may have vectors of
+    the same texts. Their server gets the vector of the question, and keyed hashes of
+    the texts in which its words were found; so this is off unless the user wants it.
+
+    `repositories_of` returns the names of the repositories of blobs.
     """
 
     team: TeamIndex
@@ -332,13 +332,13 @@ class TeamSearch(Struct, eq=False):
     repositories_of: Callable[[Collection[int]], Awaitable[Sequence[str]]]
 
     async def near(
-        self, space: Space, question: "Vectors", view: View, asked: Collection[int]
+        self, space: Space, question: "Vectors", view: View, requested: Collection[int]
     ) -> NearChunks:
-        """Return the nearest chunks of a view, and the best one of each asked blob.
+        """Return the nearest chunks of a view, and the best one of each requested blob.
 
-        Only chunks that are listed here are found. A server that is silent costs .4 s,
-        and is left alone then. `asked` are best first; of very many, the first ones
-        are looked up.
+        Only chunks that are listed here are found. A silent server costs 0.4 seconds,
+        then a pause begins. `requested` has the best blobs first; only the first of
+        very many are looked up.
 
         Raises:
             DiskFull, NotReady, IndexFailed: the listing cannot be read.
@@ -347,34 +347,34 @@ class TeamSearch(Struct, eq=False):
         repositories = await self.repositories_of(view.ids)
         if row is None or len(row) != space.name.dimensions or not repositories:
             return NearChunks([], {})
-        chunks, every = await asyncio.to_thread(self._read, space, view)
+        chunks, all_keys = await asyncio.to_thread(self._listed_chunks, space, view)
 
         async def ask(keys: Collection[Key], limit: int) -> Mapping[Key, float]:
             return await self.team.nearest(
                 row, repositories=repositories, keys=keys, limit=limit
             )
 
-        found = await ask(every, _NEAREST)
-        scores = dict(found)
-        some = _keys_of(chunks, asked)
-        if found and len(every) > _NEAREST and some:
-            scores |= await ask(some, len(some))
-        nearest = await asyncio.to_thread(_hits, chunks, chunks, found)
+        nearest_scores = await ask(all_keys, _NEAREST)
+        scores = dict(nearest_scores)
+        requested_keys = _keys_of(chunks, requested)
+        if nearest_scores and len(all_keys) > _NEAREST and requested_keys:
+            scores |= await ask(requested_keys, len(requested_keys))
+        nearest = await asyncio.to_thread(_hits, chunks, chunks, nearest_scores)
         best: dict[int, ChunkScore] = {}
-        for hit in _hits(chunks, asked, scores):
+        for hit in _hits(chunks, requested, scores):
             best.setdefault(hit.blob_id, hit)
         return NearChunks(nearest[:_NEAREST], best)
 
-    def _read(self, space: Space, view: View) -> tuple[_Chunks, Set[Key]]:
+    def _listed_chunks(self, space: Space, view: View) -> tuple[_Chunks, Set[Key]]:
         """Return the listed chunks of a view, and all their keys; blocks."""
         chunks = self.store.keys_of_blobs(space, view.ids)
         return chunks, {key for keys in chunks.values() for _, key in keys}
 
 
 def _keys_of(chunks: _Chunks, blob_ids: Iterable[int]) -> list[Key]:
-    """Return the keys of the first blobs, each once."""
+    """Return the distinct keys of the first blobs."""
     keys = (key for blob_id in blob_ids for _, key in chunks.get(blob_id, ()))
-    return [*islice(dict.fromkeys(keys), _MOST_ASKED)]
+    return [*islice(dict.fromkeys(keys), _MAX_REQUESTED_KEYS)]
 
 
 def _hits(

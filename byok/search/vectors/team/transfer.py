@@ -1,8 +1,8 @@
-"""What a machine and its team give each other: while it fills, by push and by pull.
+"""Transfer of vectors between this machine and its team: while filling, and on request.
 
-Filling asks the team by itself. Push and pull are for users who want all of it now, and
-for members who begin to write when their store is full already. A text that is in no
-repository with an address is nobody else's and is not given.
+Filling uses the team by itself. Push and pull are for users who want everything now,
+and for members who start to write when their store is already full. A text that is in
+no repository with an address is private, and not given.
 """
 
 import asyncio
@@ -35,25 +35,28 @@ from byok.search.vectors.types import Key
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
 
+_PAGE = 1024
+_ReadPage: TypeAlias = Callable[[Space, int, int], list[ListedKey]]
+
 
 class Repositories(Struct, eq=False):
-    """The repositories of the workspaces; git is asked once for each of them."""
+    """The repositories of the workspaces; git runs once for each of them."""
 
     engine: ContextEngine
     name_of: Callable[[Path], str] = repository_name_of
     _names: dict[int, str] = {}  # by workspace
 
     async def of_blobs(self, blob_ids: Collection[int]) -> list[str]:
-        """Return the names for some blobs, each once; none outside of repositories."""
-        found: dict[str, None] = {}
+        """Return the distinct names of the repositories that contain some blobs."""
+        names: dict[str, None] = {}
         for space in self.engine.workspaces:
             if space.ids().isdisjoint(blob_ids):
                 continue
             if space.id not in self._names:
                 name = await asyncio.to_thread(self.name_of, space.root)
                 self._names[space.id] = name
-            found[self._names[space.id]] = None
-        return [name for name in found if name]
+            names[self._names[space.id]] = None
+        return [name for name in names if name]
 
 
 async def _fetch(
@@ -64,17 +67,17 @@ async def _fetch(
     Raises:
         DiskFull, NotReady, IndexFailed: of the store.
     """
-    found = await team.fetch(keys)
-    if found:
-        rows = np.stack([*found.values()])
-        await asyncio.to_thread(store.put, space, [*found], rows)
-    return found.keys()
+    vectors = await team.fetch(keys)
+    if vectors:
+        rows = np.stack([*vectors.values()])
+        await asyncio.to_thread(store.put, space, [*vectors], rows)
+    return vectors.keys()
 
 
 class TeamExchange(Struct, eq=False):
-    """Takes the vectors that a team has, and offers it those that the model made.
+    """Fetches the vectors of a team, and offers it those that the model made.
 
-    `repositories_of` names the repositories of blobs by their ids.
+    `repositories_of` returns the names of the repositories of blobs.
     """
 
     store: VectorStore
@@ -86,7 +89,7 @@ class TeamExchange(Struct, eq=False):
         self.team.use(space.name, space.probe.ravel())
 
     async def fetch(self, space: Space, keys: Sequence[Key]) -> Set[Key]:
-        """Store what the team has of these keys; return which those are.
+        """Store the vectors of these keys that the team has; return the keys.
 
         Raises:
             DiskFull, NotReady, IndexFailed: of the store.
@@ -94,9 +97,9 @@ class TeamExchange(Struct, eq=False):
         return await _fetch(self.team, self.store, space, keys)
 
     async def offer(self, blobs: Mapping[Key, int], vectors: "Vectors") -> None:
-        """Offer a vector, a row, for each key, which a blob has.
+        """Offer a vector (a row) for each key; `blobs` has a blob with its text.
 
-        Those of each repository are offered together.
+        Vectors of the same repositories are offered together.
         """
         if not self.team.status.writes:
             return
@@ -105,18 +108,16 @@ class TeamExchange(Struct, eq=False):
             names = await self.repositories_of([blob_id])
             rows.setdefault(tuple(names), []).append(row)
         keys = list(blobs)
-        for names, some in rows.items():
+        for names, group_rows in rows.items():
             if names:
-                of_some = [keys[row] for row in some]
-                await self.team.offer(of_some, vectors[some], repositories=names)
-
-
-_PAGE = 1024
-_ReadPage: TypeAlias = Callable[[Space, int, int], list[ListedKey]]
+                group_keys = [keys[row] for row in group_rows]
+                await self.team.offer(
+                    group_keys, vectors[group_rows], repositories=names
+                )
 
 
 class Transfer(Struct, eq=False):
-    """Moves vectors of one space between a store and a team, which uses that space.
+    """Copies vectors of one space between a store and a team.
 
     `may_go_on` tells, before each page, whether vectors are still in use.
     """
@@ -144,55 +145,59 @@ class Transfer(Struct, eq=False):
             lambda: {number: repository_name_of(root) for number, root in roots.items()}
         )
         stored, after = 0, 0
-        while page := await self._next(self.store.keys_with_vector, after):
+        while page := await self._read_page(self.store.keys_with_vector, after):
             after = page[-1].number
-            for keys, repositories in _by_repositories(page, names):
+            for keys, repositories in _group_by_repositories(page, names):
                 if repositories:
                     stored += await self._offer(keys, repositories)
         return stored
 
     async def _offer(self, keys: list[Key], repositories: list[str]) -> int:
-        found = await asyncio.to_thread(self.store.vectors_of, self.space, keys)
-        if not found:
+        vectors = await asyncio.to_thread(self.store.vectors_of, self.space, keys)
+        if not vectors:
             return 0
-        rows = np.stack([*found.values()])
-        stored = await self.team.offer([*found], rows, repositories=repositories)
-        if stored < len(found):
-            self._raise("The team did not take all vectors")
+        rows = np.stack([*vectors.values()])
+        stored = await self.team.offer([*vectors], rows, repositories=repositories)
+        if stored < len(vectors):
+            self._fail("The team did not take all vectors")
         return stored
 
     async def pull(self) -> int:
-        """Fetch what the store lacks of listed chunks; return how many vectors came.
+        """Fetch the missing vectors of listed chunks; return how many were received.
 
         Raises:
-            NotReady: the team could not be asked for all, or vectors were switched off
+            NotReady: not all could be requested, or vectors were switched off
                 meanwhile; the message says why.
         """
-        came, after = 0, 0
-        while page := await self._next(self.store.keys_without_vector, after):
-            after = page[-1].number
+        received, after_number = 0, 0
+        while page := await self._read_page(
+            self.store.keys_without_vector, after_number
+        ):
+            after_number = page[-1].number
             keys = [listed.key for listed in page]
-            came += len(await _fetch(self.team, self.store, self.space, keys))
+            received += len(await _fetch(self.team, self.store, self.space, keys))
             if self.team.status.note:
-                self._raise("The team could not be asked for all vectors")
-        return came
+                self._fail("The team could not be asked for all vectors")
+        return received
 
-    async def _next(self, read: _ReadPage, after: int) -> list[ListedKey]:
+    async def _read_page(self, read: _ReadPage, after_number: int) -> list[ListedKey]:
         if not self.may_go_on():
             raise NotReady("Vectors were switched off or changed meanwhile.")
-        return await asyncio.to_thread(read, self.space, after, _PAGE)
+        return await asyncio.to_thread(read, self.space, after_number, _PAGE)
 
-    def _raise(self, what: str) -> None:
-        raise NotReady(f"{what}: {self.team.status.note or 'its server was paused.'}")
+    def _fail(self, sentence: str) -> None:
+        raise NotReady(
+            f"{sentence}: {self.team.status.note or 'its server was paused.'}"
+        )
 
 
-def _by_repositories(
+def _group_by_repositories(
     page: Sequence[ListedKey], names: dict[int, str]
 ) -> Iterator[tuple[list[Key], list[str]]]:
-    """Group keys whose texts are in the same repositories."""
-    named = sorted(
+    """Yield groups of keys whose texts are in the same repositories."""
+    keyed = sorted(
         (sorted({names.get(n, "") for n in listed.workspaces} - {""}), listed.key)
         for listed in page
     )
-    for repositories, group in groupby(named, key=itemgetter(0)):
+    for repositories, group in groupby(keyed, key=itemgetter(0)):
         yield [key for _, key in group], repositories

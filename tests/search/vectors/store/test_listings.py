@@ -11,18 +11,18 @@ from tests.fakes.vectors import Rows, keys
 
 def look(connection: VectorDatabase, recipe: str = "1") -> int:
     with connection.writing() as db:
-        listings.forget_gone(db)
+        listings.delete_stale(db)
         return listings.list_new(db, recipe, is_embedded)
 
 
 def planned(connection: VectorDatabase, *asked: int, limit: int = 99) -> list[int]:
     with connection.reading() as db:
-        return [blob.blob_id for blob in listings.plan(db, "1", asked, limit)]
+        return [blob.blob_id for blob in listings.find_unlisted(db, "1", asked, limit)]
 
 
 def missing(connection: VectorDatabase, space_id: int = 1) -> list[int]:
     with connection.reading() as db:
-        return [b.blob_id for b in listings.plan_missing(db, "1", space_id, (), 99)]
+        return [b.blob_id for b in listings.find_incomplete(db, "1", space_id, (), 99)]
 
 
 def test_asked_blobs_come_first_then_the_newest_files(
@@ -86,7 +86,7 @@ def test_a_blob_that_is_another_one_now_is_listed_no_more(
         listings.list_chunks(db, "1", {blob_id: [(0, keys("a")[0])]})
     rows.run(change)
     with connection.writing() as db:
-        assert listings.forget_gone(db) == {blob_id}
+        assert listings.delete_stale(db) == {blob_id}
         assert db.execute("SELECT count(*) FROM chunk").fetchone() == (0,)
         assert listings.count(db, "1", 1) == (0, 0)
 
@@ -98,7 +98,7 @@ def test_blobs_without_chunks_are_looked_at_again(
     look(connection)
     with connection.writing() as db:
         listings.list_chunks(db, "1", {code: []})
-        listings.forget_empty(db)
+        listings.delete_empty(db)
     assert look(connection) == 1
     assert planned(connection) == [code]
     assert doc != code

@@ -29,7 +29,7 @@ class Reference:
         made = quantise(rng.standard_normal((COUNT, 24)).astype(np.float32))
         self.rows = restore(made)
         self.file = RowsFile(folder / "a.rows", 1, 24)
-        self.file.make_room(COUNT)
+        self.file.reserve(COUNT)
         self.file.write(np.arange(COUNT), made.numbers, made.scales)
         extra = rng.integers(0, COUNT, 300)  # chunks with the text of another
         self.place = np.concatenate([np.arange(COUNT), extra]).astype(np.int32)

@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = Rows(folder / "data.db")
     blob = index.add("a.py", chunks=len(TEXTS))[0]
     store = VectorStore(folder / "vectors.db", index.path)
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     space = store.enter(SPACE, probe())
     store.list_chunks(space, {blob: list(enumerate(keys(*TEXTS)))})
     for first in range(0, len(TEXTS), 500):
@@ -117,7 +117,7 @@ def test_a_row_that_is_damaged_in_the_database_is_made_again(filled: Filled) -> 
     filled.store.close()
     filled.store = VectorStore(filled.path, filled.index)
     filled.check(77)
-    (blob,) = filled.store.plan_missing(filled.space)
+    (blob,) = filled.store.find_incomplete(filled.space)
     assert blob.blob_id == filled.blob
     filled.store.put(filled.space, keys(TEXTS[77]), vectors([TEXTS[77]]))
     filled.check()

@@ -22,7 +22,7 @@ from byok.search.vectors.store.open_space import (
     ids_of_keys,
     insert_vectors,
 )
-from byok.search.vectors.store.store import VectorStore, give_back, tidy
+from byok.search.vectors.store.store import VectorStore, shrink_file, tidy
 from tests.fakes.disk import fill as fill_disk
 from tests.fakes.disk import mounted
 from tests.fakes.stores import view
@@ -39,7 +39,7 @@ def store(tmp_path: Path, rows: Rows) -> Iterator[VectorStore]:
 def fill(store: VectorStore, rows: Rows, *texts: str) -> tuple[Space, list[int]]:
     """Give one blob for each text a vector."""
     ids = rows.add(*(f"{text}.py" for text in texts))
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     space = store.enter(SPACE, probe())
     blobs = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
     absent = store.list_chunks(space, blobs)
@@ -73,7 +73,7 @@ def test_chunks_that_share_a_text_share_a_vector(
 ) -> None:
     space, (first,) = fill(store, rows, "alpha")
     (second,) = rows.add("copy.py", chunks=2)
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     alpha, beta = keys("alpha", "beta")
     assert store.list_chunks(space, {second: [(0, beta), (1, alpha)]}) == {beta}
     found = store.near(space, vector("alpha"), view(first, second))
@@ -85,7 +85,7 @@ def test_a_vector_that_is_no_direction_counts_as_refused(
     store: VectorStore, rows: Rows
 ) -> None:
     ids = rows.add("a.py", "b.py", "c.py")
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     space = store.enter(SPACE, probe())
     texts = keys("a", "b", "c")
     store.list_chunks(space, {i: [(0, k)] for i, k in zip(ids, texts, strict=True)})
@@ -93,7 +93,7 @@ def test_a_vector_that_is_no_direction_counts_as_refused(
     some[0], some[2, 5] = 0, np.nan
     assert store.put(space, texts, some) == [texts[0], texts[2]]
     assert store.progress(space) == (3, 1, 2)
-    assert store.plan_missing(space) == []
+    assert store.find_incomplete(space) == []
 
 
 @pytest.mark.case("B128")
@@ -106,7 +106,7 @@ def test_ids_of_a_replaced_index_find_nothing(tmp_path: Path, rows: Rows) -> Non
     assert others.add("other.py", "another.py") == ids
     store = VectorStore(tmp_path / "vectors.db", rows.path)
     assert store.near(space, vector("alpha"), view(*ids), ids) == ([], {})
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     assert store.near(space, vector("alpha"), view(*ids), ids) == ([], {})
     assert store.list_chunks(space, {ids[0]: [(0, keys("beta")[0])]}) == set()
     found = store.near(space, vector("beta"), view(*ids))
@@ -118,7 +118,7 @@ def test_the_newest_ready_space_answers(store: VectorStore, rows: Rows) -> None:
     old, _ = fill(store, rows, "alpha")
     assert store.settle(old, store.progress(old))
     new = store.enter(replace(SPACE, recipe="2"), probe())
-    store.look("2", is_embedded)
+    store.refresh_listing("2", is_embedded)
     answering = store.space_for(new)
     assert answering is not None
     assert answering.id == old.id
@@ -153,7 +153,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         store = VectorStore(disk / "vectors.db", rows.path)
         space, ids = fill(store, rows, "alpha", "beta")
         (more,) = rows.add("more.py", chunks=2000)
-        store.look(SPACE.recipe, is_embedded)
+        store.refresh_listing(SPACE.recipe, is_embedded)
         fill_disk(disk / "filler")
         texts = [str(n) for n in range(2000)]
         with pytest.raises(DiskFull):
@@ -179,7 +179,7 @@ def test_searching_while_filling_sees_whole_batches(
 ) -> None:
     texts = [str(n) for n in range(1500)]
     (blob_id,) = rows.add("a.py", chunks=len(texts))
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     space = store.enter(SPACE, probe())
     store.list_chunks(space, {blob_id: list(enumerate(keys(*texts)))})
     counts: list[int] = []
@@ -209,7 +209,7 @@ def test_two_threads_that_store_at_once_lose_nothing(
 ) -> None:
     texts = [f"text{number}" for number in range(200)]
     ids = rows.add(*(f"{text}.py" for text in texts))
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     space = store.enter(SPACE, probe())
     blobs = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
     store.list_chunks(space, blobs)
@@ -234,7 +234,7 @@ def test_vectors_of_a_model_that_came_back_are_not_taken_for_anothers(
     space, _ = fill(store, rows, "alpha")  # good
     store.enter(SPACE, probe())
     (more,) = rows.add("beta.py")
-    store.look(SPACE.recipe, is_embedded)
+    store.refresh_listing(SPACE.recipe, is_embedded)
     [beta] = keys("beta")
     store.list_chunks(space, {more: [(0, beta)]})
     store.put(space, [beta], vectors(["beta"], model="other"))
@@ -333,13 +333,13 @@ def tidy_all(connection: VectorDatabase, day: int) -> int:
 def test_a_space_that_is_left_goes_in_several_steps(connection: VectorDatabase) -> None:
     old, new = put_rows(connection, 4500), put_rows(connection, 3)
     with connection.writing() as db:
-        database.leave(db, [old])
+        database.schedule_removal(db, [old])
     assert tidy_all(connection, 1) >= 3
     assert count(connection, "vector") == 3
     assert count(connection, "space") == 1
     with connection.reading() as db:
         assert database.all_spaces(db) == [new]
-        assert not give_back(db)
+        assert not shrink_file(db)
         assert db.execute("PRAGMA main.freelist_count").fetchone() == (0,)
 
 
