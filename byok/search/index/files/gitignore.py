@@ -3,15 +3,15 @@
 The patterns come from a repository and are not trusted: with Python's `re` a single
 `*a*a*a` takes 160 ms for a name of 255 letters, and a file may hold a thousand of them.
 So pathspec only turns a line into a regular expression, and RE2 matches many of them at
-once, as a set. A set has a limited memory, and beyond that RE2 refuses to compile it:
-lines are shared out among several sets, and one that even alone is too much is left
-out and reported as unreadable.
+once, as a set. RE2 refuses to compile a set that needs too much memory: so lines are
+divided among several sets, and a line that is too large even alone is left out and
+reported as unreadable.
 
 Git matches bytes: `?` and `[!a]` stand for one byte of a name, and `ü` has two. So do
-these expressions. pathspec reads text, where some bytes from 128 on and many below 32
-would be spaces, so it is given a character of the private use area for each of them
-(`Icon` and a carriage return is not `Icon`), and for what it does not know in brackets:
-classes such as `[:alpha:]`, and an escaped bracket.
+these expressions. pathspec reads text, in which some bytes from 128 on and many below
+32 would be spaces. So each of them is replaced by a character of the private use area
+(`Icon` with a carriage return is not `Icon`), and so is what pathspec does not know in
+brackets: classes such as `[:alpha:]`, and an escaped bracket.
 """
 
 import re
@@ -25,16 +25,16 @@ _PRIVATE_USE = {byte: 0xE000 + byte for byte in (*range(32), *range(128, 256))}
 _CLASSES = "alnum alpha blank cntrl digit graph lower print punct space upper xdigit"
 _IN_BRACKETS = {rf"[:{name}:]": 0xE100 + at for at, name in enumerate(_CLASSES.split())}
 _IN_BRACKETS[r"\]"] = 0xE200
-_SPELLED = re.compile(r"\\.|\[:[a-z]+:\]", re.DOTALL)  # each escape is one
+_ESCAPES = re.compile(r"\\.|\[:[a-z]+:\]", re.DOTALL)  # each escape is one
 _RE2: dict[int, str | int] = {
     private: spelled
     for spelled, private in (*_PRIVATE_USE.items(), *_IN_BRACKETS.items())
 }
-# All in a folder, or all folders in it: for pathspec that is also the folder itself.
+# Everything in a folder, or all folders in it: pathspec would match the folder, too.
 _IN_FOLDER = re.compile(r"/\*\*(/?) *$")
-# Characters of expressions in one set. A literal one takes an instruction, the others
-# less; RE2 refuses a set from some 70,000 instructions on.
-_SET_SIZE = 32_768
+# Characters of the expressions of a set. A literal character takes one instruction,
+# others less, and RE2 refuses sets of more than about 70,000 instructions.
+_MAX_SET_CHARS = 32_768
 
 
 def _options() -> re2.Options:
@@ -42,7 +42,7 @@ def _options() -> re2.Options:
     options.encoding = re2.Options.Encoding.LATIN1  # a byte is a character
     options.dot_nl = True
     options.never_capture = True
-    options.log_errors = False  # RE2 would write to stderr, past the log
+    options.log_errors = False  # RE2 would write to stderr instead of the log
     return options
 
 
@@ -50,10 +50,10 @@ _OPTIONS = _options()
 
 
 class Patterns:
-    """Lines of an ignore file of this name; the last that matches decides.
+    """The lines of an ignore file with this `name`; the last match decides.
 
-    `unreadable` are the lines that RE2 cannot match; they name nothing. A line that git
-    could not read either is not among them.
+    `unreadable` are the lines that RE2 cannot compile, which match nothing. Lines that
+    git cannot read either are ignored, and not among them.
     """
 
     __slots__ = ("_ignores", "_sets", "lines", "name", "unreadable")
@@ -61,83 +61,83 @@ class Patterns:
     def __init__(self, lines: Iterable[str], name: str = "") -> None:
         """Compile the lines."""
         self.name = name
-        found = [(line, *read) for line in lines if (read := _expression(line))]
-        expressions = [expression for _, expression, _ in found]
-        self.lines = [line for line, _, _ in found]
-        self._ignores: list[bool] = [ignores for _, _, ignores in found]
-        self._sets: list[tuple[int, re2.Set]] = []  # with the place of its first line
+        readable = [
+            (line, *result) for line in lines if (result := _to_expression(line))
+        ]
+        expressions = [expression for _, expression, _ in readable]
+        self.lines = [line for line, _, _ in readable]
+        self._ignores: list[bool] = [ignores for _, _, ignores in readable]
+        self._sets: list[tuple[int, re2.Set]] = []  # with the index of its first line
         self.unreadable: list[str] = []
-        for start, end in _shares(expressions):
-            for place, compiled in _compile(expressions, start, end):
+        for start, end in _split_into_sets(expressions):
+            for index, compiled in _compile(expressions, start, end):
                 if compiled is None:
-                    self.unreadable.append(found[place][0])
+                    self.unreadable.append(readable[index][0])
                 else:
-                    self._sets.append((place, compiled))
+                    self._sets.append((index, compiled))
 
     def __len__(self) -> int:
         return len(self._ignores)
 
     def verdict(self, path: str, *, is_dir: bool) -> bool | None:
-        """Tell whether a path is ignored (True), lifted (False) or not named (None).
+        """Tell whether a path is ignored (True), lifted (False) or not matched (None).
 
-        The path is relative to the folder of the ignore file. What is said of a folder
-        is not said of what is in it: folders above a path are asked for first, and
-        nothing in an ignored one is asked for.
+        The path is relative to the folder of the ignore file. A match of a folder is
+        none of the paths in it: callers ask for the folders above a path first, and do
+        not ask for paths in an ignored folder.
         """
-        place = self.place_of(path, is_dir=is_dir)
-        return None if place is None else self._ignores[place]
+        index = self.index_of(path, is_dir=is_dir)
+        return None if index is None else self._ignores[index]
 
-    def place_of(self, path: str, *, is_dir: bool) -> int | None:
-        """Return which of the `lines` decides about a path, None if none names it."""
+    def index_of(self, path: str, *, is_dir: bool) -> int | None:
+        """Return the index of the line that decides about a path, or None."""
         try:
             name = f"{path}/" if is_dir else path
             raw = name.encode("utf-8", "surrogateescape")
         except UnicodeError:
             return None  # a name that no file can have
         for first, compiled in reversed(self._sets):
-            if found := compiled.Match(raw):
-                place: int = first + max(found)
-                return place
+            if matches := compiled.Match(raw):
+                index: int = first + max(matches)
+                return index
         return None
 
 
-def _expression(line: str) -> tuple[bytes, bool] | None:
-    """Return what matches the paths that a line names, and whether it ignores them.
+def _to_expression(line: str) -> tuple[bytes, bool] | None:
+    """Return the regular expression of a line, and whether it ignores or lifts.
 
-    None if it names nothing, as git says of a line that it cannot read.
+    Return None if the line matches nothing, as lines that git cannot read.
     """
     try:
-        text = _IN_FOLDER.sub(r"/**/*\1", _spell_bytes(line))
+        text = _IN_FOLDER.sub(r"/**/*\1", _to_private_use(line))
         expression, ignores = GitIgnoreSpecPattern.pattern_to_regex(text)
     except (GitIgnorePatternError, UnicodeError):
         return None
     if expression is None or ignores is None:
         return None
-    # pathspec's also match what is in a folder of that name: `$` leaves that out.
+    # pathspec's expressions also match paths in a folder of that name; `$` prevents it.
     return f"(?:{expression})$".translate(_RE2).encode("latin-1"), ignores
 
 
-def _spell_bytes(text: str) -> str:
-    """Return a text with private characters for what pathspec would read otherwise."""
+def _to_private_use(text: str) -> str:
+    """Replace what pathspec would misread by characters of the private use area."""
     raw = text.encode("utf-8", "surrogateescape")
-    return _SPELLED.sub(_spell_in_brackets, raw.decode("latin-1")).translate(
-        _PRIVATE_USE
-    )
+    return _ESCAPES.sub(_replace_escape, raw.decode("latin-1")).translate(_PRIVATE_USE)
 
 
-def _spell_in_brackets(found: re.Match[str]) -> str:
-    private = _IN_BRACKETS.get(found[0])
-    return found[0] if private is None else chr(private)
+def _replace_escape(match: re.Match[str]) -> str:
+    private = _IN_BRACKETS.get(match[0])
+    return match[0] if private is None else chr(private)
 
 
-def _shares(expressions: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of expressions that are to be compiled together, in order."""
+def _split_into_sets(expressions: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of expressions that are compiled together, in order."""
     start = size = 0
-    for place, expression in enumerate(expressions):
+    for index, expression in enumerate(expressions):
         size += len(expression)
-        if size > _SET_SIZE and place > start:
-            yield start, place
-            start, size = place, len(expression)
+        if size > _MAX_SET_CHARS and index > start:
+            yield start, index
+            start, size = index, len(expression)
     if start < len(expressions):
         yield start, len(expressions)
 
@@ -145,10 +145,10 @@ def _shares(expressions: Sequence[bytes]) -> Iterator[tuple[int, int]]:
 def _compile(
     expressions: Sequence[bytes], start: int, end: int
 ) -> Iterator[tuple[int, re2.Set | None]]:
-    """Yield sets of a range of expressions, in order, each with the first one's place.
+    """Yield sets for a range of expressions, in order, each with its first index.
 
-    Where RE2 refuses a range, its halves are compiled; None stands for one expression
-    that is refused.
+    If RE2 refuses a range, its halves are compiled; a single expression that is refused
+    yields None.
     """
     compiled = re2.Set.SearchSet(_OPTIONS)
     try:
@@ -167,7 +167,7 @@ def _compile(
 
 
 def pattern_lines(content: bytes) -> list[str]:
-    """Return the lines of an ignore file that may hold a pattern."""
+    """Return the lines of an ignore file that may be patterns."""
     text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     return [line for line in lines if line.strip() and not line.startswith("#")]

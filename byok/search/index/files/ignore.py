@@ -1,9 +1,9 @@
 """Ignore rules of a workspace: one decision for the walk, the watcher and ripgrep.
 
-Order: secret names, then `.gitignore` and `.augmentignore` of every folder, the rules
-stored elsewhere (`git_rules`), then folders of generated files. A deeper folder wins
-over a higher one, `.augmentignore` over `.gitignore`, a later line over an earlier one.
-What is below an ignored folder stays ignored.
+Order: secret names, then `.gitignore` and `.augmentignore` of every folder, ignore
+files outside the workspace (`rules_outside`), then generated files. A deeper folder
+wins over a higher one, `.augmentignore` over `.gitignore`, a later line over an earlier
+one. All paths below an ignored folder are ignored.
 """
 
 import logging
@@ -25,109 +25,27 @@ from byok.search.index.files.repository import (
     repository_of,
 )
 from byok.search.index.files.roots import OwnFolders
-from byok.search.index.files.secret_names import as_it_looks, is_private, is_secret
+from byok.search.index.files.secret_names import is_private, is_secret, normalise_name
 from byok.search.index.types import IndexOptions, SkipReason
 
-# Ignore rules that apply to a workspace and are stored outside of it.
-#
-# As in git: the user's global ignore file, the `info/exclude` of this clone, and the
-# ignore files in the folders between the top of the repository and the workspace. No
-# program is run in a repository, and its configuration is not read: it is not trusted.
-
-
-IGNORE_FILES = (".gitignore", ".augmentignore")
 _log = logging.getLogger(__name__)
-_SECONDS = 5.0
-_ASK = ("config", "--global", "--type=path", "--get", "core.excludesFile")
-_HOMES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE")
-
-
-class Outside(NamedTuple):
-    """An ignore file; `below` is the workspace's path in the folder it holds for."""
-
-    name: str
-    content: bytes
-    below: str
-
-
-def rules_outside(root: Path) -> list[Outside]:
-    """Return the ignore files outside a workspace, those that win last.
-
-    None where the workspace is in no repository.
-    """
-    found = [
-        Outside(str(path), load(path) or b"", below)
-        for path, below in places_outside(root)
-    ]
-    return [rules for rules in found if rules.content]
-
-
-def places_outside(root: Path) -> list[tuple[Path, str]]:
-    """Return where `rules_outside` looks, and the workspace's path below that."""
-    repository = repository_of(root)
-    if repository is None:
-        return []
-    top = repository.top
-    at_top = root.relative_to(top).as_posix() if root != top else ""
-    found = [(repository.common / "info" / "exclude", at_top)]
-    if own := _of_user(root):
-        found.insert(0, (own, at_top))
-    above = [at for at in reversed(root.parents) if at.is_relative_to(top)]
-    return found + [
-        (at / name, root.relative_to(at).as_posix())
-        for at in above
-        for name in IGNORE_FILES
-    ]
-
-
-def _of_user(root: Path) -> Path | None:
-    """Return the user's own ignore file for all repositories, as git finds it."""
-    path = _global_ignore_file(root)
-    if path is None:
-        settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-        path = Path(settings, "git", "ignore")
-    try:
-        return path.resolve(strict=True)  # people link it to where they keep such files
-    except (OSError, RuntimeError):
-        return None
-
-
-def _global_ignore_file(root: Path) -> Path | None:
-    """Return what the user's own configuration names; git reads it for us."""
-    git = find_program("git", never=[root])
-    if git is None:
-        return None
-    homes = {name: os.environ[name] for name in _HOMES if name in os.environ}
-    try:
-        ended = run_program(
-            [git, *_ASK],
-            clean_environment({"GIT_CONFIG_NOSYSTEM": "1", **homes}),
-            seconds=_SECONDS,
-            folder=Path(Path.home().anchor),
-        )
-    except OSError as error:
-        _log.warning("git did not tell of core.excludesFile: %s", error)
-        return None
-    if ended.was_late:
-        _log.warning("git did not tell of core.excludesFile in %g s", _SECONDS)
-        return None
-    told = Path(os.fsdecode(ended.out.rstrip(b"\n")))
-    return told if told.is_absolute() else None
-
-
+IGNORE_FILES = (".gitignore", ".augmentignore")
+_GIT_SECONDS = 5.0
+_EXCLUDES_COMMAND = ("config", "--global", "--type=path", "--get", "core.excludesFile")
+_HOME_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE")
 _MAX_BYTES = 64 * 1024
 _MAX_LINES = 1_000
-_MAX_LINE = 1_000
-_MAX_LINES_IN_FORCE = 4_000
-_MAX_LINES_IN_ALL = 50_000  # compiling them takes seconds
-_MAX_FOLDERS = 100_000
+_MAX_LINE_CHARS = 1_000
+_MAX_LINES_IN_FORCE = 4_000  # that apply to one folder
+_MAX_LINES_IN_ALL = 50_000  # of a workspace; compiling them takes seconds
+_MAX_FOLDERS = 100_000  # cached
 _TOO_LONG = (
-    f"is too long: only {_MAX_LINES:,} lines of up to {_MAX_LINE:,} characters,"
+    f"is too long: only {_MAX_LINES:,} lines of up to {_MAX_LINE_CHARS:,} characters,"
     f" {_MAX_BYTES // 1024} KiB in all, count"
 )
-# What programs write, and nobody reads as code. These are the weakest rules: `!*.log`
-# in an ignore file lifts such a line. Names that people also give to folders of their
-# own (build, dist, target) only count at the root.
+# Files that programs write, and nobody reads as code. These are the weakest rules:
+# `!*.log` in an ignore file lifts such a line. Names that people also give to their own
+# folders (dist, target) only count at the root.
 _NOISE = """
 node_modules/ bower_components/ .yarn/cache/ .pnpm-store/
 __pycache__/ .venv/ venv/ .tox/ .nox/ .eggs/ *.egg-info/ .ipynb_checkpoints/
@@ -138,9 +56,17 @@ __pycache__/ .venv/ venv/ .tox/ .nox/ .eggs/ *.egg-info/ .ipynb_checkpoints/
 """
 NOISE = tuple(_NOISE.split())
 
-# Patterns, what stands before a path for them, and where their part of it begins;
-# those that win come first.
+# The patterns that apply to a folder, the strongest first. Each matches paths of its
+# ignore file's folder: a prefix, and the workspace's path from an offset on.
 _Chain = tuple[tuple[Patterns, str, int], ...]
+
+
+class Outside(NamedTuple):
+    """An ignore file outside; `below` is the workspace's path in that file's folder."""
+
+    name: str
+    content: bytes
+    below: str
 
 
 class FolderRules:
@@ -156,27 +82,27 @@ class FolderRules:
         reason: SkipReason | None = None,
     ) -> None:
         self.chain = chain
-        self.reason = reason  # why the folder itself is left out
+        self.reason = reason  # why the folder itself is skipped
         self._rules = rules
         self._prefix = f"{path}/" if path else ""
-        self._parent = as_it_looks(path.rpartition("/")[2].casefold())
-        # A private folder that the user opened.
+        self._parent = normalise_name(path.rpartition("/")[2].casefold())
+        # Whether this is a private folder, which the user allowed.
         self._private = is_secret(path, is_dir=True)
 
     def judge(self, name: str, *, is_dir: bool) -> SkipReason | None:
-        """Return why a name in this folder is skipped, None if it is not."""
+        """Return why a name in this folder is skipped, or None."""
         if self.reason:
             return self.reason
         path = self._prefix + name
         rules = self._rules
-        looks = as_it_looks(name.casefold())
-        is_suspect = self._private or is_private(self._parent, looks, is_dir=is_dir)
+        plain = normalise_name(name.casefold())
+        is_suspect = self._private or is_private(self._parent, plain, is_dir=is_dir)
         if is_suspect and is_secret(path, rules.allow_secret, is_dir=is_dir):
             return SkipReason.SECRET
         if is_dir and rules.is_own(path):
             return SkipReason.SECRET
-        for patterns, before, start in self.chain:
-            verdict = patterns.verdict(before + path[start:], is_dir=is_dir)
+        for patterns, prefix, start in self.chain:
+            verdict = patterns.verdict(prefix + path[start:], is_dir=is_dir)
             if verdict is not None:
                 if verdict:
                     return SkipReason.IGNORED
@@ -185,8 +111,8 @@ class FolderRules:
             return SkipReason.WORK_TREE if rules.is_work_tree(path) else None
         if not rules.extensions:
             return None
-        wanted = name.casefold().endswith(rules.extensions)
-        return None if wanted else SkipReason.EXTENSION
+        has_extension = name.casefold().endswith(rules.extensions)
+        return None if has_extension else SkipReason.EXTENSION
 
     def explain(self, name: str, reason: SkipReason, *, is_dir: bool) -> ExcludingRule:
         """Return the rule by which a name in this folder is skipped, and its cure."""
@@ -196,34 +122,34 @@ class FolderRules:
         if reason is SkipReason.EXTENSION:
             return ExcludingRule(cure=Path(name).suffix, place="context.extensions")
         if reason is SkipReason.SECRET:
-            cure = f"/{_spell(path)}{end}"
-            stays = is_secret(path, (cure,), is_dir=is_dir) or (
+            cure = f"/{_escape(path)}{end}"
+            is_never_allowed = is_secret(path, (cure,), is_dir=is_dir) or (
                 is_dir and self._rules.is_own(path)
             )
-            if stays:
+            if is_never_allowed:
                 return ExcludingRule()
             return ExcludingRule(cure=cure, place="context.allow_secret")
-        for patterns, before, start in self.chain:
-            at = patterns.place_of(before + path[start:], is_dir=is_dir)
-            if at is not None:
+        for patterns, prefix, start in self.chain:
+            index = patterns.index_of(prefix + path[start:], is_dir=is_dir)
+            if index is not None:
                 return ExcludingRule(
-                    patterns.lines[at],
+                    patterns.lines[index],
                     patterns.name,
-                    self._rules.number_of(patterns.name, patterns.lines[at]),
-                    f"!/{_spell(path[start:])}{end}",
+                    self._rules.line_number(patterns.name, patterns.lines[index]),
+                    f"!/{_escape(path[start:])}{end}",
                     path[:start] + IGNORE_FILES[-1],
                 )
         return ExcludingRule()
 
 
 class Rules:
-    """The rules of one workspace; folders are judged once, then remembered.
+    """The rules of one workspace; those of each folder are cached.
 
-    `load` returns the content of a file of the workspace, or None; `outside` the ignore
-    files that lie elsewhere, those that win last. `allow_secret` are the user's
-    patterns (as in .gitignore) that lift secret names, `is_own` knows byok's folders
-    below the root, `is_work_tree` other work trees of the same repository. `extensions`
-    are the only ones wanted (none: all). Any thread may ask.
+    `load` returns the content of a workspace's file, or None; `outside` the ignore
+    files elsewhere, the strongest last. `allow_secret` are the user's patterns (as in
+    .gitignore) that lift secret names. `is_own` recognises byok's folders below the
+    root, `is_work_tree` other work trees of the same repository. With `extensions` only
+    files with these are indexed. Any thread may call this.
     """
 
     def __init__(
@@ -248,61 +174,61 @@ class Rules:
         self._noise = Patterns(noise)
         self._folders: dict[str, FolderRules] = {}
         self._lines = 0
-        self._said = SaidOnce(_MAX_LINES)
-        # What does not count of an ignore file, by its path.
+        self._logged = SaidOnce(_MAX_LINES)
+        # Which part of an ignore file does not count, by its path.
         self.notes: dict[str, str] = {}
 
     def reason(self, path: str, *, is_dir: bool = False) -> SkipReason | None:
-        """Return why a path is skipped, by itself or by a folder above; else None."""
+        """Return why a path is skipped, by itself or by a folder above, or None."""
         parent, _, name = path.rpartition("/")
         return self.folder(parent).judge(name, is_dir=is_dir)
 
     def find_rule(self, path: str, *, is_dir: bool = False) -> ExcludingRule:
-        """Return what leaves out a path, or the first folder on the way to it."""
-        above, parts = "", path.split("/")
+        """Return the rule that excludes a path, or the first of its folders."""
+        parent, parts = "", path.split("/")
         for count, name in enumerate(parts, 1):
             judged = {"is_dir": is_dir or count < len(parts)}
-            folder = self.folder(above)
+            folder = self.folder(parent)
             if reason := folder.judge(name, **judged):
                 return folder.explain(name, reason, **judged)
-            above = "/".join(parts[:count])
+            parent = "/".join(parts[:count])
         return ExcludingRule()
 
-    def number_of(self, file: str, line: str) -> int:
-        """Return where a line stands in an ignore file, 0 in byok's own rules."""
-        outer = (one.content for one in self._outside() if one.name == file)
+    def line_number(self, file: str, line: str) -> int:
+        """Return the number of a line in an ignore file, 0 for byok's own rules."""
+        contents = (rules.content for rules in self._outside() if rules.name == file)
         content = self._load(file) if file else None
-        text = (content or next(outer, b"")).removeprefix(b"\xef\xbb\xbf")
+        text = (content or next(contents, b"")).removeprefix(b"\xef\xbb\xbf")
         lines = text.decode("utf-8", "surrogateescape").split("\n")
-        found = [at for at, one in enumerate(lines, 1) if one.rstrip("\r") == line]
-        return found[-1] if found else 0
+        numbers = [n for n, text in enumerate(lines, 1) if text.rstrip("\r") == line]
+        return numbers[-1] if numbers else 0
 
     def folder(self, path: str, names: Collection[str] | None = None) -> FolderRules:
         """Return the rules of a folder; "" is the root.
 
-        `names` are those in the folder, if known: they save looking for ignore files.
+        `names` are the known names in the folder, which save a search for ignore files.
         """
-        folders = self._folders  # forgetting puts another one in its place
-        found = folders.get(path)
-        if found is not None:
-            return found
+        folders = self._folders  # `forget` replaces this dictionary
+        cached = folders.get(path)
+        if cached is not None:
+            return cached
         if len(folders) >= _MAX_FOLDERS:
             folders.clear()
-        at = ""
-        here = folders.get(at)
-        if here is None:
-            here = folders[at] = self._root(names if at == path else None)
+        above = ""
+        current = folders.get(above)
+        if current is None:
+            current = folders[above] = self._root(names if above == path else None)
         for part in path.split("/") if path else ():
-            at = f"{at}/{part}" if at else part
-            below = folders.get(at)
+            above = f"{above}/{part}" if above else part
+            below = folders.get(above)
             if below is None:
-                below = self._below(here, at, names if at == path else None)
-                folders[at] = below
-            here = below
-        return here
+                below = self._below(current, above, names if above == path else None)
+                folders[above] = below
+            current = below
+        return current
 
     def forget(self, folder: str) -> None:
-        """Read the ignore files in a folder and below it again when next needed."""
+        """Remove the cached rules of a folder and of all folders below it."""
         below = f"{folder}/"
         self._lines = 0
         self._folders = {
@@ -317,9 +243,10 @@ class Rules:
         }
 
     def notes_on(self, path: str) -> list[str]:
-        """Return what does not count of the ignore files above a path, in sentences.
+        """Return notes on the ignore files above a path, parts of which do not count.
 
-        They have no full stop. Only of files that have been read, as `reason` does.
+        They are sentences without a full stop, and exist only for ignore files that
+        were read, as `reason` does.
         """
         return [
             note
@@ -330,11 +257,11 @@ class Rules:
     def _root(self, names: Collection[str] | None) -> FolderRules:
         chain: _Chain = ((self._noise, "", 0),)
         outer: _Chain = ()
-        for name, content, below in self._outside():
+        for name, content, workspace_path in self._outside():
             outer = self._append_rules(
-                outer, name, content, f"{below}/" if below else "", 0
+                outer, name, content, f"{workspace_path}/" if workspace_path else "", 0
             )
-        if not _covers(outer):
+        if not _ignores_workspace(outer):
             chain = (*outer, *chain)
         return FolderRules(self, "", self._with_files(chain, "", names))
 
@@ -351,75 +278,41 @@ class Rules:
     ) -> _Chain:
         for name in IGNORE_FILES:
             if names is None or name in names:
-                chain = self._with(chain, prefix + name, len(prefix))
+                chain = self._with_file(chain, prefix + name, len(prefix))
         return chain
 
-    def _with(self, chain: _Chain, path: str, start: int) -> _Chain:
+    def _with_file(self, chain: _Chain, path: str, start: int) -> _Chain:
         content = self._load(path)
         return self._append_rules(chain, path, content, "", start) if content else chain
 
     def _append_rules(
-        self, chain: _Chain, path: str, content: bytes, before: str, start: int
+        self, chain: _Chain, path: str, content: bytes, prefix: str, start: int
     ) -> _Chain:
-        lines, whole = _bounded_lines(content)
-        if not whole:
-            self._report(path, _TOO_LONG)
+        lines, is_complete = _bounded_lines(content)
+        if not is_complete:
+            self._add_note(path, _TOO_LONG)
         in_force = len(lines) + sum(len(patterns) for patterns, _, _ in chain)
         self._lines += len(lines)
         if in_force > _MAX_LINES_IN_FORCE or self._lines > _MAX_LINES_IN_ALL:
-            self._report(path, "is left out: too many rules in this workspace")
+            self._add_note(path, "is left out: too many rules in this workspace")
             return chain
         patterns = Patterns(lines, path)
         if patterns.unreadable:
-            few = ", ".join(ascii(line[:60]) for line in patterns.unreadable[:3])
+            examples = ", ".join(ascii(line[:60]) for line in patterns.unreadable[:3])
             count = len(patterns.unreadable)
-            self._report(path, f"has {count} lines that byok cannot read: {few}")
-        return ((patterns, before, start), *chain) if len(patterns) else chain
+            self._add_note(path, f"has {count} lines that byok cannot read: {examples}")
+        return ((patterns, prefix, start), *chain) if len(patterns) else chain
 
-    def _report(self, path: str, what: str) -> None:
-        """Note that something in an ignore file does not count; log it once."""
+    def _add_note(self, path: str, problem: str) -> None:
+        """Add a note on an ignore file, and log it once."""
         if path in self.notes or len(self.notes) < _MAX_LINES:
-            self.notes[path] = f"the ignore file {path!a} {what}"
-        if self._said.is_new(path):
+            self.notes[path] = f"the ignore file {path!a} {problem}"
+        if self._logged.is_new(path):
             _log.warning("%s", self.notes[path])
 
 
-def _spell(path: str) -> str:
-    """Return the pattern that names one path."""
-    return re.sub(r"([\\*?\[])", r"\\\1", path)
-
-
-def _covers(outer: _Chain) -> bool:
-    """Tell whether rules from outside leave the workspace itself out.
-
-    The user declared it all the same, so they say nothing of what is in it.
-    """
-    whole = max((before for _, before, _ in outer), key=len, default="")
-    ends = [at for at, letter in enumerate(whole) if letter == "/"]
-    for end in ends:  # from the top down, as git asks
-        for patterns, before, _ in outer:
-            above = len(whole) - len(before)
-            if end > above:
-                verdict = patterns.verdict(whole[above:end], is_dir=True)
-                if verdict is not None:
-                    if verdict:
-                        return True
-                    break
-    return False
-
-
-def _bounded_lines(content: bytes) -> tuple[list[str], bool]:
-    """Return the lines that count, and whether those are all."""
-    kept = content
-    if len(content) > _MAX_BYTES:
-        kept = content[: content.rfind(b"\n", 0, _MAX_BYTES) + 1]
-    lines = pattern_lines(kept)
-    short = [line for line in lines[:_MAX_LINES] if len(line) <= _MAX_LINE]
-    return short, len(kept) == len(content) and len(short) == len(lines)
-
-
 def rules_of(root: Path, options: IndexOptions) -> Rules:
-    """Return the ignore rules of a workspace; byok's own folders are left out."""
+    """Return the ignore rules of a workspace; byok's own folders are skipped."""
     own = OwnFolders(options.own_folders)
     return Rules(
         partial(_ignore_file, root),
@@ -432,9 +325,113 @@ def rules_of(root: Path, options: IndexOptions) -> Rules:
 
 
 def _ignore_file(root: Path, path: str) -> bytes | None:
-    """Read an ignore file of a workspace, if there is one."""
+    """Return the content of a workspace's ignore file, or None."""
     try:
         with Folder(root) as folder:
             return folder.load(path)
     except Unreadable:
         return None
+
+
+def _escape(path: str) -> str:
+    """Return the pattern that matches only this path."""
+    return re.sub(r"([\\*?\[])", r"\\\1", path)
+
+
+def _ignores_workspace(outer: _Chain) -> bool:
+    """Tell whether rules from outside ignore the workspace itself.
+
+    As the user added it nevertheless, they are not applied to its files.
+    """
+    workspace_path = max((prefix for _, prefix, _ in outer), key=len, default="")
+    ends = [index for index, letter in enumerate(workspace_path) if letter == "/"]
+    for end in ends:  # from the top down, as git asks
+        for patterns, prefix, _ in outer:
+            above = len(workspace_path) - len(prefix)
+            if end > above:
+                verdict = patterns.verdict(workspace_path[above:end], is_dir=True)
+                if verdict is not None:
+                    if verdict:
+                        return True
+                    break
+    return False
+
+
+def _bounded_lines(content: bytes) -> tuple[list[str], bool]:
+    """Return the lines that count, and whether these are all."""
+    read = content
+    if len(content) > _MAX_BYTES:
+        read = content[: content.rfind(b"\n", 0, _MAX_BYTES) + 1]
+    lines = pattern_lines(read)
+    short = [line for line in lines[:_MAX_LINES] if len(line) <= _MAX_LINE_CHARS]
+    return short, len(read) == len(content) and len(short) == len(lines)
+
+
+def rules_outside(root: Path) -> list[Outside]:
+    """Return the ignore files outside a workspace that is in a repository.
+
+    As in git, these are, the strongest last: the user's global ignore file, the
+    `info/exclude` of this clone, and the ignore files in the folders between the top of
+    the repository and the workspace. The repository is not trusted: no program is run
+    in it, and its configuration is not read.
+    """
+    files = [
+        Outside(str(path), load(path) or b"", below)
+        for path, below in places_outside(root)
+    ]
+    return [file for file in files if file.content]
+
+
+def places_outside(root: Path) -> list[tuple[Path, str]]:
+    """Return the paths for `rules_outside`, each with the workspace's path for it."""
+    repository = repository_of(root)
+    if repository is None:
+        return []
+    top = repository.top
+    at_top = root.relative_to(top).as_posix() if root != top else ""
+    places = [(repository.common_folder / "info" / "exclude", at_top)]
+    if user_file := _user_ignore_file(root):
+        places.insert(0, (user_file, at_top))
+    parents = [
+        folder for folder in reversed(root.parents) if folder.is_relative_to(top)
+    ]
+    return places + [
+        (folder / name, root.relative_to(folder).as_posix())
+        for folder in parents
+        for name in IGNORE_FILES
+    ]
+
+
+def _user_ignore_file(root: Path) -> Path | None:
+    """Return the user's global ignore file, found as git does."""
+    path = _configured_ignore_file(root)
+    if path is None:
+        settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        path = Path(settings, "git", "ignore")
+    try:
+        return path.resolve(strict=True)  # some people make it a link
+    except (OSError, RuntimeError):
+        return None
+
+
+def _configured_ignore_file(root: Path) -> Path | None:
+    """Return the ignore file that git reads from the user's configuration, or None."""
+    git = find_program("git", never=[root])
+    if git is None:
+        return None
+    homes = {name: os.environ[name] for name in _HOME_VARIABLES if name in os.environ}
+    try:
+        result = run_program(
+            [git, *_EXCLUDES_COMMAND],
+            clean_environment({"GIT_CONFIG_NOSYSTEM": "1", **homes}),
+            seconds=_GIT_SECONDS,
+            folder=Path(Path.home().anchor),
+        )
+    except OSError as error:
+        _log.warning("git did not tell of core.excludesFile: %s", error)
+        return None
+    if result.was_late:
+        _log.warning("git did not tell of core.excludesFile in %g s", _GIT_SECONDS)
+        return None
+    path = Path(os.fsdecode(result.out.rstrip(b"\n")))
+    return path if path.is_absolute() else None

@@ -68,9 +68,9 @@ _OTHER = {
     "xml": "xml",
     "yaml": "yaml yml",
 }
-# Code that has no grammar of its own here.
+# Extensions of code without a grammar here.
 _UNPARSED = "ada adb ads d elm f90 fsi gleam ipynb nim odin pas rdl thrift v vb vhd"
-_NAMES = {
+_LANGUAGE_BY_NAME = {
     "BUILD": "starlark",
     "CMakeLists.txt": "cmake",
     "Gemfile": "ruby",
@@ -85,39 +85,39 @@ _NAMES = {
 
 
 def _invert(table: dict[str, str]) -> dict[str, str]:
-    return {end: name for name, ends in table.items() for end in ends.split()}
+    return {ext: name for name, exts in table.items() for ext in exts.split()}
 
 
 _LANGUAGE_OF_CODE = _invert(_CODE)
 LANGUAGE_OF = _LANGUAGE_OF_CODE | _invert(_OTHER)
-_CODE_ENDS = _LANGUAGE_OF_CODE.keys() | set(_UNPARSED.split())
+_CODE_EXTENSIONS = _LANGUAGE_OF_CODE.keys() | set(_UNPARSED.split())
 
 
 def language_of(path: str) -> str | None:
-    """Return the name of a grammar in tree-sitter-language-pack, None without one."""
+    """Return the name of a file's grammar in tree-sitter-language-pack, or None."""
     name = path.rpartition("/")[2]
-    return _NAMES.get(name) or LANGUAGE_OF.get(_end(name))
+    return _LANGUAGE_BY_NAME.get(name) or LANGUAGE_OF.get(_extension(name))
 
 
-def _end(name: str) -> str:
+def _extension(name: str) -> str:
     return name.rpartition(".")[2].lower() if "." in name else ""
 
 
-def _folders(words: str, flags: int = 0) -> re.Pattern[str]:
-    """Match a path that has one of these among its parts, `|` between them."""
-    return re.compile(rf"(?:^|/)(?:{words})(?:/|$)", flags)
+def _folder_pattern(names: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern for paths with one of these folders, separated by `|`."""
+    return re.compile(rf"(?:^|/)(?:{names})(?:/|$)", flags)
 
 
-_DOC_FOLDER = _folders(
+_DOC_FOLDER = _folder_pattern(
     r"docs?|documentation|website|site|man|changelogs?|\.changeset|release[-_]notes",
     re.I,
 )
-_DOC_ENDS = frozenset(["md", "mdx", "rst", "txt", "adoc", "htm", "html"])
+_DOC_EXTENSIONS = frozenset(["md", "mdx", "rst", "txt", "adoc", "htm", "html"])
 _DOC_NAME = re.compile(r"(?:change|history|news|readme|license|release)", re.I)
-# What a program says to its users, in one language a file: `values-de/strings.xml`,
-# `locales/fr.json`, `translations/editor_pt_BR.ts`. It has the words of any question.
+# Texts of a program for its users, one language per file: `values-de/strings.xml`,
+# `locales/fr.json`, `translations/editor_pt_BR.ts`. They match words of any question.
 _LANGUAGE = r"[a-z]{2}(?:[-_][a-z]{2,4})?"
-_TEXTS = re.compile(
+_TRANSLATIONS = re.compile(
     r"(?:.*/)?values(?:-[\w+-]+)?/[\w-]*strings[\w-]*\.xml"
     r"|.*\.(?:po|pot|xlf|xliff|resx|arb|strings|stringsdict)"
     r"|(?:.*/)?(?:i18n|l10n|locales?|lang(?:uages?)?|translations?|messages)"
@@ -125,7 +125,7 @@ _TEXTS = re.compile(
     r"\.(?:json5?|ya?ml|toml|properties|ini|php|ts|js)",
     re.I,
 )
-_TEST_FOLDER = _folders(
+_TEST_FOLDER = _folder_pattern(
     r"tests?|testdata|testing|testkit|testsuite|__tests__|specs?|e2e"
     r"|fixtures?|mocks?|__mocks__|benches|benchmarks?|playgrounds?"
     r"|test[-_]\w+|\w+[-_]tests?"
@@ -138,45 +138,45 @@ _TEST_NAME = re.compile(
 _TEST_CLASS = re.compile(
     r".*(?:Tests?|TestCase|IT|ITCase|Spec|Benchmark)\.(?:java|kt|scala|cs|php|swift)"
 )
-_EXAMPLE_FOLDER = _folders(
+_EXAMPLE_FOLDER = _folder_pattern(
     r"_?examples?|samples?|demos?|tutorials?|docs?_src|cookbook|templates?-?examples?",
     re.I,
 )
-_GEN_FOLDER = _folders(
+_GEN_FOLDER = _folder_pattern(
     r"vendor|third[-_]party|generated|gen|single_include|snapshots?|__snapshots__", re.I
 )
 _GEN_NAME = re.compile(
     r".*(?:\.d\.ts|\.pb\.go|_pb2\.py|\.snap|\.svg|\.css|\.scss|\.less|\.min\.m?js)",
     re.I,
 )
-# Libraries that programs carry along among the files for browsers.
+# Libraries of others, copied among a program's files for browsers.
 _COPIED = re.compile(
     r"(?:.*/)?(?:static|assets?|public|www|wwwroot|webapp|js|scripts)/(?:.*/)?"
     r"(?:jquery|bootstrap|moment|lodash|underscore|backbone|angular|modernizr)"
     r"[-.\w]*\.js",
     re.I,
 )
-# Code in such folders is part of the program. Snapshots that tools write are no code,
-# but a folder of them at the top is kept for comparison. The others are so only below a
-# package: `src/mock` holds what it is called, `src/a/mock` is about mocks.
-_SNAPSHOTS = frozenset(["snapshot", "snapshots"])
-_SOURCES = frozenset(["src", "lib", "source", "sources"])
-_FEATURES = frozenset(
+# Folders that do not decide the kind of code in them, as their names tell its subject.
+# `snapshots` does decide at the top, where tools store snapshots for comparison. The
+# others do so outside of packages: `src/mock` has mocks, `src/a/mock` is about mocks.
+_SNAPSHOT_FOLDERS = frozenset(["snapshot", "snapshots"])
+_SOURCE_FOLDERS = frozenset(["src", "lib", "source", "sources"])
+_FEATURE_FOLDERS = frozenset(
     ["changelog", "changelogs", "doc", "docs", "documentation", "man", "mock", "site"]
 )
-_GITHUB = _folders(r"\.github")
+_GITHUB_FOLDER = _folder_pattern(r"\.github")
 
 
 @lru_cache(maxsize=16_384)
 def kind_of(path: str) -> Kind:
-    """Return the kind of a file; the first row of the table that matches wins."""
+    """Return the kind of a file; the first check that matches wins."""
     name = path.rpartition("/")[2]
-    end = _end(name)
-    if end in _CODE_ENDS:
-        path = _without_features(path)
-    elif end not in _DOC_ENDS and _GITHUB.search(path):
+    extension = _extension(name)
+    if extension in _CODE_EXTENSIONS:
+        path = _without_feature_folders(path)
+    elif extension not in _DOC_EXTENSIONS and _GITHUB_FOLDER.search(path):
         return Kind.CONF
-    if _is_doc(path, name, end):
+    if _is_doc(path, name, extension):
         return Kind.DOC
     if _is_test(path, name):
         return Kind.TEST
@@ -184,30 +184,34 @@ def kind_of(path: str) -> Kind:
         return Kind.EXAMPLE
     if _GEN_FOLDER.search(path) or _GEN_NAME.fullmatch(name) or _COPIED.fullmatch(path):
         return Kind.GEN
-    return Kind.CODE if end in _CODE_ENDS else Kind.CONF
+    return Kind.CODE if extension in _CODE_EXTENSIONS else Kind.CONF
 
 
-def _without_features(path: str) -> str:
-    """Leave out folders whose names look like a kind, but tell what the code does."""
+def _without_feature_folders(path: str) -> str:
+    """Remove folders whose names look like a kind, but tell what the code does."""
     *folders, name = path.split("/")
-    kept: list[str] = []
+    remaining: list[str] = []
     package = len(folders)  # the depth at which packages begin
     for depth, folder in enumerate(folders):
-        if depth > package and folder in _FEATURES:
+        if depth > package and folder in _FEATURE_FOLDERS:
             continue
-        if depth and folder in _SNAPSHOTS:
+        if depth and folder in _SNAPSHOT_FOLDERS:
             continue
-        if folder in _SOURCES:
+        if folder in _SOURCE_FOLDERS:
             package = min(package, depth + 1)
-        kept.append(folder)
-    return "/".join([*kept, name])
+        remaining.append(folder)
+    return "/".join([*remaining, name])
 
 
-def _is_doc(path: str, name: str, end: str) -> bool:
-    if end in _DOC_ENDS or _DOC_FOLDER.search(path) or _TEXTS.fullmatch(path):
+def _is_doc(path: str, name: str, extension: str) -> bool:
+    if (
+        extension in _DOC_EXTENSIONS
+        or _DOC_FOLDER.search(path)
+        or _TRANSLATIONS.fullmatch(path)
+    ):
         return True
-    # `NEWS` and `LICENSE-MIT` are read, `history.py` and `release.yml` are run.
-    return end not in LANGUAGE_OF and _DOC_NAME.match(name) is not None
+    # `NEWS` and `LICENSE-MIT` are documents, `history.py` and `release.yml` are not.
+    return extension not in LANGUAGE_OF and _DOC_NAME.match(name) is not None
 
 
 def _is_test(path: str, name: str) -> bool:

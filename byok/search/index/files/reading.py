@@ -1,7 +1,7 @@
 """Reads files below a root without ever leaving it (docs/reference/security.md, B67).
 
-Each component of a path is opened from the descriptor of the one before, following no
-link, so nobody can swap a folder for a link between a check and its use.
+Each component of a path is opened from the descriptor of the previous one, without
+following links, so nobody can swap a folder for a link between a check and its use.
 """
 
 import errno
@@ -13,15 +13,15 @@ from typing import Self
 
 from byok.search.index.types import FileFacts, SkipReason
 
-_ATTEMPTS = 2
-_DEEPEST = 128
-_STEERING = 1 << 20
+_MAX_ATTEMPTS = 2
+_MAX_DEPTH = 128
+_MAX_CONTROL_BYTES = 1 << 20
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_STEP = _SAFE | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
-_LIST = _SAFE | getattr(os, "O_DIRECTORY", 0)
-_FILE = (  # a FIFO must not block the opening, nor a terminal take us over
-    _SAFE
+_SAFE_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_STEP_FLAGS = _SAFE_FLAGS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
+_LIST_FLAGS = _SAFE_FLAGS | getattr(os, "O_DIRECTORY", 0)
+_FILE_FLAGS = (  # a FIFO must not block, nor a terminal become byok's
+    _SAFE_FLAGS
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_BINARY", 0)
@@ -29,7 +29,7 @@ _FILE = (  # a FIFO must not block the opening, nor a terminal take us over
 
 
 class Unreadable(Exception):
-    """A file cannot or must not be read; `reason` says why."""
+    """A file cannot or must not be read, for a `reason`."""
 
     def __init__(self, reason: SkipReason) -> None:
         super().__init__(reason.explanation)
@@ -37,19 +37,19 @@ class Unreadable(Exception):
 
 
 class Folder:
-    """A root and what lies below it; paths are relative, with `/`.
+    """A root, from which files below it are read; paths are relative, with `/`.
 
-    Holds one file descriptor. Several threads may read at once.
+    It has one file descriptor. Several threads may read at once.
     """
 
     def __init__(self, root: Path) -> None:
-        """Open the root, itself a link or not; Unreadable if that fails."""
+        """Open the root, which may be a link; raises Unreadable."""
         self._root = root
         self._fd = -1
         try:
             self.device = root.stat().st_dev
             if BY_DESCRIPTOR:
-                self._fd = os.open(root, _STEP & ~getattr(os, "O_NOFOLLOW", 0))
+                self._fd = os.open(root, _STEP_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
         except (OSError, ValueError) as exc:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
@@ -76,13 +76,13 @@ class Folder:
         A file that changes while it is read is read once more.
 
         Raises:
-            Unreadable: it is a link, no file, too large, unstable, or not accessible.
+            Unreadable: it is a link, not a file, too large, unstable or inaccessible.
         """
-        for _ in range(_ATTEMPTS):
-            fd = self._open(path, _FILE)
+        for _ in range(_MAX_ATTEMPTS):
+            fd = self._open(path, _FILE_FLAGS)
             try:
-                before = self._plain(fd, limit)
-                content = _content(fd, before.size)
+                before = self._check_plain(fd, limit)
+                content = _read_content(fd, before.size)
                 if len(content) == before.size and facts_of(os.fstat(fd)) == before:
                     return content, before
             except OSError as exc:
@@ -92,29 +92,29 @@ class Folder:
         raise Unreadable(SkipReason.UNSTABLE)
 
     def load(self, path: str) -> bytes | None:
-        """Return a file that steers a walk, None if there is none to read."""
+        """Return the content of an ignore file or one of git's, or None."""
         try:
-            return self.read(path, _STEERING)[0]
+            return self.read(path, _MAX_CONTROL_BYTES)[0]
         except Unreadable:
             return None
 
     def open_folder(self, path: str) -> int:
-        """Return a descriptor of a folder ("" is the root) that can be listed.
+        """Return a descriptor of a folder ("" is the root) for listing it.
 
-        Only where the system has such descriptors; the caller closes it.
+        Only for systems with such descriptors. The caller closes it.
         """
         if path:
-            return self._open(path, _LIST)
+            return self._open(path, _LIST_FLAGS)
         try:
-            return os.open(".", _LIST, dir_fd=self._fd)
+            return os.open(".", _LIST_FLAGS, dir_fd=self._fd)
         except OSError as exc:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
     def stat(self, path: str) -> os.stat_result:
-        """Return what lies at a path, itself a link or not. Raises Unreadable."""
+        """Return the facts of a path, which may be a link; raises Unreadable."""
         parent, _, name = path.rpartition("/")
         try:
-            if not BY_DESCRIPTOR:  # between this check and its use a link may appear
+            if not BY_DESCRIPTOR:  # a link may appear between this check and its use
                 above = self._root.resolve(strict=True) / parent
                 if above.resolve(strict=True) != above:
                     raise Unreadable(SkipReason.LINK)
@@ -127,82 +127,82 @@ class Folder:
         except (OSError, ValueError) as exc:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
-    def _plain(self, fd: int, limit: int) -> FileFacts:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
+    def _check_plain(self, fd: int, limit: int) -> FileFacts:
+        facts = os.fstat(fd)
+        if not stat.S_ISREG(facts.st_mode):
             raise Unreadable(SkipReason.NOT_A_FILE)
-        if found.st_dev != self.device:
+        if facts.st_dev != self.device:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE)
-        if found.st_size > limit:
+        if facts.st_size > limit:
             raise Unreadable(SkipReason.TOO_LARGE)
-        return facts_of(found)
+        return facts_of(facts)
 
     def _open(self, path: str, flags: int) -> int:
         *folders, name = parts = path.split("/")
-        if not {"", ".", ".."}.isdisjoint(parts) or len(parts) > _DEEPEST:
+        if not {"", ".", ".."}.isdisjoint(parts) or len(parts) > _MAX_DEPTH:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE)
         try:
             if not BY_DESCRIPTOR:
                 return self._open_checked(path, flags)
             return self._descend(folders, name, flags)
-        except ValueError as exc:  # a NUL, or a surrogate that stands for no byte
+        except ValueError as exc:  # a NUL, or a surrogate that encodes no byte
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
     def _descend(self, folders: list[str], name: str, flags: int) -> int:
-        here = top = self._fd
+        current = top = self._fd
         step = name
         try:
             for step in folders:
-                below = os.open(step, _STEP, dir_fd=here)
-                if here != top:
-                    os.close(here)
-                here = below
+                below = os.open(step, _STEP_FLAGS, dir_fd=current)
+                if current != top:
+                    os.close(current)
+                current = below
             step = name
-            return os.open(name, flags, dir_fd=here)
+            return os.open(name, flags, dir_fd=current)
         except OSError as exc:
-            raise Unreadable(_reason(exc, step, here)) from exc
+            raise Unreadable(_open_failure(exc, step, current)) from exc
         finally:
-            if here != top:
-                os.close(here)
+            if current != top:
+                os.close(current)
 
     def _open_checked(self, path: str, flags: int) -> int:
-        """Open where descriptors of folders do not exist (Windows).
+        """Open a file without descriptors of folders (Windows).
 
-        Weaker: a link made between the check and the opening is followed.
+        This is weaker: a link made between check and opening is followed.
         """
         if "\\" in path or ":" in path:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE)
         try:
             root = self._root.resolve(strict=True)
-            wanted = root.joinpath(*path.split("/"))
-            if wanted.resolve(strict=True) != wanted:
+            full_path = root.joinpath(*path.split("/"))
+            if full_path.resolve(strict=True) != full_path:
                 raise Unreadable(SkipReason.LINK)
-            return os.open(wanted, flags)
+            return os.open(full_path, flags)
         except OSError as exc:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
 
-def facts_of(found: os.stat_result) -> FileFacts:
-    """Return what tells a changed file; each number fits 64 bits with a sign.
+def facts_of(info: os.stat_result) -> FileFacts:
+    """Return the facts that show a change, as signed 64-bit numbers.
 
-    Inodes of some file systems and times after 2262 do not, as they come.
+    Inodes of some file systems and times after 2262 are larger, and wrapped.
     """
-    facts = FileFacts(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    facts = FileFacts(info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
     if max(facts) < 1 << 63:
         return facts
     return FileFacts(*((n + (1 << 63)) % (1 << 64) - (1 << 63) for n in facts))
 
 
-def _content(fd: int, size: int) -> bytes:
-    """Read `size` bytes and one more, which tells a file that grew."""
+def _read_content(fd: int, size: int) -> bytes:
+    """Read `size` bytes and one more, which shows that the file grew."""
     content = os.read(fd, size + 1)
     while 0 < len(content) < size and (more := os.read(fd, size + 1 - len(content))):
         content += more
     return content
 
 
-def _reason(error: OSError, name: str, folder: int) -> SkipReason:
-    """Say why opening `name` failed; systems differ in the error of a link."""
+def _open_failure(error: OSError, name: str, folder: int) -> SkipReason:
+    """Return why opening `name` failed; the error for a link depends on the system."""
     if error.errno == errno.ENXIO:
         return SkipReason.NOT_A_FILE
     try:

@@ -6,27 +6,25 @@ from typing import NamedTuple
 
 from byok.search.index.files.reading import Folder, Unreadable
 
-# What changes with each commit and each checkout; which of them there are depends on
-# the format of the references.
-_MOVES = ("HEAD", "logs/HEAD", "reftable/tables.list")
+# Files that change with each commit and checkout; which of them exist depends on the
+# format of the references.
+_CHANGING_FILES = ("HEAD", "logs/HEAD", "reftable/tables.list")
+# Time, size and inode of files; None for a file that does not exist.
+Marks = tuple[tuple[int, int, int] | None, ...]
 
 
 class Repository(NamedTuple):
-    """A work tree: its top folder, its git folder, and the common git folder."""
+    """A work tree: its top folder, its git folder, and that of all its work trees."""
 
     top: Path
-    own: Path
-    common: Path
+    git_folder: Path
+    common_folder: Path
 
     @property
-    def moves(self) -> list[Path]:
+    def changing_files(self) -> list[Path]:
         """Files of which at least one changes with every commit or checkout."""
-        shared = self.common / _MOVES[-1]
-        return [*(self.own / name for name in _MOVES), shared]
-
-
-# What `stat` says of files that may not be there.
-Marks = tuple[tuple[int, int, int] | None, ...]
+        shared = self.common_folder / _CHANGING_FILES[-1]
+        return [*(self.git_folder / name for name in _CHANGING_FILES), shared]
 
 
 def repository_of(root: Path) -> Repository | None:
@@ -34,35 +32,35 @@ def repository_of(root: Path) -> Repository | None:
     for top in (root, *root.parents):
         link = top / ".git"
         if os.path.lexists(link):
-            own = link if link.is_dir() else _pointed_folder(link, "gitdir:") or link
-            return Repository(top, own, _pointed_folder(own / "commondir") or own)
+            own = link if link.is_dir() else _linked_folder(link, "gitdir:") or link
+            return Repository(top, own, _linked_folder(own / "commondir") or own)
     return None
 
 
 def is_other_work_tree(folder: str, root: Path) -> bool:
-    """Tell whether a folder is one more work tree of the repository around `root`.
+    """Tell whether a folder is another work tree of the repository that has `root`.
 
-    Not where that repository is a bare one, which has nothing but such work trees.
+    A bare repository has nothing but such work trees, so they do not count.
     """
-    if not os.path.lexists(f"{folder}/.git"):  # as nearly always: no Path is made
+    if not os.path.lexists(f"{folder}/.git"):  # the usual case needs no Path
         return False
-    found, around = repository_of(Path(folder)), repository_of(root)
+    other, main = repository_of(Path(folder)), repository_of(root)
     return (
-        found is not None
-        and around is not None
-        and found.own != around.own
-        and found.common == around.common.resolve()
-        and (around.own / "index").is_file()
+        other is not None
+        and main is not None
+        and other.git_folder != main.git_folder
+        and other.common_folder == main.common_folder.resolve()
+        and (main.git_folder / "index").is_file()
     )
 
 
 def marks_of(repository: Repository | None) -> Marks:
-    """Return file times that change with each commit; a few calls of `stat`."""
-    return tuple(map(_mark, repository.moves)) if repository else ()
+    """Return marks that change with each commit; a few calls of `stat`."""
+    return tuple(map(_mark, repository.changing_files)) if repository else ()
 
 
 def load(path: Path) -> bytes | None:
-    """Return a file that steers a walk, None if there is none to read."""
+    """Return an ignore file or a file of git, or None if it is unreadable."""
     try:
         with Folder(path.parent) as opened:
             return opened.load(path.name)
@@ -70,12 +68,12 @@ def load(path: Path) -> bytes | None:
         return None
 
 
-def _pointed_folder(link: Path, before: str = "") -> Path | None:
-    """Return the folder that a file of git names, relative to where the file is."""
+def _linked_folder(link: Path, prefix: str = "") -> Path | None:
+    """Return the folder that a file of git names, relative to that file."""
     text = os.fsdecode((load(link) or b"").strip())
-    path = text.removeprefix(before).strip()
-    # Never one on another machine, as Windows would read it.
-    if not path or not text.startswith(before) or path.startswith(("//", "\\\\")):
+    path = text.removeprefix(prefix).strip()
+    # Windows would take such a path for one on another machine.
+    if not path or not text.startswith(prefix) or path.startswith(("//", "\\\\")):
         return None
     try:
         return (link.parent / path).resolve()
@@ -85,7 +83,7 @@ def _pointed_folder(link: Path, before: str = "") -> Path | None:
 
 def _mark(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        facts = path.stat()
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino

@@ -9,32 +9,33 @@ from byok.core.errors import BadRequest, ConfigError
 from byok.core.escapes import is_text
 from byok.core.suggest import did_you_mean
 
+NO_WORKSPACE = "byok has no workspace yet: `byok index add DIR` adds one."
 _Identity: TypeAlias = tuple[int, int]
 
 
 class OwnFolders:
-    """byok's own folders, which hold its token and settings and are never read as code.
+    """byok's own folders with its token and settings, which are never indexed.
 
-    They are recognised under every name: by their path, and by what they are (device
-    and inode), so also through links, other spellings of letters, and mounts.
+    They are recognised under every name: by their path, and by device and inode, so
+    also through links, mounts and other spellings of letters.
     """
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._paths = frozenset(map(os.path.realpath, folders))
-        self._known = dict(self._identities())
+        self._path_by_identity = dict(self._identities())
 
-    def contain(self, place: Path) -> bool:
-        """Tell whether a folder is one of byok's, or lies in one."""
-        real = Path(os.path.realpath(place))
+    def contain(self, path: Path) -> bool:
+        """Tell whether a folder is one of byok's, or is in one."""
+        real = Path(os.path.realpath(path))
         return any(map(self.include, map(str, (real, *real.parents))))
 
-    def include(self, place: str) -> bool:
-        """Tell whether a folder is one of byok's, or of those that lay in them."""
-        if place in self._paths:
+    def include(self, path: str) -> bool:
+        """Tell whether a folder is one of byok's, or was in one at the start."""
+        if path in self._paths:
             return True
-        known = self._known.get(_identity(place))
-        # An inode may have been given to another folder since.
-        return known is not None and _identity(known) == _identity(place)
+        known = self._path_by_identity.get(_identity(path))
+        # The inode may belong to another folder meanwhile.
+        return known is not None and _identity(known) == _identity(path)
 
     def _identities(self) -> Iterator[tuple[_Identity, str]]:
         for top in self._paths:
@@ -42,31 +43,12 @@ class OwnFolders:
                 yield _identity(folder), folder
 
 
-def _identity(place: str) -> _Identity:
-    """Return device and inode, or zeros for what is not there."""
-    try:
-        facts = os.lstat(place)
-    except (OSError, ValueError):
-        return 0, 0
-    return facts.st_dev, facts.st_ino
-
-
-def _guess_folder(root: Path) -> str:
-    """Return a hint to the folder beside it that may be meant."""
-    try:
-        beside = [one.name for one in root.parent.iterdir() if one.is_dir()]
-    except (OSError, ValueError):
-        beside = []
-    guess = did_you_mean(root.name, beside)
-    return guess or "Name the folder of a project, such as: byok index add ."
-
-
-def check_root(root: Path, own: OwnFolders) -> Path:
+def check_root(root: Path, own_folders: OwnFolders) -> Path:
     """Return the resolved path of a folder that may be a workspace.
 
     Raises:
-        ConfigError: it is not a folder, a whole disk or home, another user's, or
-            byok's own, or has a name that neither JSON nor SQLite can hold.
+        ConfigError: it is no folder, a whole disk or home, another user's or byok's
+            own, or has a name that JSON and SQLite cannot store.
     """
     try:
         real = root.expanduser().resolve(strict=True)
@@ -93,7 +75,7 @@ def check_root(root: Path, own: OwnFolders) -> Path:
             f"{real} cannot be a workspace: it is your home folder or a whole disk.",
             hint="Choose the project's folder.",
         )
-    if own.contain(real):
+    if own_folders.contain(real):
         raise ConfigError(
             f"{real} cannot be a workspace: byok keeps its token and settings there.",
             hint="Choose the project's folder.",
@@ -104,30 +86,48 @@ def check_root(root: Path, own: OwnFolders) -> Path:
     return real
 
 
-NO_WORKSPACE = "byok has no workspace yet: `byok index add DIR` adds one."
+def choose_root(roots: Sequence[str], workspace: str) -> str:
+    """Return the innermost of the workspaces `roots` that contains a path of an agent.
 
-
-def choose_root(known: Sequence[str], workspace: str) -> str:
-    """Return the innermost workspace around what an agent named, or the only one.
+    Without a path, return the only workspace.
 
     Raises:
         BadRequest: there is none, or several.
     """
-    place = Path(workspace)
+    path = Path(workspace)
     if not workspace:
-        around = [*known]
-    elif not place.is_absolute() or "\0" in workspace:
+        containing = [*roots]
+    elif not path.is_absolute() or "\0" in workspace:
         raise BadRequest("workspace must be an absolute path.", status=422)
     else:
-        place = Path(os.path.realpath(place))
-        around = [root for root in known if place.is_relative_to(root)]
-    if not known:
+        path = Path(os.path.realpath(path))
+        containing = [root for root in roots if path.is_relative_to(root)]
+    if not roots:
         raise BadRequest(NO_WORKSPACE, code="no_workspace", status=422)
-    if not around or (not workspace and len(around) > 1):
+    if not containing or (not workspace and len(containing) > 1):
         raise BadRequest(
-            f"{place} is in no workspace." if workspace else "Name the workspace.",
-            hint=f"There are: {', '.join(known)}.",
+            f"{path} is in no workspace." if workspace else "Name the workspace.",
+            hint=f"There are: {', '.join(roots)}.",
             code="no_workspace",
             status=422,
         )
-    return max(around, key=len)
+    return max(containing, key=len)
+
+
+def _guess_folder(root: Path) -> str:
+    """Return a hint that names a similar folder beside a missing one."""
+    try:
+        siblings = [path.name for path in root.parent.iterdir() if path.is_dir()]
+    except (OSError, ValueError):
+        siblings = []
+    guess = did_you_mean(root.name, siblings)
+    return guess or "Name the folder of a project, such as: byok index add ."
+
+
+def _identity(path: str) -> _Identity:
+    """Return device and inode, or zeros for a missing path."""
+    try:
+        facts = os.lstat(path)
+    except (OSError, ValueError):
+        return 0, 0
+    return facts.st_dev, facts.st_ino

@@ -1,8 +1,8 @@
 """Walks a workspace: yields files to index, and skipped paths with the reason.
 
-A synchronous generator, driven from a thread. Folders are opened from the root's
-descriptor without following links; ignored folders are not entered, nor is anything
-that is mounted below the root.
+The walk is a synchronous generator that runs in a thread. Folders are opened from the
+root's descriptor without following links; ignored folders are not entered, and neither
+is anything mounted below the root.
 """
 
 import os
@@ -27,16 +27,16 @@ from byok.search.index.files.reading import BY_DESCRIPTOR, Folder, Unreadable, f
 from byok.search.index.files.repository import repository_of
 from byok.search.index.types import MAX_BYTES, FoundFile, Skipped, SkipReason
 
-_BATCH = 256
-
+_BATCH_NAMES = 256
+WHOLE = frozenset({""})
 Entry = FoundFile | Skipped
 
 
 class Counters(Struct):
-    """What the last walk made of the files of a workspace, and what came of it.
+    """Counts and times (in seconds) of the last walk, and of the work that followed.
 
-    Files are read, cut and tokenised (calculated) by workers, `blobs_uploaded` are
-    those whose content a client counts on; times in seconds.
+    Workers read, split and tokenise (calculate) files. `blobs_uploaded` are those whose
+    content was stored for a client.
     """
 
     accepted: int = 0
@@ -57,7 +57,7 @@ class Counters(Struct):
     calculate_seconds: float = 0.0
 
 
-_COUNTED = {
+_COUNTER_NAMES = {
     SkipReason.NOT_ACCESSIBLE: "not_accessible",
     SkipReason.LINK: "not_plain_files",
     SkipReason.NOT_A_FILE: "not_plain_files",
@@ -70,9 +70,6 @@ _COUNTED = {
 }
 
 
-WHOLE = frozenset({""})
-
-
 def walk(
     root: Path,
     rules: Rules,
@@ -81,10 +78,10 @@ def walk(
     tops: Collection[str] = WHOLE,
     entering: Callable[[str], None] = lambda path: None,
 ) -> Iterator[list[Entry]]:
-    """Yield what is below a root, some 256 names at a time, in a fixed order.
+    """Yield the entries below a root, some 256 names at a time, in a fixed order.
 
-    A folder that is left out is one entry and ends in `/`. A list may be empty. Only
-    folders at and below `tops` are entered, `entering` is called right before.
+    A skipped folder is one entry, which ends in `/`. A list may be empty. Only folders
+    at and below `tops` are entered; `entering` is called just before.
 
     Raises:
         Unreadable: the root itself cannot be listed.
@@ -92,11 +89,11 @@ def walk(
     with Folder(root) as folder:
         steps = _Walk(root, folder, rules, counters, entering).steps(tops)
         while True:
-            began = perf_counter()
-            stats = counters.stat_seconds
+            start = perf_counter()
+            stat_seconds = counters.stat_seconds
             batch = next(steps, None)
-            spent = perf_counter() - began
-            counters.walk_seconds += spent - (counters.stat_seconds - stats)
+            seconds = perf_counter() - start
+            counters.walk_seconds += seconds - (counters.stat_seconds - stat_seconds)
             if batch is None:
                 return
             yield batch
@@ -117,32 +114,35 @@ class _Walk(Struct, eq=False):
         while self._stack:
             path = self._stack.pop()
             probed += 1
-            for names, entries in self._in_folder(path):
+            for names, entries in self._list_folder(path):
                 batch += entries
                 probed += names
-                if probed >= _BATCH:
+                if probed >= _BATCH_NAMES:
                     yield batch
                     batch, probed = [], 0
         yield batch
 
-    def _in_folder(self, path: str) -> Iterator[tuple[int, list[Entry]]]:
-        """List a folder in bounded steps; yields how many names, and their results."""
+    def _list_folder(self, path: str) -> Iterator[tuple[int, list[Entry]]]:
+        """List a folder in steps; yield the number of names, and their entries."""
         entries: list[os.DirEntry[str]] = []
         self.entering(path)
         try:
-            with self._listing(path) as listing:
-                while part := list(islice(listing, _BATCH)):
-                    entries += part
-                    if len(part) == _BATCH:
-                        yield _BATCH, []
+            with self._scan_folder(path) as listing:
+                while batch := list(islice(listing, _BATCH_NAMES)):
+                    entries += batch
+                    if len(batch) == _BATCH_NAMES:
+                        yield _BATCH_NAMES, []
                 entries.sort(key=attrgetter("name"))
                 names = {entry.name for entry in entries if entry.name[0] == "."}
-                here = self.rules.folder(path, names)
+                folder_rules = self.rules.folder(path, names)
                 below: list[str] = []
                 prefix = f"{path}/" if path else ""
-                for start in range(0, len(entries), _BATCH):
-                    part = entries[start : start + _BATCH]
-                    yield len(part), self._judge(here, prefix, part, below)
+                for start in range(0, len(entries), _BATCH_NAMES):
+                    batch = entries[start : start + _BATCH_NAMES]
+                    yield (
+                        len(batch),
+                        self._judge_entries(folder_rules, prefix, batch, below),
+                    )
                 self._stack += reversed(below)
         except (OSError, Unreadable) as exc:
             if not path:
@@ -150,8 +150,8 @@ class _Walk(Struct, eq=False):
             yield 0, [self._skip(f"{path}/", SkipReason.NOT_ACCESSIBLE)]
 
     @contextmanager
-    def _listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-        if not BY_DESCRIPTOR:  # Windows: between check and listing a link may appear
+    def _scan_folder(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        if not BY_DESCRIPTOR:  # Windows: a link may appear between check and listing
             with os.scandir(self.root / path) as listing:
                 yield listing
             return
@@ -162,69 +162,69 @@ class _Walk(Struct, eq=False):
         finally:
             os.close(fd)
 
-    def _judge(
+    def _judge_entries(
         self,
-        here: FolderRules,
+        folder_rules: FolderRules,
         prefix: str,
-        part: list[os.DirEntry[str]],
+        batch: list[os.DirEntry[str]],
         below: list[str],
     ) -> list[Entry]:
-        """Judge names by rules, then what is left by what it is; fill `below`."""
-        self.counters.names_probed += len(part)
+        """Apply the rules to names, then check the files; add folders to `below`."""
+        self.counters.names_probed += len(batch)
         result: list[Entry] = []
-        wanted: list[os.DirEntry[str]] = []
-        for entry in part:
+        candidates: list[os.DirEntry[str]] = []
+        for entry in batch:
             name = entry.name
             is_dir = _is_folder(entry)
             reason = None if name.isascii() or is_text(name) else SkipReason.ENCODING
-            reason = reason or here.judge(name, is_dir=is_dir)
+            reason = reason or folder_rules.judge(name, is_dir=is_dir)
             if reason is None:
-                wanted.append(entry)
+                candidates.append(entry)
             else:
-                shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+                printable = os.fsencode(name).decode("utf-8", "backslashreplace")
                 slash = "/" if is_dir else ""
-                result.append(self._skip(prefix + shown + slash, reason))
-        began = perf_counter()
-        for entry in wanted:
+                result.append(self._skip(prefix + printable + slash, reason))
+        start = perf_counter()
+        for entry in candidates:
             path = prefix + entry.name
-            judged = self._examine(path, entry)
-            if judged is None:
+            outcome = self._examine(path, entry)
+            if outcome is None:
                 below.append(path)
             else:
-                result.append(judged)
-        self.counters.stat_seconds += perf_counter() - began
+                result.append(outcome)
+        self.counters.stat_seconds += perf_counter() - start
         return result
 
     def _examine(self, path: str, entry: os.DirEntry[str]) -> Entry | None:
-        """Return what a name is; None for a folder to enter."""
+        """Return the entry of a name, or None for a folder to enter."""
         try:
-            found = _stat(entry)
+            facts = _stat_entry(entry)
         except OSError:
             return self._skip(path, SkipReason.NOT_ACCESSIBLE)
-        reason = _reason(found, self.folder.device)
-        is_folder = stat.S_ISDIR(found.st_mode)
+        reason = _file_reason(facts, self.folder.device)
+        is_folder = stat.S_ISDIR(facts.st_mode)
         if reason is not None:
             return self._skip(f"{path}/" if is_folder else path, reason)
         if is_folder:
             return None
         self.counters.accepted += 1
-        return FoundFile(path, facts_of(found))
+        return FoundFile(path, facts_of(facts))
 
     def _skip(self, path: str, reason: SkipReason) -> Skipped:
-        counter = _COUNTED[reason]
+        counter = _COUNTER_NAMES[reason]
         setattr(self.counters, counter, getattr(self.counters, counter) + 1)
         return Skipped(path, reason)
 
 
 def is_folder_at(folder: Folder, path: str) -> bool | None:
-    """Tell what a walk finds at a path, by what it is: None if nothing."""
+    """Tell whether a path is a folder; None if a walk would skip it by its kind."""
     try:
-        found = folder.stat(path)
+        facts = folder.stat(path)
     except Unreadable:
         return None
-    if _reason(found, folder.device) is not None:
+    if _file_reason(facts, folder.device) is not None:
         return None
-    return stat.S_ISDIR(found.st_mode)
+    return stat.S_ISDIR(facts.st_mode)
 
 
 def is_below(path: str, tops: Collection[str]) -> bool:
@@ -234,24 +234,50 @@ def is_below(path: str, tops: Collection[str]) -> bool:
     return path in tops
 
 
-def _reason(found: os.stat_result, device: int) -> SkipReason | None:
-    """Return why something is left out, by what it is; None for files and folders."""
-    mode = found.st_mode
+class Steering(NamedTuple):
+    """Files that control indexing and are watched, not indexed.
+
+    Their paths are relative to the root, or absolute. A change of `rules` may change
+    which files are indexed, one of `commits` means that git has new commits.
+    """
+
+    rules: frozenset[str] = frozenset()
+    commits: frozenset[str] = frozenset()
+
+    @property
+    def folders(self) -> set[str]:
+        """The folders of these files, without the root."""
+        paths = self.rules | self.commits
+        return {path.rpartition("/")[0] for path in paths} - {""}
+
+
+def steering_of(root: Path) -> Steering:
+    """Return the control files of a workspace; they may not exist."""
+    repository = repository_of(root)
+    git_files = repository.changing_files if repository else []
+    outside = [path for path, _ in places_outside(root)]
+    rules = _paths(root, [root / ".git", *git_files[:1], *outside])
+    return Steering(rules, _paths(root, git_files))
+
+
+def _file_reason(facts: os.stat_result, device: int) -> SkipReason | None:
+    """Return why a path is skipped by its kind; None for files and folders."""
+    mode = facts.st_mode
     if stat.S_ISLNK(mode):
         return SkipReason.LINK
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         return SkipReason.NOT_A_FILE
-    if found.st_dev != device:  # mounted
+    if facts.st_dev != device:  # mounted
         return SkipReason.NOT_ACCESSIBLE
-    if stat.S_ISREG(mode) and found.st_size > MAX_BYTES:
+    if stat.S_ISREG(mode) and facts.st_size > MAX_BYTES:
         return SkipReason.TOO_LARGE
     return None
 
 
-def _stat(entry: os.DirEntry[str]) -> os.stat_result:
+def _stat_entry(entry: os.DirEntry[str]) -> os.stat_result:
     if BY_DESCRIPTOR:
         return entry.stat(follow_symlinks=False)
-    return Path(entry.path).lstat()  # on Windows an entry knows no inode and device
+    return Path(entry.path).lstat()  # on Windows an entry lacks inode and device
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -261,36 +287,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-# Files that control indexing: ignore files and git's own, watched but not indexed.
-
-
-class Steering(NamedTuple):
-    """Paths below the root, or absolute ones.
-
-    `rules` may change what is indexed, `commits` say that git has something new.
-    """
-
-    rules: frozenset[str] = frozenset()
-    commits: frozenset[str] = frozenset()
-
-    @property
-    def folders(self) -> set[str]:
-        """The folders that these files are in, without the root."""
-        paths = self.rules | self.commits
-        return {path.rpartition("/")[0] for path in paths} - {""}
-
-
-def steering_of(root: Path) -> Steering:
-    """Return the control files of a workspace; they may not exist."""
-    repository = repository_of(root)
-    moves = repository.moves if repository else []
-    outside = [path for path, _ in places_outside(root)]
-    rules = _paths(root, [root / ".git", *moves[:1], *outside])
-    return Steering(rules, _paths(root, moves))
-
-
-def _paths(root: Path, places: Iterable[Path]) -> frozenset[str]:
+def _paths(root: Path, paths: Iterable[Path]) -> frozenset[str]:
     return frozenset(
         (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
-        for path in places
+        for path in paths
     )

@@ -1,9 +1,9 @@
 """Names of files that hold keys or private data: never indexed, never searched.
 
-The list is fixed. No file of a repository can lift it; only the user's own settings can
-(`context.allow_secret`), and not even these for version control.
-Case is ignored. Source files such as `secrets.py` or `token.ts` are indexed: only what
-looks like a key in them is masked.
+The list is fixed. No file of a repository can lift it, only the user's own settings
+(`context.allow_secret`), and not even these for version control. Case is ignored.
+Source files such as `secrets.py` or `token.ts` are indexed: only texts in them that
+look like keys are masked.
 """
 
 import re
@@ -14,12 +14,12 @@ from itertools import pairwise
 from byok.search.index.files.gitignore import Patterns
 
 NEVER = frozenset({".git", ".hg", ".svn"})
-_FOLDERS = NEVER | {
+_SECRET_FOLDERS = NEVER | {
     *(".ssh", ".gnupg", ".password-store", ".env", ".envs"),
     *(".aws", ".azure", ".kube", ".gcloud", ".oci", ".aliyun", ".chef"),
     *(".terraform", ".vscode-server", ".vscode-server-insiders", ".cursor-server"),
 }
-_PAIRS = frozenset(
+_SECRET_PAIRS = frozenset(
     {
         ".docker/config.json",
         ".config/gcloud",
@@ -31,7 +31,7 @@ _PAIRS = frozenset(
         *("state/token", "byok/token", "byok/vault.json", "data/vault.json"),
     }
 )
-_NAMES = frozenset(
+_SECRET_NAMES = frozenset(
     {
         *(".netrc", "_netrc", ".netrc.gpg", ".authinfo", ".authinfo.gpg"),
         *(".pypirc", ".npmrc", ".git-credentials", ".sentryclirc", ".terraformrc"),
@@ -47,7 +47,7 @@ _NAMES = frozenset(
         *("owner-secret", "dashboard-token", "metrics-token"),  # byok's own
     }
 )
-_EXTENSIONS = frozenset(
+_SECRET_EXTENSIONS = frozenset(
     {
         *("pem", "key", "pfx", "p12", "pkcs12", "p8", "pkcs8", "jks", "jceks", "bks"),
         *("keystore", "crt", "cer", "der", "ppk", "keytab", "agekey", "ovpn", "rdp"),
@@ -56,13 +56,16 @@ _EXTENSIONS = frozenset(
         *("db", "db3", "db-wal", "db-shm", "db-journal"),
     }
 )
-_BACKUPS = frozenset({"bak", "backup", "old", "orig", "save", "swp", "tmp", "copy"})
-_HOLDERS = frozenset({"json", "yml", "yaml", "toml"})
-# `locales/en/auth.json` is a text. Composer has it at the root, tools in their folders.
-_TOKENS = "auth.json"
-_TOKEN_HOLDERS = frozenset({"", "composer", "containers", "com.vercel.cli", "opencode"})
+_BACKUP_EXTENSIONS = frozenset(
+    {"bak", "backup", "old", "orig", "save", "swp", "tmp", "copy"}
+)
+_CONFIG_EXTENSIONS = frozenset({"json", "yml", "yaml", "toml"})
+# `auth.json` has tokens at the root (of Composer) and in the folders of some tools, but
+# `locales/en/auth.json` has texts.
+_AUTH_FILE = "auth.json"
+_AUTH_FOLDERS = frozenset({"", "composer", "containers", "com.vercel.cli", "opencode"})
 _EXAMPLE = r"(?:example|sample|template|dist)"
-_PATTERN = re.compile(
+_SECRET_PATTERN = re.compile(
     rf"""
     \.(?:env(?:rc)?|dev\.vars)  (?![._-](?:.*[._-])?{_EXAMPLE}$|\.d\.ts$)  (?:[._-].*)?
     | (?!(?:.*[._-])?{_EXAMPLE}\.env$)  .*\.env
@@ -88,7 +91,7 @@ _PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Letters of other scripts that look like ours, as far as these names have them.
+# Letters of other scripts that look like Latin ones in these names.
 _LOOK_ALIKES = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u0475\u04bb\u0501\u051b\u051d"
     "\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u0131\u0261\u2010\u2013\u2014\u2212",
@@ -103,37 +106,34 @@ def is_secret(
     *,
     is_dir: bool = False,
 ) -> bool:
-    """Tell whether a relative path is, or lies in, something that is private.
+    """Tell whether a relative path is private, or in a private folder.
 
-    `allowed` holds patterns as .gitignore has them.
+    `allowed` has patterns as in .gitignore.
     """
     path = path.casefold()
     names = path.split("/")
     if not NEVER.isdisjoint(names):
         return True
-    looks = ["", *map(as_it_looks, names)]
-    below = len(names)
-    found = any(
-        is_private(parent, name, is_dir=is_dir or place < below)
-        for place, (parent, name) in enumerate(pairwise(looks), 1)
+    normalised = ["", *map(normalise_name, names)]
+    name_depth = len(names)
+    is_private_path = any(
+        is_private(parent, name, is_dir=is_dir or depth < name_depth)
+        for depth, (parent, name) in enumerate(pairwise(normalised), 1)
     )
-    return found and not _is_allowed(path, allowed, is_dir)
+    return is_private_path and not _is_allowed(path, allowed, is_dir)
 
 
 def is_private(parent: str, name: str, *, is_dir: bool) -> bool:
-    """Judge one name, without the folders above but the nearest; both as they look."""
-    if name in _FOLDERS or f"{parent}/{name}" in _PAIRS:
+    """Tell whether a name is private, given only its parent; both are normalised."""
+    if name in _SECRET_FOLDERS or f"{parent}/{name}" in _SECRET_PAIRS:
         return True
-    if name == _TOKENS:
-        return not is_dir and (parent in _TOKEN_HOLDERS or parent.startswith("."))
+    if name == _AUTH_FILE:
+        return not is_dir and (parent in _AUTH_FOLDERS or parent.startswith("."))
     return not is_dir and _is_private_file(name)
 
 
-def as_it_looks(name: str) -> str:
-    """Return a casefolded name in the letters that a reader takes it for.
-
-    It has no spaces.
-    """
+def normalise_name(name: str) -> str:
+    """Return a casefolded name in the letters that it looks like, without spaces."""
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name).casefold().translate(_LOOK_ALIKES)
         name = "".join(c for c in name if unicodedata.category(c) not in _INVISIBLE)
@@ -142,22 +142,22 @@ def as_it_looks(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_private_file(name: str) -> bool:
-    name = name.rstrip(" .~")  # Windows drops the first two, editors add the last
+    name = name.rstrip(" .~")  # Windows drops spaces and dots, editors add `~`
     stem, _, extension = name.rpartition(".")
-    while extension in _BACKUPS and stem:
+    while extension in _BACKUP_EXTENSIONS and stem:
         name = stem
         stem, _, extension = name.rpartition(".")
-    if name in _NAMES or (extension in _EXTENSIONS and stem != name):
+    if name in _SECRET_NAMES or (extension in _SECRET_EXTENSIONS and stem != name):
         return True
-    if extension in _HOLDERS and "secret" in name:
+    if extension in _CONFIG_EXTENSIONS and "secret" in name:
         return True
-    return _PATTERN.fullmatch(name) is not None
+    return _SECRET_PATTERN.fullmatch(name) is not None
 
 
 def _is_allowed(path: str, allowed: tuple[str, ...], is_dir: bool) -> bool:
-    """Tell whether the user's patterns name the path or a folder it lies in.
+    """Tell whether the user's patterns match the path or one of its folders.
 
-    A folder is open as well when a pattern goes on below it (`.aws/config`).
+    A folder is also allowed if a pattern continues below it (`.aws/config`).
     """
     if not allowed:
         return False

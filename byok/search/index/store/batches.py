@@ -12,19 +12,19 @@ TO_INDEX is also what clients are told as "not searchable yet".
 
 What was tried (kill -9, then each document compared with the rows):
 - tantivy first, then SQLite: 16 of 25 kills left documents without a row, and their ids
-  were given to other files later. The rows cannot tell.
+  were later given to other files. The rows cannot show that.
 - SQLite with its final state first: 25 of 25 kills left files that are never found.
 - this order: 115 kills, 91 of them inconsistent before recovery, none after it.
 
 Rules that follow from it:
 - Ids are never used again (AUTOINCREMENT): documents of a deleted row may still exist.
 - `put` may be called many times before one `flush`, because a tantivy commit is costly
-  and a SQLite transaction is not. `_added` and `_removed` are what the flush settles.
+  and a SQLite transaction is not. `_added` and `_removed` are pending for the flush.
 - If tantivy fails, it has lost everything since its last commit. `lost` then makes the
-  indexer put those batches again; without it they would be marked INDEXED by the next
-  flush although no document of them exists.
-- A blob that is removed and added again before a flush leaves `_removed`, or the flush
-  would delete its new documents.
+  indexer put those batches again; otherwise the next flush would mark them as INDEXED
+  although none of their documents exists.
+- A blob that is removed and added again before a flush is taken out of `_removed`, or
+  the flush would delete its new documents.
 """
 
 import logging
@@ -54,14 +54,20 @@ from byok.search.index.types import (
 from byok.storage.database import Database, select_in
 
 _log = logging.getLogger(__name__)
-_UNREAD = FileFacts(-1, 0, 0, 0)
+# Raise this when tokens or chunks change. Every blob is then indexed again, in the
+# background, while its old documents answer. A new field of the documents must also be
+# appended to older indexes (`tantivy_index.py`): an index that cannot be opened is
+# replaced by an empty one.
+INDEX_VERSION = 4
+_UNREAD = FileFacts(-1, 0, 0, 0)  # the facts of no file, so that it is read again
 
 
 class Written(NamedTuple):
-    """What is stored for a file of a workspace after `put`.
+    """The stored state of a workspace's file after `put`.
 
-    `blob_id` is None if nothing of the file is indexed, as `reason` may explain;
-    `facts` is None if the file must be read again. The seconds are what it took.
+    `blob_id` is None if nothing of the file is indexed, for which there may be a
+    `reason`; `facts` is None if the file must be read again. The worker needed
+    `read_seconds` and `calculate_seconds`.
     """
 
     workspace_id: int
@@ -76,12 +82,11 @@ class Written(NamedTuple):
 class Batches:
     """Writes parsed files to database and index in batches; for the writer thread.
 
-    `lost` says that documents which were put are gone again, because the index could
-    not be written: their outcomes must be put once more. `on_flushed` is called when
-    all that was put is searchable.
+    `lost` tells that documents were lost because the index could not be written: their
+    outcomes must be put again. `on_flushed` is called when all of them are searchable.
 
     `parser_crashers` are the names of file versions that crashed the parser in this
-    run; there are rows of all of them, also of earlier runs.
+    run; the database also has those of earlier runs.
     """
 
     def __init__(self, database: Database, index: TantivyIndex) -> None:
@@ -89,14 +94,14 @@ class Batches:
         self._index = index
         self.lost = False
         self.on_flushed: Callable[[], None] = lambda: None
-        self.parser_crashers: set[bytes] = set()  # since the start
+        self.parser_crashers: set[bytes] = set()
         self._added: set[int] = set()
         self._removed: set[int] = set()
 
     def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> list[Written]:
-        """Write one batch; returns what the files of workspaces are now.
+        """Write one batch; return the new state of the workspaces' files.
 
-        The documents are found after `flush`.
+        The documents are searchable after `flush`.
         """
         ready: dict[int, Prepared] = {}
         written: list[Written] = []
@@ -108,20 +113,21 @@ class Batches:
                 elif task.workspace_id in spaces:
                     written.append(self._put_file(db, task, outcome, ready))
                 else:
-                    continue  # it was forgotten while a worker had the file
+                    continue  # the workspace was removed meanwhile
                 if outcome.prepared:
-                    self._mark(db, task, outcome.prepared.name, crashed=outcome.plain)
-        with self._losing():
+                    name, crashed = outcome.prepared.name, outcome.plain
+                    self._record_crash(db, task, name, crashed=crashed)
+        with self._recording_loss():
             for blob_id, prepared in ready.items():
                 self._index.remove(blob_id)
                 self._index.add(blob_id, prepared)
         self._added |= ready.keys()
         return written
 
-    def _mark(
+    def _record_crash(
         self, db: sqlite3.Connection, task: IndexTask, name: bytes, *, crashed: bool
     ) -> None:
-        """Note that the parser crashed with a file version, or no longer does."""
+        """Record that the parser crashed with a file version, or no longer does."""
         if crashed:
             self.parser_crashers.add(name)
             db.execute("INSERT OR IGNORE INTO parser_crasher VALUES(?)", (name,))
@@ -129,8 +135,8 @@ class Batches:
             db.execute("DELETE FROM parser_crasher WHERE name = ?", (name,))
 
     @contextmanager
-    def _losing(self) -> Iterator[None]:
-        """Take note that a failure costs all documents since the last commit."""
+    def _recording_loss(self) -> Iterator[None]:
+        """Record that a failure lost all documents since the last commit."""
         try:
             yield
         except IndexFailed:
@@ -171,25 +177,25 @@ class Batches:
             "WHERE f.workspace_id = ? AND f.path = ?",
             (workspace_id, path),
         ).fetchone()
-        before, name = row or (None, None)
+        previous, name = row or (None, None)
         blob_id, facts = None, outcome.facts or _UNREAD
         if prepared is not None:
             blob_id, is_new = self._blob_of(db, path, prepared)
             if is_new:
                 ready[blob_id] = prepared
         elif outcome.reason is None:
-            blob_id = before
-            if name != task.known:  # another version came between: look again
+            blob_id = previous
+            if name != task.known:  # another version was stored meanwhile: read again
                 facts = _UNREAD
         db.execute(
             "INSERT OR REPLACE INTO file VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
             (workspace_id, path, *facts, blob_id, outcome.reason),
         )
-        if before not in (None, blob_id):
-            self._unlink(db, [before])
-        told = None if facts is _UNREAD else facts
-        spent = (outcome.read_seconds, outcome.calculate_seconds)
-        return Written(workspace_id, path, blob_id, told, outcome.reason, *spent)
+        if previous not in (None, blob_id):
+            self._unlink(db, [previous])
+        stored = None if facts is _UNREAD else facts
+        seconds = (outcome.read_seconds, outcome.calculate_seconds)
+        return Written(workspace_id, path, blob_id, stored, outcome.reason, *seconds)
 
     def _blob_of(
         self, db: sqlite3.Connection, path: str, prepared: Prepared
@@ -220,7 +226,7 @@ class Batches:
         return int(cursor.lastrowid or 0), True
 
     def _unlink(self, db: sqlite3.Connection, blob_ids: Iterable[int]) -> None:
-        """Mark blobs for removal that no file and no client counts on any more."""
+        """Mark blobs for removal that have no file and no stored content."""
         for blob_id in blob_ids:
             row = db.execute(
                 "UPDATE blob SET state = ? WHERE id = ? AND state <> ? "
@@ -266,34 +272,34 @@ class Batches:
             self._unlink(db, ids)
 
     def flush(self) -> None:
-        """Commit the documents, then mark their rows; makes `put` searchable."""
+        """Commit the documents, which makes them searchable, then mark their rows."""
         if not (self._added or self._removed):
             return
-        with self._losing():
+        with self._recording_loss():
             self._remove_documents(self._removed)
         with self._db.writing() as db:
             db.executemany(
                 "UPDATE blob SET state = ? WHERE id = ? AND state = ?",
                 [(INDEXED, blob_id, TO_INDEX) for blob_id in self._added],
             )
-            forget_rows(db, self._removed, TO_REMOVE)
+            delete_rows(db, self._removed, TO_REMOVE)
         self._added.clear()
         self._removed.clear()
         self.on_flushed()
 
     def recover(self) -> None:
-        """Finish or repeat what a crash interrupted; runs before anything else.
+        """Finish or repeat the work that a crash interrupted; runs before all else.
 
-        After a crash, and whenever the number of chunks is wrong, each blob's chunks
-        are counted. A new index is filled again from scratch.
+        After a crash, and whenever the number of chunks is wrong, the chunks of each
+        blob are counted. A new index is filled from scratch.
         """
         if self._index.was_new:
             self.forget_index()
-        due = self._db.one(
+        expected = self._db.one(
             "SELECT coalesce(sum(length(spans) / 12), 0) FROM blob WHERE state = ?",
             INDEXED,
         )
-        self._repair(audit=not self._db.was_clean or due != self._index.chunks)
+        self._repair(audit=not self._db.was_clean or expected != self._index.chunks)
 
     def check(self) -> list[tuple[int, str]]:
         """Make rows and documents agree; return id and path of all indexed blobs.
@@ -315,7 +321,7 @@ class Batches:
         """Empty the index, so that everything is indexed again."""
         self._index.clear()
         with self._db.writing() as db:
-            _start_over(db, self._ids(INDEXED))
+            _reset_to_unindexed(db, self._ids(INDEXED))
 
     def _repair(self, *, audit: bool) -> None:
         doubtful = self._ids(TO_INDEX)
@@ -327,8 +333,8 @@ class Batches:
         _log.info("%d blobs are indexed again after a break", len(doubtful))
         self._remove_documents((*doubtful, *removed))
         with self._db.writing() as db:
-            _start_over(db, doubtful)
-            forget_rows(db, removed, TO_REMOVE)
+            _reset_to_unindexed(db, doubtful)
+            delete_rows(db, removed, TO_REMOVE)
 
     def _audit(self) -> list[int]:
         """Compare the chunk counts of rows and index; return the blobs that differ."""
@@ -349,21 +355,14 @@ class Batches:
         self._index.commit()
 
     def _ids(self, state: int) -> list[int]:
-        found = self._db.rows("SELECT id FROM blob WHERE state = ?", state)
-        return [blob_id for (blob_id,) in found]
-
-
-# Raise it when tokens or chunks change. Every blob is then indexed again, in the
-# background, while its old documents answer. A new field of the documents must be
-# appended to older indexes too (`tantivy_index.py`): an index that cannot be opened is
-# replaced by an empty one.
-INDEX_VERSION = 4
+        rows = self._db.rows("SELECT id FROM blob WHERE state = ?", state)
+        return [blob_id for (blob_id,) in rows]
 
 
 def find_outdated(db: sqlite3.Connection) -> list[tuple[int, str]]:
     """Return id and path of each blob that another version of byok indexed.
 
-    Uploads that were refused have no content to index, and stay as they are.
+    Refused uploads have no content to index, and stay unchanged.
     """
     return db.execute(
         "SELECT id, path FROM blob WHERE state = ? AND index_version <> ? "
@@ -373,10 +372,10 @@ def find_outdated(db: sqlite3.Connection) -> list[tuple[int, str]]:
     ).fetchall()
 
 
-def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
-    """Index again from held content, or by reading the file again.
+def _reset_to_unindexed(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
+    """Reset blobs, so that they are indexed again from stored content or their files.
 
-    Uploads that were refused have neither; they keep the reason.
+    Refused uploads have neither; they keep their reason.
     """
     rows = list(
         select_in(
@@ -388,29 +387,29 @@ def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
             blob_ids,
         )
     )
-    gone = [blob_id for blob_id, held, refused in rows if not held and not refused]
+    gone = [blob_id for blob_id, stored, refused in rows if not (stored or refused)]
     db.executemany(
         "UPDATE blob SET state = ?, spans = x'' WHERE id = ?",
         [
-            (TO_INDEX if held else INDEXED, blob_id)
-            for blob_id, held, refused in rows
-            if held or refused
+            (TO_INDEX if stored else INDEXED, blob_id)
+            for blob_id, stored, refused in rows
+            if stored or refused
         ],
     )
     db.executemany(
         "UPDATE file SET size = -1, blob_id = NULL WHERE blob_id = ?",
         [(blob_id,) for blob_id in gone],
     )
-    forget_rows(db, gone)
+    delete_rows(db, gone)
 
 
-def forget_rows(
+def delete_rows(
     db: sqlite3.Connection, blob_ids: Iterable[int], state: int | None = None
 ) -> None:
     """Delete rows that still have the given state; None stands for any state.
 
-    Rows that a client used stay as bare names (NAMED), because checkpoints refer to
-    them by id.
+    Rows that a client used become bare names (NAMED), because checkpoints refer to them
+    by id.
     """
     ids = list(blob_ids)
     db.executemany(

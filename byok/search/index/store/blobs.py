@@ -1,4 +1,4 @@
-"""Blob rows: file versions by name, and the contents that byok holds."""
+"""Blob rows: file versions by name, and the stored contents."""
 
 import logging
 import sqlite3
@@ -12,15 +12,15 @@ from byok.search.index.types import SkipReason, blob_name
 from byok.storage.database import select_in
 
 _log = logging.getLogger(__name__)
-_LEVEL = 1  # against 6: twice as fast, a tenth larger
-_KNOWN = (
+_COMPRESSION_LEVEL = 1  # twice as fast as 6, a tenth larger
+_KNOWN_COLUMNS = (
     "b.id, b.state, EXISTS(SELECT 1 FROM content INDEXED BY content_size "
     "WHERE blob_id = b.id), b.reason"
 )
 
 
 class Known(NamedTuple):
-    """The row of a blob name; `held` says that its content is stored."""
+    """The row of a blob name; `held` tells that its content is stored."""
 
     id: int
     state: int
@@ -29,52 +29,52 @@ class Known(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether a client need not upload it: it is held, or there is a `reason`."""
+        """Whether no upload is needed: content is stored, or there is a `reason`."""
         return self.state != NAMED and (self.held or self.reason is not None)
 
 
 def find_known(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
-    """Look names up; an alias yields the blob that it stands for."""
-    wanted = list(names)
-    found = _exactly(db, wanted)
-    others = [n for n in wanted if n not in found or found[n].state == NAMED]
-    for name, *rest in select_in(
+    """Look up names; an alias yields the blob that it stands for."""
+    requested = list(names)
+    known = _find_exact(db, requested)
+    others = [n for n in requested if n not in known or known[n].state == NAMED]
+    for name, *row in select_in(
         db,
-        f"SELECT a.name, {_KNOWN} "  # noqa: S608
+        f"SELECT a.name, {_KNOWN_COLUMNS} "  # noqa: S608
         "FROM alias a JOIN blob b ON b.id = a.blob_id WHERE a.name IN (?)",
         others,
     ):
-        found[name] = Known(*rest)
-    return found
+        known[name] = Known(*row)
+    return known
 
 
-def _exactly(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
-    sql = f"SELECT b.name, {_KNOWN} FROM blob b WHERE b.name IN (?)"  # noqa: S608
+def _find_exact(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
+    sql = f"SELECT b.name, {_KNOWN_COLUMNS} FROM blob b WHERE b.name IN (?)"  # noqa: S608
     rows = select_in(db, sql, names)
-    return {name: Known(*rest) for name, *rest in rows}
+    return {name: Known(*row) for name, *row in rows}
 
 
 def names_of(db: sqlite3.Connection, blob_ids: Iterable[int]) -> dict[int, list[bytes]]:
-    """Return all names of blobs, ours first, then those of clients."""
-    wanted = list(blob_ids)
-    found = {
+    """Return all names of blobs, byok's first, then those of clients."""
+    requested = list(blob_ids)
+    names_by_id = {
         blob_id: [name]
         for blob_id, name in select_in(
-            db, "SELECT id, name FROM blob WHERE id IN (?)", wanted
+            db, "SELECT id, name FROM blob WHERE id IN (?)", requested
         )
     }
     for blob_id, name in select_in(
-        db, "SELECT blob_id, name FROM alias WHERE blob_id IN (?)", wanted
+        db, "SELECT blob_id, name FROM alias WHERE blob_id IN (?)", requested
     ):
-        if blob_id in found:
-            found[blob_id].append(name)
-    return found
+        if blob_id in names_by_id:
+            names_by_id[blob_id].append(name)
+    return names_by_id
 
 
 def resolve_aliases(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
-    """Replace the ids of bare names that became aliases by the ids of their blobs.
+    """Replace ids of bare names that became aliases by the ids of their blobs.
 
-    This happens if a name was in a checkpoint before its file was uploaded.
+    A name becomes one if it was in a checkpoint before its file was uploaded.
     """
     moved = dict(
         db.execute(
@@ -87,10 +87,10 @@ def resolve_aliases(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
 
 
 def register(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, int]:
-    """Return an id for each name; unknown names get a row without content."""
-    wanted = list(names)
-    ids = {name: entry.id for name, entry in find_known(db, wanted).items()}
-    for name in wanted:
+    """Return the id of each name; unknown names get a row without content."""
+    requested = list(names)
+    ids = {name: entry.id for name, entry in find_known(db, requested).items()}
+    for name in requested:
         if name not in ids:
             cursor = db.execute(
                 "INSERT INTO blob(name, path, size, state) VALUES(?, '', 0, ?)",
@@ -106,33 +106,33 @@ def store(
     refused: Mapping[int, SkipReason],
     day: int,
 ) -> tuple[list[bytes], list[int]]:
-    """Store uploads inside a transaction; return names, and the ids to be indexed.
+    """Store uploads inside a transaction; return their names, and the ids to index.
 
-    The name is computed here; another that the client sent becomes an alias. Uploads in
-    `refused` (by position) are stored by name and reason, without content. Two files
-    can share a name, as the hash has no separator: the first one keeps it.
+    The name is computed here; a different one of the client becomes an alias. Uploads
+    in `refused` (by position) are stored with name and reason, without content. Two
+    files can share a name, as the hash has no separator: the first one keeps it.
     """
     names = [blob_name(upload.path, upload.content) for upload in uploads]
-    there = _exactly(db, dict.fromkeys(names))
-    fresh: list[int] = []
-    for place, (upload, name) in enumerate(zip(uploads, names, strict=True)):
-        entry = there.get(name)
-        reason = refused.get(place)
+    existing = _find_exact(db, dict.fromkeys(names))
+    new_ids: list[int] = []
+    for index, (upload, name) in enumerate(zip(uploads, names, strict=True)):
+        entry = existing.get(name)
+        reason = refused.get(index)
         if entry is None or not entry.is_held or entry.state == TO_REMOVE:
-            entry = _put(db, upload, name, entry, reason, day)
-            there[name] = entry
+            entry = _store_upload(db, upload, name, entry, reason, day)
+            existing[name] = entry
             if entry.state == TO_INDEX:
-                fresh.append(entry.id)
+                new_ids.append(entry.id)
         if upload.name not in (b"", name):
             db.execute(
                 "INSERT OR IGNORE INTO alias SELECT ?, ? "
                 "WHERE NOT EXISTS(SELECT 1 FROM blob WHERE name = ? AND state <> ?)",
                 (upload.name, entry.id, upload.name, NAMED),
             )
-    return names, fresh
+    return names, new_ids
 
 
-def _put(
+def _store_upload(
     db: sqlite3.Connection,
     upload: Upload,
     name: bytes,
@@ -141,7 +141,7 @@ def _put(
     day: int,
 ) -> Known:
     indexed = entry is not None and entry.state == INDEXED
-    path = "" if reason is SkipReason.NOT_A_FILE else upload.path  # it may be endless
+    path = "" if reason is SkipReason.NOT_A_FILE else upload.path  # may be too long
     state = INDEXED if reason or indexed else TO_INDEX
     if entry is None:
         cursor = db.execute(
@@ -150,12 +150,12 @@ def _put(
             (name, path, len(upload.content), state, reason, day),
         )
         blob_id = int(cursor.lastrowid or 0)
-        db.execute("DELETE FROM alias WHERE name = ?", (name,))  # it was a mistake
+        db.execute("DELETE FROM alias WHERE name = ?", (name,))  # of another blob
     else:
         blob_id = entry.id
         db.execute(
             "UPDATE blob SET path = ?, size = ?, state = ?, reason = ?, used = ?, "
-            # A version of a workspace may be on its way into the index, with its spans.
+            # A workspace's file may be in the middle of its indexing, with its spans.
             "spans = iif(state IN (?, ?), spans, x'') WHERE id = ?",
             (
                 *(path, len(upload.content), state, reason, day),
@@ -169,7 +169,7 @@ def _put(
 
 def store_content(db: sqlite3.Connection, blob_id: int, content: bytes) -> bool:
     """Store the content of a blob; False if it is a bare name or being removed."""
-    packed = zlib.compress(content, _LEVEL)
+    packed = zlib.compress(content, _COMPRESSION_LEVEL)
     cursor = db.execute(
         "INSERT OR REPLACE INTO content "
         "SELECT id, ?, ? FROM blob WHERE id = ? AND state NOT IN (?, ?)",
@@ -179,7 +179,7 @@ def store_content(db: sqlite3.Connection, blob_id: int, content: bytes) -> bool:
 
 
 def content_of(db: sqlite3.Connection, blob_id: int) -> bytes | None:
-    """Return the content of a blob, None if it is not held or damaged."""
+    """Return the content of a blob, None if it is not stored, or damaged."""
     row = db.execute(
         "SELECT b.name, b.path, c.packed FROM blob b "
         "JOIN content c ON c.blob_id = b.id WHERE b.id = ?",
@@ -199,7 +199,7 @@ def content_of(db: sqlite3.Connection, blob_id: int) -> bytes | None:
 
 
 def touch(db: sqlite3.Connection, ids: Iterable[int], day: int) -> None:
-    """Note that blobs were used today; writes only rows that change."""
+    """Record that blobs were used today; writes only rows that change."""
     db.executemany(
         "UPDATE blob SET used = ? WHERE id = ? AND used < ?",
         [(day, blob_id, day) for blob_id in ids],

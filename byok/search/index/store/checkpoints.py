@@ -17,13 +17,13 @@ from byok.search.index.store.schema import INDEXED, NAMED, pack_ids, unpack_ids
 from byok.storage.database import Database, select_in
 
 _log = logging.getLogger(__name__)
-_PREFIX = "byok-"
-_LIVE_DAYS = 30
-# Down to this share of the limit, so that not every upload starts an eviction.
-_ENOUGH = 0.9
-# This share of the limit is for names and sets of them; clients send those again.
+_ID_PREFIX = "byok-"
+_UNUSED_DAYS = 30
+# An eviction goes down to this share of the limit, so that not every upload starts one.
+_EVICTION_SHARE = 0.9
+# The share of the limit for names and sets of names, which clients can send again.
 _NAMES_SHARE = 0.25
-_NAME_BYTES = 170  # what a bare name takes, measured
+_NAME_BYTES = 170  # of the row of a bare name, measured
 
 
 def make(
@@ -33,9 +33,10 @@ def make(
     deleted: Iterable[bytes],
     day: int,
 ) -> str | None:
-    """Make a checkpoint inside a transaction; None if the base is unknown.
+    """Store a checkpoint inside a transaction, and return its id.
 
-    The added names are marked as used today, so that their rows are kept for a while.
+    Return None if the base is unknown. The added names are recorded as used today, so
+    that their rows are kept for a while.
     """
     ids: set[int] = set()
     if base:
@@ -50,14 +51,14 @@ def make(
     names = sorted(
         name for (name,) in select_in(db, "SELECT name FROM blob WHERE id IN (?)", ids)
     )
-    made = _PREFIX + sha256(b"".join(names)).hexdigest()[:40]
+    checkpoint_id = _ID_PREFIX + sha256(b"".join(names)).hexdigest()[:40]
     db.execute(
         "INSERT INTO checkpoint VALUES(?, ?, ?) "
         "ON CONFLICT(id) DO UPDATE SET members = excluded.members, "
         "used = max(used, excluded.used)",
-        (made, pack_ids(ids), day),
+        (checkpoint_id, pack_ids(ids), day),
     )
-    return made
+    return checkpoint_id
 
 
 def members_of(db: sqlite3.Connection, checkpoint: str) -> set[int] | None:
@@ -75,30 +76,34 @@ def members_of(db: sqlite3.Connection, checkpoint: str) -> set[int] | None:
 
 
 def is_known(db: sqlite3.Connection, checkpoint: str) -> bool:
-    """Tell whether a checkpoint was made and not deleted since."""
+    """Tell whether a checkpoint exists."""
     sql = "SELECT 1 FROM checkpoint WHERE id = ?"
     return db.execute(sql, (checkpoint,)).fetchone() is not None
 
 
 def touch(db: sqlite3.Connection, checkpoint: str, day: int) -> None:
-    """Note that a checkpoint was used today."""
+    """Record that a checkpoint was used today."""
     db.execute(
         "UPDATE checkpoint SET used = ? WHERE id = ? AND used < ?",
         (day, checkpoint, day),
     )
 
 
-def drop_bare(db: sqlite3.Connection) -> None:
-    """Delete checkpoints that name what was never uploaded."""
+def drop_incomplete(db: sqlite3.Connection) -> None:
+    """Delete checkpoints with names that were never uploaded."""
     bare = {
         blob_id
         for (blob_id,) in db.execute(
             "SELECT id FROM blob WHERE state <> 1 AND state = ?", (NAMED,)
         )
     }
-    made = [row[0] for row in db.execute("SELECT id FROM checkpoint")]
-    going = [(one,) for one in made if not bare.isdisjoint(members_of(db, one) or ())]
-    db.executemany("DELETE FROM checkpoint WHERE id = ?", going)
+    checkpoints = [row[0] for row in db.execute("SELECT id FROM checkpoint")]
+    incomplete = [
+        (checkpoint,)
+        for checkpoint in checkpoints
+        if not bare.isdisjoint(members_of(db, checkpoint) or ())
+    ]
+    db.executemany("DELETE FROM checkpoint WHERE id = ?", incomplete)
 
 
 def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
@@ -107,21 +112,18 @@ def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
         "SELECT id FROM blob WHERE state <> 1 AND state = ? AND used < ?",
         (NAMED, since),
     )
-    going = [(blob_id,) for (blob_id,) in rows if blob_id not in needed]
-    db.executemany("DELETE FROM blob WHERE id = ?", going)
+    unused = [(blob_id,) for (blob_id,) in rows if blob_id not in needed]
+    db.executemany("DELETE FROM blob WHERE id = ?", unused)
 
 
 def members_of_all(db: sqlite3.Connection) -> set[int]:
-    """Return every blob that is a member of some checkpoint."""
+    """Return all blobs that are members of checkpoints."""
     ids = [row[0] for row in db.execute("SELECT id FROM checkpoint").fetchall()]
     return set().union(*(members_of(db, checkpoint) or () for checkpoint in ids))
 
 
-# Eviction of uploads, checkpoints and names that have not been used for long.
-
-
 def count_bytes(db: sqlite3.Connection) -> int:
-    """Return the bytes of everything that clients sent: contents, names, sets."""
+    """Return the bytes of all data of clients: contents, names, sets."""
     contents = db.execute("SELECT coalesce(sum(bytes), 0) FROM content").fetchone()[0]
     return int(contents) + _name_bytes(db)
 
@@ -139,13 +141,13 @@ def _name_bytes(db: sqlite3.Connection) -> int:
 def tidy(database: Database, day: int) -> None:
     """Delete checkpoints and bare names that were not used for a month."""
     with database.writing() as db:
-        drop_unused(db, day - _LIVE_DAYS)
+        drop_unused(db, day - _UNUSED_DAYS)
 
 
 def drop_unused(db: sqlite3.Connection, since: int) -> set[int]:
     """Delete checkpoints and bare names that were last used before a day.
 
-    Returns the blobs that checkpoints need which are left.
+    Return the blobs that the remaining checkpoints need.
     """
     db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
     used = members_of_all(db)
@@ -156,19 +158,19 @@ def drop_unused(db: sqlite3.Connection, since: int) -> set[int]:
 def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     """Drop uploads that no checkpoint contains and that were not used today.
 
-    The least recently used go first, until all that clients sent takes 90 % of `limit`
-    bytes; returns how many were dropped. Before that, `tidy` runs. If names and
-    checkpoints still take more than a quarter of the limit, those not used today are
-    deleted, and if that is not enough, all bare names with the checkpoints that have
-    them: else a flood of names would keep uploads out for a day. Runs in the writer
-    thread.
+    The least recently used are dropped first, until all data of clients takes 90 % of
+    `limit` bytes; return how many were dropped. Before that, unused checkpoints and
+    bare names are deleted as by `tidy`. If names and checkpoints still take more than a
+    quarter of the limit, those not used today are deleted, and if that is not enough,
+    all bare names with the checkpoints that have them: otherwise a flood of names would
+    keep uploads out for a day. Runs in the writer thread.
     """
     with database.writing() as db:
-        used = drop_unused(db, day - _LIVE_DAYS)
+        used = drop_unused(db, day - _UNUSED_DAYS)
         if _name_bytes(db) > limit * _NAMES_SHARE:
             used = drop_unused(db, day)
         if _name_bytes(db) > limit * _NAMES_SHARE:
-            drop_bare(db)
+            drop_incomplete(db)
             used = members_of_all(db)
             drop_names(db, used, day + 1)
         total = count_bytes(db)
@@ -177,15 +179,15 @@ def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
             "WHERE b.state = ? AND b.used < ? ORDER BY b.used, b.id",
             (INDEXED, day),
         ).fetchall()
-    going: list[int] = []
+    evicted: list[int] = []
     for blob_id, size in candidates:
-        if total <= limit * _ENOUGH:
+        if total <= limit * _EVICTION_SHARE:
             break
         if blob_id not in used:
-            going.append(blob_id)
+            evicted.append(blob_id)
             total -= size
-    if going:
-        batches.drop_blobs(going)
+    if evicted:
+        batches.drop_blobs(evicted)
         batches.flush()
-        _log.info("%d unused uploads were dropped to make room", len(going))
-    return len(going)
+        _log.info("%d unused uploads were dropped to make room", len(evicted))
+    return len(evicted)

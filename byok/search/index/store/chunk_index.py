@@ -14,13 +14,17 @@ from byok.core.errors import (
 )
 from byok.core.platform.memory import MEMORY_HINT, lacks_memory, speaks_of_memory
 
-CANDIDATES = 400  # chunks that ranking looks at
+CANDIDATES = 400  # chunks that are ranked
+_MAX_MESSAGE_CHARS = 150  # of an error's own text
+# How tantivy on Unix and on Windows, Python and SQLite report a full disk.
+_FULL = re.compile(r"os error (28|112)\b|(?i:no space left)|disk is full")
+_REPAIR_HINT = "A full disk needs room; `byok index rebuild` mends a damaged index."
 
 
 class ChunkScore(NamedTuple):
-    """A chunk that matches: its blob, which of the blob's spans, and its score.
+    """A matching chunk: its blob, its index in the blob's spans, and its score.
 
-    The score is that of the index: BM25 for words, the cosine for vectors.
+    The score is BM25 for words, the cosine for vectors.
     """
 
     blob_id: int
@@ -29,9 +33,9 @@ class ChunkScore(NamedTuple):
 
 
 class View(NamedTuple):
-    """The blobs that a question is about; `key` names the set for caches.
+    """The blobs that a question is about; `key` identifies the set in caches.
 
-    `chunks` is about how many chunks they have, 0 where that is unknown.
+    `chunks` is an estimate of the number of their chunks, 0 if unknown.
     """
 
     key: str
@@ -39,18 +43,9 @@ class View(NamedTuple):
     chunks: int
 
 
-# Errors of the lexical index, and their translation from tantivy's.
-
-
-_LONGEST = 150  # of its own words
-# Of tantivy on Unix and on Windows, of Python, of SQLite.
-_FULL = re.compile(r"os error (28|112)\b|(?i:no space left)|disk is full")
-_MEND = "A full disk needs room; `byok index rebuild` mends a damaged index."
-
-
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn tantivy's errors into byok's, also its panics (a BaseException)."""
+    """Translate tantivy's errors to byok's, even its panics (a BaseException)."""
     try:
         yield
     except ValueError as error:
@@ -64,7 +59,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def index_in_use() -> IndexInUse:
-    """Return the error for an index that another process has."""
+    """Return the error for an index that another process has open."""
     return IndexInUse(
         "Another byok process is using the index.",
         hint="Wait for it, or start the daemon (byok serve) so that all commands share "
@@ -73,7 +68,7 @@ def index_in_use() -> IndexInUse:
 
 
 def explain_failure(error: Exception) -> ByokError:
-    """Return why nothing can be indexed, and what to do, without names of classes."""
+    """Return the error to show to users if nothing can be indexed."""
     if isinstance(error, ByokError):
         return error
     if lacks_memory(error):
@@ -82,7 +77,7 @@ def explain_failure(error: Exception) -> ByokError:
 
 
 def lack_of_memory() -> IndexLacksMemory:
-    """Return the error for an index that byok has too little memory to use."""
+    """Return the error for too little memory to use the index."""
     return IndexLacksMemory(
         "byok has too little memory for the code index.", hint=MEMORY_HINT
     )
@@ -96,4 +91,6 @@ def _index_error(how: str, error: BaseException) -> IndexFailed:
         )
     if speaks_of_memory(str(error)):
         return lack_of_memory()
-    return IndexFailed(f"The index {how}: {str(error)[:_LONGEST]}.", hint=_MEND)
+    return IndexFailed(
+        f"The index {how}: {str(error)[:_MAX_MESSAGE_CHARS]}.", hint=_REPAIR_HINT
+    )

@@ -1,7 +1,7 @@
-"""The tables of the database, as the newest version has them, and steps to it.
+"""The tables of the newest version of the database, upgrade steps, binary columns.
 
-The lexical index has a version of its own (`batches.INDEX_VERSION`) and needs no
-steps: each blob notes the version that indexed it, and older ones are indexed again.
+The lexical index has a version of its own (`batches.INDEX_VERSION`) and needs no steps:
+each blob has the version that indexed it, and blobs of older ones are indexed again.
 """
 
 import zlib
@@ -14,10 +14,12 @@ import orjson
 from byok.search.index.types import Commit, CommitHistory, Span
 from byok.storage.kind import DatabaseKind, Policy, sql_step
 
-# `state` of a blob: what is still to be done with it. The order of commits is: rows
-# with TO_INDEX, then the lexical index, then INDEXED; TO_REMOVE, then the lexical
-# index, then the rows go. So after a crash the rows say what may be half done.
+# States of a blob. The order of commits is: rows with TO_INDEX, then the lexical index,
+# then INDEXED; TO_REMOVE, then the lexical index, then the rows are deleted. So after a
+# crash the rows tell which work may be half done. A NAMED row has only a name.
 TO_INDEX, INDEXED, TO_REMOVE, NAMED = 0, 1, 2, 3
+_U32, _I64 = "I", "q"  # type codes of `array`
+SPAN_BYTES = 12  # of a span that `pack_spans` writes
 
 _TABLES = """
 CREATE TABLE blob(
@@ -92,45 +94,37 @@ INDEX = DatabaseKind(
 )
 
 
-# Binary columns: spans of a blob, members of a checkpoint, commits.
-
-
-_U32, _I64 = "I", "q"
-SPAN_BYTES = 12
-"""Of one span in what `pack_spans` writes."""
-
-
 def pack_spans(spans: Iterable[Span]) -> bytes:
-    """Write spans as three unsigned 32-bit numbers each."""
+    """Pack spans as three unsigned 32-bit numbers each."""
     return array(_U32, (number for span in spans for number in span)).tobytes()
 
 
 def unpack_spans(packed: bytes) -> list[Span]:
-    """Read what `pack_spans` wrote."""
+    """Unpack spans."""
     numbers = array(_U32, packed)
     return [Span(*numbers[i : i + 3]) for i in range(0, len(numbers), 3)]
 
 
 def pack_ids(ids: Iterable[int]) -> bytes:
-    """Write a set of ids: sorted, their differences, deflated."""
+    """Pack a set of ids: the differences of the sorted ids, deflated."""
     ordered = sorted(set(ids))
     gaps = array(_I64, (b - a for a, b in pairwise([0, *ordered])))
     return zlib.compress(gaps.tobytes(), 1)
 
 
 def unpack_ids(packed: bytes) -> list[int]:
-    """Read what `pack_ids` wrote, in ascending order."""
+    """Unpack ids, in ascending order."""
     return list(accumulate(array(_I64, zlib.decompress(packed))))
 
 
 def pack_history(history: CommitHistory) -> bytes:
-    """Write the commits of a workspace."""
+    """Pack the commits of a workspace."""
     rows = [history.head, [list(commit) for commit in history.commits]]
     return zlib.compress(orjson.dumps(rows), 1)
 
 
 def unpack_history(packed: bytes) -> CommitHistory:
-    """Read what `pack_history` wrote."""
+    """Unpack the commits of a workspace."""
     head, rows = orjson.loads(zlib.decompress(packed))
     return CommitHistory(
         head, tuple(Commit(h, t, m, tuple(f), n) for h, t, m, f, n in rows)

@@ -1,7 +1,7 @@
-"""Composes database and lexical index, and says which thread may use what.
+"""Composes database and lexical index, and assigns threads to them.
 
-One thread writes; reading happens on a second connection, which never waits for the
-writer (SQLite's WAL).
+One thread writes; reads use a second connection, which never waits for the writer
+(SQLite's WAL).
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from byok.storage.damage import is_damage, is_full, set_aside
 from byok.storage.database import Database, open_second, refuse_newer
 
 _log = logging.getLogger(__name__)
-_SPARE_BYTES = 512 * 2**20
-_LOCK_SECONDS = 0.5  # a process just forked may still hold the lock for a moment
+_MIN_FREE_BYTES = 512 * 2**20
+_LOCK_SECONDS = 0.5  # a process just forked may hold the lock for a moment
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -47,27 +47,27 @@ class Store:
         database: Path,
         index: Path,
         *,
-        spare: int = _SPARE_BYTES,
+        spare: int = _MIN_FREE_BYTES,
         damage: str = "",
     ) -> None:
-        """Open, or make, the files; blocks for up to a few seconds after a crash.
+        """Open or create the files; blocks for up to a few seconds after a crash.
 
         `spare` bytes of the disk are left free. A damaged database is set aside and a
-        new one begun; `damage` is what was found of it while it was in use.
+        new one created; `damage` describes damage that was found while it was in use.
 
         Raises:
-            CannotStart: `newer_data`, a later byok wrote the database, and nothing was
-                touched.
-            DataDamaged: it is damaged and cannot be set aside.
-            IndexInUse: another process has them open.
-            ConfigError: the folder of the index may be somebody else's.
+            CannotStart: `newer_data`, a later byok wrote the database, which stays
+                unchanged.
+            DataDamaged: the database is damaged and cannot be set aside.
+            IndexInUse: another process has the files open.
+            ConfigError: the folder of the index may be another program's.
             IndexFailed, NotReady: the disk is full, or may not be written.
         """
         make_private(database.parent)
-        self.damage_note = ""  # what became of a damaged database, for users
-        self.trouble: sqlite3.Error | None = None  # that only opening again can end
-        with _sqlite_error(database), ExitStack() as opened:
-            self._lock = _take_lock(database)
+        self.damage_note = ""  # for users, about a database that was set aside
+        self.trouble: sqlite3.Error | None = None  # that only reopening can solve
+        with _translating_sqlite(database), ExitStack() as opened:
+            self._lock = _acquire_lock(database)
             opened.callback(self._lock.release)
             refuse_newer(database, INDEX)
             self.index = TantivyIndex(index)
@@ -91,8 +91,8 @@ class Store:
         with ExitStack() as opened:
             try:
                 self.database = Database(path, INDEX)
-            except FileExistsError as error:  # only a log, and no name is left for it
-                raise _cannot_set_aside(path, error) from error
+            except FileExistsError as error:  # only a log, and no free name for it
+                raise _set_aside_error(path, error) from error
             opened.callback(self.database.close, clean=False)
             self.batches = Batches(self.database, self.index)
             self.batches.recover()
@@ -100,16 +100,16 @@ class Store:
             self._reader = open_second(path, INDEX.pragmas)
             opened.pop_all()
 
-    def _set_aside(self, path: Path, why: str) -> None:
+    def _set_aside(self, path: Path, reason: str) -> None:
         """Give a damaged database another name.
 
         Raises:
             DataDamaged: it cannot be renamed.
         """
         try:
-            aside = set_aside(path, why)
+            aside = set_aside(path, reason)
         except OSError as error:
-            raise _cannot_set_aside(path, error) from error
+            raise _set_aside_error(path, error) from error
         if aside is not None:
             self.damage_note = (
                 f"The code index was damaged, set aside as {aside.name}, and is being "
@@ -118,17 +118,17 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for reading; keep it only briefly.
+        """Lock and yield the connection for reading, for a short time only.
 
         Raises:
             NotReady: the database cannot be read.
         """
-        with self._reading, self._translating(), self._watching():
+        with self._reading, self._translating_errors(), self._recording_trouble():
             yield self._reader
 
     @contextmanager
-    def _watching(self) -> Iterator[None]:
-        """Notice errors that end only when the database is opened again."""
+    def _recording_trouble(self) -> Iterator[None]:
+        """Record errors that only reopening the database can solve."""
         try:
             yield
         except sqlite3.Error as error:
@@ -140,23 +140,23 @@ class Store:
             raise
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
-        """Turn errors of SQLite into NotReady, also those of a closed database."""
+    def _translating_errors(self) -> Iterator[None]:
+        """Translate errors of SQLite to NotReady, even those of a closed database."""
         try:
-            with _sqlite_error(self.database.path):
+            with _translating_sqlite(self.database.path):
                 yield
         except (sqlite3.Error, RuntimeError) as error:  # of an executor that ended
             if self.trouble is None:
                 raise
-            raise _damaged() from error
+            raise _damaged_error() from error
 
     def writing(
         self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
-        """Queue some work for the writer thread."""
+        """Queue work for the writer thread."""
 
         def watched() -> T:
-            with self._watching():
+            with self._recording_trouble():
                 return work(*args, **kwargs)
 
         return self._writer.submit(watched)
@@ -165,7 +165,7 @@ class Store:
         """Queue work for the writer thread as one durable transaction; do not wait."""
 
         def transaction() -> T:
-            with self._watching(), self.database.writing() as db:
+            with self._recording_trouble(), self.database.writing() as db:
                 return work(db)
 
         return self._writer.submit(transaction)
@@ -174,14 +174,14 @@ class Store:
         """Run work in the writer thread as one durable transaction, and wait for it.
 
         Raises:
-            NotReady: the database cannot be written; 507 where the disk is full.
+            NotReady: the database cannot be written; status 507 if the disk is full.
         """
-        with self._translating():
+        with self._translating_errors():
             return await asyncio.wrap_future(self.change(work))
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
         """Run work in the writer thread and wait; raises as `wait_for_change` does."""
-        with self._translating():
+        with self._translating_errors():
             return await asyncio.wrap_future(self.writing(work))
 
     def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
@@ -197,17 +197,17 @@ class Store:
         self._step(work)
 
     def flush(self) -> None:
-        """Make what was written searchable, and wait."""
+        """Make all written files searchable, and wait."""
         self._step(self.batches.flush)
 
     def _step(self, work: Callable[[], None]) -> None:
-        """Run a step of indexing; fails if documents since the commit were lost."""
+        """Run a step of indexing; fail if documents since the commit were lost."""
 
         def step() -> None:
             try:
                 if self.batches.lost:
                     raise IndexFailed("The index could not be written.")
-                with self._watching():
+                with self._recording_trouble():
                     work()
             finally:
                 self.batches.lost = False
@@ -215,10 +215,10 @@ class Store:
         self._writer.submit(step).result()
 
     def check_room_to_rebuild(self) -> None:
-        """Check that the disk has room for a second index beside this one.
+        """Check that the disk has space for a second index beside this one.
 
         Raises:
-            NotReady: status 507, it has not.
+            NotReady: status 507, it has too little.
         """
         needed = self.index.bytes
         if shutil.disk_usage(self.database.path.parent).free < needed + self.spare:
@@ -230,9 +230,9 @@ class Store:
             )
 
     def content(self, blob_id: int) -> bytes | None:
-        """Return the content of a blob; None if it is not held or damaged.
+        """Return the content of a blob; None if it is not stored, or damaged.
 
-        Damaged content is dropped, so that clients are asked to upload it again.
+        Damaged content is deleted, so that clients are asked to upload it again.
         """
         with self.reading() as db:
             found = blobs.content_of(db, blob_id)
@@ -251,7 +251,7 @@ class Store:
         return frozenset(self.batches.parser_crashers)
 
     def close(self) -> None:
-        """Finish what is being written, and close; the next start recovers failures."""
+        """Finish writing, and close; after a failure the next start recovers."""
         clean = False
         try:
             self._writer.submit(self.batches.flush).result()
@@ -267,15 +267,16 @@ class Store:
         self._lock.release()
 
 
-def _take_lock(database: Path) -> FileLock:
-    """Take the lock that says who may make, open, mend and replace the files.
+def _acquire_lock(database: Path) -> FileLock:
+    """Acquire the lock for creating, opening, repairing and replacing the files.
 
-    SQLite and tantivy have locks too, but take them only once a file is there and open:
-    of two that make the files at the same time, one would call the other's damaged.
+    SQLite and tantivy have locks too, but acquire them only when a file exists and is
+    open: if two processes create the files at the same time, one would take the other's
+    for damaged.
 
     Raises:
-        IndexInUse: another process has it.
-        NotReady: it cannot be taken, such as in a folder that may not be written.
+        IndexInUse: another process has the lock.
+        NotReady: it cannot be acquired, such as in a read-only folder.
     """
     path = database.with_name(f"{database.name}.lock")
     lock = FileLock(path, mode=0o600, thread_local=False)
@@ -289,11 +290,11 @@ def _take_lock(database: Path) -> FileLock:
 
 
 def _is_corrupt(error: Exception) -> bool:
-    # A text that is no UTF-8 is an error of Python's, without a code of SQLite's.
+    # For text that is not UTF-8 Python raises an error without SQLite's code.
     return is_damage(error) or not hasattr(error, "sqlite_errorcode")
 
 
-def _damaged() -> NotReady:
+def _damaged_error() -> NotReady:
     return NotReady(
         "The code index was found damaged and is being opened again.",
         code="corrupt_data",
@@ -301,7 +302,7 @@ def _damaged() -> NotReady:
     )
 
 
-def _cannot_set_aside(path: Path, error: OSError) -> DataDamaged:
+def _set_aside_error(path: Path, error: OSError) -> DataDamaged:
     return DataDamaged(
         f"The database {path} is damaged, and cannot be set aside: {error}.",
         hint=f"Move {path.name} and what was set aside before away.",
@@ -309,8 +310,8 @@ def _cannot_set_aside(path: Path, error: OSError) -> DataDamaged:
 
 
 @contextmanager
-def _sqlite_error(database: Path) -> Iterator[None]:
-    """Turn errors of SQLite into NotReady; status 507 if the disk is full."""
+def _translating_sqlite(database: Path) -> Iterator[None]:
+    """Translate errors of SQLite to NotReady; status 507 if the disk is full."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -327,4 +328,4 @@ def _sqlite_error(database: Path) -> Iterator[None]:
         if not is_damage(error):
             raise
         _log.error("%s is damaged: %s", database, error)
-        raise _damaged() from error
+        raise _damaged_error() from error
