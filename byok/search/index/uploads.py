@@ -170,9 +170,9 @@ class Uploads(Struct, eq=False):
     def _check_space(self) -> None:
         store = self.store
         if self._is_disk_full():
-            reserved = self.free_bytes // 2**20
-            raise _full_error(
-                f"Free some disk space: byok leaves {reserved:,} MiB to others."
+            free = self.free_bytes // 2**20
+            raise _no_space(
+                f"Free some disk space: byok leaves {free:,} MiB to others."
             )
         with store.reading() as db:
             stored = count_bytes(db)
@@ -181,7 +181,7 @@ class Uploads(Struct, eq=False):
             store.writing(evict, store.database, store.batches, limit, day).result()
             with store.reading() as db:
                 if count_bytes(db) > limit:
-                    raise _full_error("Raise `store_mb` under [context].")
+                    raise _no_space("Raise `store_mb` under [context].")
 
     def _is_disk_full(self) -> bool:
         folder = self.store.database.path.parent
@@ -276,7 +276,7 @@ def _tasks_of(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:
     ]
 
 
-def _full_error(cure: str) -> NotReady:
+def _no_space(cure: str) -> NotReady:
     return NotReady(
         "There is no space left for uploaded files.",
         code="storage_full",

@@ -187,12 +187,12 @@ class Filling(Struct, eq=False):
             self._seen_version = await asyncio.to_thread(self.store.index_version)
             await asyncio.to_thread(self.store.refresh_listing, recipe, is_embedded)
             await self._count(space)
-            preferred = self._blobs_by_hits()
+            first = self._blobs_by_hits()
             blobs = await asyncio.to_thread(
-                self.store.find_unlisted, recipe, preferred, _PLAN_BLOBS
+                self.store.find_unlisted, recipe, first, _PLAN_BLOBS
             )
             if not blobs and self._may_be_incomplete:
-                blobs = await self._find_incomplete(space, preferred)
+                blobs = await self._find_incomplete(space, first)
                 self._may_be_incomplete = bool(blobs)
             is_complete = not blobs
             if blobs:

@@ -36,7 +36,7 @@ _MAX_QUESTION_CHARS = 32_000  # that are masked
 _MAX_MASKED_CHARS = 4000  # of the cached text, which is more than any model gets
 _MAX_REQUESTS = 8  # at the same time
 # Longer than any search waits: the vector can serve when the question comes again.
-_ANSWER_SECONDS = 15.0
+_TIMEOUT = 15.0  # seconds
 _NOTHING = NearChunks([], {})
 
 
@@ -104,26 +104,14 @@ class Session:
         return None if vector is None else partial(self._find, space, vector)
 
     async def _find(
-        self,
-        question_space: "Space",
-        vector: "Vectors",
-        view: View,
-        blob_ids: Collection[int],
+        self, target: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
     ) -> NearChunks:
         """Return the nearest chunks of a view; none if that fails."""
         self.filling.count_hits(blob_ids)
         try:
-            near = await asyncio.to_thread(
-                self._search, question_space, vector, view, blob_ids
-            )
-            if (
-                not near.nearest
-                and self._team_search
-                and self._is_current(question_space)
-            ):
-                near = await self._team_search.near(
-                    question_space, vector, view, blob_ids
-                )
+            near = await asyncio.to_thread(self._search, target, vector, view, blob_ids)
+            if not near.nearest and self._team_search and self._is_current(target):
+                near = await self._team_search.near(target, vector, view, blob_ids)
         except ByokError as error:
             self._error = error.sentence
             return _NOTHING
@@ -131,21 +119,17 @@ class Session:
         return near
 
     def _search(
-        self,
-        question_space: "Space",
-        vector: "Vectors",
-        view: View,
-        blob_ids: Collection[int],
+        self, target: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
     ) -> NearChunks:
-        space = self._store.space_for(question_space)
+        space = self._store.space_for(target)
         if space is None:
             return _NOTHING
         return self._store.near(space, vector, view, blob_ids)
 
-    def _is_current(self, question_space: "Space") -> bool:
+    def _is_current(self, target: "Space") -> bool:
         """Tell whether this is the space that is shared with the team."""
         current = self.filling.space
-        return current is not None and current.id == question_space.id
+        return current is not None and current.id == target.id
 
     # The team
 
@@ -200,11 +184,7 @@ class QuestionVectors:
     """The vectors of questions: each is requested once, and cached."""
 
     def __init__(
-        self,
-        embedder: Embedder,
-        *,
-        seconds: float = _ANSWER_SECONDS,
-        kept: int = _MAX_CACHED,
+        self, embedder: Embedder, *, seconds: float = _TIMEOUT, kept: int = _MAX_CACHED
     ) -> None:
         self.error = ""  # the last failure; "" after a success
         self._embedder = embedder
@@ -228,8 +208,7 @@ class QuestionVectors:
             if len(self._requests) >= _MAX_REQUESTS:
                 return None
             task = self._requests[key] = asyncio.ensure_future(self._request(key))
-        # `wait` neither cancels the task, nor is it cancelled when `close` does so.
-        await asyncio.wait([task])
+        await asyncio.wait([task])  # neither cancels it, nor is cancelled by `close`
         return None if task.cancelled() else task.result()
 
     async def close(self) -> None:
@@ -244,12 +223,10 @@ class QuestionVectors:
             async with asyncio.timeout(self._seconds):
                 vector = await self._embedder.embed_question(key[1])
         except ByokError as error:
-            self._record_failure(error.sentence)
+            self._report(error.sentence)
             return None
         except TimeoutError:
-            self._record_failure(
-                f"The embedding model did not answer in {self._seconds:g} s."
-            )
+            self._report(f"The embedding model did not answer in {self._seconds:g} s.")
             return None
         finally:
             del self._requests[key]
@@ -257,7 +234,7 @@ class QuestionVectors:
         self._cache[key] = vector
         return vector
 
-    def _record_failure(self, failure: str) -> None:
+    def _report(self, failure: str) -> None:
         if failure != self.error:
             _log.warning("a question has no vector: %s", failure)
         self.error = failure

@@ -29,7 +29,7 @@ from byok.search.index.types import Span
 _TARGET_CHARS = 1600
 _MAX_CHARS = 2080
 _MIN_CHARS = 300
-_MIN_SPLIT_LINES = 8
+_MIN_LINES = 8
 _MARGIN_LINES = 4  # at either end of a run, where it is not split
 # Lines above a definition that belong to it: comments, decorators, attributes.
 _LEADING_LINE = re.compile(
@@ -37,7 +37,7 @@ _LEADING_LINE = re.compile(
     r"#(?!\s*(?:include|define|if|ifdef|ifndef|elif|else|endif|pragma|undef)\b))"
 )
 # The ends and beginnings of comments and docstrings of several lines.
-_BLOCK_STARTS = {
+_BLOCKS = {
     "*/": re.compile(r"/\*"),
     "*)": re.compile(r"\(\*"),
     "-}": re.compile(r"\{-"),
@@ -133,9 +133,7 @@ def _first_leading_line(lines: Sequence[str], first: int, previous: int) -> int:
 def _comment_start(line: str) -> re.Pattern[str] | None:
     """Return how a comment or docstring that ends with this line begins, or None."""
     text = line.rstrip()
-    return next(
-        (start for end, start in _BLOCK_STARTS.items() if text.endswith(end)), None
-    )
+    return next((start for end, start in _BLOCKS.items() if text.endswith(end)), None)
 
 
 def _indent(line: str) -> int:
@@ -171,17 +169,14 @@ def _split(
     runs: Iterable[tuple[int, int]], lines: Sequence[str], offsets: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     for first, end in runs:
-        while (
-            offsets[end] - offsets[first] > _MAX_CHARS
-            and end - first > _MIN_SPLIT_LINES
-        ):
-            middle = _split_line(first, end, lines, offsets)
+        while offsets[end] - offsets[first] > _MAX_CHARS and end - first > _MIN_LINES:
+            middle = _split_at(first, end, lines, offsets)
             yield first, middle
             first = middle
         yield first, end
 
 
-def _split_line(
+def _split_at(
     first: int, end: int, lines: Sequence[str], offsets: Sequence[int]
 ) -> int:
     """Return the line before which a long run is split.
@@ -299,12 +294,8 @@ def _parse(parser: Parser, text: bytes, deadline: float) -> Tree:
 
 
 def _sort_key(definition: Definition) -> tuple[int, int, str, str]:
-    return (
-        definition.first_line,
-        -definition.last_line,
-        definition.kind,
-        definition.name or "",
-    )
+    first, last, kind, name = definition
+    return first, -last, kind, name or ""
 
 
 @cache

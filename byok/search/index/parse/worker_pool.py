@@ -50,7 +50,7 @@ from byok.search.index.types import (
 )
 
 _log = logging.getLogger(__name__)
-_START_CODE = (
+_CODE = (
     "import sys; handle, beat, *path = sys.argv[1:]; "
     "sys.path += [entry for entry in path if entry not in sys.path]; "
     "from byok.search.index.parse.worker import main; main(int(handle), int(beat))"
@@ -65,7 +65,7 @@ _START_ATTEMPTS = 3
 _START_PAUSE = 0.05
 _MAX_FILES = 2000  # of one process, which is replaced afterwards
 _MAX_LOSSES = 3  # of processes that others ended, with the same file
-_PROCESS_FACTOR = 3  # limit of a process, as a multiple of that of its parser
+_SLACK = 3  # times the limit of a parser is that of its process
 _SILENT_SECONDS = 300.0  # in which a process neither answers nor computes
 _PROGRESS_SECONDS = 0.01  # of processor time: a process that used more is computing
 # Signals that end a process by its own fault. SIGPROF: its time is up (`worker.py`).
@@ -112,13 +112,7 @@ class WorkerProcess:
             handles = (theirs.fileno(), beats.fileno())
             self._stderr = ours.enter_context(tempfile.TemporaryFile())
             self._process = subprocess.Popen(  # noqa: S603 - Python itself
-                [
-                    *_python_command(),
-                    "-c",
-                    _START_CODE,
-                    *map(str, handles),
-                    *_search_path(),
-                ],
+                [*_python(), "-c", _CODE, *map(str, handles), *_search_path()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._stderr,  # the log shows what grammars print
@@ -162,7 +156,7 @@ def _last_line(printed: IO[bytes]) -> str:
     return escape(next(filter(None, map(str.strip, reversed(lines))), ""))
 
 
-def _python_command() -> list[str]:
+def _python() -> list[str]:
     """Return an isolated Python, which decodes file names as this one does."""
     return [sys.executable, "-I", f"-Xutf8={sys.flags.utf8_mode}"]
 
@@ -235,9 +229,7 @@ class Pool(Struct, eq=False):
 
     @property
     def _limits(self) -> WorkerLimits:
-        return WorkerLimits(
-            self.limit, _PROCESS_FACTOR * self.limit, self.nice, self.memory
-        )
+        return WorkerLimits(self.limit, _SLACK * self.limit, self.nice, self.memory)
 
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         """Yield each job's outcome as it comes, in any order; read jobs as needed.
@@ -276,12 +268,10 @@ class Pool(Struct, eq=False):
     def _assign_batches(self, batches: Iterator[list[ParseJob]]) -> None:
         """Give each free worker a batch, and start workers for remaining batches."""
         for worker in list(self._workers):
-            if worker.ready and not worker.batch and self._fill_queue(batches, 1):
+            if worker.ready and not worker.batch and self._fill(batches, 1):
                 self._send_batch(worker, self._queue.popleft())
         starting = sum(not worker.ready for worker in self._workers)
-        while len(self._workers) < self.size and self._fill_queue(
-            batches, starting + 1
-        ):
+        while len(self._workers) < self.size and self._fill(batches, starting + 1):
             if time.monotonic() < self._next_start or not self._start_worker():
                 break
             starting += 1
@@ -289,7 +279,7 @@ class Pool(Struct, eq=False):
             self._failures = 0
             raise WorkersUnavailable("no process for parsing can be started")
 
-    def _fill_queue(self, batches: Iterator[list[ParseJob]], count: int) -> bool:
+    def _fill(self, batches: Iterator[list[ParseJob]], count: int) -> bool:
         while len(self._queue) < count:
             batch = next(batches, None)
             if batch is None:
@@ -385,12 +375,12 @@ class Pool(Struct, eq=False):
             self._delay_next_start()
         _update_activity(worker)
         self._end_worker(worker)
-        code, last_words = worker.process.returncode, worker.process.last_words
+        code, words = worker.process.returncode, worker.process.last_words
         _log.warning(
             *("parser process %d was lost: %s (%s)%s", worker.process.pid, cause),
             *(
                 "killed" if code is None else f"exit code {code}",
-                last_words and f": {last_words}",
+                words and f": {words}",
             ),
         )
         batch = worker.batch
@@ -406,7 +396,7 @@ class Pool(Struct, eq=False):
         if batch:
             self._queue.appendleft(batch)
         self._losses[culprit.key] += 1
-        at_fault = at_fault or (_has_crashed(code) and not speaks_of_memory(last_words))
+        at_fault = at_fault or (_has_crashed(code) and not speaks_of_memory(words))
         if not (at_fault or self._losses[culprit.key] >= _MAX_LOSSES):
             self._queue.appendleft([culprit])
             return []

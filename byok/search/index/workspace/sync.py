@@ -288,11 +288,9 @@ class Synchroniser:
         if self._clock is not None:
             self._clock.cancel()
         if not self._closed:
-            when = self._compared_at + max(
-                seconds, pause_factor * self._compare_seconds
-            )
+            pause = max(seconds, pause_factor * self._compare_seconds)
             self._clock = self._loop.call_at(
-                when, lambda: self._start(self._compare_all())
+                self._compared_at + pause, lambda: self._start(self._compare_all())
             )
 
     async def _compare_all(self) -> None:
@@ -371,11 +369,9 @@ class Synchroniser:
         """Check paths again as soon as their time stamps are old enough."""
         self._unsettled.update(paths)
         if self._unsettled and self._timer is None and not self._closed:
-            self._timer = self._loop.call_later(
-                self._settle_seconds, self._check_unsettled
-            )
+            self._timer = self._loop.call_later(self._settle_seconds, self._recheck)
 
-    def _check_unsettled(self) -> None:
+    def _recheck(self) -> None:
         paths, self._unsettled, self._timer = self._unsettled, set(), None
         check = self.scan() if self._recheck_all else self.refresh(paths)
         self._recheck_all = False

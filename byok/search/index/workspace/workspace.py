@@ -48,7 +48,7 @@ class WorkspaceStatus:
         self.unwatched = ""
         self.waiting = 0
         self.queued = 0
-        self._logged_phase: Phase | None = None
+        self._logged: Phase | None = None
         self._root = root
 
     @property
@@ -108,12 +108,10 @@ class WorkspaceStatus:
         them, and each line would be its next change.
         """
         self.phase = phase
-        follows_changes = (
-            phase is Phase.INDEXING and self._logged_phase is Phase.COMPLETE
-        )
-        is_new = phase is not self._logged_phase or phase is Phase.SCANNING
+        follows_changes = phase is Phase.INDEXING and self._logged is Phase.COMPLETE
+        is_new = phase is not self._logged or phase is Phase.SCANNING
         if is_new and not follows_changes:
-            self._logged_phase = phase
+            self._logged = phase
             _log.info("%s: %s", self._root, phase)
 
 

@@ -164,15 +164,8 @@ def _driver_errors() -> tuple[type[Exception], ...]:
     """Return the errors that the driver raises, even for a server of another kind."""
     from asyncpg import InterfaceError, InternalClientError, PostgresError
 
-    own_errors = (PostgresError, InterfaceError, InternalClientError, BufferError)
-    return (
-        *own_errors,
-        AttributeError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    )
+    own = (PostgresError, InterfaceError, InternalClientError, BufferError)
+    return (*own, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 class PostgresCollection(TeamCollection):

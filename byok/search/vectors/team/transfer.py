@@ -108,12 +108,10 @@ class TeamExchange(Struct, eq=False):
             names = await self.repositories_of([blob_id])
             rows.setdefault(tuple(names), []).append(row)
         keys = list(blobs)
-        for names, group_rows in rows.items():
+        for names, part in rows.items():
             if names:
-                group_keys = [keys[row] for row in group_rows]
-                await self.team.offer(
-                    group_keys, vectors[group_rows], repositories=names
-                )
+                keys_of_part = [keys[row] for row in part]
+                await self.team.offer(keys_of_part, vectors[part], repositories=names)
 
 
 class Transfer(Struct, eq=False):
@@ -145,9 +143,9 @@ class Transfer(Struct, eq=False):
             lambda: {number: repository_name_of(root) for number, root in roots.items()}
         )
         stored, after = 0, 0
-        while page := await self._read_page(self.store.keys_with_vector, after):
+        while page := await self._next_page(self.store.keys_with_vector, after):
             after = page[-1].number
-            for keys, repositories in _group_by_repositories(page, names):
+            for keys, repositories in _by_repositories(page, names):
                 if repositories:
                     stored += await self._offer(keys, repositories)
         return stored
@@ -169,29 +167,25 @@ class Transfer(Struct, eq=False):
             NotReady: not all could be requested, or vectors were switched off
                 meanwhile; the message says why.
         """
-        received, after_number = 0, 0
-        while page := await self._read_page(
-            self.store.keys_without_vector, after_number
-        ):
-            after_number = page[-1].number
+        received, after = 0, 0
+        while page := await self._next_page(self.store.keys_without_vector, after):
+            after = page[-1].number
             keys = [listed.key for listed in page]
             received += len(await _fetch(self.team, self.store, self.space, keys))
             if self.team.status.note:
                 self._fail("The team could not be asked for all vectors")
         return received
 
-    async def _read_page(self, read: _ReadPage, after_number: int) -> list[ListedKey]:
+    async def _next_page(self, read: _ReadPage, after: int) -> list[ListedKey]:
         if not self.may_go_on():
             raise NotReady("Vectors were switched off or changed meanwhile.")
-        return await asyncio.to_thread(read, self.space, after_number, _PAGE)
+        return await asyncio.to_thread(read, self.space, after, _PAGE)
 
-    def _fail(self, sentence: str) -> None:
-        raise NotReady(
-            f"{sentence}: {self.team.status.note or 'its server was paused.'}"
-        )
+    def _fail(self, text: str) -> None:
+        raise NotReady(f"{text}: {self.team.status.note or 'its server was paused.'}")
 
 
-def _group_by_repositories(
+def _by_repositories(
     page: Sequence[ListedKey], names: dict[int, str]
 ) -> Iterator[tuple[list[Key], list[str]]]:
     """Yield groups of keys whose texts are in the same repositories."""
