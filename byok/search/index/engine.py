@@ -287,7 +287,7 @@ class ContextEngine:
 
     async def _rebuild(self) -> int:
         async with self._exclusive_change():
-            await asyncio.to_thread(self.store.check_room_to_rebuild)
+            await asyncio.to_thread(self.store.check_space_to_rebuild)
             blobs = await self.store.run_in_writer(self.store.batches.check)
             self.indexer.drop(None)
             self.indexer.put(UploadTask(blob_id, path) for blob_id, path in blobs)
@@ -371,7 +371,7 @@ def index_outdated(store: Store, indexer: Indexer) -> None:
     if not outdated:
         return
     try:
-        store.check_room_to_rebuild()
+        store.check_space_to_rebuild()
     except NotReady as error:
         _log.warning("%s", error.sentence)
         return

@@ -88,25 +88,14 @@ def _invert(table: dict[str, str]) -> dict[str, str]:
     return {ext: name for name, exts in table.items() for ext in exts.split()}
 
 
-_LANGUAGE_OF_CODE = _invert(_CODE)
-LANGUAGE_OF = _LANGUAGE_OF_CODE | _invert(_OTHER)
-_CODE_EXTENSIONS = _LANGUAGE_OF_CODE.keys() | set(_UNPARSED.split())
-
-
-def language_of(path: str) -> str | None:
-    """Return the name of a file's grammar in tree-sitter-language-pack, or None."""
-    name = path.rpartition("/")[2]
-    return _LANGUAGE_BY_NAME.get(name) or LANGUAGE_OF.get(_extension(name))
-
-
-def _extension(name: str) -> str:
-    return name.rpartition(".")[2].lower() if "." in name else ""
-
-
 def _folder_pattern(names: str, flags: int = 0) -> re.Pattern[str]:
     """Return a pattern for paths with one of these folders, separated by `|`."""
     return re.compile(rf"(?:^|/)(?:{names})(?:/|$)", flags)
 
+
+_LANGUAGE_OF_CODE = _invert(_CODE)
+LANGUAGE_OF = _LANGUAGE_OF_CODE | _invert(_OTHER)
+_CODE_EXTENSIONS = _LANGUAGE_OF_CODE.keys() | set(_UNPARSED.split())
 
 _DOC_FOLDER = _folder_pattern(
     r"docs?|documentation|website|site|man|changelogs?|\.changeset|release[-_]notes",
@@ -167,6 +156,12 @@ _FEATURE_FOLDERS = frozenset(
 _GITHUB_FOLDER = _folder_pattern(r"\.github")
 
 
+def language_of(path: str) -> str | None:
+    """Return the name of a file's grammar in tree-sitter-language-pack, or None."""
+    name = path.rpartition("/")[2]
+    return _LANGUAGE_BY_NAME.get(name) or LANGUAGE_OF.get(_extension(name))
+
+
 @lru_cache(maxsize=16_384)
 def kind_of(path: str) -> Kind:
     """Return the kind of a file; the first check that matches wins."""
@@ -221,3 +216,7 @@ def _is_test(path: str, name: str) -> bool:
         or _TEST_NAME.fullmatch(name)
         or _TEST_CLASS.fullmatch(name)
     )
+
+
+def _extension(name: str) -> str:
+    return name.rpartition(".")[2].lower() if "." in name else ""

@@ -28,8 +28,8 @@ from byok.search.index.types import Span
 
 _TARGET_CHARS = 1600
 _MAX_CHARS = 2080
-_MIN_CHARS = 300
-_MIN_LINES = 8
+_MIN_CHARS = 300  # shorter chunks are joined
+_MIN_LINES = 8  # shorter runs are not split
 _MARGIN_LINES = 4  # at either end of a run, where it is not split
 # Lines above a definition that belong to it: comments, decorators, attributes.
 _LEADING_LINE = re.compile(

@@ -214,7 +214,7 @@ class Store:
 
         self._writer.submit(step).result()
 
-    def check_room_to_rebuild(self) -> None:
+    def check_space_to_rebuild(self) -> None:
         """Check that the disk has space for a second index beside this one.
 
         Raises:
@@ -235,16 +235,16 @@ class Store:
         Damaged content is deleted, so that clients are asked to upload it again.
         """
         with self.reading() as db:
-            found = blobs.content_of(db, blob_id)
+            stored = blobs.content_of(db, blob_id)
             damaged = (
-                found is None
+                stored is None
                 and db.execute(
                     "SELECT 1 FROM content WHERE blob_id = ?", (blob_id,)
                 ).fetchone()
             )
         if damaged:
             self.writing(self.batches.drop_blobs, [blob_id])
-        return found
+        return stored
 
     def parser_crashers(self) -> frozenset[bytes]:
         """Return the names of file versions that crashed the parser in this run."""
