@@ -1,7 +1,8 @@
-"""FIM: encode the request of each mode and read its answer; CHAT needs no codec.
+"""FIM: encoding the request of each mode and decoding its answer; CHAT has no codec.
 
-They are endpoints of servers that speak OpenAI's API, and share its base URL, headers
-and error bodies.
+Except for Ollama's, the endpoints belong to servers that speak OpenAI's API, and share
+its base URL, headers and error bodies. Next edits use the same endpoints with the
+prompts of `next_edit_formats`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -29,14 +30,17 @@ from byok.dialects.openai_chat.chunks import read_usage
 from byok.dialects.presets import OLLAMA, OPENAI_CHAT, preset_of
 from byok.dialects.remedies import RemedyTable, drop_row
 
-# FIM: decoding the answer.
-#
-# llama.cpp's /infill sends `{"content", "stop"}`, all others send `choices[0].text`;
-# both streamed or as one document.
+_CAPS = ("max_tokens", "n_predict")
+_REMEDIES: RemedyTable = {"parameter": drop_row(("temperature", "top_p", *_CAPS))}
+GENERATE_PATH = "/api/generate"
 
 
 class FimAnswer(EventReader):
-    """Stage[ServerSentEvent, StreamEvent]: decodes the answer to a FIM request."""
+    """A Stage[ServerSentEvent, StreamEvent] that decodes the answer to a FIM request.
+
+    llama.cpp's /infill sends `{"content", "stop"}`, all others send `choices[0].text`;
+    both streamed or as one document.
+    """
 
     dialect = OPENAI_CHAT
 
@@ -54,61 +58,57 @@ class FimAnswer(EventReader):
             self._emit_end(self._finish or FinishReason.STOP, read_usage(self._usage))
 
     def _flush_parts(self) -> None:
-        self._say(self._text.flush())
+        self._add_text(self._text.flush())
 
     def _read_document(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error"):
             raise refusal_of(chunk)
         self._spoke = True
         self._usage = chunk.get("usage") or self._usage
-        self._say(self._text.feed(self._text_of(chunk)))
+        self._add_text(self._text.feed(self._text_of(chunk)))
         if chunk.get("stop") is True:
             self._read_done_mark()
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if text:
             self._out.append(TextDelta(text))
 
     def _text_of(self, chunk: dict[str, Any]) -> str:
         if isinstance(chunk.get("choices"), list):
             choices = read_objects(chunk, "choices")
-            choice = next((one for one in choices if not one.get("index")), {})
+            choice = next((c for c in choices if not c.get("index")), {})
             if reason := read_text(choice, "finish_reason"):
                 self._finish = read_finish(reason)
             return read_text(choice, "text")
         if chunk.get("stop") is True:
-            limited = chunk.get("stopped_limit") is True  # of older servers
-            kind = "limit" if limited else read_text(chunk, "stop_type")
+            is_limited = chunk.get("stopped_limit") is True  # from older servers
+            kind = "limit" if is_limited else read_text(chunk, "stop_type")
             self._finish = read_finish(kind)
         return read_text(chunk, "content")
-
-
-_CAPS = ("max_tokens", "n_predict")
-_REMEDIES: RemedyTable = {"parameter": drop_row(("temperature", "top_p", *_CAPS))}
 
 
 def modes_for(modes: Iterable[FimMode], model: str) -> list[FimMode]:
     """Return the modes that work with a model, judged by its name.
 
     Raises:
-        UpstreamError: there is none.
+        UpstreamError: no mode works with it.
     """
-    fit = [m for m in modes if m is not FimMode.TEMPLATE or template_of(model)]
-    if not fit:
+    usable = [m for m in modes if m is not FimMode.TEMPLATE or template_of(model)]
+    if not usable:
         raise UpstreamError(
             f"no template is known for {model}.",
             code="no_template",
             hint='Set way = "auto" in [completion].',
         )
-    return fit
+    return usable
 
 
 @dataclass(frozen=True)
 class FimCodec(Codec):
-    """Sends the code around the gap instead of the messages.
+    """A codec that sends the code around the gap instead of the messages.
 
-    `write` returns the fields of one mode for a gap and a model; `cap` is the field
-    that limits the tokens of the answer. Not every endpoint `streams`.
+    `write` returns the fields of one mode for a gap and a model. `cap` is the field
+    that limits the tokens of the answer. `streams`: the endpoint can stream.
     """
 
     path: str
@@ -129,22 +129,22 @@ class FimCodec(Codec):
         return UpstreamRequest(self.path, body)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Read the code for the gap."""
+        """Return a reader of the code for the gap."""
         return chain(SSEDecoder(), self.answer())
 
     def _limits(self, sampling: Sampling) -> dict[str, Any]:
-        given = {
+        fields = {
             self.cap: sampling.max_tokens,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def codecs_of(profile: FimProfile) -> Mapping[FimMode, Codec]:
-    """Return the codecs of all modes except a chat.
+    """Return the codecs of all modes except CHAT.
 
-    llama.cpp's endpoint is beside its /v1 and knows the FIM tokens of the model.
+    llama.cpp's endpoint is next to its /v1 and knows the FIM tokens of the model.
     Mistral's answer has the format of a chat.
     """
     return {
@@ -171,7 +171,7 @@ def _suffix(fim: FimRequest, model: str) -> dict[str, Any]:
 def write_template(fim: FimRequest, model: str) -> dict[str, Any]:
     """Return the fields of the mode TEMPLATE, for a model that has a template."""
     if (template := template_of(model)) is None:
-        raise ValueError(model)  # modes_for leaves it out
+        raise ValueError(model)  # modes_for excludes such models
     prompt = template.prompt(fim.prefix, fim.suffix)
     return {"prompt": prompt, "stop": list(template.stop)}
 
@@ -180,19 +180,14 @@ def _chat_answer() -> OpenAIAnswer:
     return OpenAIAnswer({})
 
 
-# FIM: Ollama's own endpoint for prompts.
-#
-# `POST /api/generate` fills the gap before `suffix` by the marks of the model's
-# template, or takes a prompt with these marks as it is (`raw`). Source: its API
-# reference.
-
-
-GENERATE_PATH = "/api/generate"
-
-
 @dataclass(frozen=True)
 class OllamaFimCodec(Codec):
-    """Sends the code around the gap; `write` returns the fields of one mode."""
+    """A codec for `POST /api/generate` of Ollama (source: its API reference).
+
+    It fills the gap before `suffix` by the template of the model, or takes a prompt
+    with the model's special tokens as it is (`raw`). `write` returns the fields of one
+    mode.
+    """
 
     write: Callable[[FimRequest, str], dict[str, Any]]
     raw: bool = False
@@ -200,26 +195,23 @@ class OllamaFimCodec(Codec):
     settings: ClassVar[Collection[str]] = ("options",)
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Encode the gap; the window stays that of chats, or the model is reloaded."""
+        """Encode the gap; another window than that of chats would reload the model."""
         fim = chat.fim or FimRequest("", "")
         fields = self.write(fim, target.model)
         stop = tuple(fields.pop("stop", ())) + (("\n",) if fim.one_line else ())
         body = {"model": target.model, **fields, "stream": True}
         body |= {"raw": True} if self.raw else {}
         body |= {"truncate": False, "shift": False, "think": False}
-        given = chat.sampling
-        sampling = Sampling(
-            given.temperature, given.top_p, given.max_tokens, stop=(*given.stop, *stop)
-        )
+        sampling = replace(chat.sampling, stop=(*chat.sampling.stop, *stop))
         return UpstreamRequest(GENERATE_PATH, with_options(body, sampling, target))
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Read the code for the gap."""
+        """Return a reader of the code for the gap."""
         return chain(JsonLines(), OllamaAnswer())
 
 
 def _suffix_for_ollama(fim: FimRequest, model: str) -> dict[str, Any]:
-    """Return the gap; without a suffix the server would see a question of a chat."""
+    """Return the gap; the server treats a prompt without a suffix as a chat."""
     return {"prompt": fim.prefix, "suffix": fim.suffix or "\n"}
 
 
@@ -231,15 +223,12 @@ def ollama_codecs() -> Mapping[FimMode, Codec]:
     }
 
 
-# Next edits: the same endpoints with the prompts of `next_edit_formats`.
-
-
 @dataclass(frozen=True)
 class NextEditCodec(Codec):
-    """Asks in one format, through the codec of its mode.
+    """A codec for next edits in one format, by the codec of its mode.
 
-    The Finish of an answer tells the format: only the client's reply, which knows the
-    file, can read it.
+    The Finish of an answer names the format, because only the client's reply, which
+    knows the file, can decode it.
     """
 
     format: str
@@ -248,25 +237,24 @@ class NextEditCodec(Codec):
     remedies: ClassVar[RemedyTable] = _REMEDIES
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Encode the question, with room for as much as may be suggested."""
-        asked, row = (
-            chat.next_edit or NextEditRequest("", ""),
-            named_format(self.format),
+        """Encode the request, with `max_tokens` for the longest suggestion."""
+        request = chat.next_edit or NextEditRequest("", "")
+        row = named_format(self.format)
+        limit = row.most_tokens(request)
+        temperature = None if row.mode is FimMode.EDIT else 0.0
+        sampling = Sampling(
+            temperature, max_tokens=min(limit, chat.sampling.max_tokens or limit)
         )
-        most = row.most_tokens(asked)
-        most = min(most, chat.sampling.max_tokens or most)
-        cold = None if row.mode is FimMode.EDIT else 0.0
-        sampling = Sampling(cold, max_tokens=most)
-        return self.codec.encode(replace(chat, fim=asked, sampling=sampling), target)
+        return self.codec.encode(replace(chat, fim=request, sampling=sampling), target)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Read an answer, and say at its end in which format it is."""
-        return chain(self.codec.reader(sent), _InFormat(self.format))
+        """Return a reader that adds the format to the Finish."""
+        return chain(self.codec.reader(sent), _FormatMarker(self.format))
 
 
 @dataclass(frozen=True)
-class _InFormat:
-    """Stage[StreamEvent, StreamEvent]: adds the format to the Finish."""
+class _FormatMarker:
+    """A Stage[StreamEvent, StreamEvent] that adds the format to the Finish."""
 
     format: str
 
@@ -280,7 +268,7 @@ class _InFormat:
 
 
 def next_edit_codecs(vendor: str) -> Mapping[FimMode, Codec]:
-    """Return the codecs for the next edits of a vendor's models, by mode."""
+    """Return the codecs for next edits of a vendor's models, by mode."""
     if vendor == OLLAMA:
         return {FimMode.TEMPLATE: OllamaFimCodec(_write_next_edit, raw=True)}
     profile, path = fim_profile_of(vendor), preset_of(vendor).edit_path
@@ -288,11 +276,12 @@ def next_edit_codecs(vendor: str) -> Mapping[FimMode, Codec]:
         FimMode.FIM: codecs_of(profile)[FimMode.FIM],
         FimMode.TEMPLATE: FimCodec("completions", _write_next_edit),
     }
-    served = {mode: known[mode] for mode in profile.modes if mode in known}
+    codecs = {mode: known[mode] for mode in profile.modes if mode in known}
     if path:
-        asking = FimCodec(path, _write_message, _chat_answer, streams=False)
-        served[FimMode.EDIT] = asking
-    return served
+        codecs[FimMode.EDIT] = FimCodec(
+            path, _write_message, _chat_answer, streams=False
+        )
+    return codecs
 
 
 def _write_next_edit(fim: FimRequest, model: str) -> dict[str, Any]:

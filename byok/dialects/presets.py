@@ -1,4 +1,4 @@
-"""Vendors: one row each says where its models are and how they differ from others'.
+"""Vendors: a row for each says where its APIs are and how they differ from others.
 
 Sources: the vendors' public API references and the issue threads of other bridges.
 """
@@ -14,16 +14,31 @@ from msgspec import Struct
 from byok.dialects.model_facts import Replay
 from byok.dialects.safe_names import ANY_ID, IdRule
 
-# Quirks: how vendors' Chat Completions APIs differ from OpenAI's, as data.
-#
-# The row of a vendor lists only its differences from the default, which most servers
-# accept.
+OPENAI_CHAT = "openai_chat"
+OPENAI_RESPONSES = "openai_responses"
+GEMINI = "gemini"
+OLLAMA = "ollama"
+ANTHROPIC = "anthropic"
+# The path that is added to a base URL without one.
+DEFAULT_PATHS = {
+    OPENAI_CHAT: "/v1",
+    OPENAI_RESPONSES: "/v1",
+    ANTHROPIC: "/v1",
+    GEMINI: "/v1beta",
+}
+# The two types of upstreams that are no presets.
+OPENAI_COMPATIBLE = "openai_compatible"
+DEMO = "demo"
+SUGGESTED_MODEL = "qwen3-coder:30b"  # of Ollama: it calls tools well
+_OLLAMA_HOSTS = ("127.0.0.1:11434", "localhost:11434", "[::1]:11434")
+FREE_CHOICE = ("forced", "forbidden")  # a `tool_choice` other than `auto` is refused
+_NO_SCHEMA = ("json:schema",)  # `response_format` accepts no schema
 
 
 class EffortForm(StrEnum):
-    """How a vendor's API says how much a model should reason."""
+    """The field by which a vendor's API sets how much a model reasons."""
 
-    NONE = "none"  # in no way
+    NONE = "none"  # there is none
     FIELD = "reasoning_effort"
     OBJECT = "reasoning"  # {"effort"}, as OpenRouter
     SWITCH = "thinking"  # {"type": "enabled"}, and `reasoning_effort` if it has values
@@ -32,7 +47,7 @@ class EffortForm(StrEnum):
 
 
 class CacheForm(StrEnum):
-    """How a vendor's API is asked for prompt caching, where it does not cache unasked.
+    """How prompt caching is requested from a vendor's API, if it must be requested.
 
     CLAUDE: with `cache_control`, for the models of Anthropic only. PARTS: with
     `cache_control` in the content of messages.
@@ -45,34 +60,36 @@ class CacheForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """The differences of one vendor's API.
+    """The differences of a vendor's Chat Completions API from OpenAI's.
+
+    A row lists only differences from these defaults, which most servers accept.
 
     Attributes:
         output_cap: the body field that limits the answer's tokens.
         null_content: `content: null` is accepted beside tool calls; else it is "".
         stream_options: `stream_options.include_usage` is accepted and needed.
-        tool_choice: send `"auto"`; False where that is the default or refused.
+        tool_choice: send `"auto"`; False if it is the default or refused.
         parallel_tool_calls: the field of that name is accepted.
         tool_ids: which ids of tool calls are accepted.
         narrow_schemas: tool schemas must use Gemini's subset of JSON Schema.
         plain_keys: a tool's parameters have letters, digits, _, . and - in their names.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
-        replay: which earlier reasoning goes back, where the facts do not know it;
+        replay: which earlier reasoning is sent back, if a model's facts do not tell;
             reasoning without data is sent as text.
-        empty_reasoning: where reasoning must go back and is unknown, "" is sent.
-        details: `reasoning_details` go back, also for models of Google.
+        empty_reasoning: "" is sent if reasoning must be sent back, but is lost.
+        details: `reasoning_details` are sent back, also for models of Google.
         effort: the form of the effort.
         tools_without_effort: models that belong to another API take tools here only
             with the effort `none`.
-        cache: how prompt caching is asked for.
-        cache_key: a key of the conversation is sent, which leads to the host that has
-            its prefix in the cache; `cache_header` is a header for it.
+        cache: how prompt caching is requested.
+        cache_key: a key of the conversation is sent, which routes it to the server
+            that has its prefix in the cache; `cache_header` is a header for it.
         preserve_thinking: the path of the flag with which models that were trained for
-            it (Qwen 3.6 and later) keep the reasoning of earlier turns; "" for none.
+            it (Qwen 3.6 and later) use the reasoning of earlier turns; "" for none.
         with_tools: further body fields of a request with tools to a model that reasons.
         needs: the remedies that its models need; see `Codec.needs`.
         stands_in: the vendor has an API of its own that does more: it caches, keeps
-            reasoning, or can be told the window.
+            reasoning, or has a field for the window.
         loaded: the paths that describe the loaded models; the first answer counts.
     """
 
@@ -101,35 +118,13 @@ class Quirks:
 
 
 DEFAULT = Quirks()
-FREE_CHOICE = ("forced", "forbidden")  # a `tool_choice` other than `auto` is refused
-_OBJECTS = ("json:schema",)  # `response_format` takes no schema
-
-
-OPENAI_CHAT = "openai_chat"
-OPENAI_RESPONSES = "openai_responses"
-GEMINI = "gemini"
-OLLAMA = "ollama"
-SUGGESTED_MODEL = "qwen3-coder:30b"  # of Ollama: it calls tools well
-_OLLAMA_PLACES = ("127.0.0.1:11434", "localhost:11434", "[::1]:11434")
-ANTHROPIC = "anthropic"
-# The path that is added to a base URL without one.
-DEFAULT_PATHS = {
-    OPENAI_CHAT: "/v1",
-    OPENAI_RESPONSES: "/v1",
-    ANTHROPIC: "/v1",
-    GEMINI: "/v1beta",
-}
-
-# The two types that are no preset.
-OPENAI_COMPATIBLE = "openai_compatible"
-DEMO = "demo"
 
 
 class DefaultModels(Struct, frozen=True):
-    """Patterns of whole names as `family_name` gives them; the best ones first.
+    """Patterns of whole names, as `family_name` returns them; the best ones first.
 
     `small` is for commit messages, titles and completions, `completion` for models
-    that fill gaps.
+    that can fill gaps in code.
     """
 
     chat: tuple[str, ...] = ()
@@ -142,27 +137,26 @@ class Preset(Struct, frozen=True):
 
     Attributes:
         addresses: base URL by dialect, all of one origin; the first is the default.
-            "" where each user has another one.
-        title: its name for people, where capital letters do not make it of its own.
+            "" if each user has another one.
+        title: its name for people, unless that is the preset's name with a capital.
         key_env: the vendor's environment variable for the API key, "" without a key.
         local: a server on this machine; byok looks for it when nothing is configured.
-        hosts: the suffix of the vendor's host names, where they vary.
+        hosts: the suffix of the vendor's host names, if they vary.
         vendor: the preset of the same vendor with which this one shares its behaviour
             and its models, "" if there is none.
-        only_by_name: byok does not choose it by itself where it finds its key, because
-            the key serves other purposes too.
+        only_by_name: byok does not choose it just because it finds the key, which
+            serves other purposes too.
         quirks: how its Chat Completions differ from OpenAI's.
-        models: the good ones of those that it lists; None for those of any host.
-        fim: the FIM modes that its servers have beside a chat, the best first. Raw
-            prompts (`template`) reach the model as they are. The mode `suffix` is left
-            out where a server is not known to have it: several ignore the field
-            without a word.
-        suffix_path: where the mode `suffix` is served.
-        edit_path: where it suggests next edits, "" for nowhere.
-        window_cure: what its user can do about a window that is too small.
-        makes_models: what it says of its models holds on other hosts.
+        models: patterns of its good models; None for those of any host.
+        fim: the FIM modes of its servers besides CHAT, the best first. Raw prompts
+            (`template`) reach the model unchanged. `suffix` is listed only if the
+            servers are known to support it: some ignore the field silently.
+        suffix_path: the path of the mode `suffix`.
+        edit_path: the path for next edits, "" if there is none.
+        window_cure: a hint for the user about a window that is too small.
+        makes_models: the abilities that it lists for its models hold on other hosts.
         lists: its name in LiteLLM's list of models and in that of models.dev.
-        otel: its name in the conventions of OpenTelemetry, where that is another one.
+        otel: its name in the conventions of OpenTelemetry, if it is another one.
     """
 
     addresses: Mapping[str, str]
@@ -194,12 +188,10 @@ class Preset(Struct, frozen=True):
 
     def is_at(self, base_url: str) -> bool:
         """Tell whether a base URL belongs to the vendor."""
-        given, own = urlsplit(base_url), urlsplit(self.base_url)
+        url, own = urlsplit(base_url), urlsplit(self.base_url)
         if self.hosts:
-            return given.scheme == "https" and (given.hostname or "").endswith(
-                self.hosts
-            )
-        return (given.scheme, given.netloc) == (own.scheme, own.netloc)
+            return url.scheme == "https" and (url.hostname or "").endswith(self.hosts)
+        return (url.scheme, url.netloc) == (own.scheme, own.netloc)
 
 
 _V = r"(\d[\d.]*)"  # a version; of several models the highest one counts
@@ -235,8 +227,8 @@ _OPEN = DefaultModels(
         r"(?:meta-)?llama-?3[.-]1-8b.*",
     ),
 )
-# On this machine several models may not fit into memory at once: small jobs stay with
-# the model of the chat.
+# On this machine, two models may not fit into memory at once: small jobs use the model
+# of the chat.
 LOCAL_MODELS = DefaultModels(
     (
         r"(?:qwen-?3.*-coder|devstral).*",
@@ -245,7 +237,7 @@ LOCAL_MODELS = DefaultModels(
         r"(?:qwen-?2\.5|llama-?3\.[1-9]|mistral|granite|gemma-?3|phi-?4).*",
     )
 )
-# A gateway may have any of them.
+# A gateway may have models of all vendors.
 ANY_MODELS = DefaultModels(
     (*_CLAUDE.chat, *_GPT.chat, *_GEMINI.chat, *_OPEN.chat, *LOCAL_MODELS.chat),
     (*_CLAUDE.small, *_GPT.small, *_GEMINI.small),
@@ -392,7 +384,7 @@ PRESETS: dict[str, Preset] = {
             replay=Replay.EVERY_TURN,
             empty_reasoning=True,
             effort=EffortForm.SWITCH,
-            needs=("most tools:128", *FREE_CHOICE, *_OBJECTS),
+            needs=("most tools:128", *FREE_CHOICE, *_NO_SCHEMA),
         ),
         models=DefaultModels(
             (
@@ -498,7 +490,7 @@ PRESETS: dict[str, Preset] = {
                 "tool_stream": True,
                 "thinking": {"type": "enabled", "clear_thinking": False},
             },
-            needs=(*FREE_CHOICE, *_OBJECTS),
+            needs=(*FREE_CHOICE, *_NO_SCHEMA),
         ),
         makes_models=True,
         lists=("zai", "zai"),
@@ -512,7 +504,7 @@ PRESETS: dict[str, Preset] = {
             effort=EffortForm.BUDGET,
             cache=CacheForm.PARTS,
             preserve_thinking="preserve_thinking",
-            needs=(*FREE_CHOICE, *_OBJECTS),
+            needs=(*FREE_CHOICE, *_NO_SCHEMA),
         ),
         models=DefaultModels(
             (rf"qwen{_V}-plus", rf"qwen{_V}-max", r"qwen3-coder-plus", r"qwen-plus.*"),
@@ -707,7 +699,7 @@ PRESETS: dict[str, Preset] = {
         title="Azure OpenAI",
     ),
 }
-# Some models behind such a URL can be asked by Responses only.
+# Some models behind such a URL accept Responses only.
 _COMPATIBLE = Preset({OPENAI_CHAT: "", OPENAI_RESPONSES: ""})
 
 
@@ -719,24 +711,24 @@ def preset_of(kind: str) -> Preset:
 def find_preset(kind: str, base_url: str) -> str:
     """Return the name of an upstream's preset, found by type or by base URL.
 
-    Of several presets on one host it is the one whose address the base URL begins with.
+    If several presets share the host, the base URL must begin with the preset's.
     """
     if kind != OPENAI_COMPATIBLE:
         return kind
-    at = [n for n, p in PRESETS.items() if not p.local and p.is_at(base_url)]
-    below = (n for n in at if base_url.startswith(PRESETS[n].base_url or "-"))
+    on_host = [n for n, p in PRESETS.items() if not p.local and p.is_at(base_url)]
+    below = (n for n in on_host if base_url.startswith(PRESETS[n].base_url or "-"))
     # The ports of other local servers are common to many programs.
     is_ollama = is_ollama_here(base_url)
-    return next(iter((*below, *at, OLLAMA if is_ollama else kind)))
+    return next(iter((*below, *on_host, OLLAMA if is_ollama else kind)))
 
 
 def is_ollama_here(url: str) -> bool:
-    """Tell the address at which Ollama listens on its own machine."""
-    return urlsplit(url).netloc in _OLLAMA_PLACES
+    """Tell whether a URL is the default one of Ollama on this machine."""
+    return urlsplit(url).netloc in _OLLAMA_HOSTS
 
 
 def vendor_of(kind: str, base_url: str) -> str:
-    """Return the name of the vendor's preset, which says how its API behaves."""
+    """Return the name of the preset that describes the behaviour of an upstream."""
     name = find_preset(kind, base_url)
     return preset_of(name).vendor or name
 
@@ -747,16 +739,13 @@ def quirks_of(vendor: str) -> Quirks:
     return preset_of(preset.vendor or vendor).quirks
 
 
-# The end of a base URL's path, where several APIs of a server are side by side.
-
-
 def path_ends_with(base_url: str, ending: str) -> bool:
-    """Tell whether the path of a URL has an ending such as `/v1`; its host has none."""
+    """Tell whether the path of a URL has an ending such as `/v1`."""
     return urlsplit(base_url).path.endswith(ending)
 
 
 def without_ending(base_url: str, ending: str) -> str:
-    """Return a base URL without an ending of its path, where it has that one."""
+    """Return a base URL without an ending of its path, if it has that ending."""
     if not path_ends_with(base_url, ending):
         return base_url
     return base_url.removesuffix(ending)
