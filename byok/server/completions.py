@@ -14,7 +14,7 @@ from byok.core.chat import Json
 from byok.core.code_query import BlobNames
 from byok.core.threads import Runner
 from byok.protocols.augment.blobs import blob_names
-from byok.protocols.augment.completion import CompletionObject, Shown
+from byok.protocols.augment.completion import CompletionObject, ShownCompletions
 from byok.protocols.augment.endpoints import Generate
 from byok.protocols.augment.reply_job import Decode, Defaults, ReplyFacts
 from byok.server.code_endpoints import window_of
@@ -50,7 +50,7 @@ class Completer(Struct, frozen=True):
     generator: Generator
     gate: Gate
     settings: CompletionSettings
-    shown: Shown = field(default_factory=Shown)
+    shown: ShownCompletions = field(default_factory=ShownCompletions)
     under_way: dict[Hashable, _Running] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ class Completer(Struct, frozen=True):
         answer_with = partial(self._answer_with, reply, blobs, request_id)
         if not job.chat.messages:
             return partial(answer_with, "")
-        if remaining := self.shown.rest(key, cursor):
+        if remaining := self.shown.remaining(key, cursor):
             return partial(answer_with, remaining)
         session = window_of(exchange.request.headers)
         asker = (session, row.path, cursor.path) if session else request_id
@@ -98,7 +98,7 @@ class Completer(Struct, frozen=True):
             find = self.generator.grounding.facts
             facts = group.create_task(find(pending.blobs, record.request_id))
             await self._complete(pending)
-        self.shown.keep(pending.key, reply.cursor, reply.text)
+        self.shown.store(pending.key, reply.cursor, reply.text)
         reply.facts = facts.result()
         return json_response(reply.write(reply.text))
 

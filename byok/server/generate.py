@@ -149,7 +149,7 @@ class Grounding(Struct, frozen=True):
         """Return the chat, with code if the job asks for it, and facts about blobs."""
         if not self.keeps_uploads:
             return job.chat, ReplyFacts(request_id)
-        question = job.wanted
+        question = job.code_question
         if question is not None and self.settings.retrieval:
             block = await self._find_code(question)
             facts = ReplyFacts(

@@ -36,7 +36,7 @@ from byok.core.redact import Redactor
 from byok.core.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.dialects.presets import find_preset
 from byok.features.cost import PriceOf
-from byok.protocols.augment.reply_job import DecodeState, keep_readings
+from byok.protocols.augment.reply_job import DecodeState, make_caching_state
 from byok.search.index.types import IndexOptions
 from byok.search.outside.consent import Consent
 from byok.search.retrieval.code_context import CodeContext
@@ -231,7 +231,7 @@ class _ServicesFactory:
         self._model = model
         self.shared = shared
         self._pool = UpstreamPool(shared)
-        self._decoding = keep_readings(partial(has_room, _SPARE_MIB))
+        self._decoding = make_caching_state(partial(has_room, _SPARE_MIB))
         self._chat_places = ChatPlaces()
         self._fits = FitMemory()
         self._fallback_memory = FallbackMemory()

@@ -1,7 +1,7 @@
 """Blobs on the wire: names, uploads and sets of blobs.
 
-A blob name is 64 hexadecimal digits, `sha256(path ‖ content)`. A client that computes
-other names is served too: its name is kept as an alias of the name made here.
+A blob name is 64 hexadecimal digits, `sha256(path ‖ content)`. If a client computes
+another name, that name is stored as an alias.
 """
 
 from collections.abc import Sequence
@@ -33,13 +33,15 @@ from byok.protocols.augment.body import (
 MAX_UPLOADED = 1000
 MAX_ASKED = 2000
 MAX_CHECKPOINTED = 250_000  # as many as the files of a workspace
-_MOST_GUIDED = 1000
+_MAX_ATTACHED = 1000
+_FOLDERS = "open_folders"
 
 
 class SentBlob(Struct, frozen=True):
     """One uploaded version of a file; missing or unusable fields are empty.
 
-    Even an unusable one is stored: a client asks again and again about unknown names.
+    `given` is the client's name for it. Unusable uploads are stored, too: clients ask
+    about unknown names again and again.
     """
 
     given: str
@@ -81,14 +83,14 @@ def decode_uploads(body: Json) -> list[SentBlob]:
 
 def _sent_blob(blob: Json) -> SentBlob:
     given = text(blob, "blob_name", "name")
-    found = blob.get("content")
-    content = found.encode("utf-8", "replace") if isinstance(found, str) else b""
+    content = blob.get("content")
+    raw = content.encode("utf-8", "replace") if isinstance(content, str) else b""
     path = text(blob, "path", "relative_path")
-    return SentBlob(given, to_bytes(given) if given else b"", path, content)
+    return SentBlob(given, to_bytes(given) if given else b"", path, raw)
 
 
 def upload_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, Any]:
-    """Acknowledge each blob in its place, by the client's name if it sent one."""
+    """Acknowledge the blobs in their order, each by the client's name if it has one."""
     return {
         "blob_names": [
             blob.given or name for blob, name in zip(sent, names, strict=True)
@@ -121,14 +123,14 @@ def checkpoint_names(body: Json) -> BlobNames:
 def attached_names(body: Json) -> tuple[bytes, ...]:
     """Return up to 1,000 blobs that the user attached to a question."""
     names = strings(body, "user_guided_blobs", "user_specified_files")
-    return tuple(map(to_bytes, filter(None, names[:_MOST_GUIDED])))
+    return tuple(map(to_bytes, filter(None, names[:_MAX_ATTACHED])))
 
 
 def checkpoint_reply(checkpoint: str | None) -> dict[str, Any]:
     """Write the id of a checkpoint.
 
     Raises:
-        BadRequest: 404, the base checkpoint is unknown. An id made without it would
+        BadRequest: 404, the base checkpoint is unknown. A checkpoint without it would
             silently lose files.
     """
     if checkpoint is None:
@@ -150,14 +152,8 @@ def _check_count(count: int, limit: int) -> None:
         )
 
 
-# The body and the reply of `/agents/codebase-retrieval`.
-
-
-_FOLDERS = "open_folders"
-
-
 def decode_retrieval(body: Json) -> RetrievalRequest:
-    """Decode a request; `dialog` is ignored."""
+    """Decode a body of `/agents/codebase-retrieval`; its `dialog` is ignored."""
     length = integer(body, "max_output_length", DEFAULT_LENGTH)
     return RetrievalRequest(
         first_text(body, "information_request", "query"),
@@ -174,20 +170,20 @@ def decode_retrieval(body: Json) -> RetrievalRequest:
 
 
 def with_folders(body: Json, folders: Sequence[str]) -> Json:
-    """Return a request that names the open folders of its client."""
+    """Return a body of `/agents/codebase-retrieval` with the client's open folders."""
     return {**body, _FOLDERS: [*folders]}
 
 
 def requested_roots(body: Json) -> list[str]:
-    """Return the workspaces that byok's own command line and MCP server ask about."""
+    """Return the workspaces in a request of byok's command line or MCP server."""
     return strings(body, "workspaces")
 
 
-def encode_retrieval(found: Retrieval) -> dict[str, Any]:
-    """Write the reply."""
+def encode_retrieval(result: Retrieval) -> dict[str, Any]:
+    """Write the reply of `/agents/codebase-retrieval`."""
     return {
-        "formatted_retrieval": found.text,
-        "codebase_retrieval_elapsed_ms": round(found.seconds * 1000),
-        "unknown_blob_names": [to_text(name) for name in found.unknown],
-        "checkpoint_not_found": not found.checkpoint_found,
+        "formatted_retrieval": result.text,
+        "codebase_retrieval_elapsed_ms": round(result.seconds * 1000),
+        "unknown_blob_names": [to_text(name) for name in result.unknown],
+        "checkpoint_not_found": not result.checkpoint_found,
     }

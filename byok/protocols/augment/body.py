@@ -13,44 +13,43 @@ from byok.core.chat import Json
 from byok.core.wire.json_body import write_json
 
 T = TypeVar("T")
-_OBJECTS = 1500  # bytes of the objects that are read of one
+_PARSED_BYTES = 1500  # estimate for the objects that one object becomes when read
 
 
 def value(body: Json, name: str) -> Any:
-    """Return a field in either spelling; None if it is not present, or null."""
-    found = body.get(name)
-    return body.get(_camel(name)) if found is None and "_" in name else found
+    """Return a field, in snake_case or camelCase; None if it is missing or null."""
+    result = body.get(name)
+    return body.get(_camel(name)) if result is None and "_" in name else result
 
 
 def text(body: Json, *names: str) -> str:
     """Return the first of the fields that is a string or a number, else ""."""
     for name in names:
-        if (found := value(body, name)) is None:
-            continue
-        if isinstance(found, str):
-            return found
-        if isinstance(found, (int, float)) and not isinstance(found, bool):
-            return str(found)
+        field = value(body, name)
+        if isinstance(field, str):
+            return field
+        if isinstance(field, (int, float)) and not isinstance(field, bool):
+            return str(field)
     return ""
 
 
 def first_text(body: Json, *names: str) -> str:
     """Return the first of the fields that is a non-empty string, else ""."""
     for name in names:
-        if found := text(body, name):
-            return found
+        if words := text(body, name):
+            return words
     return ""
 
 
 def integer(body: Json, name: str, default: int = 0) -> int:
     """Return a whole number, also one written as a string or a float."""
-    found = value(body, name)
-    if found is None or isinstance(found, bool):
+    raw = value(body, name)
+    if raw is None or isinstance(raw, bool):
         return default
-    if isinstance(found, (int, float)) and found == found // 1:
-        return int(found)
-    if isinstance(found, str):
-        digits = found.strip()
+    if isinstance(raw, (int, float)) and raw == raw // 1:
+        return int(raw)
+    if isinstance(raw, str):
+        digits = raw.strip()
         if digits.removeprefix("-").isdecimal() and len(digits) < len("9" * 19):
             return int(digits)
     return default
@@ -58,55 +57,55 @@ def integer(body: Json, name: str, default: int = 0) -> int:
 
 def flag(body: Json, name: str) -> bool:
     """Return whether a field is true, also as 1 or "true"."""
-    found = value(body, name)
-    if found is None or isinstance(found, bool):
-        return bool(found)
-    if isinstance(found, str):
-        return found.strip().lower() == "true"
-    return isinstance(found, int) and found == 1
+    raw = value(body, name)
+    if raw is None or isinstance(raw, bool):
+        return bool(raw)
+    if isinstance(raw, str):
+        return raw.strip().lower() == "true"
+    return isinstance(raw, int) and raw == 1
 
 
 def mapping(body: Json, *names: str) -> dict[str, Any]:
     """Return the first of the fields that is an object, else {}."""
     for name in names:
-        found = value(body, name)
-        if isinstance(found, dict):
-            return found
+        candidate = value(body, name)
+        if isinstance(candidate, dict):
+            return candidate
     return {}
 
 
 def items(body: Json, *names: str) -> list[Any]:
     """Return the first of the fields that is an array, else []."""
     for name in names:
-        found = value(body, name)
-        if isinstance(found, list):
-            return found
+        candidate = value(body, name)
+        if isinstance(candidate, list):
+            return candidate
     return []
 
 
 def objects(body: Json, *names: str) -> list[dict[str, Any]]:
     """Return the objects of the first of the fields that is an array."""
-    found = items(body, *names)
-    return found and [item for item in found if isinstance(item, dict)]
+    array = items(body, *names)
+    return array and [item for item in array if isinstance(item, dict)]
 
 
 def strings(body: Json, *names: str) -> list[str]:
     """Return the strings of all the fields together, in order, each once."""
-    found = [item for name in names for item in items(body, name)]
-    return found and list(dict.fromkeys(i for i in found if isinstance(i, str)))
+    all_items = [item for name in names for item in items(body, name)]
+    return all_items and list(dict.fromkeys(i for i in all_items if isinstance(i, str)))
 
 
-@cache  # the names are those in byok's own code
+@cache  # only for names in byok's code, so it cannot grow without limit
 def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    head, *others = name.split("_")
+    return head + "".join(word.capitalize() for word in others)
 
 
-class KeptReadings(Generic[T]):
-    """Reads objects that clients send again in every request: tools, a whole history.
+class CachedReader(Generic[T]):
+    """Reads objects that clients repeat in every request: tools, items of a history.
 
-    What was read is kept by the bytes of its object, so one that was edited is read
-    anew. Several threads may use it: at worst, two read the same.
+    Results are cached by the bytes of the object, so an edited object is read again.
+    Several threads may use it: at worst, two read the same object.
     """
 
     def __init__(
@@ -115,33 +114,33 @@ class KeptReadings(Generic[T]):
         room: int,
         has_room: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Keep what takes about `room` bytes, while the process `has_room`.
+        """Cache results of about `room` bytes, while `has_room` says there is memory.
 
-        What was not used for longest goes first.
+        The least recently used ones are evicted first.
         """
         self._read = read
         self._has_room = has_room
-        self._kept = BoundedMap[bytes, T](room, _weigh)
+        self._cache = BoundedMap[bytes, T](room, _entry_size)
 
-    def __call__(self, given: Json) -> T:
-        """Return what `read` returns for an object; it must depend on nothing else."""
-        raw = write_json(given)
-        if (kept := self._kept.get(raw)) is None:
-            kept = self._read(given)
+    def __call__(self, item: Json) -> T:
+        """Return the result of `read` for an object, on which alone it must depend."""
+        raw = write_json(item)
+        if (result := self._cache.get(raw)) is None:
+            result = self._read(item)
             if self._has_room():
-                self._kept[raw] = kept
+                self._cache[raw] = result
             else:
                 self.forget()
-        return kept
+        return result
 
     def forget(self) -> None:
-        """Forget everything, which costs time only."""
-        self._kept.clear()
+        """Clear the cache."""
+        self._cache.clear()
 
 
-def _weigh(raw: bytes, _: object) -> int:
-    """Estimate the bytes of an entry at most: its key, its strings, and its objects.
+def _entry_size(raw: bytes, _: object) -> int:
+    """Return an upper bound of the bytes of an entry: key, strings and objects.
 
-    One emoji makes four bytes of each character of its string.
+    In a string with an emoji, Python stores every character in four bytes.
     """
-    return (2 if raw.isascii() else 5) * len(raw) + _OBJECTS
+    return (2 if raw.isascii() else 5) * len(raw) + _PARSED_BYTES

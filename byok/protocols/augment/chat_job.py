@@ -18,41 +18,40 @@ from byok.protocols.augment.nodes import RequestNode, request_nodes
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import UNCHANGED, WholeText
 
-# Code retrieval for chats: build the question, and insert the code that was found.
-#
-# The code goes before the question and never into the system message: everything above
-# the last message stays the same byte for byte, so that prompt caches hit.
-
 
 def code_question(body: Json, chat: ChatRequest) -> CodeQuestion | None:
-    """Return the question of a chat and its code; None if no code is to be added.
+    """Return the code search for a chat; None if no code will be added.
 
-    Agents search for themselves, and a turn with tool results continues with the code
-    that was found before.
+    Agents search for themselves. A turn with tool results continues with the code that
+    was found for the question before.
     """
     if chat.silent or not chat.question or chat.agent:
         return None
     kinds = {integer(node, "type") for node in request_nodes(body)}
     if RequestNode.TOOL_RESULT in kinds or flag(body, "disable_retrieval"):
         return None
-    found = CodeQuestion(chat.question, blob_names(body), attached_names(body))
-    return None if found.blobs.is_empty and not found.guided else found
+    question = CodeQuestion(chat.question, blob_names(body), attached_names(body))
+    return None if question.blobs.is_empty and not question.guided else question
 
 
 def with_passages(chat: ChatRequest, text: str) -> ChatRequest:
-    """Insert code before the words of the last message."""
+    """Insert code before the words of the last message.
+
+    It never goes into the system message: everything above the last message stays the
+    same byte for byte, so that prompt caches hit.
+    """
     if not text or not chat.messages or chat.messages[-1].role is not Role.USER:
         return chat
-    *before, last = chat.messages
-    asked = replace(last, parts=(ContextPart(text), *last.parts))
-    return replace(chat, messages=(*before, asked))
+    *earlier, last = chat.messages
+    last = replace(last, parts=(ContextPart(text), *last.parts))
+    return replace(chat, messages=(*earlier, last))
 
 
 class SilentReply(ChatReply):
-    """The chunks of a background job's answer, once it is whole.
+    """A writer of a background job's answer, which waits until it is complete.
 
-    Its client takes whatever comes for the result: a summary that replaces the history,
-    a prompt that replaces the user's. So an answer that is not whole is an error.
+    The client uses any text as the result: a summary that replaces the history, a
+    prompt that replaces the user's. So an incomplete answer is an error.
     """
 
     keeps_part = False
@@ -60,24 +59,24 @@ class SilentReply(ChatReply):
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
         super().__init__(chat, facts)
         self._answer = WholeText(UNCHANGED, facts)
-        self._held: list[Json] = []
+        self._chunks: list[Json] = []
 
     def feed(self, event: StreamEvent, /) -> tuple[()]:
-        """Collect the chunks; a background job offers no tools to call."""
+        """Collect the chunks, without tool calls: a background job offers no tools."""
         self._answer.feed(event)
         if not isinstance(event, (ToolCall, ToolCallPlace)):
-            self._held += super().feed(event)
+            self._chunks += super().feed(event)
         return ()
 
     def flush(self) -> Iterator[Json]:
-        """Write the whole answer.
+        """Write the complete answer.
 
         Raises:
             UpstreamGarbled: the answer is cut or empty.
         """
         if self._facts.is_asked:
             self._answer.whole()
-        yield from self._held
+        yield from self._chunks
         yield from super().flush()
 
     def fail(self, error: ByokError) -> Iterator[Json]:
@@ -86,15 +85,15 @@ class SilentReply(ChatReply):
 
 
 class ChatObject:
-    """ObjectReply with the chunks of one chat answer, joined."""
+    """An ObjectReply that joins the chunks of one chat answer."""
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
         self._lines = _make_lines(chat, facts)
-        self._found: list[Json] = [self._lines.first]
+        self._chunks: list[Json] = [self._lines.first]
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Collect the chunks."""
-        self._found += self._lines.feed(event)
+        self._chunks += self._lines.feed(event)
         return ()
 
     def flush(self) -> Iterator[Json]:
@@ -102,13 +101,13 @@ class ChatObject:
         yield self._join(self._lines.flush())
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Return the answer so far; raise the error if there is none of use."""
+        """Return the answer so far; raise the error if a part is useless or missing."""
         if not (self._lines.keeps_part and self._lines.has_output):
             raise error
         return self._join(self._lines.fail(error))
 
-    def _join(self, rest: Iterable[Json]) -> dict[str, Any]:
-        return collect([*self._found, *rest])
+    def _join(self, end: Iterable[Json]) -> dict[str, Any]:
+        return collect([*self._chunks, *end])
 
 
 def chat_lines(body: Json, defaults: Defaults) -> ReplyJob[ChatReply]:

@@ -1,9 +1,9 @@
 """Write the chunks of a chat answer for the client.
 
-Order: retrieval facts, text deltas, and for each block of the answer one node, in the
+Order: retrieval facts, text deltas, and one node for each block of the answer, in the
 order of the blocks (thinking, text, tool call). Clients store nodes, not deltas, so the
-text comes once more as a node. Then usage, and always exactly one chunk with a stop
-reason. Sources: recorded replies of the hosted service, and the clients' SDK.
+text is repeated as a node. Then usage, and always exactly one chunk with a stop reason.
+Sources: recorded replies of the hosted service, and the clients' SDK.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,6 +31,12 @@ from byok.protocols.augment.history import NOTICE
 from byok.protocols.augment.nodes import ResponseNode
 from byok.protocols.augment.reply_job import ReplyFacts
 
+_MAX_SOURCES = 40
+_MAX_TITLE_CHARS = 200
+_EMPTY_ANSWER = Notice(
+    "The model gave an empty answer. Try again, or use another model.", "upstream_empty"
+)
+
 
 class StopReason(IntEnum):
     """The stop reasons of the client's protocol."""
@@ -40,6 +46,14 @@ class StopReason(IntEnum):
     MAX_TOKENS = 2
     TOOL_USE = 3
     SAFETY = 4
+
+
+STOP_REASONS = {
+    FinishReason.STOP: StopReason.END_TURN,
+    FinishReason.TOOL_CALLS: StopReason.END_TURN,  # used if no call followed
+    FinishReason.LENGTH: StopReason.MAX_TOKENS,
+    FinishReason.CONTENT_FILTER: StopReason.SAFETY,
+}
 
 
 def chunk(
@@ -57,104 +71,8 @@ def chunk(
     }
 
 
-# Number the nodes of an answer, and keep them in the order of its blocks.
-
-
-class NodeDraft(Struct, frozen=True):
-    """A node that has no number yet."""
-
-    kind: ResponseNode
-    content: str = ""
-    payload: Json = field(default_factory=dict)
-
-
-class NodeWriter:
-    """Writes nodes, a chunk each, or holds them until an earlier call is complete.
-
-    Clients store the nodes of an answer in their order, so the nodes after a call wait
-    for it. The text deltas do not wait: they are not nodes.
-    """
-
-    def __init__(self) -> None:
-        self._written = 0
-        self._held: list[list[NodeDraft]] = []  # empty as long as nothing waits
-        self._places: dict[str, list[NodeDraft]] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no node was written and none is held."""
-        return not self._written and not any(self._held)
-
-    def write(self, *drafts: NodeDraft) -> list[dict[str, Any]]:
-        """Write nodes, or hold them if an earlier call is open."""
-        if self._held:
-            self._held.append(list(drafts))
-            return []
-        return [self._number(draft) for draft in drafts]
-
-    def reserve(self, call_id: str) -> None:
-        """Reserve the place of a call; all later nodes are held."""
-        self._held.append(self._places.setdefault(call_id, []))
-
-    def write_call(self, call_id: str, *drafts: NodeDraft) -> list[dict[str, Any]]:
-        """Write the nodes of a call, in its reserved place if it has one."""
-        place = self._places.pop(call_id, None)
-        if place is None:
-            return self.write(*drafts)
-        place += drafts
-        return []
-
-    def release(self) -> list[dict[str, Any]]:
-        """Write everything that is held; no more calls will come."""
-        held, self._held = self._held, []
-        return [self._number(draft) for drafts in held for draft in drafts]
-
-    def _number(self, draft: NodeDraft) -> dict[str, Any]:
-        self._written += 1
-        node = {"id": self._written, "type": draft.kind, "content": draft.content}
-        return chunk("", {**node, **draft.payload})
-
-
-# The list of sources under an answer, as lines of byok's own.
-
-
-_MOST = 40
-_LONGEST = 200  # characters of a title
-
-
-def source_lines(
-    sources: Mapping[str, str], say: Callable[[str], str] = str
-) -> Iterator[str]:
-    """Write a heading and one numbered line for each source; nothing without one.
-
-    `sources` maps addresses to titles, which may be empty; `say` translates.
-    """
-    found = [(" ".join(url.split()), title) for url, title in sources.items()]
-    found = [(url, title) for url, title in found if url]
-    if found:
-        yield say("Sources:")
-    for number, (url, title) in enumerate(found[:_MOST], 1):
-        words = " ".join(title.split())[:_LONGEST]
-        yield f"{number}. {words} {url}" if words else f"{number}. {url}"
-    if len(found) > _MOST:
-        yield say(f"and {len(found) - _MOST} more.")
-
-
-STOP_REASONS = {
-    FinishReason.STOP: StopReason.END_TURN,
-    FinishReason.TOOL_CALLS: StopReason.END_TURN,  # used if no call followed
-    FinishReason.LENGTH: StopReason.MAX_TOKENS,
-    FinishReason.CONTENT_FILTER: StopReason.SAFETY,
-}
-
-
-_NOTHING = Notice(
-    "The model gave an empty answer. Try again, or use another model.", "upstream_empty"
-)
-
-
 class ChatReply:
-    """LineReply that writes the chunks of one chat answer."""
+    """A LineReply that writes the chunks of one chat answer."""
 
     keeps_part: ClassVar[bool] = True
     heartbeat: ClassVar[Json | None] = chunk()
@@ -164,28 +82,28 @@ class ChatReply:
         self._say = facts.say
         self._silent = chat.silent
         self._verbatim = chat.verbatim
-        self._asked = chat.is_question and facts.is_asked
+        self._needs_answer = chat.is_question and facts.is_asked
         self._tool_use_start = chat.client_tool_use_start
-        self._origin = {tool.name: tool for tool in chat.tools}
+        self._tools = {tool.name: tool for tool in chat.tools}
         self._nodes = NodeWriter()
-        self._has_said = False  # a node with text was written
-        self._text = bytearray()  # a list takes 90 bytes more for each piece
+        self._has_text_node = False  # one that is not blank
+        self._text = bytearray()  # since the last node; a list takes 90 bytes a piece
         self._thinking: list[str] = []
         self._calls = 0
         self._usage: Usage | None = None
         self._finish: FinishReason | None = None
         self._notices: list[Notice] = []
-        self._sources: dict[str, str] = {}  # titles by address
-        self._names_sources = not (chat.silent or chat.verbatim)
+        self._sources: dict[str, str] = {}  # titles by URL
+        self._shows_sources = not (chat.silent or chat.verbatim)
 
     @property
     def first(self) -> Json:
-        """The chunk with the retrieval facts: code shown, blobs unknown."""
-        shown = [
+        """The chunk with the retrieval facts: code in the prompt, unknown blobs."""
+        code = [
             {"char_start": c.start, "char_end": c.end, "blob_name": c.blob_name}
             for c in self._facts.chunks
         ]
-        return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
+        return {**chunk(), **self._facts.fields, "workspace_file_chunks": code}
 
     @property
     def _text_so_far(self) -> str:
@@ -194,21 +112,22 @@ class ChatReply:
 
     @property
     def has_output(self) -> bool:
-        """Whether anything from the model was written or is held back."""
-        begun = self._text or self._thinking
-        return bool(begun or not self._nodes.is_empty)
+        """Whether anything from the model was written or is buffered."""
+        buffered = self._text or self._thinking
+        return bool(buffered or not self._nodes.is_empty)
 
     @property
-    def _may_tell_now(self) -> bool:
-        """Whether a notice may stand above the answer: before any part of it."""
+    def _can_write_notice(self) -> bool:
+        """Whether a notice can stand above the answer: nothing of it was written."""
         return not (self._silent or self._verbatim or self.has_output)
 
     @property
     def _is_blank(self) -> bool:
         """Whether the user would see an empty answer."""
-        failed = any(notice.code for notice in self._notices)
-        said = self._has_said or bool(self._text_so_far.strip())
-        return self._asked and not (self._silent or self._calls or failed or said)
+        has_failed = any(notice.code for notice in self._notices)
+        has_text = self._has_text_node or bool(self._text_so_far.strip())
+        is_shown = self._needs_answer and not self._silent
+        return is_shown and not (self._calls or has_failed or has_text)
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Write the chunks of one event."""
@@ -219,34 +138,34 @@ class ChatReply:
                 return [*before, chunk(text)]
             case ThinkingDelta(text=text):
                 if self._text or event.provider_data:
-                    return self._think(event)
+                    return self._add_thinking(event)
                 self._thinking.append(text)
             case ToolCallPlace(call_id=call_id):
                 return self._reserve(call_id)
             case ToolCall():
-                return self._call(event)
+                return self._write_call(event)
             case ToolCallDelta():
                 pass  # the assembler turns it into a ToolCall
             case Notice(is_restart=True) if self._thinking:
                 self._thinking.clear()
                 return self.feed(event)
-            case Notice(text=text, at_once=True) if self._may_tell_now:
+            case Notice(text=text, at_once=True) if self._can_write_notice:
                 return (chunk(f"{NOTICE}{self._line_of(text)}\n\n"),)
             case _:
-                self._keep(event)
+                self._store(event)
         return ()
 
-    def _keep(self, event: Usage | Finish | Notice | Citation) -> None:
-        """Keep what is written at the end."""
+    def _store(self, event: Usage | Finish | Notice | Citation) -> None:
+        """Store an event that is written at the end."""
         match event:
             case Usage():
                 self._usage = event
             case Finish(reason=reason):
                 self._finish = reason
             case Notice():
-                self._note(event)
+                self._add_notice(event)
             case Citation(url=url, title=title):
-                if self._names_sources and (title or url not in self._sources):
+                if self._shows_sources and (title or url not in self._sources):
                     self._sources[url] = title
             case _:
                 assert_never(event)
@@ -257,23 +176,23 @@ class ChatReply:
         if self._calls and stop is StopReason.END_TURN:
             stop = StopReason.TOOL_USE
         if self._is_blank and stop is StopReason.END_TURN:
-            self._notices.append(_NOTHING)
+            self._notices.append(_EMPTY_ANSWER)
         failed = (notice for notice in self._notices if notice.code)
         error = next(((notice.code, notice.text) for notice in failed), None)
         return self._end(stop, error)
 
     def fail(self, error: ByokError) -> Iterable[Json]:
-        """Write the end of a turn that failed; the text so far is kept."""
+        """Write the end of a turn that failed; the text so far stays."""
         self._notices.append(Notice(error.sentence, error.code))
-        broke = isinstance(error, UpstreamError) or error.status >= 500
-        stop = StopReason.UNSPECIFIED if broke else StopReason.END_TURN
+        is_broken = isinstance(error, UpstreamError) or error.status >= 500
+        stop = StopReason.UNSPECIFIED if is_broken else StopReason.END_TURN
         return self._end(stop, (error.code, error.sentence))
 
     def _end(self, stop: StopReason, error: tuple[str, str] | None) -> list[Json]:
-        out = [*self._flush_thinking(), *self._flush_text(), *self._nodes.release()]
+        chunks = [*self._flush_thinking(), *self._flush_text(), *self._nodes.release()]
         notices = [self._line_of(notice.text) for notice in self._notices]
         for line in (*source_lines(self._sources, self._say), *notices):
-            out.append(chunk(f"\n{NOTICE}{line}"))
+            chunks.append(chunk(f"\n{NOTICE}{line}"))
         if usage := self._usage:
             counts = {
                 "input_tokens": usage.input_tokens,
@@ -282,33 +201,33 @@ class ChatReply:
                 "cache_creation_input_tokens": usage.cache_creation_tokens,
             }
             draft = NodeDraft(ResponseNode.TOKEN_USAGE, "", {"token_usage": counts})
-            out += self._nodes.write(draft)
+            chunks += self._nodes.write(draft)
         [last] = self._nodes.write(NodeDraft(ResponseNode.MAIN_TEXT_FINISHED))
         last["stop_reason"] = stop
         if error:
             last["error"] = self._facts.failure(*error)
-        return [*out, last]
+        return [*chunks, last]
 
     def _line_of(self, text: str) -> str:
         return self._say(" ".join(text.split()))
 
-    def _note(self, notice: Notice) -> None:
-        """Keep a notice once; an earlier answer of the turn may have brought it."""
+    def _add_notice(self, notice: Notice) -> None:
+        """Store a notice, unless an earlier answer of the turn had it."""
         if not self._silent and notice not in self._notices:
             self._notices.append(notice)
 
-    def _think(self, event: ThinkingDelta) -> list[Json]:
-        """Collect thinking; the text before it ends its own block."""
-        out: list[Json] = []
+    def _add_thinking(self, event: ThinkingDelta) -> list[Json]:
+        """Collect thinking, which ends a block of text before it."""
+        chunks: list[Json] = []
         if not self._silent and self._text_so_far.strip():
-            out += self._flush_text()
+            chunks += self._flush_text()
         self._thinking.append(event.text)
         if event.provider_data:
-            out += self._flush_thinking(event.provider_data)
-        return out
+            chunks += self._flush_thinking(event.provider_data)
+        return chunks
 
     def _reserve(self, call_id: str) -> list[Json]:
-        """Reserve the place of a call that is not complete yet."""
+        """Reserve a slot for a call that is not complete yet."""
         before = [*self._flush_thinking(), *self._flush_text()]
         self._nodes.reserve(call_id)
         return before
@@ -326,11 +245,11 @@ class ChatReply:
     def _flush_text(self) -> list[Json]:
         text = self._text_so_far
         self._text.clear()
-        self._has_said = self._has_said or bool(text.strip())
+        self._has_text_node = self._has_text_node or bool(text.strip())
         draft = NodeDraft(ResponseNode.RAW_RESPONSE, text)
         return [*self._nodes.write(draft)] if text else []
 
-    def _call(self, call: ToolCall) -> list[Json]:
+    def _write_call(self, call: ToolCall) -> list[Json]:
         before = [*self._flush_thinking(), *self._flush_text()]
         self._calls += 1
         use: dict[str, Any] = {
@@ -339,20 +258,20 @@ class ChatReply:
             "input_json": call.arguments,
             "is_partial": False,
         }
-        tool = self._origin.get(call.name)
+        tool = self._tools.get(call.name)
         if tool and tool.mcp_server_name:
             use["mcp_server_name"] = tool.mcp_server_name
             use["mcp_tool_name"] = tool.mcp_tool_name
         drafts = [NodeDraft(ResponseNode.TOOL_USE, "", {"tool_use": use})]
         if self._tool_use_start:
-            start = {**use, "is_partial": True}  # clients act on the node after it
-            begun = NodeDraft(ResponseNode.TOOL_USE_START, "", {"tool_use": start})
-            drafts.insert(0, begun)
+            partial = {**use, "is_partial": True}  # clients act on the node after it
+            start = NodeDraft(ResponseNode.TOOL_USE_START, "", {"tool_use": partial})
+            drafts.insert(0, start)
         return [*before, *self._nodes.write_call(call.id, *drafts)]
 
 
 def collect(chunks: Iterable[Json]) -> dict[str, Any]:
-    """Join the chunks of one answer to the single object of /chat."""
+    """Join the chunks of one answer into the single object of /chat."""
     whole = chunk()
     texts: list[str] = []
     for part in chunks:
@@ -367,3 +286,76 @@ def collect(chunks: Iterable[Json]) -> dict[str, Any]:
             whole["error"] = error
     whole["text"] = "".join(texts)
     return whole
+
+
+class NodeDraft(Struct, frozen=True):
+    """A node that has no number yet."""
+
+    kind: ResponseNode
+    content: str = ""
+    payload: Json = field(default_factory=dict)
+
+
+class NodeWriter:
+    """A writer of numbered nodes, a chunk each, in the order of the answer's blocks.
+
+    Clients store nodes in the order in which they come. So nodes after an incomplete
+    call are buffered until it is complete. Text deltas are no nodes and do not wait.
+    """
+
+    def __init__(self) -> None:
+        self._written = 0
+        self._buffer: list[list[NodeDraft]] = []  # empty as long as no call is open
+        self._slots: dict[str, list[NodeDraft]] = {}  # of open calls, in the buffer
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node was written or buffered."""
+        return not self._written and not any(self._buffer)
+
+    def write(self, *drafts: NodeDraft) -> list[dict[str, Any]]:
+        """Write nodes, or buffer them if an earlier call is open."""
+        if self._buffer:
+            self._buffer.append(list(drafts))
+            return []
+        return [self._number(draft) for draft in drafts]
+
+    def reserve(self, call_id: str) -> None:
+        """Reserve a slot for an open call; all later nodes are buffered."""
+        self._buffer.append(self._slots.setdefault(call_id, []))
+
+    def write_call(self, call_id: str, *drafts: NodeDraft) -> list[dict[str, Any]]:
+        """Write the nodes of a call, in its reserved slot if it has one."""
+        slot = self._slots.pop(call_id, None)
+        if slot is None:
+            return self.write(*drafts)
+        slot += drafts
+        return []
+
+    def release(self) -> list[dict[str, Any]]:
+        """Write the buffered nodes; no more calls will come."""
+        buffered, self._buffer = self._buffer, []
+        return [self._number(draft) for drafts in buffered for draft in drafts]
+
+    def _number(self, draft: NodeDraft) -> dict[str, Any]:
+        self._written += 1
+        node = {"id": self._written, "type": draft.kind, "content": draft.content}
+        return chunk("", {**node, **draft.payload})
+
+
+def source_lines(
+    sources: Mapping[str, str], say: Callable[[str], str] = str
+) -> Iterator[str]:
+    """Yield a heading and one numbered line for each source; nothing without one.
+
+    `sources` maps URLs to titles, which may be empty; `say` translates.
+    """
+    pages = [(" ".join(url.split()), title) for url, title in sources.items()]
+    pages = [(url, title) for url, title in pages if url]
+    if pages:
+        yield say("Sources:")
+    for number, (url, title) in enumerate(pages[:_MAX_SOURCES], 1):
+        words = " ".join(title.split())[:_MAX_TITLE_CHARS]
+        yield f"{number}. {words} {url}" if words else f"{number}. {url}"
+    if len(pages) > _MAX_SOURCES:
+        yield say(f"and {len(pages) - _MAX_SOURCES} more.")

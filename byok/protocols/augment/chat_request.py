@@ -1,4 +1,4 @@
-"""Decode the body of a chat request."""
+"""Decoding the body of a chat: the conversation, its position, its purpose."""
 
 from msgspec import Struct
 
@@ -36,6 +36,9 @@ from byok.protocols.augment.system import (
 )
 from byok.protocols.augment.tools import read_tools, shorten_descriptions
 
+_MAX_FOLDERS, _MAX_PATH_CHARS = 64, 4096
+_ENHANCED_TAG = "augment-enhanced-prompt"  # enhancing jobs ask the model to write it
+
 
 def decode_chat(
     body: Json,
@@ -43,8 +46,8 @@ def decode_chat(
 ) -> ChatRequest:
     """Return the conversation of a /chat or /chat-stream body.
 
-    It has no messages if there is nothing to answer. Nodes of types that byok does not
-    know are left out.
+    It has no messages if there is nothing to answer. Nodes of unknown types are left
+    out.
     """
     state = defaults.state
     exchanges = _read_exchanges(body, state)
@@ -53,18 +56,18 @@ def decode_chat(
     flags = mapping(body, "feature_detection_flags")
     tools = () if silent else read_tools(body, state.read_tool)
     prompt = mode_prompt(body, defaults, tools)
-    chosen = (t.personality for t in reversed(turns) if t.personality is not None)
-    persona = persona_prompt(body, defaults, prompt.text, next(chosen, None))
+    changes = (t.personality for t in reversed(turns) if t.personality is not None)
+    persona = persona_prompt(body, defaults, prompt.text, next(changes, None))
     guides = read_guides(body, defaults.fit.window)
-    _, remembered = read_memories(body, defaults.fit.window)
+    _, memories_note = read_memories(body, defaults.fit.window)
     unknown = unknown_note(*turns)
-    notes = [unknown, prompt.note, persona.note, guides.note, remembered]
+    notes = [unknown, prompt.note, persona.note, guides.note, memories_note]
     if defaults.compact_tools:
         tools, note = shorten_descriptions(tools)
         notes.append(note)
     user_texts = tuple(turn.words for turn in turns if turn.words)
     messages: tuple[Message, ...] = ()
-    if not _are_idle(exchanges):
+    if _needs_answer(exchanges):
         system = system_text(
             body,
             defaults,
@@ -96,21 +99,103 @@ def model_id(body: Json) -> str:
     return first_text(body, "model", "model_id", "model_name")
 
 
-def _read_exchanges(body: Json, state: DecodeState) -> list[HistoryItem]:
-    """Return the exchanges from the latest summary on; the last has no reply yet.
+def plain_messages(body: Json, state: DecodeState) -> list[Message]:
+    """Return the messages of a chat, without byok's additions.
 
-    A summary stands for the exchanges before it, and is rendered as text.
+    They are for choosing a model and for estimates. A turn that only has results has
+    the role of a tool.
+    """
+    messages: list[Message] = []
+    for exchange in _read_exchanges(body, state):
+        turn = exchange.turn
+        role = Role.TOOL if turn.results and not turn.asks else Role.USER
+        messages.append(Message(role, (*turn.results, *turn.content)))
+        messages.append(Message(Role.ASSISTANT, exchange.reply.blocks))
+    return messages[:-1]
+
+
+def has_parent(body: Json) -> bool:
+    """Tell whether an agent began this conversation, as part of another one."""
+    parent = first_text(body, "parent_conversation_id")
+    return bool(parent) and parent != first_text(body, "conversation_id")
+
+
+class ConversationPlace(Struct, frozen=True):
+    """The position of a request in a conversation; `after` identifies its history.
+
+    Only one answer can follow: of two requests with the same position, the older one is
+    obsolete.
+    """
+
+    conversation: str
+    after: str
+
+
+def place_of(body: Json) -> ConversationPlace | None:
+    """Return the position of a chat; None if the order of requests does not matter.
+
+    Silent jobs are not turns of the conversation. A request without a history has no
+    known position: an SDK may ask independent questions in one conversation so.
+    """
+    conversation = first_text(body, "conversation_id")
+    history = objects(body, "chat_history")
+    if not conversation or not history or flag(body, "silent"):
+        return None
+    return ConversationPlace(
+        conversation, f"{len(history)} {first_text(history[-1], 'request_id')}"
+    )
+
+
+def open_folders(body: Json) -> list[str]:
+    """Return the folders in the newest message of a chat; empty if it names none.
+
+    A client sends them when they change, and repeats old messages in every turn.
+    """
+    for message in (body, *reversed(objects(body, "chat_history"))):
+        for carrier in CARRIERS:
+            for node in objects(message, carrier):
+                if integer(node, "type") == RequestNode.IDE_STATE:
+                    state = mapping(node, "ide_state_node")
+                    if roots := _roots(state):
+                        return roots
+    return []
+
+
+def _roots(state: Json) -> list[str]:
+    folders = objects(state, "workspace_folders")[:_MAX_FOLDERS]
+    roots = (first_text(folder, "folder_root", "repository_root") for folder in folders)
+    return [root for root in roots if 0 < len(root) <= _MAX_PATH_CHARS]
+
+
+def purpose_of_chat(body: Json) -> Purpose:
+    """Return whether a chat is the user's, a prompt to enhance, or another job.
+
+    Newer clients use silent chats for background jobs.
+    """
+    if not flag(body, "silent"):
+        return Purpose.CHAT
+    nodes = [text(mapping(n, "text_node"), "content") for n in request_nodes(body)]
+    is_enhancer = any(
+        _ENHANCED_TAG in words for words in (text(body, "message"), *nodes)
+    )
+    return Purpose.ENHANCE if is_enhancer else Purpose.SUMMARY
+
+
+def _read_exchanges(body: Json, state: DecodeState) -> list[HistoryItem]:
+    """Return the exchanges from the latest summary on; the last one has no reply yet.
+
+    A summary replaces the exchanges before it, and is rendered as text.
     """
     exchanges = [*map(state.read_exchange, objects(body, "chat_history"))]
     current = read_turn(body, text(body, "message"))
-    if not current.asks and (said := first_text(body, "prompt", "instruction")):
-        current = read_turn(body, said)
+    if not current.asks and (words := first_text(body, "prompt", "instruction")):
+        current = read_turn(body, words)
     exchanges.append(HistoryItem(current, RecordedReply()))
-    for place in range(len(exchanges) - 1, -1, -1):
-        turn, reply = exchanges[place].turn, exchanges[place].reply
+    for index in range(len(exchanges) - 1, -1, -1):
+        turn, reply = exchanges[index].turn, exchanges[index].reply
         if turn.summary is not None:
             first = HistoryItem(render_summary(turn), reply)
-            return [first, *exchanges[place + 1 :]]
+            return [first, *exchanges[index + 1 :]]
     return exchanges
 
 
@@ -132,111 +217,16 @@ def _build_messages(
     return messages
 
 
-def _are_idle(exchanges: list[HistoryItem]) -> bool:
-    """Tell whether a request asks nothing: no words, no results, no calls to answer."""
+def _needs_answer(exchanges: list[HistoryItem]) -> bool:
+    """Tell whether there are new words or results, or an unfinished reply."""
     current = exchanges[-1].turn
     if current.asks or current.results:
-        return False
-    last = next((e.reply for e in reversed(exchanges) if _matters(e)), None)
-    return last is None or bool(last.text.strip() and not last.calls)
+        return True
+    last = next((e.reply for e in reversed(exchanges) if _has_content(e)), None)
+    return last is not None and not (last.text.strip() and not last.calls)
 
 
-def _matters(exchange: HistoryItem) -> bool:
+def _has_content(exchange: HistoryItem) -> bool:
     """Tell whether an exchange contains anything at all."""
     turn, reply = exchange.turn, exchange.reply
     return bool(turn.asks or turn.results or reply.text.strip() or reply.calls)
-
-
-# What the rules that choose a model need of a chat, before there is one.
-
-
-def plain_messages(body: Json, state: DecodeState) -> list[Message]:
-    """Return the messages of a chat without what byok adds, for rules and estimates.
-
-    A request that only brings results has the role of a tool.
-    """
-    messages: list[Message] = []
-    for exchange in _read_exchanges(body, state):
-        turn = exchange.turn
-        role = Role.TOOL if turn.results and not turn.asks else Role.USER
-        messages.append(Message(role, (*turn.results, *turn.content)))
-        messages.append(Message(Role.ASSISTANT, exchange.reply.blocks))
-    return messages[:-1]
-
-
-def has_parent(body: Json) -> bool:
-    """Tell whether an agent began this conversation, as part of another one."""
-    parent = first_text(body, "parent_conversation_id")
-    return bool(parent) and parent != first_text(body, "conversation_id")
-
-
-# Which conversation a request belongs to, and its position in it.
-
-
-class ConversationPlace(Struct, frozen=True):
-    """The position of a request; `after` identifies what was said before it.
-
-    Only one answer can follow: of two requests for one position the older one is
-    obsolete.
-    """
-
-    conversation: str
-    after: str
-
-
-def place_of(body: Json) -> ConversationPlace | None:
-    """Return the position of a chat; None if the order of requests does not matter.
-
-    Silent jobs are not turns of the conversation. Nor is the order known of requests
-    without a history: an SDK asks independent questions in one conversation, each
-    without a history.
-    """
-    conversation = first_text(body, "conversation_id")
-    history = objects(body, "chat_history")
-    if not conversation or not history or flag(body, "silent"):
-        return None
-    return ConversationPlace(
-        conversation, f"{len(history)} {first_text(history[-1], 'request_id')}"
-    )
-
-
-# Read which folders a client has open; only the bodies of its chats name them.
-
-
-_MOST, _LONGEST = 64, 4096
-
-
-def open_folders(body: Json) -> list[str]:
-    """Return the folders in the newest message of a chat; empty if it names none.
-
-    A client sends them when they change, and repeats old messages in every turn.
-    """
-    for message in (body, *reversed(objects(body, "chat_history"))):
-        for carrier in CARRIERS:
-            for node in objects(message, carrier):
-                if integer(node, "type") == RequestNode.IDE_STATE:
-                    state = mapping(node, "ide_state_node")
-                    if found := _roots(state):
-                        return found
-    return []
-
-
-def _roots(state: Json) -> list[str]:
-    folders = objects(state, "workspace_folders")[:_MOST]
-    roots = (first_text(folder, "folder_root", "repository_root") for folder in folders)
-    return [root for root in roots if 0 < len(root) <= _LONGEST]
-
-
-# The purpose of a silent chat: newer clients use them for background jobs.
-
-
-_ENHANCED = "augment-enhanced-prompt"  # the tag that such a job asks to write
-
-
-def purpose_of_chat(body: Json) -> Purpose:
-    """Return whether a chat is the user's, a prompt to enhance, or another job."""
-    if not flag(body, "silent"):
-        return Purpose.CHAT
-    said = [text(mapping(n, "text_node"), "content") for n in request_nodes(body)]
-    enhances = any(_ENHANCED in words for words in (text(body, "message"), *said))
-    return Purpose.ENHANCE if enhances else Purpose.SUMMARY

@@ -1,4 +1,8 @@
-"""Inline completion: the part of a model's text that fits at the cursor."""
+"""Inline completion: the part of a model's text that fits at the cursor.
+
+The text is read in pieces, with LF as line ending, until further text would change
+nothing.
+"""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator
@@ -22,10 +26,18 @@ from byok.protocols.augment.models import (
 from byok.protocols.augment.positions import line_ending, normal
 from byok.protocols.augment.reply_job import ReplyFacts
 
-# The code around the cursor, as the client sent it.
-
-
-# An escaped quote is a token of its own; else each quote would need a lookbehind.
+MOST_CHARS = 4000
+MOST_LINES = 30
+_MAX_LINE_CHARS = 500  # of the cursor's line, whose brackets are counted
+_MAX_REPEATED_LINES = 30  # above the cursor
+_MAX_REPEATED_CHARS = 400  # after the cursor
+_MAX_OVERLAPS = 8  # only rows of brackets have more
+_WORD = re.compile(r"\w{3,}\Z")
+_COMMENT_MARK = re.compile(r"\s*[-/#;%*]+[ \t]+")
+_QUOTES = "\"'`"
+_MAX_SHOWN = 128
+_MIN_COMMON_CHARS = 1000  # enough to identify a position in a file
+# Strings and brackets. An escaped quote is a token, so that quotes need no lookbehind.
 _TOKEN = re.compile(
     r"\\[\\\"']|"
     r'"(?:[^"\\\n]|\\.)*+"'
@@ -64,7 +76,7 @@ class Cursor:
 
     @property
     def one_line(self) -> bool:
-        """Whether code stands on both sides of the cursor: complete only its line."""
+        """Whether there is code on both sides, so that only the line is completed."""
         return bool(self.line.strip() and self.rest.strip())
 
     @property
@@ -75,9 +87,9 @@ class Cursor:
 
 
 def brackets(code: str) -> tuple[int, int]:
-    """Count the closing brackets without opening ones, and the reverse.
+    """Return the numbers of unmatched closing and of unmatched opening brackets.
 
-    Brackets in strings that end in their line do not count.
+    Brackets in strings that end on their line do not count.
     """
     closing = opening = 0
     for token in _TOKEN.finditer(code):
@@ -95,16 +107,8 @@ def indent(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-# Where a completion ends: with its line, or with its block. Text is taken as it comes,
-# with LF at the end of each line, until it is enough: more would change nothing.
-
-
-MOST_LINES = 30
-_LOOKED_AT = 500  # characters of the cursor's line
-
-
 class OneLine:
-    """Extent of the rest of the cursor's line, if there is code behind the cursor.
+    """The extent of a completion inside a line: up to the end of that line.
 
     If there is only white space before the cursor, a whole line may be inserted:
     `again` is the line break and that white space.
@@ -117,29 +121,29 @@ class OneLine:
     @property
     def enough(self) -> bool:
         """Whether the line is complete."""
-        more = self._text[len(self._text.partition("\n")[0]) :]
-        begun = self._again.startswith(more) and len(more) < len(self._again)
-        return bool(more) and not begun
+        tail = self._text[len(self._text.partition("\n")[0]) :]
+        may_be_again = self._again.startswith(tail) and len(tail) < len(self._again)
+        return bool(tail) and not may_be_again
 
     def feed(self, text: str, /) -> None:
-        """Take more text."""
+        """Add a piece of the text."""
         self._text += text
 
     def take(self, *, whole: bool) -> str:
         """Return the line; "" if it was cut, as a stream that is not `whole` may be."""
         line = self._text.partition("\n")[0]
-        more = self._text[len(line) :]
-        if not line.strip() or not (whole or more):
+        tail = self._text[len(line) :]
+        if not line.strip() or not (whole or tail):
             return ""
-        return line + self._again if more.startswith(self._again) else line
+        return line + self._again if tail.startswith(self._again) else line
 
 
 class IndentedBlock:
-    """Extent of a block: it ends before a line with less indentation or a paragraph.
+    """The extent of a block: it ends before less indentation or a paragraph.
 
     Text that continues the cursor's line ends with that statement, including brackets
-    and inner lines. A line that already stands below the cursor does not belong; a
-    closing bracket there may match another opening one.
+    and inner lines. A line that is already below the cursor does not belong to the
+    block, unless it is a closing bracket that may match another opening one.
     """
 
     def __init__(self, cursor: Cursor) -> None:
@@ -147,59 +151,58 @@ class IndentedBlock:
         self._line = cursor.line
         self._next = cursor.next_line.rstrip()
         self._base = indent(cursor.line)
-        self._siblings = (
-            not cursor.line.strip()
-        )  # whether lines with the base indentation belong
-        self._depth = self._before = brackets(cursor.line[-_LOOKED_AT:])[1]
-        self._kept: list[str] = []
+        # Whether lines with the base indentation belong to the block.
+        self._siblings = not cursor.line.strip()
+        self._depth = self._before = brackets(cursor.line[-_MAX_LINE_CHARS:])[1]
+        self._lines: list[str] = []
         self._open = ""  # the line that is not complete yet
-        self._begun = False  # a line that is not blank came,
-        self._blank = False  # and then a blank one
+        self._begun = False  # a line that is not blank came
+        self._blank = False  # then a blank line came
         self.enough = False
 
     def feed(self, text: str, /) -> None:
-        """Take more text."""
+        """Add a piece of the text."""
         *lines, self._open = (self._open + text).split("\n")
         for line in lines:
-            if not self.enough and self._takes(line):
-                self._kept.append(line)
+            if not self.enough and self._accepts(line):
+                self._lines.append(line)
 
     def take(self, *, whole: bool) -> str:
         """Return the block; if it was cut, only its complete lines."""
-        lines = self._kept
-        if whole and not self.enough and self._takes(self._open):
+        lines = self._lines
+        if whole and not self.enough and self._accepts(self._open):
             lines = [*lines, self._open]
         return "\n".join(lines).rstrip()
 
-    def _takes(self, line: str) -> bool:
-        """Tell whether a line belongs, and note whether it is the last one."""
+    def _accepts(self, line: str) -> bool:
+        """Tell whether a line belongs to the block; set `enough` after the last one."""
         if not line.strip():
             self._blank = self._begun
             return True
         if not self._begun:
             self._begin(line)
         closes = line.lstrip()[0] in ")]}" and self._depth > 0
-        outside = self._is_outside(line)
-        if self._is_below(line) or (outside and not closes):
+        is_outside = self._is_outside(line)
+        if self._is_below(line) or (is_outside and not closes):
             self.enough = True
             return False
         self._begun = True
         closing, opening = brackets(line)
         self._depth += opening - closing
-        closed = self._depth < 0 or (outside and self._depth == 0)
-        self.enough = closed or len(self._kept) + 1 >= MOST_LINES
+        is_closed = self._depth < 0 or (is_outside and self._depth == 0)
+        self.enough = is_closed or len(self._lines) + 1 >= MOST_LINES
         return True
 
     def _begin(self, line: str) -> None:
         """Determine the block's indentation from its first line."""
         here = indent(line)
-        if not self._kept:  # it continues the cursor's line
+        if not self._lines:  # it continues the cursor's line
             self._base += here if self._siblings else 0
         elif not self._siblings and here <= self._base:
             self._base, self._siblings = here, True  # the next statement
 
     def _is_outside(self, line: str) -> bool:
-        if not self._kept:
+        if not self._lines:
             return False
         here = indent(line)
         if here == self._base:
@@ -207,135 +210,119 @@ class IndentedBlock:
         return here < self._base
 
     def _is_below(self, line: str) -> bool:
-        """Tell whether this line already stands below the cursor."""
-        there = line if self._kept else self._line + line
-        if there.rstrip() != self._next:
+        """Tell whether this line is already below the cursor."""
+        full_line = line if self._lines else self._line + line
+        if full_line.rstrip() != self._next:
             return False
         if line.lstrip()[0] not in ")]}":
             return True
         closed = self._before - self._depth + brackets(line)[0]
-        wanted = brackets(self._cursor.head)[1] - brackets(self._cursor.tail)[0]
-        return closed > wanted
+        missing = brackets(self._cursor.head)[1] - brackets(self._cursor.tail)[0]
+        return closed > missing
 
 
-# Remove what a model repeats of the text around the cursor.
-
-
-_MOST_LINES = 30  # above the cursor, which a model may repeat
-_MOST_CHARS = 400  # behind the cursor
-_MOST_TRIES = 8  # only rows of brackets have more possible ends
-_WORD = re.compile(r"\w{3,}\Z")
-_MARK = re.compile(r"\s*[-/#;%*]+[ \t]+")
-_QUOTES = "\"'`"
-
-
-class Unrepeated:
-    """Stage[str, str] that removes a repetition of the text before the cursor.
+class RepetitionRemover:
+    """A Stage[str, str] that removes a repetition of the text before the cursor.
 
     Models repeat the beginning of the cursor's line, some lines above it as well, or
-    the word that was begun.
+    the beginning of the word at the cursor.
     """
 
     def __init__(self, cursor: Cursor) -> None:
-        self._told = _beginnings(cursor)
+        self._repetitions = _possible_repetitions(cursor)
         word = _WORD.search(cursor.line)
         self._word = word[0] if word else ""
-        self._held: str | None = ""  # None once it is decided
+        self._buffer: str | None = ""  # None once it is no repetition any more
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Hold text back as long as it may be a repetition."""
-        if self._held is None:
+        """Buffer the text as long as it may be a repetition."""
+        if self._buffer is None:
             yield text
             return
-        self._held += text
-        longest = max((len(self._word) + 1, *map(len, self._told)), default=0)
-        if len(self._held) <= longest and self._may_be_more():
+        self._buffer += text
+        longest = max((len(self._word) + 1, *map(len, self._repetitions)), default=0)
+        if len(self._buffer) <= longest and self._may_be_repetition():
             return
         yield from self.flush()
 
     def flush(self) -> Iterator[str]:
-        """Return the held text that is new."""
-        held, self._held = self._held, None
-        if held:
-            repeated = next((t for t in self._told if held.startswith(t)), "")
-            if not repeated and self._is_word(held):
+        """Return the buffered text without a repetition."""
+        text, self._buffer = self._buffer, None
+        if text:
+            repeated = next((t for t in self._repetitions if text.startswith(t)), "")
+            if not repeated and self._repeats_word(text):
                 repeated = self._word
-            if new := held[len(repeated) :]:
+            if new := text[len(repeated) :]:
                 yield new
 
-    def _may_be_more(self) -> bool:
-        held = self._held or ""
-        if self._word and (self._word.startswith(held)):
+    def _may_be_repetition(self) -> bool:
+        text = self._buffer or ""
+        if self._word and self._word.startswith(text):
             return True
-        return any(len(t) > len(held) and t.startswith(held) for t in self._told)
+        return any(len(t) > len(text) and t.startswith(text) for t in self._repetitions)
 
-    def _is_word(self, text: str) -> bool:
-        """Tell whether the text repeats the begun word and continues it."""
+    def _repeats_word(self, text: str) -> bool:
+        """Tell whether the text repeats the word at the cursor and continues it."""
         word = self._word
-        more = text[len(word) : len(word) + 1]
-        return bool(word) and text.startswith(word) and (more.isalnum() or more == "_")
+        following = text[len(word) : len(word) + 1]
+        is_continued = following.isalnum() or following == "_"
+        return bool(word) and text.startswith(word) and is_continued
 
 
-def _beginnings(cursor: Cursor) -> list[str]:
+def _possible_repetitions(cursor: Cursor) -> list[str]:
     """Return the texts that a model may have repeated, the longest first."""
     lines = cursor.head.split("\n")
     line = lines[-1]
     above = (
         "\n".join(lines[-count:])
-        for count in range(min(_MOST_LINES, len(lines)), 1, -1)
+        for count in range(min(_MAX_REPEATED_LINES, len(lines)), 1, -1)
     )
-    found = [text for text in above if _is_telling(text)]
-    if line and (line.isspace() or _is_begun(line)):
-        found.append(line)
-    if _is_begun(line) and line != line.lstrip():
-        found.append(line.lstrip())
-    return found
+    texts = [text for text in above if _is_distinctive(text)]
+    if line and (line.isspace() or _has_content(line)):
+        texts.append(line)
+    if _has_content(line) and line != line.lstrip():
+        texts.append(line.lstrip())
+    return texts
 
 
-def _is_telling(text: str) -> bool:
-    """Tell whether lines are hardly written twice, unlike rows of a table."""
+def _is_distinctive(text: str) -> bool:
+    """Tell whether nobody would write these lines twice, unlike rows of a table."""
     return len({line.strip() for line in text.split("\n")} - {""}) > 1
 
 
-def _is_begun(line: str) -> bool:
+def _has_content(line: str) -> bool:
     """Tell whether a line has a word, or the mark of a comment or an item."""
     bare = line.strip()
     has_word = len(bare) > 1 and any(char.isalnum() for char in bare)
-    return has_word or bool(_MARK.fullmatch(line))
+    return has_word or bool(_COMMENT_MARK.fullmatch(line))
 
 
 def without_suffix(text: str, suffix: str) -> str:
     """Return the text without an end that repeats the beginning of the suffix.
 
-    An end that closes a bracket or quote of the text itself is kept.
+    An end that closes a bracket or quote of the text itself stays.
     """
-    lengths = range(min(len(text), len(suffix), _MOST_CHARS), 0, -1)
+    lengths = range(min(len(text), len(suffix), _MAX_REPEATED_CHARS), 0, -1)
     overlaps = (suffix[:n] for n in lengths if text.endswith(suffix[:n]))
-    for end in islice(overlaps, _MOST_TRIES):
-        kept = text[: -len(end)]
-        if not _closes(kept, end):
-            return kept
+    for end in islice(overlaps, _MAX_OVERLAPS):
+        start = text[: -len(end)]
+        if not _closes(start, end):
+            return start
     return text
 
 
-def _closes(kept: str, end: str) -> bool:
-    """Tell whether the end closes what the text before it opened."""
-    if brackets(end)[0] and brackets(kept)[1]:
+def _closes(start: str, end: str) -> bool:
+    """Tell whether the end closes a bracket or quote that the start opened."""
+    if brackets(end)[0] and brackets(start)[1]:
         return True
-    return any(quote in end and kept.count(quote) % 2 for quote in _QUOTES)
-
-
-# Cut a model's text so that it fits at the cursor, and tell when enough arrived.
-
-
-MOST_CHARS = 4000
+    return any(quote in end and start.count(quote) % 2 for quote in _QUOTES)
 
 
 class Cutter:
-    """Takes text while it streams; `text` returns the part that fits at the cursor.
+    """Cuts a streamed text; `text` returns the part that fits at the cursor.
 
-    Only line ends are changed, to those of the file. How the stream was sliced makes no
-    difference.
+    Line endings become those of the file, nothing else is changed. How the stream was
+    sliced makes no difference.
     """
 
     def __init__(
@@ -343,10 +330,10 @@ class Cutter:
     ) -> None:
         self._cursor = cursor
         self._ending = line_ending(cursor.before, cursor.after)
-        self._stage = chain(unfence, Unrepeated(cursor))
+        self._stage = chain(unfence, RepetitionRemover(cursor))
         self._extent = _extent(cursor, one_line=one_line)
-        self._return = ""  # a CR that may be the first half of a line's end
-        self._length = 0
+        self._return = ""  # a CR that may be the first half of a CRLF
+        self._length = 0  # characters so far
 
     @property
     def enough(self) -> bool:
@@ -354,25 +341,25 @@ class Cutter:
         return self._extent.enough or self._length >= MOST_CHARS
 
     def feed(self, text: str) -> None:
-        """Take more text."""
+        """Add a piece of the text."""
         text, self._return = self._return + text, ""
         if text.endswith("\r"):
             text, self._return = text[:-1], "\r"
         for piece in self._stage.feed(normal(text)):
-            self._take(piece)
+            self._add(piece)
 
     def text(self, *, whole: bool) -> str:
         """Return the part that fits; only complete lines if it is not `whole`."""
         if whole and not self.enough:
             for piece in self._stage.flush():
-                self._take(piece)
+                self._add(piece)
         cut = self._extent.take(whole=whole or self._length >= MOST_CHARS)
-        found = without_suffix(cut, self._cursor.tail)
-        if not found.strip():
+        new = without_suffix(cut, self._cursor.tail)
+        if not new.strip():
             return ""
-        return found.replace("\n", self._ending) if self._ending else found
+        return new.replace("\n", self._ending) if self._ending else new
 
-    def _take(self, piece: str) -> None:
+    def _add(self, piece: str) -> None:
         if not self.enough:
             piece = piece[: MOST_CHARS - self._length]
             self._length += len(piece)
@@ -388,10 +375,10 @@ def _extent(cursor: Cursor, *, one_line: bool) -> OneLine | IndentedBlock:
 
 
 class CompletionObject:
-    """ObjectReply with the text at the cursor; a failure is a reply without items.
+    """An ObjectReply with the text at the cursor; a failure is a reply without items.
 
     An error would leave the editor's status bar in a failed state. The retrieval facts
-    may arrive while the model answers; whoever writes the object last sets them.
+    may arrive while the model answers, so they can be set until the object is written.
     """
 
     def __init__(self, cutter: Cutter, cursor: Cursor, facts: ReplyFacts) -> None:
@@ -399,7 +386,7 @@ class CompletionObject:
         self.facts = facts
         self._finish: FinishReason | None = None
         self.cursor = cursor
-        self.text = ""  # that was given
+        self.text = ""  # of the written object
 
     @property
     def enough(self) -> bool:
@@ -418,7 +405,7 @@ class CompletionObject:
         return ()
 
     def flush(self) -> Iterator[Json]:
-        """Return the text that fits; if a limit cut it, its complete lines."""
+        """Return the text that fits; if a limit cut it, only its complete lines."""
         lines = self._cutter.text(whole=False)
         if self._finish is FinishReason.CONTENT_FILTER:
             yield self.write("")
@@ -451,47 +438,43 @@ class CompletionObject:
         }
 
 
-# Reuse a completion that was shown, while the user types along it.
-
-
-MOST = 128
-_TELLING = 1000  # characters; no two places share so many
-
-
 class _Prediction(Struct, frozen=True):
     cursor: Cursor
     text: str
 
 
-class Shown:
-    """The last completion for each of the newest keys, such as model and file."""
+class ShownCompletions:
+    """The last completion for each key, such as model and file.
 
-    def __init__(self, most: int = MOST) -> None:
-        self._found = BoundedMap[Hashable, _Prediction](most)
+    It is reused while the user types along it.
+    """
 
-    def keep(self, key: Hashable, cursor: Cursor, text: str) -> None:
+    def __init__(self, most: int = _MAX_SHOWN) -> None:
+        self._shown = BoundedMap[Hashable, _Prediction](most)
+
+    def store(self, key: Hashable, cursor: Cursor, text: str) -> None:
         """Store a completion; an empty one is ignored."""
         if text:
-            self._found[key] = _Prediction(cursor, text)
+            self._shown[key] = _Prediction(cursor, text)
 
-    def rest(self, key: Hashable, cursor: Cursor) -> str:
-        """Return the rest of the completion if its beginning was typed, else ""."""
-        shown = self._found.get(key)
+    def remaining(self, key: Hashable, cursor: Cursor) -> str:
+        """Return the part that was not typed yet, "" if the user typed other text."""
+        shown = self._shown.get(key)
         if shown is None or shown.cursor.after != cursor.after:
             return ""
-        return _rest(shown, cursor.before)
+        return _remaining(shown, cursor.before)
 
 
-def _rest(shown: _Prediction, before: str) -> str:
-    """Return the part of the completion that was not typed yet, "" at another place.
+def _remaining(shown: _Prediction, before: str) -> str:
+    """Return the part of a completion that was not typed yet, "" at another position.
 
-    A client sends a window of the file: typing moves it, but most of it stays the same.
+    A client sends a window of the file, which moves while the user types.
     """
-    seen, text = shown.cursor.before, shown.text
-    for typed in range(max(0, len(before) - len(seen)), len(text)):
+    old, text = shown.cursor.before, shown.text
+    for typed in range(max(0, len(before) - len(old)), len(text)):
         same = len(before) - typed
-        if same < len(seen) and same < _TELLING:
+        if same < len(old) and same < _MIN_COMMON_CHARS:
             continue
-        if before.endswith(text[:typed]) and seen.endswith(before[:same]):
+        if before.endswith(text[:typed]) and old.endswith(before[:same]):
             return text[typed:] if text[typed:].strip() else ""
     return ""

@@ -24,7 +24,8 @@ _NO_REMOTE_AGENTS = {
     "max_remote_agents": 0,
     "max_active_remote_agents": 0,
 }
-_SWALLOWED: Mapping[EndpointGroup, tuple[str, ...]] = {
+# Endpoints whose requests are accepted and dropped.
+_IGNORED: Mapping[EndpointGroup, tuple[str, ...]] = {
     EndpointGroup.TELEMETRY: (
         "/record-session-events",
         "/record-user-events",
@@ -70,7 +71,7 @@ _SWALLOWED: Mapping[EndpointGroup, tuple[str, ...]] = {
     ),
 }
 
-# Where sources differ on a name, both are sent.
+# Replies with content. If sources differ on the name of a field, both names are sent.
 _FIXED: Mapping[EndpointGroup, Mapping[str, Json]] = {
     EndpointGroup.AGENTS: {
         # byok cannot judge a call: "not safe" makes the client ask its user.
@@ -133,7 +134,7 @@ _FIXED: Mapping[EndpointGroup, Mapping[str, Json]] = {
 QUIET: tuple[ConstantReply, ...] = (
     *(
         ConstantReply(path, (_EMPTY,), group)
-        for group, paths in _SWALLOWED.items()
+        for group, paths in _IGNORED.items()
         for path in paths
     ),
     *(
@@ -163,11 +164,11 @@ QUIET: tuple[ConstantReply, ...] = (
     ),
 )
 
-# Writes of settings that live in the official service, by a part of their paths.
+# Parts of paths that write settings in the official service.
 SETTINGS_WRITES = tuple(
     f"/settings/{verb}-" for verb in ("upsert", "create", "update", "set", "save")
 )
-# Families whose exact names were never recorded: (part or end of the path, answer).
+# Endpoints whose exact paths were never recorded: (part or end of the path, reply).
 CONTAINING: tuple[tuple[str, Json], ...] = (("/settings/", {"configs": []}),)
 ENDING: tuple[tuple[str, Json], ...] = (
     ("/poll-update", {"updates": [], "events": []}),

@@ -1,8 +1,8 @@
 """The table of all endpoints that a client may call.
 
-Rows of one `group` go to the official service together. A row without a group is
-answered by byok whatever the user chose: byok's own rows, and /token, whose answer
-would hand the token of the service to the client.
+Rows of one `group` go to the official service together. A row without a group is always
+answered by byok: byok's own rows, and /token, because the service's answer would give
+its token to the client.
 """
 
 from typing import TypeAlias
@@ -40,7 +40,7 @@ from byok.protocols.augment.reply_job import (
 
 
 class Streamed(Struct, frozen=True):
-    """The reply is a stream of lines; `in_file` if it counts lines of a file."""
+    """The reply is a stream of lines; `in_file`: it has line numbers of a file."""
 
     decode: Decode[LineReply]
     in_file: bool = False
@@ -77,9 +77,9 @@ class Generate(Struct, frozen=True):
 class Local(Struct, frozen=True):
     """An endpoint that byok answers from its own state: a Service, or a feature.
 
-    `own` paths are byok's, for its command line and MCP server, and need the owner's
-    token: the clients' token does not open them. They are in no group: they mean this
-    machine, wherever the user sends what clients ask.
+    `own` paths are for byok's command line and MCP server, and need the owner's token
+    instead of the clients'. They are in no group: they are about this machine, even if
+    clients' requests go to the official service.
     """
 
     path: str
@@ -90,7 +90,7 @@ class Local(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """Refuse, because an empty reply would do harm or make the client wait."""
+    """An endpoint that is refused: an empty reply would do harm."""
 
     path: str
     group: EndpointGroup | None
@@ -108,6 +108,9 @@ _NO_SECRETS = (
 NO_SETTINGS = (
     "byok stores no settings for clients: write them in the client's own files."
 )
+# The id of a checkpoint while its endpoint is disabled; it is unknown afterwards, so
+# that clients send all names again.
+CHECKPOINT = "off"
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Generate(
@@ -245,15 +248,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-# Replies of endpoints whose group the user disabled.
-#
-# They do as little harm as possible: a model's answer fails, an upload is accepted and
-# dropped. A fixed reply stays the same.
-
-
-CHECKPOINT = "off"  # unknown later, so that clients send all names again
-
-
 def disabled_error(group: EndpointGroup) -> BadRequest:
     """Return the error for a group that is disabled."""
     return BadRequest(
@@ -267,13 +261,16 @@ def disabled_error(group: EndpointGroup) -> BadRequest:
 def off_answer(
     row: Generate | Local, group: EndpointGroup, body: Json, request_id: str
 ) -> ConstantReply:
-    """Return the reply of a disabled endpoint.
+    """Return the reply of an endpoint whose group the user disabled.
+
+    It does as little harm as possible: a model's answer fails, an upload is accepted
+    and dropped.
 
     Raises:
         BadRequest: 422, every possible reply would do harm.
     """
     if isinstance(row, Local):
-        return ConstantReply(row.path, (_nothing(row.answer, group, body),))
+        return ConstantReply(row.path, (_empty_reply(row.answer, group, body),))
     error, facts = disabled_error(group), ReplyFacts(request_id)
     match row.how:
         case Streamed(decode):
@@ -287,7 +284,7 @@ def off_answer(
             return ConstantReply(row.path, (whole.fail_whole(error),))
 
 
-def _nothing(service: str, group: EndpointGroup, body: Json) -> Json:
+def _empty_reply(service: str, group: EndpointGroup, body: Json) -> Json:
     match service:
         case Service.FIND_MISSING:
             return missing_reply((), ())

@@ -1,8 +1,12 @@
-"""Read the history, and make messages of it in which every call has one result.
+"""Reading the history into messages in which every tool call has exactly one result.
 
-Results of clients come with the request after their call; a result whose call is not in
-the answer before becomes labelled text in the words of the user. So no provider that
-enforces OpenAI's pairing rules refuses the messages, whatever the client sent.
+Clients send the results with the request after their calls. A result without a call in
+the answer before it becomes labelled text in the user's message. So providers that
+enforce OpenAI's pairing rules accept the messages, whatever the client sent.
+
+A client stores the nodes of an answer in the order in which they came: thinking, text,
+tool calls, and perhaps more of each. This order is kept, because several providers
+refuse a history in which it changed, or in which thinking moved away from its call.
 """
 
 import re
@@ -33,18 +37,32 @@ from byok.core.wire.json_body import is_object
 from byok.protocols.augment.body import integer, mapping, objects, text
 from byok.protocols.augment.nodes import ResponseNode, UserTurn, one_line, read_turn
 
-# Read the assistant's turns of the history, with blocks in the recorded order.
-#
-# A client stores the nodes of an answer in the order in which they came: thinking,
-# text, tool calls, and perhaps more of each. Several providers refuse a history in
-# which that order changed, or in which thinking moved away from its call.
-
-
 NOTICE = "[byok] "
-_AT_ONCE = re.compile(r"\A(?:\[byok\] [^\n]*\n\n)+")  # above the answer
-# Clients quote answers between tags, so a line may begin or end beside one.
-_OWN_LINES = re.compile(r"(?:^|(?<=>))[ \t]*\[byok\] (?:(?!</)[^\n])*\n?", re.MULTILINE)
+_LEADING_NOTICES = re.compile(r"\A(?:\[byok\] [^\n]*\n\n)+")  # above the answer
+# Clients quote answers between tags, so a notice may begin or end next to a tag.
+_NOTICE_LINES = re.compile(
+    r"(?:^|(?<=>))[ \t]*\[byok\] (?:(?!</)[^\n])*\n?", re.MULTILINE
+)
 Block: TypeAlias = TextPart | ThinkingPart | ToolCall
+NO_OUTPUT = "(no output)"
+MAX_ORPHAN_CHARS = 8000
+# It stands beside the result, because the system message must not change between turns.
+RECORD = (
+    "[earlier tool result, call not in this conversation: "
+    "a record of the past, no format to imitate]"
+)
+BEGINNING = "(The beginning of this conversation was left out.)"
+MAX_RESULT_CHARS = 8000
+MAX_INPUT_CHARS = 2000
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_TEMPLATE = """<earlier_conversation>
+{summary}
+({beginning_part_dropped_num_exchanges} exchanges dropped)
+{middle_part_abridged}
+</earlier_conversation>
+<recent>
+{end_part_full}
+</recent>"""
 
 
 @dataclass(frozen=True)
@@ -67,8 +85,8 @@ class RecordedReply:
 def read_reply(item: Json) -> RecordedReply:
     """Read the reply of a history item.
 
-    The text is `response_text`, or else what the nodes contain; the nodes determine
-    where its pieces stand. Text without a node comes before the first call.
+    The text is `response_text`, or else that of the nodes, which tell the positions of
+    its pieces. Text without a node comes before the first call.
     """
     nodes = objects(item, "response_nodes") or objects(item, "structured_output_nodes")
     raw = [text(n, "content") for n in nodes if _is(n, ResponseNode.RAW_RESPONSE)]
@@ -78,72 +96,72 @@ def read_reply(item: Json) -> RecordedReply:
         if _is(node, ResponseNode.MAIN_TEXT_FINISHED)
         and (content := text(node, "content"))
     ]
-    said = text(item, "response_text") or "".join(finished[-1:]) or "".join(raw)
-    pieces = iter(_divide(without_notices(said), raw))
+    whole = text(item, "response_text") or "".join(finished[-1:]) or "".join(raw)
+    pieces = iter(_divide(without_notices(whole), raw))
     calls = _calls(nodes)
     blocks: list[Block] = []
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         if _is(node, ResponseNode.RAW_RESPONSE):
             blocks += _text_part(next(pieces))
         elif _is(node, ResponseNode.THINKING):
             blocks += _thinking_part(mapping(node, "thinking"))
-        elif call := calls.get(place):
+        elif call := calls.get(index):
             blocks.append(call)
-    ends = (n for n, block in enumerate(blocks) if isinstance(block, ToolCall))
-    before_calls = next(ends, len(blocks))
-    blocks[before_calls:before_calls] = [p for t in pieces for p in _text_part(t)]
+    call_indices = (n for n, block in enumerate(blocks) if isinstance(block, ToolCall))
+    first_call = next(call_indices, len(blocks))
+    blocks[first_call:first_call] = [p for t in pieces for p in _text_part(t)]
     return RecordedReply(tuple(blocks))
 
 
-def without_notices(said: str) -> str:
-    """Remove byok's own lines at both ends, so that they never reach a model."""
-    if NOTICE not in said:
-        return said
-    said = _AT_ONCE.sub("", said, count=1)
-    lines = said.split("\n")
-    kept = len(lines)
-    while kept and (lines[kept - 1].startswith(NOTICE) or not lines[kept - 1].strip()):
-        kept -= 1
-    if not any(line.startswith(NOTICE) for line in lines[kept:]):
-        return said
-    return "\n".join(lines[:kept])
+def without_notices(answer: str) -> str:
+    """Remove byok's notices at both ends, so that they never reach a model."""
+    if NOTICE not in answer:
+        return answer
+    answer = _LEADING_NOTICES.sub("", answer, count=1)
+    lines = answer.split("\n")
+    end = len(lines)
+    while end and (lines[end - 1].startswith(NOTICE) or not lines[end - 1].strip()):
+        end -= 1
+    if not any(line.startswith(NOTICE) for line in lines[end:]):
+        return answer
+    return "\n".join(lines[:end])
 
 
 def drop_notices(text: str) -> str:
-    """Remove byok's own lines from a text that a background job's answer is part of.
+    """Remove all notices from a text that may contain a background job's answer.
 
-    Earlier versions of byok answered such jobs with them, and clients keep the answers.
+    Earlier versions of byok added notices to such answers, and clients store them.
     """
-    return _OWN_LINES.sub("", text) if NOTICE in text else text
+    return _NOTICE_LINES.sub("", text) if NOTICE in text else text
 
 
-def _divide(said: str, raw: Sequence[str]) -> list[str]:
-    """Divide a text as its nodes do; a text that differs from theirs stays whole."""
-    if not "".join(raw).startswith(said):
-        return _join_blanks([said, *("" for _ in raw[1:])])
+def _divide(whole: str, raw: Sequence[str]) -> list[str]:
+    """Divide a text as its nodes do; if it differs from theirs, it stays whole."""
+    if not "".join(raw).startswith(whole):
+        return _join_blanks([whole, *("" for _ in raw[1:])])
     ends = list(accumulate(map(len, raw)))
     starts = [0, *ends]
-    return _join_blanks(said[a:b] for a, b in zip(starts, ends, strict=False))
+    return _join_blanks(whole[a:b] for a, b in zip(starts, ends, strict=False))
 
 
 def _join_blanks(pieces: Iterable[str]) -> list[str]:
-    """Join white space to the piece before it, else to the next; "" takes its place."""
-    out: list[str] = []
-    last, blank = -1, ""
-    for place, piece in enumerate(pieces):
-        said = bool(piece.strip())
-        out.append(blank + piece if said else "")
-        if said:
-            last, blank = place, ""
+    """Join blank pieces to the piece before, else to the next; they become ""."""
+    joined: list[str] = []
+    last, blank = -1, ""  # the index of the last piece that is not blank
+    for index, piece in enumerate(pieces):
+        has_words = bool(piece.strip())
+        joined.append(blank + piece if has_words else "")
+        if has_words:
+            last, blank = index, ""
         elif last < 0:
             blank += piece
         else:
-            out[last] += piece
-    return out
+            joined[last] += piece
+    return joined
 
 
-def _text_part(said: str) -> list[Block]:
-    return [TextPart(said)] if said else []
+def _text_part(words: str) -> list[Block]:
+    return [TextPart(words)] if words else []
 
 
 def _thinking_part(thinking: Json) -> list[Block]:
@@ -153,31 +171,31 @@ def _thinking_part(thinking: Json) -> list[Block]:
 
 
 def _calls(nodes: Sequence[dict[str, Any]]) -> dict[int, ToolCall]:
-    """Read tool calls by index of their node; type 5 wins over 7 with the same id."""
+    """Return the tool calls by the index of their node.
+
+    If two nodes have one id, TOOL_USE (5) counts more than TOOL_USE_START (7).
+    """
     whole = [n for n in nodes if _is(n, ResponseNode.TOOL_USE)]
     ids = {text(mapping(n, "tool_use"), "tool_use_id") for n in whole}
     calls: dict[int, ToolCall] = {}
     seen: set[str] = set()
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         use = mapping(node, "tool_use")
         call_id = text(use, "tool_use_id")
-        begun = _is(node, ResponseNode.TOOL_USE_START) and call_id not in ids
-        if call_id in seen or not (begun or _is(node, ResponseNode.TOOL_USE)):
+        is_start = _is(node, ResponseNode.TOOL_USE_START) and call_id not in ids
+        if call_id in seen or not (is_start or _is(node, ResponseNode.TOOL_USE)):
             continue
         if name := text(use, "tool_name"):
             arguments = text(use, "input_json")
             if not is_object(arguments):
                 arguments = "{}"
-            calls[place] = ToolCall(call_id, name, arguments)
+            calls[index] = ToolCall(call_id, name, arguments)
             seen |= {call_id} - {""}
     return calls
 
 
 def _is(node: Json, kind: ResponseNode) -> bool:
     return integer(node, "type", -1) == kind
-
-
-# Read the history: each item is a user turn and the assistant's reply to it.
 
 
 class HistoryItem(Struct, frozen=True):
@@ -193,25 +211,15 @@ def read_exchange(item: Json) -> HistoryItem:
     return HistoryItem(turn, read_reply(item))
 
 
-NO_OUTPUT = "(no output)"
-MAX_ORPHAN_CHARS = 8000
-RECORD = (
-    "[earlier tool result, call not in this conversation: "
-    "a record of the past, no format to imitate]"
-)
-"""Said here and not in the system message, which stays the same in every turn."""
-BEGINNING = "(The beginning of this conversation was left out.)"
-
-
 class MessageBuilder:
-    """Builds the messages of a conversation from its exchanges, the oldest first."""
+    """A builder of the messages of a conversation, from its exchanges in order."""
 
     def __init__(self) -> None:
         self._builder = ConversationBuilder(BEGINNING)
         self._open: list[str] = []  # ids of the calls of the newest answer
 
     def add_exchange(self, exchange: HistoryItem, number: int) -> None:
-        """Add a past exchange; `number` makes unique ids for calls without one."""
+        """Add a past exchange; `number` makes the ids for calls without one unique."""
         self.add_turn(exchange.turn)
         reply = exchange.reply
         self._open = [call.id for call in reply.calls]
@@ -225,8 +233,8 @@ class MessageBuilder:
         """Add a user turn: its results, then its words and images."""
         parts: Sequence[Part] = turn.content
         if turn.results and (orphans := self._add_results(turn.results)):
-            shown = [part for result in orphans for part in self._show_orphan(result)]
-            parts = [*shown, *parts]
+            records = [p for result in orphans for p in self._write_orphan(result)]
+            parts = [*records, *parts]
         if not turn.asks:
             parts = [
                 replace(part, is_aside=True) if isinstance(part, TextPart) else part
@@ -239,13 +247,12 @@ class MessageBuilder:
         return tuple(self._builder.messages())
 
     def _add_results(self, results: Iterable[ToolResult]) -> list[ToolResult]:
-        """Give the newest calls their results, and return those that belong to none.
+        """Add the results of the newest calls, and return the results without a call.
 
-        A result without an id belongs to the only call that is left, if exactly one of
-        each is left.
+        If exactly one call and one result without an id remain, they belong together.
         """
-        left, self._open = self._open, []
-        known = frozenset(left)
+        unanswered, self._open = self._open, []
+        known = frozenset(unanswered)
         orphans: list[ToolResult] = []
         nameless: list[ToolResult] = []
         for result in results:
@@ -254,12 +261,12 @@ class MessageBuilder:
             elif result.call_id not in known or not self._builder.add_result(result):
                 orphans.append(result)
             else:
-                left = [call_id for call_id in left if call_id != result.call_id]
-        if len(left) == len(nameless) == 1:
-            self._builder.add_result(replace(nameless.pop(), call_id=left[0]))
+                unanswered = [i for i in unanswered if i != result.call_id]
+        if len(unanswered) == len(nameless) == 1:
+            self._builder.add_result(replace(nameless.pop(), call_id=unanswered[0]))
         return orphans + nameless
 
-    def _show_orphan(self, result: ToolResult) -> list[Part]:
+    def _write_orphan(self, result: ToolResult) -> list[Part]:
         name = self._builder.name_of(result.call_id)
         lines = [
             RECORD,
@@ -272,7 +279,7 @@ class MessageBuilder:
 
 
 def _give_ids(blocks: Sequence[Block], number: int) -> tuple[Block, ...]:
-    """Give each call without an id one that is unique in its message."""
+    """Add an id that is unique in the message to each call without one."""
     taken = {block.id for block in blocks if isinstance(block, ToolCall)}
     free = (i for n in count() if (i := f"call_{number}_{n}") not in taken)
     return tuple(
@@ -288,44 +295,28 @@ def call_ids(messages: Iterable[Message]) -> set[str]:
     return {part.id for part in parts_of(messages) if isinstance(part, ToolCall)}
 
 
-# The history summary node: old exchanges that the client summarised.
-
-
-MAX_RESULT_CHARS = 8000
-MAX_INPUT_CHARS = 2000
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_TEMPLATE = """<earlier_conversation>
-{summary}
-({beginning_part_dropped_num_exchanges} exchanges dropped)
-{middle_part_abridged}
-</earlier_conversation>
-<recent>
-{end_part_full}
-</recent>"""
-
-
 def render_summary(turn: UserTurn) -> UserTurn:
-    """Return a turn with the summary's text in the place of its node.
+    """Return a turn in which the summary node is replaced by its text.
 
-    Tool results beside the node answer calls that are only text now; they are rendered
-    as one more exchange instead of as tool messages.
+    Tool results beside the node belong to calls that are only text now, so they are
+    rendered as one more exchange of the summary.
     """
     if turn.summary is None:
         return turn
-    beside = HistoryItem(UserTurn(results=turn.results), RecordedReply())
-    extra = [beside] if turn.results else []
-    shown = render(turn.summary, extra)
-    text: tuple[Part, ...] = (TextPart(shown),) if shown.strip() else ()
+    with_results = HistoryItem(UserTurn(results=turn.results), RecordedReply())
+    extra = [with_results] if turn.results else []
+    summary = render(turn.summary, extra)
+    text: tuple[Part, ...] = (TextPart(summary),) if summary.strip() else ()
     images = [image for result in turn.results for image in result.images]
-    before = turn.before_summary
-    content = (*turn.content[:before], *text, *images, *turn.content[before:])
+    index = turn.before_summary
+    content = (*turn.content[:index], *text, *images, *turn.content[index:])
     return replace(turn, content=content, results=(), asks=True)
 
 
 def render(node: Json, extra: list[HistoryItem]) -> str:
     """Fill the client's template, or byok's own, in a single pass.
 
-    Values may contain braces or names of placeholders; unknown placeholders stay.
+    Values may contain braces or placeholders, which stay; so do unknown placeholders.
     """
     end = [read_exchange(item) for item in objects(node, "history_end")]
     dropped = integer(node, "history_beginning_dropped_num_exchanges")
@@ -336,23 +327,23 @@ def render(node: Json, extra: list[HistoryItem]) -> str:
         "middle_part_abridged": drop_notices(
             text(node, "history_middle_abridged_text")
         ),
-        "end_part_full": "\n".join(map(_exchange, [*end, *extra])),
+        "end_part_full": "\n".join(map(_render_exchange, [*end, *extra])),
     }
     template = text(node, "message_template")
     filled = _PLACEHOLDER.sub(
-        lambda found: values.get(found[1], found[0]), template or _TEMPLATE
+        lambda slot: values.get(slot[1], slot[0]), template or _TEMPLATE
     )
     if template and extra and "{end_part_full}" not in template:
-        filled += "\n" + "\n".join(map(_exchange, extra))
+        filled += "\n" + "\n".join(map(_render_exchange, extra))
     return filled
 
 
-def _exchange(exchange: HistoryItem) -> str:
+def _render_exchange(exchange: HistoryItem) -> str:
     turn, reply = exchange.turn, exchange.reply
-    said = "\n".join(p.text for p in turn.content if isinstance(p, TextPart))
+    words = "\n".join(p.text for p in turn.content if isinstance(p, TextPart))
     parts = [
-        *(_result(result) for result in turn.results),
-        f"<user>{said}</user>" if said else "",
+        *(_render_result(result) for result in turn.results),
+        f"<user>{words}</user>" if words else "",
         f"<assistant>{reply.text}</assistant>" if reply.text else "",
         *(
             f'<tool_use name="{escape(call.name)}" id="{escape(call.id)}">'
@@ -363,7 +354,7 @@ def _exchange(exchange: HistoryItem) -> str:
     return "<exchange>" + "".join(filter(None, parts)) + "</exchange>"
 
 
-def _result(result: ToolResult) -> str:
+def _render_result(result: ToolResult) -> str:
     error = ' is_error="true"' if result.is_error else ""
     content = truncate_middle(result.content, MAX_RESULT_CHARS)
     return f'<tool_result id="{escape(result.call_id)}"{error}>{content}</tool_result>'

@@ -1,4 +1,4 @@
-"""The reply of /get-models: models, languages, flags, user."""
+"""The reply of /get-models: models, languages, feature flags, user."""
 
 import contextlib
 import math
@@ -14,19 +14,20 @@ from byok.core.wire.json_body import write_json
 from byok.core.wire.json_fields import parse_object
 from byok.protocols.augment.body import objects, text
 
-# The feature flags of /get-models, with the types that clients expect.
-#
-# A version gate is a string: "" is off, "0.0.0" always on. A single value of a wrong
-# type may make a client discard all flags, so the types are tested.
-
-
 Flag: TypeAlias = bool | int | str
 
+PREFIX_CHARS = 8000
+SUFFIX_CHARS = 4000
+COMPLETION_TIMEOUT_MS = 5000
+# Old clients replace every ' by " before they parse a registry, so names have neither.
+_INVALID_CHARS = re.compile(r"['\"\\\x00-\x1f\x7f]")
 ON, OFF = "0.0.0", ""
 
-# What byok serves today decides what is on; the comment says why a flag is off. Where
-# the official service answers, too, a table counts for the endpoints that
-# byok serves; APPEARANCE and CLIENT_TOOLS concern the client alone.
+# The feature flags, with the types that clients expect: a single value of a wrong type
+# may make a client discard all flags. A version gate is a string: "" is off, "0.0.0"
+# always on. A flag is on if byok serves its feature; comments say why others are off.
+# If the official service answers some endpoints, a table counts only for the endpoints
+# that byok serves; APPEARANCE and CLIENT_TOOLS concern the client alone.
 CHAT: dict[str, Flag] = {
     "enable_chat": True,
     "enable_chat_with_tools": True,
@@ -74,7 +75,7 @@ SUMMARY: dict[str, Flag] = {
     "history_summary_min_version": ON,
     "history_summary_params": write_json(
         {
-            # Some clients send it unchanged; an empty one would be an empty question.
+            # Some clients send it unchanged, so it must not be empty.
             "prompt": "Please write a clear and concise summary of our conversation "
             f"so far, from which the work can go on. {SUMMARY_HOLDS} Write plain text, "
             "call no tool, and do not go on with the work itself.",
@@ -151,26 +152,13 @@ QUIET: dict[str, Flag] = {
 }
 
 
-def pauses(*, chat_input: bool, next_edit: bool) -> dict[str, Flag]:
-    """Return the flags of features that ask a model after every pause in typing.
-
-    They cost tokens even if nobody looks, so the user's settings decide.
-    """
-    return {
-        "enable_chat_input_inline_completion": chat_input,
-        "vscode_next_edit_min_version": ON if next_edit else OFF,
-    }
-
-
 FLAGS: dict[str, Flag] = {
     **CHAT, **APPEARANCE, **SUMMARY, **EDITING, **COMPLETION, **CLIENT_TOOLS, **CONTEXT,
     **GUIDELINES, **QUIET,
 }  # fmt: skip
 
 
-# The languages of /get-models, for which the editor offers completion.
-
-
+# The languages for which the editor offers completion: name, VS Code's name, suffixes.
 _ROWS = """
 Bash shellscript .sh .bash
 C c .c .h
@@ -220,6 +208,26 @@ Zig zig .zig
 """
 
 
+# Flags with a registry of models: ids by display name, and facts by id.
+_BY_NAME = ("additional_chat_models", "model_registry")
+_BY_ID = "model_info_registry"
+_OUR_FLAGS = ("enable_model_registry", "elo_model_configuration")
+_GROUP_FLAGS: dict[EndpointGroup, tuple[str, ...]] = {
+    EndpointGroup.TELEMETRY: ("agent_report_streamed_chat_every_chunk",),
+    EndpointGroup.CHAT: (*CHAT, *SUMMARY, *GUIDELINES),
+    EndpointGroup.EDIT: (*EDITING,),
+    EndpointGroup.COMPLETION: (*COMPLETION,),
+    EndpointGroup.CONTEXT: (*CONTEXT,),
+    EndpointGroup.AGENTS: (
+        "vscode_background_agents_min_version",
+        "enable_tenant_level_tool_permissions",
+    ),
+    EndpointGroup.ACCOUNT: ("notification_polling_interval_ms",),
+}
+# Parts of the names of other flags about telemetry.
+_TELEMETRY_WORDS = ("sentry", "telemetry", "hindsight")
+
+
 def _language(row: str) -> dict[str, Any]:
     name, vscode_name, *extensions = row.split()
     return {"name": name, "vscode_name": vscode_name, "extensions": extensions}
@@ -228,32 +236,36 @@ def _language(row: str) -> dict[str, Any]:
 LANGUAGES: list[dict[str, Any]] = [_language(row) for row in _ROWS.strip().splitlines()]
 
 
-PREFIX_CHARS = 8000
-SUFFIX_CHARS = 4000
-COMPLETION_TIMEOUT_MS = 5000
-# Old clients turn every ' into " before parsing a registry, so names hold neither.
-_UNFIT = re.compile(r"['\"\\\x00-\x1f\x7f]")
+def pauses(*, chat_input: bool, next_edit: bool) -> dict[str, Flag]:
+    """Return the flags of features that ask a model after every pause in typing.
+
+    They cost tokens even if nobody looks at the result, so the user's settings decide.
+    """
+    return {
+        "enable_chat_input_inline_completion": chat_input,
+        "vscode_next_edit_min_version": ON if next_edit else OFF,
+    }
 
 
 def get_models(
     models: Iterable[ListedModel],
     default: ListedModel,
-    wanted: Mapping[str, Flag] = MappingProxyType({}),
+    changed_flags: Mapping[str, Flag] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Write the reply; a default model that is not listed is added in front.
 
-    `wanted` are the flags that the user's settings change.
+    `changed_flags` are those that the user's settings change.
     """
-    listed = [m for m in dict.fromkeys(models) if not _UNFIT.search(m.id)]
+    listed = [m for m in dict.fromkeys(models) if not _INVALID_CHARS.search(m.id)]
     if default not in listed:
         listed.insert(0, default)
-    named = [m for m in listed if not _UNFIT.search(m.id)]
+    named = [m for m in listed if not _INVALID_CHARS.search(m.id)]
     names = _display_names(named)
     return {
         "default_model": default.id,
         "models": [_model(m) for m in listed],
         "languages": LANGUAGES,
-        "feature_flags": {**FLAGS, **wanted, **_registry(named, names, default)},
+        "feature_flags": {**FLAGS, **changed_flags, **_registry(named, names, default)},
         "user_tier": "ENTERPRISE_TIER",
         # The fields about the user, which clients expect to be there.
         "user": {
@@ -282,7 +294,7 @@ def _model(model: ListedModel) -> dict[str, Any]:
 
 
 def _display_names(models: list[ListedModel]) -> dict[str, str]:
-    """Give each model a short name, with the upstream if two would be equal."""
+    """Return a short name for each model id, with the upstream if two are equal."""
     counts: dict[str, int] = {}
     for model in models:
         counts[model.label] = counts.get(model.label, 0) + 1
@@ -296,7 +308,7 @@ def _display_names(models: list[ListedModel]) -> dict[str, str]:
 def _registry(
     models: list[ListedModel], names: dict[str, str], default: ListedModel
 ) -> dict[str, Any]:
-    """Fill the three registries that model pickers of different versions read."""
+    """Return the three registries that model pickers of different versions read."""
     by_name = {names[m.id]: m.id for m in models}
     info = {
         m.id: {
@@ -329,84 +341,62 @@ def _text(value: Any) -> str:
     return write_json(value).decode()
 
 
-# Merge byok's models into the official service's reply of /get-models.
-#
-# byok announces what byok serves: its models, and each flag that makes a client use a
-# group of endpoints, or not, where that group does not go to the service.
-
-
-_BY_NAME = ("additional_chat_models", "model_registry")  # display name -> id
-_BY_ID = "model_info_registry"
-_OURS = ("enable_model_registry", "elo_model_configuration")
-_FLAGS: dict[EndpointGroup, tuple[str, ...]] = {
-    EndpointGroup.TELEMETRY: ("agent_report_streamed_chat_every_chunk",),
-    EndpointGroup.CHAT: (*CHAT, *SUMMARY, *GUIDELINES),
-    EndpointGroup.EDIT: (*EDITING,),
-    EndpointGroup.COMPLETION: (*COMPLETION,),
-    EndpointGroup.CONTEXT: (*CONTEXT,),
-    EndpointGroup.AGENTS: (
-        "vscode_background_agents_min_version",
-        "enable_tenant_level_tool_permissions",
-    ),
-    EndpointGroup.ACCOUNT: ("notification_polling_interval_ms",),
-}
-# In the names of other flags of that group, whatever else the service calls them.
-_TELEMETRY_WORDS = ("sentry", "telemetry", "hindsight")
-
-
 def merge_models(official: Json, ours: Json, groups: Collection[EndpointGroup]) -> Json:
-    """Merge both replies; `groups` are those that the service answers.
+    """Merge byok's reply into the official service's; `groups` are the service's.
 
-    If the service answers chats, its models are listed behind byok's; otherwise nobody
-    could serve them. For what it does not mention, byok's values count.
+    byok's models count, and byok's flags for the endpoints that byok serves. If the
+    service answers chats, its models are listed after byok's; otherwise nobody could
+    serve them. For fields that the service does not mention, byok's values count.
 
     Raises:
-        UpstreamGarbled: the reply is not one of /get-models.
+        UpstreamGarbled: the service's reply is not one of /get-models.
     """
     if not isinstance(official.get("feature_flags"), dict):
         raise UpstreamGarbled("its reply is not a list of models.")
     with_theirs = EndpointGroup.CHAT in groups
     names = {model["name"] for model in ours["models"]}
     theirs = objects(official, "models") if with_theirs else []
-    kept = [m for m in theirs if text(m, "name") and text(m, "name") not in names]
-    merged = _flags(official["feature_flags"], ours["feature_flags"], groups)
+    added = [m for m in theirs if text(m, "name") and text(m, "name") not in names]
+    flags = _merge_flags(official["feature_flags"], ours["feature_flags"], groups)
     if with_theirs:
-        merged |= _registries(official["feature_flags"], ours["feature_flags"])
+        flags |= _merge_registries(official["feature_flags"], ours["feature_flags"])
     return {
         **ours,
         **official,
         "default_model": ours["default_model"],
-        "models": [*ours["models"], *kept],
-        "feature_flags": merged,
+        "models": [*ours["models"], *added],
+        "feature_flags": flags,
     }
 
 
-def _flags(
+def _merge_flags(
     theirs: Json, ours: Json, groups: Collection[EndpointGroup]
 ) -> dict[str, Any]:
-    """Take the service's flags except those that byok sets."""
-    left_out = {*_BY_NAME, _BY_ID, *_OURS}
-    left_out.update(*(_FLAGS[group] for group in _FLAGS if group not in groups))
+    """Return the service's flags, except those that byok sets."""
+    left_out = {*_BY_NAME, _BY_ID, *_OUR_FLAGS}
+    left_out.update(
+        *(_GROUP_FLAGS[group] for group in _GROUP_FLAGS if group not in groups)
+    )
     if EndpointGroup.TELEMETRY not in groups:
         words = _TELEMETRY_WORDS
         left_out |= {name for name in theirs if any(word in name for word in words)}
     return {**ours, **{n: flag for n, flag in theirs.items() if n not in left_out}}
 
 
-def _registries(theirs: Json, ours: Json) -> dict[str, str]:
+def _merge_registries(theirs: Json, ours: Json) -> dict[str, str]:
     """Append the service's models; a name that byok uses too gets a suffix."""
     joined: dict[str, str] = {}
     for flag in _BY_NAME:
         mine = _object(ours, flag)
         others = {
-            _apart(name, mine): model
+            _mark_if_taken(name, mine): model
             for name, model in _object(theirs, flag).items()
             if model not in mine.values()
         }
         joined[flag] = _text({**mine, **others})
-    mine, shown = _object(ours, _BY_ID), _object(ours, _BY_NAME[0])
+    mine, names = _object(ours, _BY_ID), _object(ours, _BY_NAME[0])
     others = {
-        model: _behind(info, shown, priority)
+        model: _append_info(info, names, priority)
         for priority, (model, info) in enumerate(
             _by_priority(_object(theirs, _BY_ID), but=mine), len(mine) + 1
         )
@@ -416,34 +406,35 @@ def _registries(theirs: Json, ours: Json) -> dict[str, str]:
 
 
 def _by_priority(infos: Json, but: Json) -> Iterable[tuple[str, dict[str, Any]]]:
-    found = [
+    """Return the facts by model, in the order of priority, except those in `but`."""
+    rows = [
         (model, info)
         for model, info in infos.items()
         if isinstance(info, dict) and model not in but
     ]
-    return sorted(found, key=lambda pair: _number(pair[1].get("priority")))
+    return sorted(rows, key=lambda pair: _number(pair[1].get("priority")))
 
 
 def _number(value: Any) -> float:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    with contextlib.suppress(OverflowError):  # int() accepts any length
-        return float(value) if known else math.inf
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    with contextlib.suppress(OverflowError):  # a JSON integer has any length
+        return float(value) if is_number else math.inf
     return math.inf
 
 
-def _behind(info: dict[str, Any], shown: Json, priority: int) -> dict[str, Any]:
-    names = {
-        field: _apart(info[field], shown)
+def _append_info(info: dict[str, Any], names: Json, priority: int) -> dict[str, Any]:
+    marked = {
+        field: _mark_if_taken(info[field], names)
         for field in ("displayName", "shortName", "humanName")
         if isinstance(info.get(field), str)
     }
-    return {**info, **names, "priority": priority, "isDefault": False}
+    return {**info, **marked, "priority": priority, "isDefault": False}
 
 
-def _apart(name: str, taken: Json) -> str:
+def _mark_if_taken(name: str, taken: Json) -> str:
     return f"{name} (official)" if name in taken else name
 
 
 def _object(flags: Json, name: str) -> dict[str, Any]:
-    """Read a flag that holds JSON; an unreadable one counts as {}."""
+    """Return the object in a flag with JSON; {} if it cannot be read."""
     return parse_object(text(flags, name)) or {}

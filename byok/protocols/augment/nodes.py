@@ -1,4 +1,4 @@
-"""The client's numbered node types, and the reader of request nodes."""
+"""The client's numbered types of nodes, and the reader of request nodes."""
 
 import base64
 import binascii
@@ -24,156 +24,23 @@ from byok.protocols.augment.body import (
 )
 from byok.protocols.augment.frames import LONGEST, without_tags
 
-# Read the images of clients: base64, with a format that may be wrong.
-
-
-def read_image(node: Json) -> ImagePart | None:
-    """Read `{image_data, format}`; return None if the data is not an image.
-
-    Nothing is ever fetched: data that is not base64 is not an image.
-    """
-    data = text(node, "image_data").strip()
-    own_type = data_url_type(data)
-    if own_type:
-        data = data.partition(",")[2]
-    form = (own_type or text(node, "format")).lower().removeprefix("image/")
-    return check_image(data, _NAMED.get(form, ""))
-
-
-def data_url_type(data: str) -> str:
-    """Return the media type of a data URL, "" for anything else."""
-    if not data.startswith("data:"):
-        return ""
-    declared = data[: data.find(",") + 1].removeprefix("data:")
-    return declared.partition(";")[0].rstrip(",").lower() or "text/plain"
-
-
-# A format is a media type, its subtype, or the client's number.
-_NAMED = {
-    "0": "image/png", "1": "image/png", "2": "image/jpeg", "3": "image/gif",
-    "4": "image/webp",
-    "png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg",
-    "gif": "image/gif", "webp": "image/webp",
-}  # fmt: skip
-
-
-# Render the client's context (folders, edits, selection, files) as labelled text.
-
-
 MAX_FOLDERS = 8
 MAX_EDITED_FILES = 6
 MAX_EDITS_PER_FILE = 6
 MAX_EDIT_CHARS = 200
 MAX_FILE_CHARS = 20_000
-LONGEST_NAME = 1000
+MAX_NAME_CHARS = 1000
 _LANGUAGE = re.compile(r"[\w+#./-]{1,40}")
-
-
-def ide_state(node: Json) -> str:
-    """Render the open folders and the terminal's directory; "" if nothing changed."""
-    lines: list[str] = []
-    if not flag(node, "workspace_folders_unchanged"):
-        folders = [
-            first_text(folder, "folder_root", "repository_root")
-            for folder in objects(node, "workspace_folders")
-        ]
-        lines += [f"root: {one_line(root)}" for root in folders[:MAX_FOLDERS] if root]
-    if cwd := text(mapping(node, "current_terminal"), "current_working_directory"):
-        lines.append(f"terminal cwd: {one_line(cwd)}")
-    return "\n".join(["[workspace]", *lines]) if lines else ""
-
-
-def edit_events(node: Json) -> str:
-    """Render the user's recent edits: the file, then `line: old → new`."""
-    lines: list[str] = []
-    for event in objects(node, "edit_events")[:MAX_EDITED_FILES]:
-        edits = [
-            f"  {integer(e, 'after_line_start')}: "
-            f"{_short(text(e, 'before_text'))} → {_short(text(e, 'after_text'))}"
-            for e in objects(event, "edits")[:MAX_EDITS_PER_FILE]
-        ]
-        if edits:
-            lines += [one_line(text(event, "path")) or "(unnamed file)", *edits]
-    return "\n".join(["[recent edits by the user]", *lines]) if lines else ""
-
-
-def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
-    """Render the selected code and its surroundings; "" without a selection.
-
-    Of what stands before and after it, the nearest `around` characters are shown.
-    """
-    around = max(1, min(around, MAX_FILE_CHARS))
-    selected = text(body, "selected_code")
-    prefix, suffix = text(body, "prefix")[-around:], text(body, "suffix")[:around]
-    if not (selected or prefix or suffix):
-        return ""
-    path = one_line(text(body, "path"))
-    head = f"[code in the editor: {path}]" if path else "[code in the editor]"
-    parts = [head]
-    for label, code in (
-        ("before the selection", prefix),
-        ("selected", truncate_middle(selected, LONGEST)),
-        ("after the selection", suffix),
-    ):
-        if code.strip():
-            parts.append(f"{label}:\n{fence_code(code, text(body, 'lang'))}")
-    return "\n".join(parts) if len(parts) > 1 else ""
-
-
-def diff(patch: str) -> str:
-    """Render the patch that a question refers to."""
-    return (
-        f"[patch]\n{fence_code(truncate_middle(patch, LONGEST), 'diff')}"
-        if patch.strip()
-        else ""
-    )
-
-
-def fence_code(code: str, language: str = "") -> str:
-    """Put code into a fence with more backticks than the code has in a row.
-
-    The code stays as it is: a model may have to write it again. A language that is no
-    word is left out.
-    """
-    language = language if _LANGUAGE.fullmatch(language) else ""
-    longest = max(map(len, re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
-
-
-def file(data: str, media_type: str) -> str:
-    """Render an attached file: its text, or a line with its type and size."""
-    payload = data.partition(",")[2] if data_url_type(data) else data
-    media_type = media_type or data_url_type(data)
-    try:
-        raw = base64.b64decode("".join(payload.split()), validate=True)
-    except (binascii.Error, ValueError):
-        return marker("an attached file that could not be read", media_type)
-    bare = media_type.partition(";")[0].strip().lower()
-    if is_text(bare):
-        content = raw.decode("utf-8", "replace")
-        return (
-            f"[attached file, {one_line(bare)}]\n{fence_code(content[:MAX_FILE_CHARS])}"
-        )
-    return marker("attached file", bare or "unknown type", f"{len(raw):,} bytes")
-
-
-def marker(what: str, *details: Any) -> str:
-    """Render a placeholder for something whose bytes byok does not have."""
-    shown = ", ".join(one_line(str(d)[:MAX_EDIT_CHARS]) for d in details if d)
-    return f"[{what}: {shown}]" if shown else f"[{what}]"
-
-
-def one_line(name: str) -> str:
-    """Return a name of a stranger's on one line, without characters nobody sees.
-
-    A name such as `<rule>.../rule>` opens no frame.
-    """
-    return without_tags(escape(keep_ends(name, LONGEST_NAME // 2, LONGEST_NAME // 2)))
-
-
-def _short(edited: str) -> str:
-    return repr(edited[:MAX_EDIT_CHARS])
+_MAX_LOGGED_TYPES = 10
+UNREADABLE = TextPart("[an image that could not be read]")
+CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
+# Media types by the formats of clients: a media type, its subtype, or a number.
+_MEDIA_TYPES = {
+    "0": "image/png", "1": "image/png", "2": "image/jpeg", "3": "image/gif",
+    "4": "image/webp",
+    "png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg",
+    "gif": "image/gif", "webp": "image/webp",
+}  # fmt: skip
 
 
 class RequestNode(IntEnum):
@@ -216,7 +83,7 @@ class UserTurn(Struct, frozen=True):
     Attributes:
         content: everything for the model, in its order.
         results: the results of tools.
-        asks: whether there are words or images of the user, and not only context.
+        asks: there are words or images of the user, and not only context.
         summary: the payload of a history summary node.
         personality: the payload of a change-personality node.
         unknown_types: types of nodes that byok does not know.
@@ -234,34 +101,26 @@ class UserTurn(Struct, frozen=True):
     before_summary: int = 0
 
 
-_MOST_TOLD = 10
-
-
 def unknown_note(*turns: UserTurn) -> str:
-    """Say for the log which types of nodes are unknown and so left out, else ""."""
+    """Return a line for the log about nodes of unknown types, "" if there are none."""
     kinds = {kind for turn in turns for kind in turn.unknown_types}
-    told = ", ".join(map(str, sorted(kinds)[:_MOST_TOLD]))
-    return f"request nodes of unknown types are left out: {told}" if told else ""
-
-
-UNREADABLE = TextPart("[an image that could not be read]")
-CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
+    types = ", ".join(map(str, sorted(kinds)[:_MAX_LOGGED_TYPES]))
+    return f"request nodes of unknown types are left out: {types}" if types else ""
 
 
 def request_nodes(body: Json) -> list[dict[str, Any]]:
-    """Join the fields that carry request nodes, without duplicates, in `id` order."""
+    """Return the nodes in all fields for them, without duplicates, by their `id`."""
     carriers = [objects(body, name) for name in CARRIERS]
-    found = [node for carrier in carriers for node in carrier]
-    if len(found) < 2:
-        return found
+    nodes = [node for carrier in carriers for node in carrier]
+    if len(nodes) < 2:
+        return nodes
     if sum(map(bool, carriers)) > 1:
-        found = list({write_json(node): node for node in found}.values())
-    order = sorted(range(len(found)), key=lambda n: (integer(found[n], "id"), n))
-    return [found[n] for n in order]
+        nodes = list({write_json(node): node for node in nodes}.values())
+    return sorted(nodes, key=lambda node: integer(node, "id"))
 
 
 def read_result(node: Json) -> ToolResult:
-    """Read the payload of a tool result node; its content nodes win over `content`."""
+    """Read the payload of a tool result node; `content` counts without other nodes."""
     parts: list[TextPart | ImagePart] = []
     for part in objects(node, "content_nodes"):
         match integer(part, "type"):
@@ -303,13 +162,13 @@ def read_turn(body: Json, message: str) -> UserTurn:
 
 
 def is_placeholder(message: str) -> bool:
-    """Tell whether a message is only a placeholder for no words: "", "...", "---"."""
+    """Tell whether a message is a placeholder without meaning: "", "...", "---"."""
     bare = message.strip()
     return not bare or bare == "..." or (len(bare) <= 8 and set(bare) == {"-"})
 
 
 class _Reader:
-    """Reads the nodes of one request in their order."""
+    """A reader of the nodes of one request, in their order."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -322,7 +181,7 @@ class _Reader:
         self._unknown: list[int] = []
 
     def turn(self, results: tuple[ToolResult, ...]) -> UserTurn:
-        self._say_message()
+        self._add_message()
         return UserTurn(
             tuple(self._parts),
             results,
@@ -337,16 +196,16 @@ class _Reader:
     def read(self, node: Json, *, skip_placeholder: bool) -> None:
         match _type(node):
             case RequestNode.TEXT:
-                said = text(mapping(node, "text_node"), "content")
-                if not (skip_placeholder and is_placeholder(said)):
-                    self._say_message()
-                    self._say(said)
+                words = text(mapping(node, "text_node"), "content")
+                if not (skip_placeholder and is_placeholder(words)):
+                    self._add_message()
+                    self._add_words(words)
             case RequestNode.TOOL_RESULT:
                 pass  # read separately: results precede the words of their exchange
             case RequestNode.IMAGE:
-                self._image(read_image(mapping(node, "image_node")))
+                self._add_image(read_image(mapping(node, "image_node")))
             case RequestNode.FILE:
-                self._file(mapping(node, "file_node"))
+                self._add_file(mapping(node, "file_node"))
             case RequestNode.HISTORY_SUMMARY:
                 self._summary = mapping(node, "history_summary_node")
                 self._before_summary = len(self._parts)
@@ -360,36 +219,173 @@ class _Reader:
                 | RequestNode.FILE_ID
                 | RequestNode.CHECKPOINT_REF as kind
             ):
-                self._context(_RENDER[kind](node))
+                self._add_context(_RENDER[kind](node))
             case other:
                 self._unknown.append(other)
 
-    def _say_message(self) -> None:
+    def _add_message(self) -> None:
         message, self._message = self._message, ""
-        self._say(message)
+        self._add_words(message)
 
-    def _say(self, said: str) -> None:
-        if said.strip() and said.strip() not in self._words[-1:]:
-            self._parts.append(TextPart(said))
-            self._words.append(said.strip())
+    def _add_words(self, words: str) -> None:
+        if words.strip() and words.strip() not in self._words[-1:]:
+            self._parts.append(TextPart(words))
+            self._words.append(words.strip())
             self._asks = True
 
-    def _context(self, block: str) -> None:
+    def _add_context(self, block: str) -> None:
         if block:
             self._parts.append(TextPart(block))
 
-    def _image(self, image: ImagePart | None) -> None:
+    def _add_image(self, image: ImagePart | None) -> None:
         self._parts.append(image or UNREADABLE)
         self._asks = True
 
-    def _file(self, payload: Json) -> None:
+    def _add_file(self, payload: Json) -> None:
         data = text(payload, "file_data")
         media_type = text(payload, "format").lower() or data_url_type(data)
         if media_type.startswith("image/") and not is_text(media_type):
-            self._image(read_image({"image_data": data, "format": media_type}))
+            self._add_image(read_image({"image_data": data, "format": media_type}))
         else:
-            self._context(file(data, media_type))
+            self._add_context(file(data, media_type))
             self._asks = True
+
+
+def _type(node: Json) -> int:
+    return integer(node, "type", -1)
+
+
+def read_image(node: Json) -> ImagePart | None:
+    """Read `{image_data, format}`; None if the data are not an image in base64.
+
+    The format may be wrong. Nothing is ever fetched: a URL is not an image.
+    """
+    data = text(node, "image_data").strip()
+    own_type = data_url_type(data)
+    if own_type:
+        data = data.partition(",")[2]
+    form = (own_type or text(node, "format")).lower().removeprefix("image/")
+    return check_image(data, _MEDIA_TYPES.get(form, ""))
+
+
+def data_url_type(data: str) -> str:
+    """Return the media type of a data URL, "" for anything else."""
+    if not data.startswith("data:"):
+        return ""
+    declared = data[: data.find(",") + 1].removeprefix("data:")
+    return declared.partition(";")[0].rstrip(",").lower() or "text/plain"
+
+
+# --- The client's context, as labelled text ---
+
+
+def ide_state(node: Json) -> str:
+    """Render the open folders and the terminal's directory; "" if nothing changed."""
+    lines: list[str] = []
+    if not flag(node, "workspace_folders_unchanged"):
+        folders = [
+            first_text(folder, "folder_root", "repository_root")
+            for folder in objects(node, "workspace_folders")
+        ]
+        lines += [f"root: {one_line(root)}" for root in folders[:MAX_FOLDERS] if root]
+    if cwd := text(mapping(node, "current_terminal"), "current_working_directory"):
+        lines.append(f"terminal cwd: {one_line(cwd)}")
+    return "\n".join(["[workspace]", *lines]) if lines else ""
+
+
+def edit_events(node: Json) -> str:
+    """Render the user's recent edits: the file, then `line: old → new`."""
+    lines: list[str] = []
+    for event in objects(node, "edit_events")[:MAX_EDITED_FILES]:
+        edits = [
+            f"  {integer(e, 'after_line_start')}: "
+            f"{_short(text(e, 'before_text'))} → {_short(text(e, 'after_text'))}"
+            for e in objects(event, "edits")[:MAX_EDITS_PER_FILE]
+        ]
+        if edits:
+            lines += [one_line(text(event, "path")) or "(unnamed file)", *edits]
+    return "\n".join(["[recent edits by the user]", *lines]) if lines else ""
+
+
+def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
+    """Render the selected code and its surroundings; "" without any code.
+
+    The surroundings are up to `around` characters before and after the selection.
+    """
+    around = max(1, min(around, MAX_FILE_CHARS))
+    selected = text(body, "selected_code")
+    prefix, suffix = text(body, "prefix")[-around:], text(body, "suffix")[:around]
+    if not (selected or prefix or suffix):
+        return ""
+    path = one_line(text(body, "path"))
+    head = f"[code in the editor: {path}]" if path else "[code in the editor]"
+    parts = [head]
+    for label, code in (
+        ("before the selection", prefix),
+        ("selected", truncate_middle(selected, LONGEST)),
+        ("after the selection", suffix),
+    ):
+        if code.strip():
+            parts.append(f"{label}:\n{fence_code(code, text(body, 'lang'))}")
+    return "\n".join(parts) if len(parts) > 1 else ""
+
+
+def diff(patch: str) -> str:
+    """Render the patch that a question refers to."""
+    return (
+        f"[patch]\n{fence_code(truncate_middle(patch, LONGEST), 'diff')}"
+        if patch.strip()
+        else ""
+    )
+
+
+def fence_code(code: str, language: str = "") -> str:
+    """Put code into a fence with more backticks than the code has in a row.
+
+    The code stays unchanged: a model may have to write it again. An invalid name of a
+    language is left out.
+    """
+    language = language if _LANGUAGE.fullmatch(language) else ""
+    longest = max(map(len, re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
+
+
+def file(data: str, media_type: str) -> str:
+    """Render an attached file: its text, or a line with its type and size."""
+    payload = data.partition(",")[2] if data_url_type(data) else data
+    media_type = media_type or data_url_type(data)
+    try:
+        raw = base64.b64decode("".join(payload.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return marker("an attached file that could not be read", media_type)
+    bare = media_type.partition(";")[0].strip().lower()
+    if is_text(bare):
+        content = raw.decode("utf-8", "replace")
+        return (
+            f"[attached file, {one_line(bare)}]\n{fence_code(content[:MAX_FILE_CHARS])}"
+        )
+    return marker("attached file", bare or "unknown type", f"{len(raw):,} bytes")
+
+
+def marker(what: str, *details: Any) -> str:
+    """Render a placeholder for data that byok does not have."""
+    shown = ", ".join(one_line(str(d)[:MAX_EDIT_CHARS]) for d in details if d)
+    return f"[{what}: {shown}]" if shown else f"[{what}]"
+
+
+def one_line(name: str) -> str:
+    """Return an untrusted name on one line, with invisible characters escaped.
+
+    A name such as `<rule>.../rule>` cannot open a frame of the prompt (`frames.py`).
+    """
+    return without_tags(
+        escape(keep_ends(name, MAX_NAME_CHARS // 2, MAX_NAME_CHARS // 2))
+    )
+
+
+def _short(edited: str) -> str:
+    return repr(edited[:MAX_EDIT_CHARS])
 
 
 _RENDER: dict[int, Callable[[Json], str]] = {
@@ -404,7 +400,3 @@ _RENDER: dict[int, Callable[[Json], str]] = {
     ),
     RequestNode.CHECKPOINT_REF: lambda n: marker("checkpoint of the workspace"),
 }
-
-
-def _type(node: Json) -> int:
-    return integer(node, "type", -1)

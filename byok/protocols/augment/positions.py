@@ -1,4 +1,4 @@
-"""Lines, offsets and line ends of a file, whatever its line ends are.
+"""Lines and offsets in a file with any line endings, and texts that are put into it.
 
 Offsets count code points, as Python does. CRLF, a lone CR and LF each end a line, as in
 editors; U+2028 and similar characters do not.
@@ -10,40 +10,40 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 _BREAK = re.compile(r"\r\n|\r|\n")
-_LINE_REST = re.compile(r"[^\r\n]*")
-_CONTEXT = 2000  # characters around a place
-_MOST_PLACES = 2000
+_TO_LINE_END = re.compile(r"[^\r\n]*")
+_CONTEXT_CHARS = 2000  # compared on either side of an occurrence
+_MAX_OCCURRENCES = 2000
 INSERTION = "PURE INSERTION AFTER LINE:"
 
 
 class Region(Struct, frozen=True):
-    """The lines to replace (from 1, both inclusive) and the text that stands there.
+    """The lines to replace (from 1, both inclusive), and the old text in them.
 
     `old` is empty for an insertion before line `start`. If it begins or ends inside a
-    line, the rest of that line stays: `head` before it, `tail` behind it.
+    line, the other parts of the line stay: `head` before it, `tail` after it.
     """
 
     start: int
     end: int
     old: str
-    shown: str  # the old text of the lines, as clients want it
+    shown: str  # the old text of the whole lines, in the form for clients
     head: str = ""
     tail: str = ""
 
 
 def normal(text: str) -> str:
-    """Return the text with LF line ends."""
+    """Return the text with LF as line ending."""
     return _BREAK.sub("\n", text)
 
 
 def line_ending(*texts: str) -> str:
-    """Return the common line end of all texts; "" if there are several, or none."""
-    found = {match[0] for match in _BREAK.finditer("".join(texts))}
-    return found.pop() if len(found) == 1 else ""
+    """Return the common line ending of all texts; "" if there are several, or none."""
+    endings = {match[0] for match in _BREAK.finditer("".join(texts))}
+    return endings.pop() if len(endings) == 1 else ""
 
 
 def lines(text: str) -> list[str]:
-    """Split a text into lines with their line ends."""
+    """Split a text into lines with their line endings."""
     ends = [match.end() for match in _BREAK.finditer(text)]
     if not ends or ends[-1] < len(text):
         ends.append(len(text))
@@ -64,37 +64,38 @@ def region(file: str, begin: int, old: str) -> Region:
         whole = lines(file)
         before = whole[start - 2] if start > 1 else ""
         return Region(start, start, "", INSERTION + before.rstrip())
-    rest = None
+    to_end = None
     if not old.endswith(("\r", "\n")):
-        rest = _LINE_REST.match(file, begin + len(old))
-    tail = rest[0] if rest else ""
+        to_end = _TO_LINE_END.match(file, begin + len(old))
+    tail = to_end[0] if to_end else ""
     end = line_at(file, begin + len(old.rstrip("\r\n")))
     return Region(start, max(start, end), old, f"{head}{old}{tail}", head, tail)
 
 
 def find(file: str, wanted: str, prefix: str = "", suffix: str = "") -> int | None:
-    """Return the offset of a text in a file, regardless of line ends.
+    """Return the offset of a text in a file, regardless of line endings.
 
     If it occurs several times, the occurrence with the best matching context counts.
     """
     if not wanted:
         return None
     text, sought = normal(file), normal(wanted)
-    before, after = normal(prefix)[-_CONTEXT:], normal(suffix)[:_CONTEXT]
-    best, best_place = -1, -1
-    place, tried = text.find(sought), 0
-    while place >= 0 and tried < _MOST_PLACES:
-        end = place + len(sought)
-        agreement = _common(text[max(0, place - _CONTEXT) : place][::-1], before[::-1])
-        agreement += _common(text[end : end + _CONTEXT], after)
+    before, after = normal(prefix)[-_CONTEXT_CHARS:], normal(suffix)[:_CONTEXT_CHARS]
+    best, best_start = -1, -1
+    start, tried = text.find(sought), 0
+    while start >= 0 and tried < _MAX_OCCURRENCES:
+        end = start + len(sought)
+        above = text[max(0, start - _CONTEXT_CHARS) : start]
+        agreement = _common_length(above[::-1], before[::-1])
+        agreement += _common_length(text[end : end + _CONTEXT_CHARS], after)
         if agreement > best:
-            best, best_place = agreement, place
-        place, tried = text.find(sought, place + 1), tried + 1
-    return original(file, best_place) if best >= 0 else None
+            best, best_start = agreement, start
+        start, tried = text.find(sought, start + 1), tried + 1
+    return original(file, best_start) if best >= 0 else None
 
 
 def original(file: str, offset: int) -> int:
-    """Convert an offset in the normal text to one in the file."""
+    """Convert an offset in the text with LF to one in the file."""
     for match in re.finditer("\r\n", file):
         if match.start() >= offset:
             break
@@ -102,71 +103,69 @@ def original(file: str, offset: int) -> int:
     return offset
 
 
-def _common(one: str, other: str) -> int:
+def _common_length(one: str, other: str) -> int:
+    """Return the length of the common prefix."""
     length = min(len(one), len(other))
     return next((n for n in range(length) if one[n] != other[n]), length)
 
 
-# Convert a model's text to the line ends of the file that it is inserted into.
-
-
 class Endings:
-    """Stage[str, str] that ends every line with `ending`; "" changes nothing.
+    """A Stage[str, str] that ends every line with `ending`; "" changes nothing.
 
-    `last` tells whether the text ends with a line end too; None keeps what the model
-    wrote.
+    `last` tells whether the last line must have a line ending, too; None keeps the
+    model's.
     """
 
     def __init__(self, ending: str, last: bool | None) -> None:
         self._ending = ending
         self._last = last
-        self._held = ""  # line breaks that may be the end of the text
-        self._said = False
+        self._buffer = ""  # a line break that may be the end of the text
+        self._has_output = False
 
     def feed(self, text: str, /) -> Iterator[str]:
         """Return everything but a line break at the end."""
-        text, self._held = self._held + text, ""
+        text, self._buffer = self._buffer + text, ""
         if text.endswith("\r\n"):
             cut = len(text) - 2
         else:
             cut = len(text) - text.endswith(("\r", "\n"))
-        text, self._held = text[:cut], text[cut:]
+        text, self._buffer = text[:cut], text[cut:]
         if text:
-            self._said = True
+            self._has_output = True
             yield self._convert(text)
 
     def flush(self) -> Iterator[str]:
         """Return the end of the last line."""
-        held = self._convert(self._held)
-        if self._last and not held and self._said:
+        ending = self._convert(self._buffer)
+        if self._last and not ending and self._has_output:
             yield self._ending or "\n"
-        elif held and self._last is not False:
-            yield held
+        elif ending and self._last is not False:
+            yield ending
 
     def _convert(self, text: str) -> str:
         return _BREAK.sub(self._ending, text) if self._ending else text
 
 
-class Trimmed:
-    """Stage[str, str] that removes white space around the text."""
+class Trimmer:
+    """A Stage[str, str] that removes white space around the text."""
 
     def __init__(self) -> None:
-        self._said = False
-        self._held: list[str] = []
+        self._has_output = False
+        self._blanks: list[str] = []  # white space that may be at the end
 
     def feed(self, text: str, /) -> Iterator[str]:
         """Return everything but white space at the ends."""
-        if not self._said:
+        if not self._has_output:
             text = text.lstrip()
         bare = text.rstrip()
         if bare:
-            self._said = True
-            yield "".join((*self._held, bare))
-            self._held.clear()
-        if self._said and len(bare) < len(text):
-            self._held.append(text[len(bare) :])
+            self._has_output = True
+            yield "".join((*self._blanks, bare))
+            self._blanks.clear()
+        if self._has_output and len(bare) < len(text):
+            self._blanks.append(text[len(bare) :])
 
     def flush(self) -> Iterator[str]:
         """Drop white space at the end."""
-        self._held.clear()
+        self._blanks.clear()
         return iter(())

@@ -1,4 +1,4 @@
-"""The type of a decoded request: what to ask a model, and how to write the reply."""
+"""The types of a decoded request: the question for a model, and the reply's writer."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -17,20 +17,20 @@ from byok.core.prompts.prompt_set import (
     count_tokens,
     shipped_prompts,
 )
-from byok.protocols.augment.body import KeptReadings
+from byok.protocols.augment.body import CachedReader
 from byok.protocols.augment.editor_context import ShownContext
 from byok.protocols.augment.history import HistoryItem, read_exchange
 from byok.protocols.augment.tools import read_tool
 
 NO_VALUES: Mapping[str, str] = {}
-_HISTORY_ROOM, _TOOLS_ROOM = 64 * 2**20, 8 * 2**20  # bytes
+_HISTORY_BYTES, _TOOLS_BYTES = 64 * 2**20, 8 * 2**20
 
 
 class DecodeState(Struct, frozen=True):
-    """What is kept from one body to the next.
+    """The state of decoding that lasts from one body to the next.
 
     `shown` is the editor's context in earlier requests. Items of the history and tools
-    may be read by a KeptReadings.
+    may be read through a cache, a `CachedReader`.
     """
 
     shown: ShownContext = field(default_factory=ShownContext)
@@ -38,25 +38,25 @@ class DecodeState(Struct, frozen=True):
     read_tool: Callable[[Json], ToolDefinition | None] = read_tool
 
     def forget(self) -> None:
-        """Forget what is kept for speed only."""
+        """Clear the caches."""
         for read in (self.read_exchange, self.read_tool):
-            if isinstance(read, KeptReadings):
+            if isinstance(read, CachedReader):
                 read.forget()
 
 
-def keep_readings(has_room: Callable[[], bool]) -> DecodeState:
-    """Return a state that keeps what it reads while there is room in memory."""
+def make_caching_state(has_room: Callable[[], bool]) -> DecodeState:
+    """Return a state with caches, which grow while `has_room` says there is memory."""
     return DecodeState(
-        read_exchange=KeptReadings(read_exchange, _HISTORY_ROOM, has_room),
-        read_tool=KeptReadings(read_tool, _TOOLS_ROOM, has_room),
+        read_exchange=CachedReader(read_exchange, _HISTORY_BYTES, has_room),
+        read_tool=CachedReader(read_tool, _TOOLS_BYTES, has_room),
     )
 
 
 class Defaults(Struct, frozen=True):
     """The user's settings for every request of an endpoint.
 
-    `fit` is what prompts must suit. With `compact_tools` the descriptions of tools are
-    shortened. `state` is no setting, but what decoding needs besides one body.
+    `fit` describes the model that prompts must suit. `compact_tools`: the descriptions
+    of tools are shortened. `state` is not a setting, but lasts between requests.
     """
 
     system_prompt: str = ""
@@ -78,7 +78,7 @@ class Defaults(Struct, frozen=True):
     ) -> Prompt:
         """Return a prompt for a request that offers these tools.
 
-        It shares its part of the window with the prompt that it stands `beside`.
+        It shares its part of the window with `beside`, another prompt of the request.
         """
         situation = Situation(
             *self.fit,
@@ -90,9 +90,9 @@ class Defaults(Struct, frozen=True):
 
 
 class ReplyFacts(Struct, frozen=True):
-    """What a reply reports besides the model's words.
+    """Facts that a reply reports besides the model's answer.
 
-    Unless a model `is_asked`, that there is no answer is no failure. `say` puts byok's
+    If no model `is_asked`, an empty answer is not a failure. `say` translates byok's
     sentences into the user's language.
     """
 
@@ -105,18 +105,18 @@ class ReplyFacts(Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The blobs that byok does not have; each name makes the client upload it."""
+        """The fields for unknown blobs; the client uploads each blob in them."""
         return {
             "unknown_blob_names": list(self.unknown),
             "checkpoint_not_found": not self.checkpoint_found,
         }
 
     def error(self, error: ByokError) -> dict[str, Any]:
-        """Return an error as the last line of a stream has it."""
+        """Return an error in the form of a stream's last line."""
         return self.failure(error.code, error.sentence)
 
     def failure(self, code: str, message: str) -> dict[str, Any]:
-        """Return a failure as the last line of a stream has it."""
+        """Return a failure in the form of a stream's last line."""
         return {"code": code, "message": message, "request_id": self.request_id}
 
 
@@ -127,16 +127,16 @@ class _Reply(Protocol):
 
 
 class LineReply(_Reply, Protocol):
-    """Stage[StreamEvent, Json] that writes the lines of a streamed reply.
+    """A Stage[StreamEvent, Json] that writes the lines of a streamed reply.
 
-    `first` comes before everything else, and `heartbeat` is sent during silence, if the
-    endpoint's format allows them. Unless it `keeps_part`, a part of an answer is of no
-    use: a failure is an HTTP status where one can still be sent.
+    `first` comes before all other lines, and `heartbeat` is sent during silence, if the
+    endpoint's format allows them. Without `keeps_part`, a part of an answer is useless:
+    a failure is an HTTP status as long as one can be sent.
     """
 
     @property
     def keeps_part(self) -> bool:
-        """Whether a part of the answer is of use."""
+        """Whether a part of the answer is useful."""
         ...
 
     @property
@@ -146,7 +146,7 @@ class LineReply(_Reply, Protocol):
 
     @property
     def first(self) -> Json | None:
-        """The line before everything else."""
+        """The line before all others."""
         ...
 
     def fail(self, error: ByokError, /) -> Iterable[Json]:
@@ -155,7 +155,7 @@ class LineReply(_Reply, Protocol):
 
 
 class ObjectReply(_Reply, Protocol):
-    """Stage[StreamEvent, Json] whose flush returns the single object of a reply."""
+    """A Stage[StreamEvent, Json] whose flush returns the single object of a reply."""
 
     def fail_whole(self, error: ByokError, /) -> Json:
         """Return the object for a failed answer, or raise the error."""
@@ -166,19 +166,19 @@ Reply = TypeVar("Reply", bound=_Reply, covariant=True)
 
 
 class ReplyJob(Struct, Generic[Reply], frozen=True):
-    """A decoded client request: the question for the model and how to write the reply.
+    """A decoded client request: the chat for the model, and the writer of the reply.
 
-    Without messages the model is not asked and the reply is empty. `wanted` is the
-    question about code, if code is to be added to the chat.
+    Without messages the model is not asked and the reply is empty. `code_question` is
+    the search for code, if code will be added to the chat.
     """
 
     chat: ChatRequest
     reply: Callable[[ReplyFacts], Reply]
-    wanted: CodeQuestion | None = None
+    code_question: CodeQuestion | None = None
 
 
 class Decode(Protocol[Reply]):
-    """Decodes a body.
+    """A decoder of a body.
 
     Raises:
         BadRequest: 422, a required field is missing.

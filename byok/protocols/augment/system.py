@@ -1,6 +1,6 @@
 """The system message: the same bytes in every turn, so that prompt caches hit.
 
-What changes during a conversation stands further down (`editor_context.py`).
+Parts that change during a conversation are in its turns (`editor_context.py`).
 """
 
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from byok.core.chat import Json, ToolDefinition
 from byok.core.prompts.prompt_set import Prompt
 from byok.protocols.augment.body import first_text, flag, integer, items, mapping, text
-from byok.protocols.augment.frames import fit, room_of
+from byok.protocols.augment.frames import fit, guide_space
 from byok.protocols.augment.reply_job import Defaults
 
-# Tools of the clients that change no file. Where an agent has only these, it answers.
-_READERS = frozenset(
+# Tools of the clients that change no file. An agent with only these just answers.
+_READING_TOOLS = frozenset(
     {
         *("codebase-retrieval", "git-commit-retrieval", "view"),
         *("view-range-untruncated", "search-untruncated", "diagnostics"),
@@ -22,10 +22,10 @@ _READERS = frozenset(
     }
 )
 _PERSONAS = {1: "prototype", 2: "brainstorm", 3: "review"}
-# Clients that show code of the workspace in a frame of their own, by their modes.
-_SHOWING_SNIPPETS = ("CHAT", "AGENT")
-_PERSONA = 4  # part of the room for guidelines and rules
-_LONGEST = 1_000_000  # characters
+# Modes of clients that show code of the workspace in a special frame.
+_SNIPPET_MODES = ("CHAT", "AGENT")
+_PERSONA_PART = 4  # a persona gets 1/4 of the space for guidelines and rules
+_MAX_CHARS = 1_000_000  # of a prompt after replacements
 
 
 def system_text(
@@ -52,9 +52,9 @@ def system_text(
 
 
 def _join(*parts: str) -> str:
-    """Put blank lines between the parts; each counts once."""
-    kept = dict.fromkeys(map(str.strip, parts))
-    return "\n\n".join(filter(None, kept))
+    """Join the parts by blank lines; of equal ones the first counts."""
+    distinct = dict.fromkeys(map(str.strip, parts))
+    return "\n\n".join(filter(None, distinct))
 
 
 def mode_prompt(
@@ -68,10 +68,10 @@ def mode_prompt(
     flags = mapping(body, "feature_detection_flags")
     conditions = [
         *(["parallel"] if flag(flags, "support_parallel_tool_use") else []),
-        *(["snippets"] if text(body, "mode").upper() in _SHOWING_SNIPPETS else []),
+        *(["snippets"] if text(body, "mode").upper() in _SNIPPET_MODES else []),
     ]
     names = [tool.name for tool in tools]
-    name = "chat"  # also of an agent without tools: the AI SDK sends each text as one
+    name = "chat"  # also for an agent without tools: the AI SDK sends all texts so
     if is_agent(body) and names:
         name = "ask" if only_reads(tools) else "agent"
     return defaults.render(name, tools=names, conditions=conditions)
@@ -82,28 +82,28 @@ def persona_prompt(
 ) -> Prompt:
     """Return the prompt of the persona, none for a silent job.
 
-    It stands `beside` the prompt of the mode; `personality` is the payload of the
-    latest change-personality node.
+    `beside` is the prompt of the mode, with which it shares the window. `personality`
+    is the payload of the latest change-personality node.
     """
     if flag(body, "silent"):
         return Prompt()
-    chosen = personality or {}
-    kind = integer(chosen, "personality_type")
+    payload = personality or {}
+    kind = integer(payload, "personality_type")
     if kind not in _PERSONAS:
         kind = integer(body, "persona_type")
     name = _PERSONAS.get(kind)
-    instructions = text(chosen, "custom_instructions").strip()
+    instructions = text(payload, "custom_instructions").strip()
     if not name and not instructions:
         return Prompt()
     prompt = defaults.render(name, beside=beside) if name else Prompt()
-    longest = room_of(defaults.fit.window) // _PERSONA
-    own, cut = fit("persona", instructions, longest, "a persona has")
-    return Prompt(_join(prompt.text, own), prompt.name, prompt.note or cut)
+    limit = guide_space(defaults.fit.window) // _PERSONA_PART
+    custom, note = fit("persona", instructions, limit, "a persona has")
+    return Prompt(_join(prompt.text, custom), prompt.name, prompt.note or note)
 
 
 def only_reads(tools: Sequence[ToolDefinition]) -> bool:
     """Tell whether there are tools, and all are known to change no file."""
-    return bool(tools) and all(tool.name in _READERS for tool in tools)
+    return bool(tools) and all(tool.name in _READING_TOOLS for tool in tools)
 
 
 def is_agent(body: Json) -> bool:
@@ -119,6 +119,6 @@ def _apply_replacements(prompt: str, body: Json) -> str:
         ):
             new = first_text(row, "new", "to", "replacement")
             growth = prompt.count(old) * (len(new) - len(old))
-            if len(prompt) + growth <= _LONGEST:  # rows could double it again and again
+            if len(prompt) + growth <= _MAX_CHARS:  # each row could double it
                 prompt = prompt.replace(old, new)
     return prompt

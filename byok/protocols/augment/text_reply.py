@@ -1,4 +1,4 @@
-"""Replies of one text, used only when whole; or of lines that replace a region."""
+"""Replies with one text that is used only if complete, or that replaces a region."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
@@ -36,7 +36,7 @@ def was_cut(reason: FinishReason | None) -> UpstreamGarbled:
 
 
 class _Unchanged:
-    """Stage[str, str] that changes nothing."""
+    """A Stage[str, str] that changes nothing."""
 
     def feed(self, text: str, /) -> tuple[str]:
         return (text,)
@@ -49,7 +49,7 @@ UNCHANGED = _Unchanged()
 
 
 class WholeText:
-    """Collects a text that would do harm if it were incomplete."""
+    """A collector of a text that would do harm if it were incomplete."""
 
     keeps_part = False
 
@@ -61,10 +61,10 @@ class WholeText:
         self._failure: Notice | None = None
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Take the text, and how it ends."""
+        """Collect the text, the finish reason, and a failure."""
         match event:
             case TextDelta(text=text):
-                return self._take(self._clean.feed(text))
+                return self._add(self._clean.feed(text))
             case Finish(reason=reason):
                 self._finish = reason
             case Notice(code=code) if code:
@@ -73,7 +73,7 @@ class WholeText:
                 pass
         return ()
 
-    def _take(self, texts: Iterable[str]) -> Iterable[Json]:
+    def _add(self, texts: Iterable[str]) -> Iterable[Json]:
         """Collect pieces of the text; nothing is written yet."""
         self._texts += texts
         return ()
@@ -82,35 +82,35 @@ class WholeText:
         """Return the text.
 
         Raises:
-            UpstreamGarbled: it is cut or empty.
+            UpstreamGarbled: the text is cut or empty.
         """
         self._check_end()
         text = self.so_far()
         if not text.strip():
-            raise self._explain() or empty_answer_error()
+            raise self._reported_failure() or empty_answer_error()
         return text
 
     def so_far(self) -> str:
-        """Return the text, complete or not."""
-        self._take(self._clean.flush())
+        """Return the text so far, which may be incomplete."""
+        self._add(self._clean.flush())
         return "".join(self._texts)
 
     def _check_end(self) -> None:
         if self._finish is not FinishReason.STOP:
-            raise self._explain() or was_cut(self._finish)
+            raise self._reported_failure() or was_cut(self._finish)
 
-    def _explain(self) -> UpstreamGarbled | None:
-        """Return the failure of which the answer itself tells, if it does."""
-        told = self._failure
-        return UpstreamGarbled(told.text, code=told.code) if told else None
+    def _reported_failure(self) -> UpstreamGarbled | None:
+        """Return the failure that the answer itself reported, if any."""
+        failure = self._failure
+        return UpstreamGarbled(failure.text, code=failure.code) if failure else None
 
 
 class TextLines(WholeText):
-    """LineReply with the cleaned text as one chat chunk, once it is whole.
+    """A LineReply with the cleaned text as one chat chunk, once it is complete.
 
-    The client puts the text into an input field, so there is nothing of byok's own in
-    it, and no part of an answer that failed. `instead` is what stands in the field: it
-    is the text where a failure can no longer be an HTTP status.
+    The client puts the text into an input field. So it never contains notices or a part
+    of a failed answer. `instead` is the text in that field before: it is repeated if a
+    failure can no longer be an HTTP status.
     """
 
     heartbeat: ClassVar[Json | None] = chunk()
@@ -143,7 +143,7 @@ class TextLines(WholeText):
 
 
 class WholeObject(WholeText):
-    """ObjectReply with the text in an object; a failed answer is an error."""
+    """An ObjectReply with the text in an object; a failed answer is an error."""
 
     def flush(self) -> Iterator[Json]:
         """Return the object.
@@ -154,7 +154,7 @@ class WholeObject(WholeText):
         yield self.write(self.whole())
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Raise the error: a part of the text would be taken for all of it."""
+        """Raise the error: the client would treat a part of the text as complete."""
         raise error
 
     def write(self, text: str) -> dict[str, Any]:
@@ -162,15 +162,12 @@ class WholeObject(WholeText):
         return {"text": text, **self._facts.fields}
 
 
-# The reply lines that replace a region of a file.
-
-
 class ReplacementLines(WholeText):
-    """LineReply: first the position, then the new text as it arrives.
+    """A LineReply with the position of a region, then its new text as it arrives.
 
-    Clients replace whole lines, so the rest of the first and the last line is repeated.
-    Nothing is sent before the model said something: a position without a text would
-    delete the user's code, and so would a part of the text.
+    Clients replace whole lines, so the other parts of the first and the last line are
+    repeated. Nothing is sent before the model's first word: a position without a text
+    would delete the user's code, and so would a part of the text.
     """
 
     heartbeat: ClassVar[Json | None] = {"text": ""}
@@ -185,24 +182,24 @@ class ReplacementLines(WholeText):
         self._begun = False
 
     def flush(self) -> list[Json]:
-        """Write the rest.
+        """Write the end of the text.
 
         Raises:
             UpstreamGarbled: the text is cut or empty.
         """
         self._check_end()
-        rest = self._take(self._clean.flush())
+        lines = self._add(self._clean.flush())
         if not self._begun:
-            raise self._explain() or empty_answer_error()
-        return [*rest, _line(self._region.tail)] if self._region.tail else rest
+            raise self._reported_failure() or empty_answer_error()
+        return [*lines, _line(self._region.tail)] if self._region.tail else lines
 
     def fail(self, error: ByokError, /) -> list[Json]:
         """Write the error, and no text."""
         return [{"text": "", "error": self._facts.error(error)}]
 
-    def _take(self, texts: Iterable[str]) -> list[Json]:
-        """Write pieces of the text; the first word brings the position before it."""
-        found: list[Json] = []
+    def _add(self, texts: Iterable[str]) -> list[Json]:
+        """Write pieces of the text; the position comes before the first word."""
+        lines: list[Json] = []
         for text in texts:
             if not self._begun:
                 self._blank.append(text)
@@ -210,9 +207,9 @@ class ReplacementLines(WholeText):
                     continue
                 self._begun = True
                 text = "".join((self._region.head, *self._blank))
-                found.append(self._position())
-            found.append(_line(text))
-        return found
+                lines.append(self._position())
+            lines.append(_line(text))
+        return lines
 
     def _position(self) -> Json:
         return {

@@ -1,4 +1,4 @@
-"""The tools that the client offers, their descriptions short enough for a model."""
+"""The tools that the client offers, and shorter descriptions for small models."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +14,32 @@ from byok.dialects.schemas import change_inside
 from byok.protocols.augment.body import mapping, objects, text
 
 MAX_TOOLS = 2000
+_MAX_READ_CHARS = 8000  # of a description
+_ELLIPSIS = "…"
+_FENCE = re.compile(r"\s*(?:`{3}|~{3})")
+_BLOCK = re.compile(r"\s*<(/?)examples?\b", re.IGNORECASE)
+_HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s+|\Z)")
+_UNDERLINE = re.compile(r"\s{0,3}(?:={2,}|-{2,})\s*\Z")  # of a heading, or a rule
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
+_LABEL = re.compile(
+    r"\W{0,4}(?:for example|e\.g\.|examples?|(?:example |sample )?usage)\W{0,4}\Z",
+    re.IGNORECASE,
+)
+# Full stops before a space, and the marks of scripts without spaces.
+_SENTENCE_END = re.compile(r"[.!?]+[\"')\]*_`]{0,3}(?=\s|\Z)|[。！？]+[」』）]{0,3}")
+_LAST_WORD = re.compile(r"\S*\Z")
+_ABBREVIATION = re.compile(
+    r"(?:[a-z]|[a-z]\.[a-z]|etc|vs|cf|approx|incl|resp|max|min|no|fig|\d{1,3})\.",
+    re.IGNORECASE,
+)
+_MIN_PART = 4  # whole sentences must fill a quarter of the limit, else one is cut
+_MAX_TOOL_CHARS, _MAX_PARAMETER_CHARS = 200, 100  # of descriptions
+# Tools whose description defines the format of the input, so it is never shortened.
+_UNCHANGED = frozenset({"apply_patch"})
+_MAX_DEPTH = 24  # deeper levels of a schema stay unchanged
+_CACHE_SIZE = 500  # tools; an agent sends the same ones at every step
+_MAX_CACHED_BYTES = 16 * 1024  # of a definition
+_UNNEEDED_KEYS = frozenset({"$comment", "examples", "title"})
 
 
 def read_tool(row: Json) -> ToolDefinition | None:
@@ -33,74 +59,51 @@ def read_tool(row: Json) -> ToolDefinition | None:
 def read_tools(
     body: Json, read: Callable[[Json], ToolDefinition | None] = read_tool
 ) -> tuple[ToolDefinition, ...]:
-    """Read the definitions; the first of equal names counts, nameless ones do not.
+    """Read the definitions; of equal names the first one counts.
 
-    They are sorted: clients change the order, and a prompt cache would miss. The
-    client's own tools come first, as upstreams with a limit get only the first ones.
+    They are sorted, because clients change the order, and a prompt cache would miss.
+    The client's own tools come first, because upstreams with a limit get only the first
+    tools.
     """
-    found: dict[str, ToolDefinition] = {}
+    by_name: dict[str, ToolDefinition] = {}
     for tool in map(read, objects(body, "tool_definitions")):
         if tool is not None:
-            found.setdefault(tool.name, tool)
-    tools = [*found.values()][:MAX_TOOLS]
+            by_name.setdefault(tool.name, tool)
+    tools = [*by_name.values()][:MAX_TOOLS]
     return tuple(
         sorted(tools, key=lambda tool: (bool(tool.mcp_server_name), tool.name))
     )
 
 
 def _schema(row: Json) -> dict[str, Any]:
-    given = mapping(row, "input_schema", "parameters")
-    if not given and (raw := text(row, "input_schema_json")):
+    schema = mapping(row, "input_schema", "parameters")
+    if not schema and (raw := text(row, "input_schema_json")):
         parsed = parse_object(raw)
         if parsed and not is_too_deep(parsed):
-            given = parsed
-    if not given:
+            schema = parsed
+    if not schema:
         return {"type": "object", "properties": {}}
-    return {**given, "properties": mapping(given, "properties"), "type": "object"}
-
-
-# Shorten a description to the sentences at its beginning.
-
-
-_READ = 8000  # characters of a description that are looked at
-_CUT = "…"
-_FENCE = re.compile(r"\s*(?:`{3}|~{3})")
-_BLOCK = re.compile(r"\s*<(/?)examples?\b", re.IGNORECASE)
-_HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s+|\Z)")
-_UNDERLINE = re.compile(r"\s{0,3}(?:={2,}|-{2,})\s*\Z")  # of a heading, or a rule
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
-_LABEL = re.compile(
-    r"\W{0,4}(?:for example|e\.g\.|examples?|(?:example |sample )?usage)\W{0,4}\Z",
-    re.IGNORECASE,
-)
-# Points with a space behind them, and the marks of scripts without spaces.
-_END = re.compile(r"[.!?]+[\"')\]*_`]{0,3}(?=\s|\Z)|[。！？]+[」』）]{0,3}")
-_WORD = re.compile(r"\S*\Z")
-_NO_END = re.compile(
-    r"(?:[a-z]|[a-z]\.[a-z]|etc|vs|cf|approx|incl|resp|max|min|no|fig|\d{1,3})\.",
-    re.IGNORECASE,
-)
-_LEAST = 4  # sentences that fill less than this part of the room say too little
+    return {**schema, "properties": mapping(schema, "properties"), "type": "object"}
 
 
 def shorten(text: str, limit: int) -> str:
     """Return the first sentences of a text, at most `limit` characters.
 
-    A text that fits stays as it is. Otherwise headings, examples and all behind the
-    first paragraph go. A sentence that does not fit is cut behind a word.
+    A text that fits stays unchanged. Otherwise headings, examples and everything after
+    the first paragraph are dropped. A sentence that does not fit is cut after a word.
     """
     if len(text) <= limit:
         return text
-    found = _first_paragraph(text[:_READ])
-    paragraph = " ".join((found or text[:_READ]).split())
+    start = text[:_MAX_READ_CHARS]
+    paragraph = " ".join((_first_paragraph(start) or start).split())
     if len(paragraph) <= limit:
         return _without_lead(paragraph)
     ends = [end for end in _ends(paragraph[: limit + 1]) if end <= limit]
-    if ends and ends[-1] * _LEAST >= limit:
+    if ends and ends[-1] * _MIN_PART >= limit:
         return paragraph[: ends[-1]]
-    room = limit - len(_CUT)
-    words = paragraph[: room + 1].rpartition(" ")[0] or paragraph[:room]
-    return words.rstrip(" ,;:-–") + _CUT
+    space = limit - len(_ELLIPSIS)
+    words = paragraph[: space + 1].rpartition(" ")[0] or paragraph[:space]
+    return words.rstrip(" ,;:-–") + _ELLIPSIS
 
 
 def _first_paragraph(text: str) -> str:
@@ -110,8 +113,8 @@ def _first_paragraph(text: str) -> str:
     for line in _without_blocks(text):
         if _UNDERLINE.match(line):
             heading, lines = heading or " ".join(lines), []
-        elif begun := _HEADING.match(line):
-            heading = heading or line[begun.end() :].strip(" #")
+        elif mark := _HEADING.match(line):
+            heading = heading or line[mark.end() :].strip(" #")
         elif line.strip() and not (lines and _ITEM.match(line)):
             lines.append(line)
             continue
@@ -121,7 +124,7 @@ def _first_paragraph(text: str) -> str:
 
 
 def _without_blocks(text: str) -> Iterator[str]:
-    """Give the lines outside of examples; a blank line stands for each of them."""
+    """Yield the lines outside of examples, and a blank line for each other line."""
     fenced = tagged = labelled = False
     for line in text.splitlines():
         tag = _BLOCK.match(line)
@@ -145,14 +148,14 @@ def _without_blocks(text: str) -> Iterator[str]:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Give the offset behind each sentence."""
-    for mark in _END.finditer(text):
+    """Yield the offset after each sentence."""
+    for mark in _SENTENCE_END.finditer(text):
         end = mark.end()
-        rest = text[end : end + 2].lstrip()
-        point = mark[0] == "."
-        before = _WORD.search(text, max(0, end - 12), end) if point else None
-        short = before is not None and _NO_END.fullmatch(before[0].lstrip("(["))
-        if not (short or rest[:1].islower()):
+        following = text[end : end + 2].lstrip()
+        is_stop = mark[0] == "."
+        word = _LAST_WORD.search(text, max(0, end - 12), end) if is_stop else None
+        is_short = word is not None and _ABBREVIATION.fullmatch(word[0].lstrip("(["))
+        if not (is_short or following[:1].islower()):
             yield end
 
 
@@ -164,40 +167,28 @@ def _without_lead(paragraph: str) -> str:
     return paragraph[: ends[-1]] if ends else paragraph.rstrip(" :")
 
 
-# Shortens the descriptions of tools, for models that get lost in long ones.
-
-
-_TOOL, _PARAMETER = 200, 100  # most characters of a description
-# Its description is the format of its input: without it no call would be right.
-_WHOLE = frozenset({"apply_patch"})
-_DEEPEST = 24  # levels of a schema; deeper ones stay as they are
-_KEPT = 500  # tools; an agent sends the same ones at every step
-_LARGEST = 16 * 1024  # bytes of a definition that is kept
-_ADORNMENT = frozenset({"$comment", "examples", "title"})
-
-
 def shorten_descriptions(
     tools: Sequence[ToolDefinition],
 ) -> tuple[tuple[ToolDefinition, ...], str]:
-    """Return the tools with shorter descriptions, and what was left out for the log.
+    """Return the tools with shorter descriptions, and a line for the log.
 
-    The second is "" if nothing was. Names, types and what is required stay as they are.
-    The same tools always give the same result; the given ones are not changed.
+    The line is "" if nothing was shortened. Names, types and required keys stay
+    unchanged. The same tools always give the same result.
     """
-    found = [_shorten(tool) for tool in tools]
-    count = sum(one.after < one.before for one in found)
+    shorter = [_shorten(tool) for tool in tools]
+    count = sum(row.after < row.before for row in shorter)
     if not count:
         return (*tools,), ""
-    before, after = sum(one.before for one in found), sum(one.after for one in found)
+    before, after = sum(r.before for r in shorter), sum(r.after for r in shorter)
     noun = "tool description" if count == 1 else "tool descriptions"
     note = f"{count} {noun} shortened from {before:,} to {after:,} characters"
     return tuple(
-        replace(tool, description=one.description, parameters=one.parameters)
-        for tool, one in zip(tools, found, strict=True)
+        replace(tool, description=row.description, parameters=row.parameters)
+        for tool, row in zip(tools, shorter, strict=True)
     ), note
 
 
-class _Short(NamedTuple):
+class _ShortTool(NamedTuple):
     """Description and schema of a tool, and the characters of both, before and after.
 
     The schema is cached: do not modify it.
@@ -209,33 +200,33 @@ class _Short(NamedTuple):
     after: int
 
 
-def _shorten(tool: ToolDefinition) -> _Short:
+def _shorten(tool: ToolDefinition) -> _ShortTool:
     raw = write_json(tool.parameters)
     size = len(tool.description) + len(raw)
-    if tool.name in _WHOLE:
-        return _Short(tool.description, tool.parameters, size, size)
-    shorten_parts = _shorten_again if size <= _LARGEST else _shorten_parts
+    if tool.name in _UNCHANGED:
+        return _ShortTool(tool.description, tool.parameters, size, size)
+    shorten_parts = _shorten_cached if size <= _MAX_CACHED_BYTES else _shorten_parts
     return shorten_parts(tool.description, raw)
 
 
-def _shorten_parts(long: str, raw: bytes) -> _Short:
+def _shorten_parts(long: str, raw: bytes) -> _ShortTool:
     """Shorten a description, and those in a schema, which is given as JSON."""
-    description = shorten(long, _TOOL)
-    parameters = _shorten_schema(parse_json(raw), _DEEPEST)
+    description = shorten(long, _MAX_TOOL_CHARS)
+    parameters = _shorten_schema(parse_json(raw), _MAX_DEPTH)
     before = len(long) + len(raw.decode())
     after = len(description) + len(write_json(parameters).decode())
-    return _Short(description, parameters, before, after)
+    return _ShortTool(description, parameters, before, after)
 
 
-_shorten_again = lru_cache(maxsize=_KEPT)(_shorten_parts)
+_shorten_cached = lru_cache(maxsize=_CACHE_SIZE)(_shorten_parts)
 
 
 def _shorten_schema(schema: Json, levels: int) -> dict[str, Any]:
-    """Return a copy of a schema with shorter descriptions, sharing what stays."""
-    node = {key: value for key, value in schema.items() if key not in _ADORNMENT}
-    said = node.get("description")
-    if isinstance(said, str):
-        node["description"] = shorten(said, _PARAMETER)
+    """Return a copy of a schema with shorter descriptions; other parts are shared."""
+    node = {key: value for key, value in schema.items() if key not in _UNNEEDED_KEYS}
+    description = node.get("description")
+    if isinstance(description, str):
+        node["description"] = shorten(description, _MAX_PARAMETER_CHARS)
     if not levels:
         return node
 

@@ -86,7 +86,7 @@ def test_what_was_read_before_is_not_read_again_until_room_is_short() -> None:
         read.append(given)
         return given
 
-    keeping = body.KeptReadings(note, 10_000, lambda: has_room[0])
+    keeping = body.CachedReader(note, 10_000, lambda: has_room[0])
     for _ in range(3):
         assert keeping({"n": 1, "text": "half an emoji: \ud83d"})["n"] == 1
     assert len(read) == 1
@@ -112,7 +112,7 @@ def test_texts_beyond_ascii_count_what_python_takes_for_them() -> None:
             read.append(given)
             return given
 
-        keeping = body.KeptReadings(note, 20_000)
+        keeping = body.CachedReader(note, 20_000)
         items = [{"n": n, "said": letter + "x" * 1000} for n in range(5)]
         for item in (*items, *items):
             keeping(item)

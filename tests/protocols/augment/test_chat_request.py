@@ -47,7 +47,7 @@ from byok.protocols.augment.reply_job import (
     DecodeState,
     Defaults,
     ReplyFacts,
-    keep_readings,
+    make_caching_state,
 )
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from tests.fakes.bodies import (
@@ -320,7 +320,7 @@ def test_a_history_that_was_read_before_is_sent_in_the_same_bytes(
         before[:1],
         [],
     )
-    keeping = keep_readings(lambda: True)
+    keeping = make_caching_state(lambda: True)
     plain = DecodeState()
     for history in histories:
         for body in (one.body, other.body):
@@ -408,8 +408,8 @@ def test_chat_stream_first_line_names_the_places_of_retrieved_code() -> None:
 @pytest.mark.parametrize("decode", [chat_lines, chat_object])
 def test_a_chat_says_which_code_it_is_about(decode: Any) -> None:
     body = {"message": "Where?", "user_guided_blobs": ["b"]}
-    assert decode(body, PLAIN).wanted.question == "Where?"
-    assert decode(BODY, PLAIN).wanted is None
+    assert decode(body, PLAIN).code_question.question == "Where?"
+    assert decode(BODY, PLAIN).code_question is None
 
 
 # Which request follows which, and which takes the place of another

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.protocols.augment.frames import LONGEST, TAGS, frame, read_guides, room_of
+from byok.protocols.augment.frames import LONGEST, TAGS, frame, guide_space, read_guides
 from tests.fakes.clock import check_linear
 
 CLOSERS = (
@@ -156,7 +156,7 @@ def test_guides_never_take_more_than_their_room(
     body: dict[str, Any], window: int
 ) -> None:
     guides = read_guides(body, window)
-    room = room_of(window)
+    room = guide_space(window)
     assert 0 < room <= LONGEST
     assert not window or room <= window  # characters: a third of it in tokens, or less
     assert sum(map(len, guides.frames)) <= 2 * room + 1000

@@ -11,12 +11,12 @@ from byok.core.errors import UpstreamGarbled
 from byok.core.stage import Stage, chain, drain
 from byok.protocols.augment.remarks import (
     MARKDOWN,
-    Holds,
-    OnlyBlock,
-    Unannounced,
-    Unfenced,
-    Unquoted,
-    WithoutTalk,
+    ContentKind,
+    FenceRemover,
+    LeadRemover,
+    QuoteRemover,
+    RemarkFilter,
+    RemarkRemover,
     is_lead,
     is_refusal,
     is_talk,
@@ -34,9 +34,11 @@ def out(stage: Stage[str, str], pieces: Iterable[str]) -> str:
     return "".join(drain(stage, pieces))
 
 
-def code(answer: Iterable[str], old: str = OLD, holds: Holds = Holds.CODE) -> str:
+def code(
+    answer: Iterable[str], old: str = OLD, holds: ContentKind = ContentKind.CODE
+) -> str:
     """What an answer leaves where it replaces code."""
-    return out(chain(WithoutTalk(old, holds), Unfenced(code=True)), answer)
+    return out(chain(RemarkRemover(old, holds), FenceRemover(code=True)), answer)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,8 @@ def code(answer: Iterable[str], old: str = OLD, holds: Holds = Holds.CODE) -> st
         f"我已经更新了这个函数：\n{FENCED}",
     ],
 )
-@pytest.mark.parametrize("holds", [Holds.CODE, Holds.DATA])
-def test_remarks_around_the_code_are_dropped(answer: str, holds: Holds) -> None:
+@pytest.mark.parametrize("holds", [ContentKind.CODE, ContentKind.DATA])
+def test_remarks_around_the_code_are_dropped(answer: str, holds: ContentKind) -> None:
     assert code([answer], holds=holds) == NEW
     assert code(answer, holds=holds) == NEW
 
@@ -71,8 +73,8 @@ def test_remarks_in_place_of_code_fail_the_answer(answer: str) -> None:
 
 
 @pytest.mark.parametrize("old", ["", OLD, "It returns one.", "x"])
-@pytest.mark.parametrize("holds", Holds)
-def test_refusal_by_the_model_is_never_inserted(old: str, holds: Holds) -> None:
+@pytest.mark.parametrize("holds", ContentKind)
+def test_refusal_by_the_model_is_never_inserted(old: str, holds: ContentKind) -> None:
     with pytest.raises(UpstreamGarbled, match="remark"):
         code("I'm sorry, but I can't help with that.\n", old, holds)
 
@@ -80,30 +82,32 @@ def test_refusal_by_the_model_is_never_inserted(old: str, holds: Holds) -> None:
 @pytest.mark.parametrize(
     ("answer", "old", "holds"),
     [
-        ("It returns two.", "It returns one.", Holds.CODE),
-        ("It adds numbers.", "", Holds.CODE),
-        ("Welcome to our site!", "Hello", Holds.DATA),
-        ("Sorry, we are closed.", "We are open.", Holds.WORDS),
-        ("I'm sorry, I can't help.", "I'm sorry, I won't help you.", Holds.WORDS),
-        ("It adds numbers:\n```\nx\n```\n", "It adds numbers.", Holds.WORDS),
-        ("Here are the steps:\n\n1. Go.\n", "Steps.", Holds.WORDS),
-        ("for a in b:", "for a in c:", Holds.CODE),
+        ("It returns two.", "It returns one.", ContentKind.CODE),
+        ("It adds numbers.", "", ContentKind.CODE),
+        ("Welcome to our site!", "Hello", ContentKind.DATA),
+        ("Sorry, we are closed.", "We are open.", ContentKind.WORDS),
+        ("I'm sorry, I can't help.", "I'm sorry, I won't help you.", ContentKind.WORDS),
+        ("It adds numbers:\n```\nx\n```\n", "It adds numbers.", ContentKind.WORDS),
+        ("Here are the steps:\n\n1. Go.\n", "Steps.", ContentKind.WORDS),
+        ("for a in b:", "for a in c:", ContentKind.CODE),
     ],
 )
-def test_remarks_stay_where_text_is_wanted(answer: str, old: str, holds: Holds) -> None:
-    stage = WithoutTalk(old, holds)
+def test_remarks_stay_where_text_is_wanted(
+    answer: str, old: str, holds: ContentKind
+) -> None:
+    stage = RemarkRemover(old, holds)
     assert out(stage, answer) == answer
 
 
 def test_remarks_do_not_begin_with_a_key_or_a_label() -> None:
     for answer in ("ok:\n  label: OK\n", "sure:\n  return 1;\n"):
-        for holds in (Holds.CODE, Holds.DATA):
+        for holds in (ContentKind.CODE, ContentKind.DATA):
             assert code(answer, "no:\n", holds) == answer
 
 
 def test_in_markdown_only_its_own_fence_has_remarks_before_it() -> None:
     def text(answer: str) -> str:
-        return out(WithoutTalk("# t\n", Holds.WORDS, MARKDOWN), answer)
+        return out(RemarkRemover("# t\n", ContentKind.WORDS, MARKDOWN), answer)
 
     own = "It goes like this:\n\n```py\nx\n```\n"
     assert text(own) == own
@@ -114,16 +118,16 @@ def test_in_markdown_only_its_own_fence_has_remarks_before_it() -> None:
 
 
 def test_a_stream_waits_only_where_a_remark_may_begin() -> None:
-    stage = WithoutTalk(OLD, Holds.CODE, streams=True)
+    stage = RemarkRemover(OLD, ContentKind.CODE, streams=True)
     assert list(stage.feed("x = 1")) == ["x = 1"]
-    named = WithoutTalk(OLD, Holds.CODE, streams=True)
+    named = RemarkRemover(OLD, ContentKind.CODE, streams=True)
     assert list(named.feed("import os\n")) == []
     assert list(named.feed("i")) == ["import os\ni"]
-    words = WithoutTalk(OLD, Holds.WORDS, streams=True)
+    words = RemarkRemover(OLD, ContentKind.WORDS, streams=True)
     assert list(words.feed("One two")) == ["One two"]
-    waiting = WithoutTalk(OLD, Holds.CODE, streams=True)
+    waiting = RemarkRemover(OLD, ContentKind.CODE, streams=True)
     answer = f"I made it two:\n\n{FENCED}"
-    assert out(chain(waiting, Unfenced()), answer) == NEW
+    assert out(chain(waiting, FenceRemover()), answer) == NEW
 
 
 @pytest.mark.parametrize(
@@ -139,8 +143,8 @@ def test_a_stream_waits_only_where_a_remark_may_begin() -> None:
 def test_remark_that_names_a_file_before_its_fence_is_no_code(label: str) -> None:
     answer = f"{label}{FENCED}"
     for pieces in ([answer], answer):
-        stage = WithoutTalk(OLD, Holds.CODE, streams=True)
-        assert out(chain(stage, Unfenced(code=True)), pieces) == NEW
+        stage = RemarkRemover(OLD, ContentKind.CODE, streams=True)
+        assert out(chain(stage, FenceRemover(code=True)), pieces) == NEW
 
 
 TEXTS = st.lists(
@@ -161,15 +165,20 @@ TEXTS = st.lists(
 FENCES = st.sampled_from(["", "```\n", "```py\nx\n```\n", "    ```\n"])
 
 
-@given(TEXTS, FENCES, TEXTS, CUTS, st.sampled_from(Holds), st.booleans())
+@given(TEXTS, FENCES, TEXTS, CUTS, st.sampled_from(ContentKind), st.booleans())
 def test_remark_removal_any_slicing_gives_the_same(
-    before: str, fence: str, after: str, places: list[int], holds: Holds, streams: bool
+    before: str,
+    fence: str,
+    after: str,
+    places: list[int],
+    holds: ContentKind,
+    streams: bool,
 ) -> None:
     answer = before + fence + after
 
     def text(pieces: Iterable[str]) -> str | None:
         try:
-            return out(WithoutTalk(OLD, holds, streams=streams), pieces)
+            return out(RemarkRemover(OLD, holds, streams=streams), pieces)
         except UpstreamGarbled:
             return None
 
@@ -182,9 +191,12 @@ def test_remark_removal_any_slicing_gives_the_same(
 
 
 def whole(answer: str, old: str = OLD, *, file: bool = True) -> str:
-    stage = OnlyBlock(old, Holds.CODE, file=file)
+    stage = RemarkFilter(old, ContentKind.CODE, file=file)
     return out(
-        chain(stage, chain(WithoutTalk(old, Holds.CODE), Unfenced(code=True))), answer
+        chain(
+            stage, chain(RemarkRemover(old, ContentKind.CODE), FenceRemover(code=True))
+        ),
+        answer,
     )
 
 
@@ -221,7 +233,7 @@ def test_remark_removal_does_not_cut_a_file_in_several_blocks_to_the_first() -> 
 
 def test_remark_removal_takes_a_text_out_of_its_fence() -> None:
     def text(answer: str, old: str) -> str:
-        return out(OnlyBlock(old, Holds.WORDS, file=True), answer)
+        return out(RemarkFilter(old, ContentKind.WORDS, file=True), answer)
 
     old = "# Title\n\n```sh\nls\n```\n\nMore.\n"
     new = old.replace("More", "Less")
@@ -343,7 +355,7 @@ FENCE_CODE = st.text(alphabet="`~ \n\rab:é🚢#-", max_size=40)
 
 
 def unfenced(*pieces: str, names: frozenset[str] | None = None) -> str:
-    return "".join(drain(Unfenced(names), pieces))
+    return "".join(drain(FenceRemover(names), pieces))
 
 
 @pytest.mark.parametrize(
@@ -427,7 +439,7 @@ def test_code_fence_removal_keeps_blocks_of_the_text_and_drops_remarks(
 def test_code_fence_removal_does_not_take_words_between_blocks_for_code() -> None:
     answer = "```\nx = 1\n```\nThen you run it.\n```\nls\n```\n"
     with pytest.raises(UpstreamGarbled, match="cannot be told apart"):
-        list(drain(Unfenced(code=True), answer))
+        list(drain(FenceRemover(code=True), answer))
     assert unfenced(answer).startswith("x = 1\n```\nThen")
 
 
@@ -438,7 +450,7 @@ def test_code_fence_removal_does_not_take_words_between_blocks_for_code() -> Non
 def test_code_fence_removal_drops_an_example_behind_the_code(between: str) -> None:
     answer = f"```py\nx = 1\n```\n{between}```\nls\n```\n"
     with pytest.raises(UpstreamGarbled, match="cannot be told apart"):
-        list(drain(Unfenced(code=True, fenced=False), answer))
+        list(drain(FenceRemover(code=True, fenced=False), answer))
 
 
 def test_markdown_keeps_the_fences_of_other_languages() -> None:
@@ -450,9 +462,9 @@ def test_markdown_keeps_the_fences_of_other_languages() -> None:
 
 @pytest.mark.parametrize("flood", ["`", " ", "\n", "```x"])
 def test_code_fence_removal_does_not_hold_a_flood_for_ever(flood: str) -> None:
-    stage = Unfenced()
+    stage = FenceRemover()
     assert any(piece for _ in range(6000) for piece in stage.feed(flood))
-    inside = Unfenced()
+    inside = FenceRemover()
     list(inside.feed("```\n"))
     assert any(piece for _ in range(6000) for piece in inside.feed(flood))
 
@@ -472,7 +484,7 @@ def test_code_fence_removal_does_not_hold_a_flood_for_ever(flood: str) -> None:
     ],
 )
 def test_announcing_first_line_is_dropped(answer: str, text: str) -> None:
-    assert out(Unannounced(), answer) == out(Unannounced(), [answer]) == text
+    assert out(LeadRemover(), answer) == out(LeadRemover(), [answer]) == text
 
 
 @pytest.mark.parametrize(
@@ -487,8 +499,8 @@ def test_announcing_first_line_is_dropped(answer: str, text: str) -> None:
 def test_announcing_first_line_with_a_colon_in_strict_mode(
     answer: str, text: str
 ) -> None:
-    assert out(Unannounced(strict=True), answer) == text
-    assert out(Unannounced(strict=True), [answer]) == text
+    assert out(LeadRemover(strict=True), answer) == text
+    assert out(LeadRemover(strict=True), [answer]) == text
 
 
 @pytest.mark.parametrize(
@@ -504,4 +516,4 @@ def test_announcing_first_line_with_a_colon_in_strict_mode(
     ],
 )
 def test_quotation_marks_around_all_of_it_are_removed(answer: str, text: str) -> None:
-    assert out(Unquoted(), answer) == out(Unquoted(), [answer]) == text
+    assert out(QuoteRemover(), answer) == out(QuoteRemover(), [answer]) == text

@@ -18,8 +18,8 @@ from byok.core.routing import Purpose
 from byok.protocols.augment.chat_job import chat_lines, chat_object
 from byok.protocols.augment.chat_reply import StopReason, chunk
 from byok.protocols.augment.chat_request import purpose_of_chat
-from byok.protocols.augment.positions import Trimmed, region
-from byok.protocols.augment.remarks import Unfenced
+from byok.protocols.augment.positions import Trimmer, region
+from byok.protocols.augment.remarks import FenceRemover
 from byok.protocols.augment.reply_job import ReplyFacts
 from byok.protocols.augment.text_reply import ReplacementLines, TextLines, WholeObject
 from tests.fakes.jobs import PLAIN
@@ -29,7 +29,7 @@ STOP = Finish(FinishReason.STOP)
 
 def lines(*, asked: bool = True, instead: str = "") -> TextLines:
     facts = ReplyFacts("r", ("b",), is_asked=asked)
-    return TextLines(Trimmed(), facts, instead=instead)
+    return TextLines(Trimmer(), facts, instead=instead)
 
 
 def test_text_leaves_when_it_is_whole_and_nothing_else_does() -> None:
@@ -82,7 +82,7 @@ def test_a_text_that_is_cut_or_empty_is_an_error_if_something_was_asked() -> Non
 
 
 def test_an_object_has_the_text_and_the_facts() -> None:
-    reply = WholeObject(Trimmed(), ReplyFacts("r", (), False))
+    reply = WholeObject(Trimmer(), ReplyFacts("r", (), False))
     assert list(reply.feed(TextDelta("x"))) == list(reply.feed(STOP)) == []
     assert list(reply.flush()) == [
         {"text": "x", "unknown_blob_names": [], "checkpoint_not_found": True}
@@ -98,7 +98,7 @@ PLACE = region("a\nb\nc\n", 2, "b\n")
 
 
 def reply() -> ReplacementLines:
-    return ReplacementLines(Unfenced(), PLACE, ReplyFacts("r", ("blob",)))
+    return ReplacementLines(FenceRemover(), PLACE, ReplyFacts("r", ("blob",)))
 
 
 def test_replacement_region_comes_first_and_once() -> None:

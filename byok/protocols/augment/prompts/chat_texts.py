@@ -12,14 +12,14 @@ from byok.core.stage import chain
 from byok.protocols.augment.body import first_text
 from byok.protocols.augment.completion import CompletionObject, Cursor, Cutter
 from byok.protocols.augment.nodes import read_turn, unknown_note
-from byok.protocols.augment.positions import Trimmed
+from byok.protocols.augment.positions import Trimmer
 from byok.protocols.augment.prompts.completion import (
     ask_for_rest,
     cursor_of,
     marked,
 )
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, conversation, question
-from byok.protocols.augment.remarks import MARKDOWN, Unannounced, Unfenced
+from byok.protocols.augment.remarks import MARKDOWN, FenceRemover, LeadRemover
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import TextLines, WholeObject, empty_answer_error
 
@@ -46,7 +46,7 @@ class TitleObject(WholeObject):
     """ObjectReply with the title, under both of its names; a client has one, too."""
 
     def __init__(self, facts: ReplyFacts) -> None:
-        super().__init__(Trimmed(), facts)
+        super().__init__(Trimmer(), facts)
 
     def flush(self) -> Iterator[Json]:
         """Return the title.
@@ -56,7 +56,7 @@ class TitleObject(WholeObject):
         """
         title = tidy(self.so_far())
         if self._facts.is_asked and not title:
-            raise self._explain() or empty_answer_error()
+            raise self._reported_failure() or empty_answer_error()
         yield {"text": title, "title": title}
 
 
@@ -97,7 +97,7 @@ def decode_chat_input(body: Json, defaults: Defaults) -> ReplyJob[CompletionObje
 
 
 def _reply_to_chat_input(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
-    clean = chain(Unannounced(), Unfenced(MARKDOWN))
+    clean = chain(LeadRemover(), FenceRemover(MARKDOWN))
     return CompletionObject(Cutter(cursor, clean, one_line=True), cursor, facts)
 
 
@@ -118,5 +118,5 @@ def decode_enhancer(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
 
 def _reply_to_enhancer(words: str, facts: ReplyFacts) -> TextLines:
     """Clean the answer; after a failure the user's own prompt is returned."""
-    clean = chain(Unfenced(MARKDOWN), Trimmed())
+    clean = chain(FenceRemover(MARKDOWN), Trimmer())
     return TextLines(clean, facts, instead=words)

@@ -6,9 +6,9 @@ from byok.core.chat import Json
 from byok.core.escapes import fair_share
 from byok.core.stage import chain
 from byok.protocols.augment.body import integer, mapping, strings, text
-from byok.protocols.augment.positions import Trimmed
+from byok.protocols.augment.positions import Trimmer
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.protocols.augment.remarks import Unannounced, Unfenced, Unquoted
+from byok.protocols.augment.remarks import FenceRemover, LeadRemover, QuoteRemover
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import TextLines
 
@@ -89,6 +89,6 @@ def _counts(body: Json) -> str:
 
 
 def _reply(facts: ReplyFacts) -> TextLines:
-    bare = chain(Unannounced(strict=True), Unfenced())
-    clean = chain(bare, chain(Unquoted(), Trimmed()))
+    bare = chain(LeadRemover(strict=True), FenceRemover())
+    clean = chain(bare, chain(QuoteRemover(), Trimmer()))
     return TextLines(clean, facts)

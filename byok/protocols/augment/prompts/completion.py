@@ -13,7 +13,7 @@ from byok.protocols.augment.models import PREFIX_CHARS, SUFFIX_CHARS
 from byok.protocols.augment.nodes import edit_events
 from byok.protocols.augment.prompts.edit import path_line, without_fence
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.protocols.augment.remarks import Unannounced
+from byok.protocols.augment.remarks import LeadRemover
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 
 _MARK = "CURSOR"
@@ -81,5 +81,5 @@ def unused_mark(code: str) -> str:
 
 
 def _reply(body: Json, cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
-    clean = chain(Unannounced(), without_fence(body, cursor.before, cursor.after))
+    clean = chain(LeadRemover(), without_fence(body, cursor.before, cursor.after))
     return CompletionObject(Cutter(cursor, clean), cursor, facts)

@@ -19,10 +19,10 @@ from byok.protocols.augment.prompts.prompt_parts import (
 )
 from byok.protocols.augment.remarks import (
     MARKDOWN,
-    Holds,
-    OnlyBlock,
-    Unfenced,
-    WithoutTalk,
+    ContentKind,
+    FenceRemover,
+    RemarkFilter,
+    RemarkRemover,
     has_fence,
 )
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
@@ -122,12 +122,12 @@ def cleaning_whole(
     body: Json, old: str, *around: str, file: bool = False
 ) -> Stage[str, str]:
     """Return the same for a text that is used only as a whole; it may be a `file`."""
-    block = OnlyBlock(old, describe_file(body), file=file)
+    block = RemarkFilter(old, describe_file(body), file=file)
     return chain(chain(block, _talk(body, old)), _fitting(body, old, *around))
 
 
-def _talk(body: Json, old: str, *, streams: bool = False) -> WithoutTalk:
-    return WithoutTalk(old, describe_file(body), _outer(body), streams=streams)
+def _talk(body: Json, old: str, *, streams: bool = False) -> RemarkRemover:
+    return RemarkRemover(old, describe_file(body), _outer(body), streams=streams)
 
 
 def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
@@ -136,23 +136,23 @@ def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
     return chain(without_fence(body, old, *around), endings)
 
 
-def without_fence(body: Json, *file: str) -> Unfenced:
+def without_fence(body: Json, *file: str) -> FenceRemover:
     """Return the stage that removes a fence around the text.
 
     In Markdown some fences belong to the text. `file` is what is known of the file's
     content.
     """
-    code = describe_file(body) is not Holds.WORDS
-    return Unfenced(_outer(body), code=code, fenced=any(map(has_fence, file)))
+    code = describe_file(body) is not ContentKind.WORDS
+    return FenceRemover(_outer(body), code=code, fenced=any(map(has_fence, file)))
 
 
-def describe_file(body: Json) -> Holds:
+def describe_file(body: Json) -> ContentKind:
     """Return the kind of content of a file, by its name and language."""
     suffix, language = _path(body).lower().rpartition(".")[2], text(body, "lang")
     kinds = {suffix, language.lower()}
     if kinds & _WORDS:
-        return Holds.WORDS
-    return Holds.DATA if kinds & _DATA else Holds.CODE
+        return ContentKind.WORDS
+    return ContentKind.DATA if kinds & _DATA else ContentKind.CODE
 
 
 def _outer(body: Json) -> frozenset[str] | None:

@@ -16,7 +16,7 @@ from byok.dialects.next_edit_formats import end_like, named_format
 from byok.protocols.augment.body import flag, integer, mapping, objects, text, value
 from byok.protocols.augment.nodes import edit_events, one_line
 from byok.protocols.augment.positions import (
-    Trimmed,
+    Trimmer,
     line_ending,
     lines,
     normal,
@@ -30,7 +30,7 @@ from byok.protocols.augment.prompts.edit import (
     selected_text,
 )
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, as_json, code, question
-from byok.protocols.augment.remarks import Unfenced
+from byok.protocols.augment.remarks import FenceRemover
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import UNCHANGED, WholeText
 
@@ -103,7 +103,7 @@ class NextEditLines(WholeText):
         if not said.strip():
             return []
         said = self.whole()
-        bare = "".join(drain(Unfenced(), [said]))
+        bare = "".join(drain(FenceRemover(), [said]))
         head = _HEAD.match(said) or _HEAD.match(bare)
         if head is None:
             return []
@@ -301,7 +301,7 @@ class Candidates(WholeText):
     """ObjectReply with the places in the model's order; none after a failure."""
 
     def __init__(self, places: list[Location], most: int, facts: ReplyFacts) -> None:
-        super().__init__(Trimmed(), facts)
+        super().__init__(Trimmer(), facts)
         self._places = places
         self._most = most
 

@@ -17,12 +17,12 @@ from byok.protocols.augment.completion import (
     Cutter,
     IndentedBlock,
     OneLine,
-    Shown,
-    Unrepeated,
+    RepetitionRemover,
+    ShownCompletions,
     brackets,
     without_suffix,
 )
-from byok.protocols.augment.remarks import Unfenced
+from byok.protocols.augment.remarks import FenceRemover
 from byok.protocols.augment.reply_job import ReplyFacts
 from tests.fakes.clock import check_linear
 from tests.fakes.values import CUTS, cut, singles
@@ -33,7 +33,7 @@ AROUND = st.text('ab ()\n\r{}"', max_size=20)
 
 def fitted(cursor: Cursor, *said: str, one_line: bool = False) -> str:
     """Feed a text until it is enough."""
-    cutter = Cutter(cursor, Unfenced(), one_line=one_line)
+    cutter = Cutter(cursor, FenceRemover(), one_line=one_line)
     for piece in said:
         if cutter.enough:
             break
@@ -67,7 +67,7 @@ def test_completion_cut_makes_a_text_fit(
 
 
 def test_completion_cut_ends_an_endless_text() -> None:
-    cutter = Cutter(Cursor("x = ", "\n"), Unfenced())
+    cutter = Cutter(Cursor("x = ", "\n"), FenceRemover())
     fed = 0
     while not cutter.enough:
         cutter.feed("y" * 130)
@@ -233,7 +233,7 @@ LETTERS = st.text("ab( )\n", max_size=12)
 
 
 def new(before: str, *said: str) -> str:
-    return "".join(drain(Unrepeated(Cursor(before, "")), said))
+    return "".join(drain(RepetitionRemover(Cursor(before, "")), said))
 
 
 @pytest.mark.parametrize(
@@ -305,16 +305,16 @@ BEFORE, AFTER, TEXT = "def f():\n    ", "\n", "return 1\n    # done"
 LONG = "".join(f"line {n}\n" for n in range(200))
 
 
-def shown(before: str = BEFORE, text: str = TEXT) -> Shown:
-    kept = Shown()
-    kept.keep("k", Cursor(before, AFTER), text)
+def shown(before: str = BEFORE, text: str = TEXT) -> ShownCompletions:
+    kept = ShownCompletions()
+    kept.store("k", Cursor(before, AFTER), text)
     return kept
 
 
 @given(st.integers(0, len(TEXT) - 1))
 def test_shown_completion_gives_the_rest_while_typing_along(typed: int) -> None:
     cursor = Cursor(BEFORE + TEXT[:typed], AFTER)
-    assert shown().rest("k", cursor) == TEXT[typed:]
+    assert shown().remaining("k", cursor) == TEXT[typed:]
 
 
 def test_shown_completion_ends_with_other_typing() -> None:
@@ -325,25 +325,25 @@ def test_shown_completion_ends_with_other_typing() -> None:
         ("", AFTER),
         (BEFORE, "x" + AFTER),
     ):
-        assert shown().rest("k", Cursor(before, after)) == ""
-    assert shown().rest("other", Cursor(BEFORE, AFTER)) == ""
+        assert shown().remaining("k", Cursor(before, after)) == ""
+    assert shown().remaining("other", Cursor(BEFORE, AFTER)) == ""
 
 
 def test_shown_completion_allows_a_window_that_loses_its_beginning() -> None:
     kept = shown(LONG)
-    assert kept.rest("k", Cursor((LONG + "return")[40:], AFTER)) == TEXT[6:]
-    assert kept.rest("k", Cursor((LONG + "return")[-100:], AFTER)) == ""
+    assert kept.remaining("k", Cursor((LONG + "return")[40:], AFTER)) == TEXT[6:]
+    assert kept.remaining("k", Cursor((LONG + "return")[-100:], AFTER)) == ""
 
 
 def test_shown_completion_allows_a_window_that_grows() -> None:
-    assert shown(LONG).rest("k", Cursor("x" + LONG, AFTER)) == ""
+    assert shown(LONG).remaining("k", Cursor("x" + LONG, AFTER)) == ""
 
 
 def test_shown_completions_of_the_newest_requests_are_kept() -> None:
-    kept = Shown(most=2)
+    kept = ShownCompletions(most=2)
     for key in ("a", "b", "a", "c"):
-        kept.keep(key, Cursor("", ""), "x")
-    assert [kept.rest(key, Cursor("", "")) for key in "abc"] == ["x", "", "x"]
+        kept.store(key, Cursor("", ""), "x")
+    assert [kept.remaining(key, Cursor("", "")) for key in "abc"] == ["x", "", "x"]
 
 
 # The answer of a completion: one item or none, and what is told besides
@@ -363,7 +363,7 @@ NOTHING = {"completion_items": [], "text": "", **REST}
 
 def reply(*said: str) -> CompletionObject:
     facts = ReplyFacts("r-1", ("b1",), checkpoint_found=False)
-    made = CompletionObject(Cutter(CURSOR, Unfenced()), CURSOR, facts)
+    made = CompletionObject(Cutter(CURSOR, FenceRemover()), CURSOR, facts)
     assert not made.feed(ThinkingDelta("hm"))
     for text in said:
         assert not made.feed(TextDelta(text))
