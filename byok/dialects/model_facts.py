@@ -135,13 +135,13 @@ def combine_facts(
     model: str, layers: Iterable[tuple[FactSource, ModelFacts]]
 ) -> SourcedFacts:
     """Combine the facts of several sources about a model, in the sources' order."""
-    known: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     sources: dict[str, FactSource] = {}
     for source, facts in sorted(layers, key=lambda layer: _ORDER[layer[0]]):
         for name, value in facts.known_fields().items():
-            if name not in known:
-                known[name], sources[name] = value, source
-    return SourcedFacts(ModelFacts(model, **known), sources)
+            if name not in combined:
+                combined[name], sources[name] = value, source
+    return SourcedFacts(ModelFacts(model, **combined), sources)
 
 
 def read_number(value: Any) -> float | None:

@@ -1,18 +1,20 @@
 """Next edits as data: the prompt and the answer of each model that is made for them.
 
-A model is shown a part of a file, the region, and writes it again as it will be next. A
-row says how the region is chosen, how the prompt is written and how the answer is read.
-What an answer has outside the region, or does not end, is no suggestion.
+A model is shown a part of a file, the region, and writes it as it will be after the
+next edit. A row says how the region is chosen, how the prompt is written and how the
+answer is read. An answer with text outside of the region, or without an end, is no
+suggestion.
 
-Only what the makers publish is here. Zeta 2: the documented `seed_coder` prompt and the
-budgets of Zed's crate `zeta_prompt`. Zeta 2.1: its model card, and that crate's rules
-for markers. Sweep: the article "Open sourcing a 1.5B parameter Next-Edit Autocomplete
-Model", and the model card of sweep-next-edit-v2-7B. Mercury: "Next Edit" in Inception's
-documentation. Codestral: Mistral's FIM endpoint, by which it predicts edits in Zed.
+The sources are what the makers published. Zeta 2: the documented `seed_coder` prompt
+and the budgets of Zed's crate `zeta_prompt`. Zeta 2.1: its model card, and that crate's
+rules for markers. Sweep: the article "Open sourcing a 1.5B parameter Next-Edit
+Autocomplete Model", and the model card of sweep-next-edit-v2-7B. Mercury: "Next Edit"
+in Inception's documentation. Codestral: Mistral's FIM endpoint, by which it predicts
+edits in Zed.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -23,15 +25,35 @@ from byok.core.chat import NextEditRequest, RecentEdit
 from byok.core.late import compile_late
 from byok.dialects.fim_templates import FimMode
 
-_MOST_EDITS, _MOST_EDIT_LINES, _LONGEST_EDIT_LINE = 8, 40, 400
-_GROWTH, _MOST_NEW, _MOST_GONE = 3, 1500, 400  # of a region: times, characters
-_FEW = 4  # lines, of which an edit may change all
-_BLOCK, _LONGEST_BLOCK = 6, 16  # lines between two markers of Zeta 2.1
-_BYTES_A_TOKEN = 3  # as Zed estimates
+_MAX_EDITS, _MAX_EDIT_LINES, _MAX_EDIT_LINE_CHARS = 8, 40, 400
+# The size of a region may change by this factor, and by so many characters.
+_MAX_FACTOR, _MAX_ADDED_CHARS, _MAX_REMOVED_CHARS = 3, 1500, 400
+_FEW_LINES = 4  # an edit may change all of so few lines
+_MIN_BLOCK_LINES, _MAX_BLOCK_LINES = 6, 16  # between two markers of Zeta 2.1
+_BYTES_PER_TOKEN = 3  # Zed's estimate
+# Zeta 2 and 2.1, fine-tuned from Seed-Coder: suffix, prefix, and then the answer.
+_SUFFIX, _PREFIX, _MIDDLE = "<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"
+_FILE, _SEED_END = "<filename>", "<[end▁of▁sentence]>"
+_USER_CURSOR = "<|user_cursor|>"
+_CURRENT, _UPDATED = "<<<<<<< CURRENT", ">>>>>>> UPDATED"
+_SEED_MARKS = (_SUFFIX, _PREFIX, _MIDDLE, _FILE, _USER_CURSOR)
+_MARKER = compile_late(r"<\|marker_(\d{1,4})\|>")
+# Sweep, fine-tuned from Qwen2.5-Coder: the old and the current region, then the answer.
+_SEP, _CURSOR = "<|file_sep|>", "<|cursor|>"
+_QWEN_MARKS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|im_start|>")
+_QWEN_STOP = (_SEP, "<|endoftext|>", "<|im_end|>")
+_MAX_SWEEP_EDITS = 3
+# Mercury: one message of a user, answered by a region in a code fence.
+_MERCURY_TAGS = (
+    "recently_viewed_code_snippets",
+    "current_file_content",
+    "code_to_edit",
+    "edit_diff_history",
+)
 
 
 class Excerpt(Struct, frozen=True):
-    """What a model sees of a file: the region between what stands around it.
+    """The part of a file that a model sees: the region, with code before and after it.
 
     `cursor` is the offset of the cursor in the region, `line` the number of the first
     line of the region, from 1.
@@ -52,10 +74,10 @@ class Excerpt(Struct, frozen=True):
 class NextEditFormat:
     """The format of one family of models.
 
-    `mode` is the interface that takes the prompt. Of the cursor's line and `lines` on
-    either side the region is made, as far as they fit into `size` characters;
-    `context` characters are shown around it. `marks` are the tokens that code in the
-    prompt must not be able to contain, `stop` those that end an answer.
+    `mode` is the interface for the prompt. The region is the cursor's line and `lines`
+    lines on either side, as far as they fit into `size` characters; up to `context`
+    characters before and after it are shown. `marks` are the special tokens that code
+    in the prompt must not contain, `stop` those that end an answer.
     """
 
     name: str
@@ -70,9 +92,9 @@ class NextEditFormat:
     stop: tuple[str, ...] = ()
 
     def excerpt(self, request: NextEditRequest) -> Excerpt:
-        """Return what is shown of a file."""
+        """Return the part of the file to show."""
         above, below = _lines(request.prefix), _lines(request.suffix)
-        # the cursor's line: what of it stands before the cursor, and what behind
+        # The parts of the cursor's line before and after the cursor.
         head = above.pop() if above and not above[-1].endswith("\n") else ""
         tail = below.pop(0) if below else ""
         upper, lower = above[-self.lines :] if self.lines else [], below[: self.lines]
@@ -94,31 +116,31 @@ class NextEditFormat:
 
     def prompt(self, request: NextEditRequest) -> str:
         """Return the prompt; special tokens in the code are broken by a space."""
-        excerpt, edits = self.excerpt(request), request.edits[-_MOST_EDITS:]
-        shown = replace(
+        excerpt, edits = self.excerpt(request), request.edits[-_MAX_EDITS:]
+        inert_request = replace(
             request,
             path=" ".join(self._inert(request.path).splitlines()),
             edits=tuple(map(self._inert_edit, edits)),
         )
         region = self._inert(excerpt.region)
-        inert = replace(
+        inert_excerpt = replace(
             excerpt,
             before=self._inert(excerpt.before),
             region=region,
             after=self._inert(excerpt.after),
             cursor=len(self._inert(excerpt.region[: excerpt.cursor])),
         )
-        return self.write(shown, inert)
+        return self.write(inert_request, inert_excerpt)
 
     def most_tokens(self, request: NextEditRequest) -> int:
-        """Return how many tokens an answer may have; few models know when to stop."""
+        """Return the maximum tokens of an answer; few models stop by themselves."""
         return len(self.excerpt(request).region) // 2 + 256
 
     def suggest(self, request: NextEditRequest, answer: str) -> str | None:
-        """Return the region as an answer has it, None without a suggestion."""
+        """Return the new region in an answer, None if there is no suggestion."""
         excerpt = self.excerpt(request)
         if self._marks_pattern.search(excerpt.region):
-            return None  # it was not shown as it is
+            return None  # the model saw a changed region
         ends = (answer.find(mark) for mark in self.stop)
         answer = answer[: min((end for end in ends if end >= 0), default=None)]
         if not answer.strip():
@@ -127,7 +149,7 @@ class NextEditFormat:
         if (
             new is None
             or self._marks_pattern.search(new)
-            or _is_odd(excerpt.region, new)
+            or _is_implausible(excerpt.region, new)
         ):
             return None
         return None if new == excerpt.region else new
@@ -154,18 +176,18 @@ def _size(upper: Iterable[str], head: str, tail: str, lower: Iterable[str]) -> i
     return sum(map(len, (*upper, head, tail, *lower)))
 
 
-def _last_lines(text: str, most: int) -> str:
-    return text if len(text) <= most else text[len(text) - most :].partition("\n")[2]
+def _last_lines(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[len(text) - limit :].partition("\n")[2]
 
 
-def _first_lines(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: text.rfind("\n", 0, most) + 1]
+def _first_lines(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: text.rfind("\n", 0, limit) + 1]
 
 
 def _cut(text: str) -> str:
-    """Return an edit's text with as many lines as models are shown."""
-    kept = _lines(text)[:_MOST_EDIT_LINES]
-    return "".join(line[:_LONGEST_EDIT_LINE] for line in kept)
+    """Return an edit's text with at most as many lines as models are shown."""
+    lines = _lines(text)[:_MAX_EDIT_LINES]
+    return "".join(line[:_MAX_EDIT_LINE_CHARS] for line in lines)
 
 
 def _closed(text: str) -> str:
@@ -174,39 +196,39 @@ def _closed(text: str) -> str:
 
 
 def _ends_early(old: str, new: str) -> bool:
-    """Tell whether several lines at the end are gone, as if the model had stopped."""
+    """Tell whether several last lines are missing, as if the model had stopped."""
     before, after = old.rstrip().split("\n"), new.rstrip().split("\n")
-    return before[-1] != after[-1] and len(after) + _FEW <= len(before)
+    return before[-1] != after[-1] and len(after) + _FEW_LINES <= len(before)
 
 
-def _is_odd(old: str, new: str) -> bool:
-    """Tell whether an answer is empty, of an odd size, or made of other lines."""
+def _is_implausible(old: str, new: str) -> bool:
+    """Tell whether an answer is empty, of an implausible size, or of another file."""
     if old.strip() and not new.strip():
         return True
-    if len(new) > _GROWTH * len(old) + _MOST_NEW:
+    if len(new) > _MAX_FACTOR * len(old) + _MAX_ADDED_CHARS:
         return True
-    if len(old) > _GROWTH * len(new) + _MOST_GONE or _ends_early(old, new):
+    if len(old) > _MAX_FACTOR * len(new) + _MAX_REMOVED_CHARS or _ends_early(old, new):
         return True
     return _is_other(old, new)
 
 
 def _is_other(old: str, new: str) -> bool:
-    """Tell whether a text has hardly any line of an old one: it is of another file."""
+    """Tell whether a text has hardly any line of the old one, as from another file."""
     known = {line.strip() for line in old.splitlines()} - {""}
-    kept = known & {line.strip() for line in new.splitlines()}
-    return len(known) > _FEW and len(kept) * _FEW < len(known)
+    common = known & {line.strip() for line in new.splitlines()}
+    return len(known) > _FEW_LINES and len(common) * _FEW_LINES < len(known)
 
 
 def end_like(old: str, new: str) -> str:
     """Return the new text with the line breaks at the end of the old one.
 
-    Models write one too many, or none: no suggestion consists of them.
+    Models write one too many, or none, which is no suggestion.
     """
     return new.rstrip("\n") + old[len(old.rstrip("\n")) :]
 
 
 def _unfenced(text: str) -> str | None:
-    """Return what is in a code fence around a text, None if the fence does not end."""
+    """Return a text without a code fence around it, None if the fence does not end."""
     if not text.lstrip().startswith("```"):
         return text
     fenced = re.fullmatch(r"\s*```[^\n`]*\n(.*?)\n?```\s*", text, re.DOTALL)
@@ -214,7 +236,7 @@ def _unfenced(text: str) -> str | None:
 
 
 def _read_region(cursor: str, text: str, excerpt: Excerpt) -> str | None:
-    """Return a region that was written as it is, but for the cursor and a fence."""
+    """Return the region in an answer, without the cursor's mark and a fence."""
     if "```" not in excerpt.region:
         unfenced = _unfenced(text)
         if unfenced is None or "```" in unfenced:
@@ -231,23 +253,15 @@ def _diff(edit: RecentEdit, old: str, new: str, *, numbered: bool) -> str:
         before, after, start = before[1:], after[1:], start + 1
     while before and after and before[-1] == after[-1]:
         before, after = before[:-1], after[:-1]
-    shown = [f"--- {old}", f"+++ {new}"]
+    lines = [f"--- {old}", f"+++ {new}"]
     if numbered:
-        places = (f"{start - (not part)},{len(part)}" for part in (before, after))
-        shown.append("@@ -{} +{} @@".format(*places))
-    shown += [f"-{line}" for line in before] + [f"+{line}" for line in after]
-    return "\n".join((*shown, ""))
+        ranges = (f"{start - (not part)},{len(part)}" for part in (before, after))
+        lines.append("@@ -{} +{} @@".format(*ranges))
+    lines += [f"-{line}" for line in before] + [f"+{line}" for line in after]
+    return "\n".join((*lines, ""))
 
 
-# Zeta 2 and 2.1, fine-tuned from Seed-Coder: suffix, prefix, and then the answer.
-
-
-_SUFFIX, _PREFIX, _MIDDLE = "<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"
-_FILE, _SEED_END = "<filename>", "<[end▁of▁sentence]>"
-_USER_CURSOR = "<|user_cursor|>"
-_CURRENT, _UPDATED = "<<<<<<< CURRENT", ">>>>>>> UPDATED"
-_SEED_MARKS = (_SUFFIX, _PREFIX, _MIDDLE, _FILE, _USER_CURSOR)
-_MARKER = compile_late(r"<\|marker_(\d{1,4})\|>")
+# --- Zeta ---
 
 
 def _write_seed(request: NextEditRequest, excerpt: Excerpt, region: str) -> str:
@@ -255,9 +269,9 @@ def _write_seed(request: NextEditRequest, excerpt: Excerpt, region: str) -> str:
         _diff(edit, f"a/{edit.path}", f"b/{edit.path}", numbered=False)
         for edit in request.edits
     )
-    shown = f"{_FILE}edit_history\n{history}\n" if history else ""
+    edits = f"{_FILE}edit_history\n{history}\n" if history else ""
     return (
-        f"{_SUFFIX}{_closed(excerpt.after) or chr(10)}{_PREFIX}{shown}"
+        f"{_SUFFIX}{_closed(excerpt.after) or chr(10)}{_PREFIX}{edits}"
         f"{_FILE}{request.path}\n{excerpt.before}{region}{_MIDDLE}"
     )
 
@@ -277,31 +291,33 @@ def _read_zeta(answer: str, excerpt: Excerpt) -> str | None:
 def _blocks(region: str) -> list[str]:
     """Split a region at empty lines, or where a block is too long."""
     lines, begin, blocks = _lines(region), 0, list[str]()
-    for place in range(1, len(lines)):
-        is_gap = bool(lines[place].strip()) and not lines[place - 1].strip()
-        length, rest = place - begin, len(lines) - place
-        if length >= _LONGEST_BLOCK or (is_gap and min(length, rest) >= _BLOCK):
-            blocks.append("".join(lines[begin:place]))
-            begin = place
+    for index in range(1, len(lines)):
+        is_gap = bool(lines[index].strip()) and not lines[index - 1].strip()
+        length, remaining = index - begin, len(lines) - index
+        if length >= _MAX_BLOCK_LINES or (
+            is_gap and min(length, remaining) >= _MIN_BLOCK_LINES
+        ):
+            blocks.append("".join(lines[begin:index]))
+            begin = index
     return [*blocks, "".join(lines[begin:])]
 
 
 def _write_zeta_markers(request: NextEditRequest, excerpt: Excerpt) -> str:
     parts, offset = list[str](), 0
     for number, block in enumerate(_blocks(excerpt.region), 1):
-        place = excerpt.cursor - offset
+        cursor = excerpt.cursor - offset
         offset += len(block)
-        if place in range(len(block) + (offset == len(excerpt.region))):
-            block = f"{block[:place]}{_USER_CURSOR}{block[place:]}"
+        if cursor in range(len(block) + (offset == len(excerpt.region))):
+            block = f"{block[:cursor]}{_USER_CURSOR}{block[cursor:]}"
         parts.append(f"<|marker_{number}|>{block}")
     parts.append(f"<|marker_{len(parts) + 1}|>\n")
     return _write_seed(request, excerpt, "".join(parts))
 
 
 def _read_zeta_markers(answer: str, excerpt: Excerpt) -> str | None:
-    """Put what stands between the markers in the place of their blocks.
+    """Replace the blocks between the answer's markers by the texts between them.
 
-    The same marker twice says that nothing changes.
+    The same marker twice means that nothing changes.
     """
     tags = [*_MARKER.finditer(answer.replace(_USER_CURSOR, ""))]
     numbers = [int(tag[1]) for tag in tags]
@@ -317,7 +333,7 @@ def _read_zeta_markers(answer: str, excerpt: Excerpt) -> str | None:
     old = "".join(blocks[numbers[0] - 1 : numbers[-1] - 1])
     new = "".join(parts)
     if len(new) - len(new.lstrip("\n")) == len(old) - len(old.lstrip("\n")) + 1:
-        new = new[1:]  # the card has a line break behind the marker
+        new = new[1:]  # in the card's examples a line break follows a marker
     if old.endswith("\n") and new:
         new = _closed(new)
     top = "".join(blocks[: numbers[0] - 1])
@@ -325,19 +341,13 @@ def _read_zeta_markers(answer: str, excerpt: Excerpt) -> str | None:
     return end_like(excerpt.region, whole)
 
 
-# Sweep, fine-tuned from Qwen2.5-Coder: the region before and now, and then the answer.
-
-
-_SEP, _CURSOR = "<|file_sep|>", "<|cursor|>"
-_QWEN_MARKS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|im_start|>")
-_QWEN_STOP = (_SEP, "<|endoftext|>", "<|im_end|>")
-_MOST_BLOCKS = 3  # of recent edits
+# --- Sweep ---
 
 
 def _region_before(request: NextEditRequest, region: str) -> str:
-    """Return a region before the newest edit of its file, if it is clear where."""
-    own = (edit for edit in reversed(request.edits) if edit.path == request.path)
-    edit = next(own, None)
+    """Return the region before the newest edit of its file, if that can be found."""
+    edits = (edit for edit in reversed(request.edits) if edit.path == request.path)
+    edit = next(edits, None)
     if edit is None or not edit.after.strip() or region.count(edit.after) != 1:
         return region
     return region.replace(edit.after, edit.before)
@@ -347,7 +357,7 @@ def _write_sweep(request: NextEditRequest, excerpt: Excerpt) -> str:
     changes = (
         f"{_SEP}{edit.path}.diff\noriginal:\n{_closed(edit.before)}"
         f"updated:\n{_closed(edit.after)}"
-        for edit in request.edits[-_MOST_BLOCKS:]
+        for edit in request.edits[-_MAX_SWEEP_EDITS:]
     )
     return (
         f"{''.join(changes)}"
@@ -359,13 +369,13 @@ def _write_sweep(request: NextEditRequest, excerpt: Excerpt) -> str:
 
 
 def _prefill(excerpt: Excerpt) -> str:
-    """Return the lines above the cursor's, which Sweep's second model is given."""
+    """Return the lines above the cursor's, with which Sweep's second model begins."""
     return excerpt.region[: excerpt.region.rfind("\n", 0, excerpt.cursor) + 1]
 
 
 def _write_sweep_2(request: NextEditRequest, excerpt: Excerpt) -> str:
     region = excerpt.region
-    place = f"{excerpt.line}:{excerpt.line + len(_lines(region)) - 1}"
+    lines = f"{excerpt.line}:{excerpt.line + len(_lines(region)) - 1}"
     changes = (
         f"{_SEP}{edit.path}:{edit.line + 1}:{edit.line + len(_lines(edit.after))}\n"
         f"original:\n{edit.before}\nupdated:\n{edit.after}\n"
@@ -374,32 +384,24 @@ def _write_sweep_2(request: NextEditRequest, excerpt: Excerpt) -> str:
     return (
         f"{_SEP}{request.path}\n{excerpt.before}{region}{excerpt.after}\n"
         f"{''.join(changes)}"
-        f"{_SEP}original/{request.path}:{place}\n{_region_before(request, region)}\n"
-        f"{_SEP}current/{request.path}:{place}\n{excerpt.marked(_CURSOR)}\n"
-        f"{_SEP}updated/{request.path}:{place}\n{_prefill(excerpt)}"
+        f"{_SEP}original/{request.path}:{lines}\n{_region_before(request, region)}\n"
+        f"{_SEP}current/{request.path}:{lines}\n{excerpt.marked(_CURSOR)}\n"
+        f"{_SEP}updated/{request.path}:{lines}\n{_prefill(excerpt)}"
     )
 
 
 def _read_sweep_2(answer: str, excerpt: Excerpt) -> str | None:
-    given = _prefill(excerpt)
-    if _is_other(excerpt.region[len(given) :], answer):
+    prefill = _prefill(excerpt)
+    if _is_other(excerpt.region[len(prefill) :], answer):
         return None
-    return _read_region(_CURSOR, given + answer, excerpt)
+    return _read_region(_CURSOR, prefill + answer, excerpt)
 
 
-# Mercury: one message of a user, answered by a region in a code fence.
+# --- Mercury ---
 
 
 def _tagged(name: str, *parts: str) -> str:
     return f"<|{name}|>\n{_closed(''.join(parts)) or chr(10)}<|/{name}|>\n"
-
-
-_MERCURY_TAGS = (
-    "recently_viewed_code_snippets",
-    "current_file_content",
-    "code_to_edit",
-    "edit_diff_history",
-)
 
 
 def _write_mercury(request: NextEditRequest, excerpt: Excerpt) -> str:
@@ -428,14 +430,15 @@ def _read_mercury(answer: str, excerpt: Excerpt) -> str | None:
     return end_like(excerpt.region, text.replace(_CURSOR, ""))
 
 
-# Codestral: what fills the gap at the cursor is inserted there.
+# --- Codestral ---
 
 
 def _write_gap(request: NextEditRequest, excerpt: Excerpt) -> str:
-    return ""  # its endpoint takes the code before and after the cursor
+    return ""  # the endpoint gets the code before and after the cursor instead
 
 
 def _read_gap(answer: str, excerpt: Excerpt) -> str | None:
+    """Return the region with the answer inserted at the cursor."""
     text = answer if "```" in excerpt.region else _unfenced(answer)
     if text is None:
         return None
@@ -451,8 +454,8 @@ FORMATS: tuple[NextEditFormat, ...] = (
         _write_zeta_markers,
         _read_zeta_markers,
         lines=20,
-        size=350 * _BYTES_A_TOKEN,
-        context=75 * _BYTES_A_TOKEN,
+        size=350 * _BYTES_PER_TOKEN,
+        context=75 * _BYTES_PER_TOKEN,
         marks=(*_SEED_MARKS, "<|marker_"),
         stop=(_SEED_END,),
     ),
@@ -463,8 +466,8 @@ FORMATS: tuple[NextEditFormat, ...] = (
         _write_zeta,
         _read_zeta,
         lines=20,
-        size=350 * _BYTES_A_TOKEN,
-        context=75 * _BYTES_A_TOKEN,
+        size=350 * _BYTES_PER_TOKEN,
+        context=75 * _BYTES_PER_TOKEN,
         marks=(*_SEED_MARKS, _CURRENT),
         stop=(_UPDATED, _SEED_END),
     ),
@@ -510,11 +513,10 @@ FORMATS: tuple[NextEditFormat, ...] = (
 
 
 def format_of(model: str, modes: Iterable[FimMode] = tuple(FimMode)) -> str:
-    """Return the name of a model's format if a mode for it is served, else ""."""
-    name, served = model.lower(), frozenset(modes)
-    found: Iterator[NextEditFormat] = (f for f in FORMATS if re.search(f.names, name))
-    row = next(found, None)
-    return row.name if row and row.mode in served else ""
+    """Return the name of a model's format if its mode is one of these, else ""."""
+    name = model.lower()
+    row = next((f for f in FORMATS if re.search(f.names, name)), None)
+    return row.name if row and row.mode in frozenset(modes) else ""
 
 
 def named_format(name: str) -> NextEditFormat:

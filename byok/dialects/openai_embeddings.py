@@ -22,7 +22,7 @@ from byok.dialects.error_bodies import refusal_of
 # A vector: 32-bit floats, at least one.
 Floats: TypeAlias = "array[float]"
 
-MOST_DIMENSIONS = 8192
+MAX_DIMENSIONS = 8192
 _NUMBER_BYTES = 24  # of a number in a list, with its comma
 _MAX_BRACKETS = 16  # opening ones for each text; two are usual
 _SPARE = 4096  # opening brackets, or sixteenths of the spare bytes, of an answer
@@ -45,7 +45,7 @@ def write_embeddings_request(
 
 def longest_answer(count: int) -> int:
     """Return the maximum bytes of an answer for this many texts."""
-    return 16 * _SPARE + count * MOST_DIMENSIONS * _NUMBER_BYTES
+    return 16 * _SPARE + count * MAX_DIMENSIONS * _NUMBER_BYTES
 
 
 def read_embeddings(raw: bytes, count: int, *, dimensions: int = 0) -> list[Floats]:
@@ -108,7 +108,7 @@ def _by_index(items: list[Any], count: int) -> list[Json]:
 
 def _vector(value: Any) -> Floats:
     vector = _floats(value)
-    if not 0 < len(vector) <= MOST_DIMENSIONS:
+    if not 0 < len(vector) <= MAX_DIMENSIONS:
         raise _unusable(f"a vector has {len(vector)} dimensions")
     # One NaN or infinity makes the sum one; finite 32-bit floats cannot overflow it.
     if not math.isfinite(sum(vector)):
@@ -125,7 +125,7 @@ def _floats(value: Any) -> Floats:
             vector.frombytes(binascii.a2b_base64(value, strict_mode=True))
             if sys.byteorder == "big":
                 vector.byteswap()
-        elif isinstance(value, list) and len(value) <= MOST_DIMENSIONS:
+        elif isinstance(value, list) and len(value) <= MAX_DIMENSIONS:
             vector.extend(value)
         else:
             raise TypeError

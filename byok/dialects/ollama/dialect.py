@@ -193,5 +193,5 @@ class Ollama(Dialect):
         return error
 
     def probes(self, model: str) -> tuple[Probe, ...]:
-        """Ask how a model is loaded, and what it takes."""
+        """Return the requests for the loaded window and for a description."""
         return (Probe(PS), Probe(SHOW, {"model": model}))

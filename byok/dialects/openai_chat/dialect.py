@@ -1,4 +1,14 @@
-"""The dialect of OpenAI Chat Completions and of compatible APIs."""
+"""The dialect of OpenAI Chat Completions and of compatible APIs.
+
+Sources for the list of models: recorded lists and the API references of OpenRouter,
+Groq, Mistral, Together, Fireworks, DeepInfra, Vercel, Perplexity, Hugging Face and
+vLLM.
+
+The list does not contain the window of a model that a local server has loaded, and
+Ollama and LM Studio silently truncate prompts that exceed it. Sources: the servers' API
+references (Ollama `GET /api/ps`, LM Studio `GET /api/v1/models`, before its version 0.4
+`GET /api/v0/models`, llama.cpp `GET /props`).
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,15 +44,9 @@ from byok.dialects.presets import (
 from byok.dialects.remedies import RemedyTable
 from byok.dialects.safe_names import IdRule
 
-# OpenAI's model list: ids, and what vendors add about their models.
-#
-# Sources of the fields: recorded lists and the API references of OpenRouter, Groq,
-# Mistral, Together, Fireworks, DeepInfra, Vercel, Perplexity, Hugging Face and vLLM.
-
-
-# The fields with the context window. The one that a model was trained with (llama.cpp's
-# `n_ctx_train`) is not what its server accepts.
-_WINDOWS = (
+# The fields for the context window. The window of the model's training (llama.cpp's
+# `n_ctx_train`) is not that of its server.
+_WINDOW_FIELDS = (
     "max_model_len",  # vLLM
     "context_window",  # Groq
     "context_length",  # OpenRouter, Together
@@ -50,81 +54,92 @@ _WINDOWS = (
     "max_input_tokens",  # Anthropic, LiteLLM
     "context_size",  # Novita
 )
-_OUTPUTS = (
+_OUTPUT_FIELDS = (
     "max_completion_tokens",  # OpenRouter, Groq
     "max_output_length",  # Groq, Chutes
     "max_output_tokens",  # LiteLLM, Novita
 )
-# The names of prices: of the prompt, the answer, cache reads and cache writes.
-_PRICES = (
+# The fields for prices of the prompt, the answer, cache reads and cache writes.
+_PRICE_FIELDS = (
     ("prompt", "input", "input_tokens"),
     ("completion", "output", "output_tokens"),
     ("input_cache_read", "cache_read", "cached_input"),
     ("input_cache_write", "cache_write"),
 )
-_PER_TOKEN = 0.001  # dollars; a lower price is for one token, others are for a million
+_MAX_PER_TOKEN = 0.001  # dollars; higher prices are for a million tokens
 _MILLION = 1_000_000
-_MOST = 2000  # rows; the longest list known has 600, and one is read in 0.05 ms
-_BARE = {"id", "object", "created", "owned_by", "permission", "root", "parent"}
-# Where rows keep what others have in the row itself.
-_INNER = ("top_provider", "architecture", "capabilities", "metadata", "limits")
+_MAX_ROWS = 2000  # the longest known list has 600; a row takes 0.05 ms
+_STANDARD_FIELDS = {
+    "id",
+    "object",
+    "created",
+    "owned_by",
+    "permission",
+    "root",
+    "parent",
+}
+# Objects in rows with fields that other vendors have in the row itself.
+_INNER_OBJECTS = ("top_provider", "architecture", "capabilities", "metadata", "limits")
+_LATEST = ":latest"  # Ollama's name for a model without a tag
 
 
 def read_models(body: Any) -> ModelPage:
     """Decode `GET models`: `{"data": [{"id"}]}`, or the bare array that some send."""
     rows = body.get("data") if isinstance(body, dict) else body
-    found = objects_in(rows[:_MOST] if isinstance(rows, list) else None)
-    named = [row for row in found if read_text(row, "id")]
+    objects = objects_in(rows[:_MAX_ROWS] if isinstance(rows, list) else None)
+    named = [row for row in objects if read_text(row, "id")]
     return ModelPage(tuple(_facts(row["id"], row) for row in named))
 
 
 def _facts(model: str, row: Json) -> ModelFacts:
-    if row.keys() <= _BARE:
+    if row.keys() <= _STANDARD_FIELDS:
         return ModelFacts(model)
-    places = [row, *objects_in([row.get(name) for name in _INNER])]
+    holders = [row, *objects_in([row.get(name) for name in _INNER_OBJECTS])]
     hosts = read_objects(row, "providers")  # of Hugging Face's router
-    both = [*places, *hosts]
-    takes = _words(places, "input_modalities")
-    gives = _words(places, "output_modalities")
-    parameters = _words(places, "supported_parameters", "supported_sampling_parameters")
-    features = _words(places, "supported_parameters", "supported_features")
+    all_holders = [*holders, *hosts]
+    inputs = _words(holders, "input_modalities")
+    outputs = _words(holders, "output_modalities")
+    parameters = _words(
+        holders, "supported_parameters", "supported_sampling_parameters"
+    )
+    features = _words(holders, "supported_parameters", "supported_features")
     return ModelFacts(
         model,
-        window=_smallest(both, _WINDOWS, read_window),
-        max_output=_smallest(both, _OUTPUTS, read_output),
+        window=_smallest(all_holders, _WINDOW_FIELDS, read_window),
+        max_output=_smallest(all_holders, _OUTPUT_FIELDS, read_output),
         tools=_first(
-            _flag(places, "function_calling", "supports_tools"),
+            _flag(holders, "function_calling", "supports_tools"),
             _has(features, "tools"),
             _any(hosts, "supports_tools"),
         ),
         images=_first(
-            _flag(places, "vision", "supports_image_input"), _has(takes, "image")
+            _flag(holders, "vision", "supports_image_input"), _has(inputs, "image")
         ),
         thinking=_first(
-            _flag(places, "reasoning"), _has(features, "reasoning") or None
+            _flag(holders, "reasoning"), _has(features, "reasoning") or None
         ),
         sampling=_has(parameters, "temperature"),
         chats=_first(
-            _flag(places, "completion_chat", "supports_chat"), _has(gives, "text")
+            _flag(holders, "completion_chat", "supports_chat"), _has(outputs, "text")
         ),
-        price=_price(both),
+        price=_price(all_holders),
     )
 
 
 def _smallest(
-    places: Iterable[Json], names: Iterable[str], read: Callable[[Any], int]
+    holders: Iterable[Json], names: Iterable[str], read: Callable[[Any], int]
 ) -> int:
-    """Return the smallest of several limits: a router's best host may have less."""
+    """Return the smallest of several limits: a router may use the smallest host."""
     names = tuple(names)
-    found = (read(place.get(name)) for place in places for name in names)
-    return min(filter(None, found), default=0)
+    limits = (read(holder.get(name)) for holder in holders for name in names)
+    return min(filter(None, limits), default=0)
 
 
-def _price(places: Iterable[Json]) -> Price | None:
+def _price(holders: Iterable[Json]) -> Price | None:
     """Return the prices; of several hosts the highest ones."""
-    tables = objects_in([place.get("pricing") for place in places])
-    found = [_highest(tables, names) for names in _PRICES]
-    return Price(*found) if any(price is not None for price in found) else None
+    tables = objects_in([holder.get("pricing") for holder in holders])
+    prices = [_highest(tables, names) for names in _PRICE_FIELDS]
+    return Price(*prices) if any(price is not None for price in prices) else None
 
 
 def _highest(tables: Iterable[Json], names: Iterable[str]) -> float | None:
@@ -135,14 +150,15 @@ def _highest(tables: Iterable[Json], names: Iterable[str]) -> float | None:
 
 def _dollars(value: Any) -> float | None:
     number = read_number(value)
-    if number is not None and number < _PER_TOKEN:
+    if number is not None and number < _MAX_PER_TOKEN:
         number *= _MILLION
     return read_dollars(number)
 
 
-def _words(places: Iterable[Json], *names: str) -> list[str] | None:
-    found = [place.get(name) for place in places for name in names]
-    lists = [value for value in found if isinstance(value, list)]
+def _words(holders: Iterable[Json], *names: str) -> list[str] | None:
+    """Return the strings in all lists with these names, None if there are none."""
+    values = [holder.get(name) for holder in holders for name in names]
+    lists = [value for value in values if isinstance(value, list)]
     return [word for words in lists for word in words if isinstance(word, str)] or None
 
 
@@ -150,53 +166,43 @@ def _has(words: list[str] | None, word: str) -> bool | None:
     return None if words is None else word in words
 
 
-def _flag(places: Iterable[Json], *names: str) -> bool | None:
-    found = (read_flag(place.get(name)) for place in places for name in names)
-    return _first(*found)
+def _flag(holders: Iterable[Json], *names: str) -> bool | None:
+    flags = (read_flag(holder.get(name)) for holder in holders for name in names)
+    return _first(*flags)
 
 
-def _any(places: Iterable[Json], name: str) -> bool | None:
-    """Tell whether any host says yes; None where none says anything."""
-    said = [flag for p in places if (flag := read_flag(p.get(name))) is not None]
-    return any(said) if said else None
+def _any(hosts: Iterable[Json], name: str) -> bool | None:
+    """Tell whether a flag is true for any host; None if no host has it."""
+    flags = [flag for h in hosts if (flag := read_flag(h.get(name))) is not None]
+    return any(flags) if flags else None
 
 
 def _first(*flags: bool | None) -> bool | None:
     return next((flag for flag in flags if flag is not None), None)
 
 
-# The context window of a model that a local server has loaded.
-#
-# The model list does not contain it, and Ollama and LM Studio silently truncate prompts
-# that exceed it. Sources: the servers' API references (Ollama `GET /api/ps`, LM Studio
-# `GET /api/v1/models`, before its version 0.4 `GET /api/v0/models`, llama.cpp `GET
-# /props`).
-
-
-_LATEST = ":latest"  # Ollama's name for a model without a tag
-
-
 def read_loaded_window(body: Any, model: str) -> int:
-    """Return the window in tokens; 0 where the model is not loaded or it is unknown."""
+    """Return the window in tokens; 0 if it is unknown or the model is not loaded."""
     if not isinstance(body, dict):
         return 0
     settings = body.get("default_generation_settings")
-    if isinstance(settings, dict):  # llama.cpp has one model: that of one slot
+    if isinstance(settings, dict):  # llama.cpp: the window of a slot
         return read_positive(settings.get("n_ctx"))
-    wanted = (model, f"{model}{_LATEST}")
+    names = (model, f"{model}{_LATEST}")
     rows = objects_in(body.get("models") or body.get("data"))
-    return next((size for row in rows if (size := _read_row(row, wanted))), 0)
+    return next((size for row in rows if (size := _loaded_window(row, names))), 0)
 
 
-def _read_row(row: dict[str, Any], wanted: tuple[str, ...]) -> int:
-    """Return the window of a row about one of these names, else 0."""
+def _loaded_window(row: dict[str, Any], names: tuple[str, ...]) -> int:
+    """Return the window in a row about a model with one of these names, else 0."""
     if isinstance(row.get("loaded_instances"), list):
-        loaded, is_any = read_objects(row, "loaded_instances"), row.get("key") in wanted
-        configs = [i.get("config") for i in loaded if is_any or i.get("id") in wanted]
+        loaded = read_objects(row, "loaded_instances")
+        is_model = row.get("key") in names
+        configs = [i.get("config") for i in loaded if is_model or i.get("id") in names]
         sizes = (config.get("context_length") for config in objects_in(configs))
         return min(filter(None, map(read_positive, sizes)), default=0)
     name = row.get("model") or row.get("name") or row.get("id")
-    if name not in wanted:
+    if name not in names:
         return 0
     return read_positive(row.get("context_length") or row.get("loaded_context_length"))
 
@@ -231,12 +237,12 @@ class OpenAIChat(Dialect):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Return what the vendor is known for."""
+        """Return the remedies that the vendor's models need."""
         return self.quirks.needs
 
     @property
     def tool_ids(self) -> IdRule:
-        """Return which ids of tool calls the vendor takes."""
+        """Return the rule for the ids of tool calls of the vendor."""
         return self.quirks.tool_ids
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
@@ -249,11 +255,11 @@ class OpenAIChat(Dialect):
 
     @property
     def second_best(self) -> frozenset[str]:
-        """Chats, where the vendor has an API of its own that does more."""
+        """Return the path of chats, if the vendor has another API that does more."""
         return frozenset({"chat/completions"} if self.quirks.stands_in else ())
 
     def url(self, base_url: str, path: str) -> str:
-        """Return the URL of a path; a path with a leading "/" is beside /v1."""
+        """Return the URL of a path; a path with a leading "/" is next to /v1."""
         if path.startswith("/"):
             return without_ending(base_url, DEFAULT_PATHS[OPENAI_CHAT]) + path
         return f"{base_url}/{path}"
@@ -263,7 +269,7 @@ class OpenAIChat(Dialect):
         return openai_headers(key, self.quirks.auth_header)
 
     def probes(self, model: str) -> tuple[Probe, ...]:
-        """Ask a local server about the model that it has loaded."""
+        """Return the requests to a local server about the model that it has loaded."""
         return tuple(map(Probe, self.quirks.loaded))
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
