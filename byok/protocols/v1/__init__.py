@@ -1,7 +1,6 @@
 """The protocols of other clients: bodies become questions, events become answers.
 
-`chat_completions.py` and `responses.py` are those of OpenAI, `messages.py` is
-Anthropic's; none knows which dialect the upstream speaks. What a body contains and byok
-cannot pass on is refused, where the client relies on it, or named in
-`Question.left_out`.
+`chat_completions.py` and `responses.py` are OpenAI's protocols, `messages.py` is
+Anthropic's; none depends on the dialect of the upstream. Features that byok cannot pass
+on are refused if the client relies on them, else named in `Question.left_out`.
 """

@@ -1,8 +1,8 @@
-"""The part that all replies share: events become blocks that open, grow and close.
+"""The common part of all replies: events become blocks that open, grow and close.
 
-An answer is a row of blocks: reasoning, text, calls of tools. Calls come last, because
-byok passes them on when they are whole. White space is no block of its own: Anthropic
-refuses such a block when it comes back.
+An answer is a sequence of blocks: reasoning, text, tool calls. Calls come last, because
+byok passes them on when they are complete. White space alone is never a block, because
+Anthropic refuses such a block when it is sent back.
 """
 
 from abc import ABC, abstractmethod
@@ -31,13 +31,13 @@ from byok.protocols.v1.fields import flag
 
 
 def forget(_: str, __: Any) -> None:
-    """Keep nothing of an answer."""
+    """Store nothing of an answer."""
 
 
 class ReplyHead(Struct, frozen=True):
-    """What an answer says of itself: an id, its model, seconds since 1970.
+    """The id and the model of an answer, and its time in seconds since 1970.
 
-    `keep` remembers by its name what the client may refer to.
+    `keep` stores a value by name, if the client may refer to it later.
     """
 
     id: str
@@ -53,7 +53,7 @@ class _Open(Enum):
 
 
 class BlockReply(ABC):
-    """Stage[StreamEvent, Json]: finds the blocks; a subclass writes their events."""
+    """A Stage[StreamEvent, Json] that finds the blocks; a subclass writes them."""
 
     keeps_part: ClassVar[bool] = True
     first: ClassVar[Json | None] = None
@@ -69,10 +69,10 @@ class BlockReply(ABC):
         self._begun = False
         self._open = _Open.NOTHING
         self._pieces: list[str] = []  # of the open block
-        self._blank: list[str] = []  # held back: white space before a text
+        self._blank: list[str] = []  # white space that may precede a text
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Write what an event brings."""
+        """Write the lines of one event."""
         match event:
             case TextDelta(text=text):
                 if self._open is _Open.TEXT:
@@ -80,20 +80,20 @@ class BlockReply(ABC):
                     return (self._write_text(text),)
                 return self._begin_text(text)
             case ThinkingDelta():
-                return [*self._think(event)]
+                return [*self._add_thinking(event)]
             case ToolCall():
-                return [*self._take_call(event)]
+                return [*self._add_call(event)]
             case Notice(is_restart=True) if self._open is _Open.THINKING:
                 return self._close()
             case _:
-                self._note(event)
+                self._store(event)
         return ()
 
     def flush(self) -> list[Json]:
         """Write the end of a complete answer.
 
         Raises:
-            UpstreamGarbled: a call was dropped, without which the answer is not whole.
+            UpstreamGarbled: a call was dropped, so the answer is incomplete.
         """
         if self._failure is not None and self.finish is not FinishReason.LENGTH:
             raise UpstreamGarbled(self._failure.text, code=self._failure.code)
@@ -104,7 +104,7 @@ class BlockReply(ABC):
         return [*self._begin(), *self._close(), *self._write_end()]
 
     def forget_thoughts(self) -> None:
-        """Forget the open block of reasoning, of which the client has nothing yet."""
+        """Drop the open block of reasoning; for replies that were not sent yet."""
         if self._open is _Open.THINKING:
             self._open, self._pieces = _Open.NOTHING, []
 
@@ -112,7 +112,7 @@ class BlockReply(ABC):
         """Write the end of an answer that failed; its open block stays open."""
         return [*self._begin(), *self._write_failure(error)]
 
-    def _note(
+    def _store(
         self, event: Usage | Finish | Notice | Citation | ToolCallDelta | ToolCallPlace
     ) -> None:
         match event:
@@ -127,7 +127,7 @@ class BlockReply(ABC):
                 if title or url not in self.sources:
                     self.sources[url] = title
             case ToolCallDelta() | ToolCallPlace():
-                pass  # calls come whole, and last
+                pass  # complete calls follow
             case _:
                 assert_never(event)
 
@@ -142,11 +142,11 @@ class BlockReply(ABC):
         if not text.strip():
             return ()
         text, self._blank = "".join(self._blank), []
-        before = [*self._begin(), *self._close()]
+        lines = [*self._begin(), *self._close()]
         self._open, self._pieces = _Open.TEXT, [text]
-        return [*before, *self._open_text(), self._write_text(text)]
+        return [*lines, *self._open_text(), self._write_text(text)]
 
-    def _think(self, event: ThinkingDelta) -> Iterator[Json]:
+    def _add_thinking(self, event: ThinkingDelta) -> Iterator[Json]:
         if event.text or event.provider_data:
             yield from self._begin()
             if self._open is not _Open.THINKING:
@@ -170,7 +170,7 @@ class BlockReply(ABC):
             case _Open.NOTHING:
                 return ()
 
-    def _take_call(self, call: ToolCall) -> Iterator[Json]:
+    def _add_call(self, call: ToolCall) -> Iterator[Json]:
         yield from self._begin()
         yield from self._close()
         yield from self._write_call(call)
@@ -178,10 +178,10 @@ class BlockReply(ABC):
 
     @abstractmethod
     def _write_beginning(self) -> Iterable[Json]:
-        """Write what comes before the first block."""
+        """Write the beginning, before the first block."""
 
     def _open_text(self) -> Iterable[Json]:
-        """Open a block of text, where the protocol has a beginning for it."""
+        """Open a block of text, if the protocol has an event for that."""
         return ()
 
     @abstractmethod
@@ -190,10 +190,10 @@ class BlockReply(ABC):
 
     @abstractmethod
     def _close_text(self, text: str) -> Iterable[Json]:
-        """Close a block of text; `text` is all of it."""
+        """Close a block of text; `text` is its whole text."""
 
     def _open_thinking(self) -> Iterable[Json]:
-        """Open a block of reasoning, where the protocol has a beginning for it."""
+        """Open a block of reasoning, if the protocol has an event for that."""
         return ()
 
     @abstractmethod
@@ -208,11 +208,11 @@ class BlockReply(ABC):
 
     @abstractmethod
     def _write_call(self, call: ToolCall) -> Iterable[Json]:
-        """Write a whole call; `calls` counts those before it."""
+        """Write a complete call; `calls` is the number of calls before it."""
 
     @abstractmethod
     def _write_end(self) -> Iterable[Json]:
-        """Write what comes behind the last block."""
+        """Write the end, after the last block."""
 
     @abstractmethod
     def _write_failure(self, error: ByokError) -> Iterable[Json]:
@@ -223,40 +223,34 @@ class BlockReply(ABC):
         """Return the complete answer as one object."""
 
 
-# An answer as one object, made by the stage that also writes it in pieces.
-
-
 class WholeReply:
-    """Stage[StreamEvent, Json] whose flush gives the answer as one object."""
+    """A Stage[StreamEvent, Json] whose flush returns the answer as one object."""
 
     def __init__(self, pieces: BlockReply) -> None:
         self._pieces = pieces
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Collect an event; thoughts that are void by now are no part of the answer."""
+        """Collect an event; after a restart, open reasoning is dropped."""
         if isinstance(event, Notice) and event.is_restart:
             self._pieces.forget_thoughts()
         self._pieces.feed(event)
         return ()
 
     def flush(self) -> Iterator[Json]:
-        """Give the object."""
+        """Return the object."""
         self._pieces.flush()
         yield self._pieces.whole()
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Raise the error: these clients get a status."""
+        """Raise the error, which becomes an HTTP status."""
         raise error
-
-
-# The type of a decoded body: what to ask a model, and how to write the answer.
 
 
 class Question(Struct, frozen=True):
     """A decoded body.
 
-    `stream`: the answer is to be streamed. `left_out` names what the body asks for and
-    byok does not pass on.
+    `stream`: the client wants a stream. `left_out` names features of the body that byok
+    does not pass on.
     """
 
     chat: ChatRequest
@@ -272,6 +266,6 @@ def make_question(
     left_out: Iterable[str],
     ignored: Iterable[str],
 ) -> Question:
-    """Return a decoded body; `ignored` are fields that it may have in vain."""
-    unheard = (name for name in ignored if body.get(name))
-    return Question(chat, flag(body, "stream") is True, reply, (*left_out, *unheard))
+    """Return a decoded body; `ignored` are fields that byok does not pass on."""
+    present = (name for name in ignored if body.get(name))
+    return Question(chat, flag(body, "stream") is True, reply, (*left_out, *present))

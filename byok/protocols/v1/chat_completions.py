@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, as clients speak it: bodies read, answers written."""
+"""OpenAI's Chat Completions for clients: decoding bodies, writing answers."""
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
@@ -48,14 +48,76 @@ from byok.protocols.v1.turns import (
     write_freeform,
 )
 
-# Chat Completions: read the messages of a body into a conversation.
+_UNSUPPORTED = ("functions", "function_call", "audio", "logprobs", "top_logprobs")
+_IGNORED = (
+    *("frequency_penalty", "presence_penalty", "logit_bias", "seed", "store"),
+    *("prediction", "verbosity", "web_search_options"),
+)
+
+
+def decode_completion(body: Json) -> Question:
+    """Decode the body of a chat completion.
+
+    Raises:
+        BadRequest: a field is invalid, or byok does not support it.
+    """
+    refuse_fields(body, _UNSUPPORTED)
+    if (count(body, "n") or 1) > 1:
+        raise feature_refusal("byok asks for one answer only: n must be 1")
+    tools = read_tools(body)
+    choice = read_choice(body.get("tool_choice"), tools, _name_of)
+    turns = Turns()
+    for message in objects(body, "messages"):
+        add_message(turns, message)
+    chat = replace(
+        turns.request(tools),
+        client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
+        sampling=Sampling(
+            number(body, "temperature"),
+            number(body, "top_p"),
+            count(body, "max_completion_tokens") or count(body, "max_tokens"),
+            text(body, "reasoning_effort"),
+            strings(body, "stop"),
+        ),
+        tool_choice=choice,
+        json_answer=read_format(mapping(body, "response_format")),
+        cache_key=text(body, "prompt_cache_key"),
+    )
+    options = mapping(body, "stream_options")
+    reply = partial(
+        CompletionReply,
+        freeform=tools.freeform,
+        counts=flag(options, "include_usage") is True,
+    )
+    return make_question(body, chat, reply, tools.left_out, _IGNORED)
+
+
+def read_tools(body: Json) -> ToolList:
+    """Return the tools of a body."""
+    tools = ToolList()
+    for row in objects(body, "tools"):
+        match row.get("type", "function"):
+            case "function":
+                inner = mapping(row, "function")
+                description = text(inner, "description")
+                parameters = mapping(inner, "parameters")
+                tools.add(text(inner, "name"), description, parameters)
+            case "custom":
+                tools.add_freeform(mapping(row, "custom"))
+            case kind:
+                tools.leave_out(str(kind))
+    return tools
+
+
+def _name_of(row: Json) -> str:
+    return text(mapping(row, text(row, "type")), "name")
 
 
 def add_message(turns: Turns, message: Json) -> None:
     """Add one message.
 
     Raises:
-        BadRequest: it cannot be read.
+        BadRequest: the message is invalid.
     """
     content = read_parts(message, "content", _read_part)
     match text(message, "role"):
@@ -84,10 +146,10 @@ def _read_answer(
 ) -> Iterator[TextPart | ThinkingPart | ToolCall]:
     """Read an answer: reasoning, text and calls, in this order."""
     yield from _read_thinking(message)
-    if said := text_of(content):
-        yield TextPart(said)
-    elif refused := text(message, "refusal"):
-        yield TextPart(refused)
+    if words := text_of(content):
+        yield TextPart(words)
+    elif refusal := text(message, "refusal"):
+        yield TextPart(refusal)
     for row in objects(message, "tool_calls"):
         if not (call_id := text(row, "id")):
             raise wrong_field("the id of a tool call", "a string")
@@ -101,7 +163,7 @@ def _read_answer(
 
 
 def _read_thinking(message: Json) -> Iterator[ThinkingPart]:
-    """Read the reasoning: in the blocks that byok gave, else as one text."""
+    """Read the reasoning, from the blocks that byok wrote or else from one text."""
     blocks = message.get("reasoning_details")
     if isinstance(blocks, list) and blocks:
         for block in objects(message, "reasoning_details"):
@@ -109,19 +171,17 @@ def _read_thinking(message: Json) -> Iterator[ThinkingPart]:
             yield ThinkingPart(text(block, "text"), data)
         return
     name = "reasoning_content" if message.get("reasoning_content") else "reasoning"
-    if isinstance(said := message.get(name), str) and said:
-        yield ThinkingPart(said)
-
-
-# Chat Completions: write an answer, as chunks and as one object.
-#
-# Reasoning stands in `reasoning_content`, as DeepSeek and many others do it. A block
-# with data of its provider comes once more in `reasoning_details`, as OpenRouter does
-# it.
+    if isinstance(thought := message.get(name), str) and thought:
+        yield ThinkingPart(thought)
 
 
 class CompletionReply(BlockReply):
-    """Writes a chat completion; `counts` asks for the usage in the last chunk."""
+    """A writer of a chat completion; `counts`: with the usage in the last chunk.
+
+    Reasoning is in `reasoning_content`, as in the APIs of DeepSeek and many others. A
+    block with data of its provider is repeated in `reasoning_details`, as in
+    OpenRouter's.
+    """
 
     def __init__(
         self,
@@ -133,10 +193,10 @@ class CompletionReply(BlockReply):
         super().__init__(head)
         self._freeform = freeform
         self._counts = counts
-        self._said: list[str] = []
-        self._thought: list[str] = []
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._details: list[Json] = []
-        self._made: list[Json] = []
+        self._tool_calls: list[Json] = []
 
     def _write_beginning(self) -> Iterable[Json]:
         return (self._chunk({"role": "assistant", "content": ""}),)
@@ -145,7 +205,7 @@ class CompletionReply(BlockReply):
         return self._chunk({"content": text})
 
     def _close_text(self, text: str) -> Iterable[Json]:
-        self._said.append(text)
+        self._texts.append(text)
         return ()
 
     def _write_thinking(self, text: str) -> Iterable[Json]:
@@ -154,7 +214,7 @@ class CompletionReply(BlockReply):
     def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterable[Json]:
-        self._thought.append(text)
+        self._thoughts.append(text)
         detail = {"type": "reasoning.encrypted", "index": len(self._details)}
         if provider_data is None:
             if text:
@@ -166,13 +226,13 @@ class CompletionReply(BlockReply):
 
     def _write_call(self, call: ToolCall) -> Iterable[Json]:
         if call.name in self._freeform:
-            given = {"name": call.name, "input": read_freeform(call.arguments)}
-            made = {"id": call.id, "type": "custom", "custom": given}
+            custom = {"name": call.name, "input": read_freeform(call.arguments)}
+            tool_call = {"id": call.id, "type": "custom", "custom": custom}
         else:
             function = {"name": call.name, "arguments": call.arguments}
-            made = {"id": call.id, "type": "function", "function": function}
-        self._made.append(made)
-        return (self._chunk({"tool_calls": [{"index": self.calls, **made}]}),)
+            tool_call = {"id": call.id, "type": "function", "function": function}
+        self._tool_calls.append(tool_call)
+        return (self._chunk({"tool_calls": [{"index": self.calls, **tool_call}]}),)
 
     def _write_end(self) -> Iterator[Json]:
         last = {"annotations": self._annotations()} if self.sources else {}
@@ -186,18 +246,18 @@ class CompletionReply(BlockReply):
 
     def whole(self) -> dict[str, Any]:
         """Return a chat.completion."""
-        said = "".join(self._said)
+        content = "".join(self._texts)
         message: dict[str, Any] = {
             "role": "assistant",
-            "content": said or (None if self._made else ""),
+            "content": content or (None if self._tool_calls else ""),
             "refusal": None,
         }
-        if thought := "".join(self._thought):
+        if thought := "".join(self._thoughts):
             message["reasoning_content"] = thought
         if any("data" in detail for detail in self._details):
             message["reasoning_details"] = self._details
-        if self._made:
-            message["tool_calls"] = self._made
+        if self._tool_calls:
+            message["tool_calls"] = self._tool_calls
         if self.sources:
             message["annotations"] = self._annotations()
         choice = {
@@ -245,67 +305,3 @@ def write_usage(usage: Usage) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
-
-
-_REFUSED = ("functions", "function_call", "audio", "logprobs", "top_logprobs")
-_IGNORED = (
-    *("frequency_penalty", "presence_penalty", "logit_bias", "seed", "store"),
-    *("prediction", "verbosity", "web_search_options"),
-)
-
-
-def decode_completion(body: Json) -> Question:
-    """Decode the body of a chat completion.
-
-    Raises:
-        BadRequest: a field is wrong, or byok cannot do what it asks for.
-    """
-    refuse_fields(body, _REFUSED)
-    if (count(body, "n") or 1) > 1:
-        raise feature_refusal("byok asks for one answer only: n must be 1")
-    tools = read_tools(body)
-    choice = read_choice(body.get("tool_choice"), tools, _name_of)
-    turns = Turns()
-    for message in objects(body, "messages"):
-        add_message(turns, message)
-    chat = replace(
-        turns.request(tools),
-        client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
-        sampling=Sampling(
-            number(body, "temperature"),
-            number(body, "top_p"),
-            count(body, "max_completion_tokens") or count(body, "max_tokens"),
-            text(body, "reasoning_effort"),
-            strings(body, "stop"),
-        ),
-        tool_choice=choice,
-        json_answer=read_format(mapping(body, "response_format")),
-        cache_key=text(body, "prompt_cache_key"),
-    )
-    options = mapping(body, "stream_options")
-    reply = partial(
-        CompletionReply,
-        freeform=tools.freeform,
-        counts=flag(options, "include_usage") is True,
-    )
-    return make_question(body, chat, reply, tools.left_out, _IGNORED)
-
-
-def read_tools(body: Json) -> ToolList:
-    """Read the definitions of the tools."""
-    tools = ToolList()
-    for row in objects(body, "tools"):
-        match row.get("type", "function"):
-            case "function":
-                inner = mapping(row, "function")
-                about = text(inner, "description")
-                tools.add(text(inner, "name"), about, mapping(inner, "parameters"))
-            case "custom":
-                tools.add_freeform(mapping(row, "custom"))
-            case kind:
-                tools.leave_out(str(kind))
-    return tools
-
-
-def _name_of(row: Json) -> str:
-    return text(mapping(row, text(row, "type")), "name")

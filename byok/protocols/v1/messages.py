@@ -1,4 +1,4 @@
-"""Anthropic's Messages, as clients speak it: bodies read, answers written."""
+"""Anthropic's Messages for clients: decoding bodies, writing answers."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -45,14 +45,106 @@ from byok.protocols.v1.fields import (
 )
 from byok.protocols.v1.turns import ToolList, Turns
 
-# Messages: read the blocks of a body into a conversation.
+_UNSUPPORTED = ("container", "mcp_servers")
+_IGNORED = ("top_k", "context_management", "service_tier")
+# Efforts for budgets of reasoning below so many tokens.
+_BUDGETS = ((4096, "low"), (16384, "medium"))
+_USES = {
+    "auto": ToolUse.AUTO,
+    "any": ToolUse.REQUIRED,
+    "none": ToolUse.NONE,
+    "tool": ToolUse.REQUIRED,
+}
+_STOPS = {
+    FinishReason.STOP: "end_turn",
+    FinishReason.LENGTH: "max_tokens",
+    FinishReason.TOOL_CALLS: "tool_use",
+    FinishReason.CONTENT_FILTER: "refusal",
+}
+_UNSIGNED = ProviderData(NO_ORIGIN, {})  # clients drop reasoning without a signature
+
+
+def decode_message(body: Json) -> Question:
+    """Decode the body of a message; `max_tokens` may be missing, as for counting.
+
+    Raises:
+        BadRequest: a field is invalid, or byok does not support it.
+    """
+    refuse_fields(body, _UNSUPPORTED)
+    tools = read_tools(body)
+    choice = mapping(body, "tool_choice")
+    turns = Turns()
+    turns.add_system(_join_texts(_blocks(body, "system")))
+    for message in objects(body, "messages"):
+        add_message(turns, message)
+    thinking = mapping(body, "thinking")
+    chat = replace(
+        turns.request(tools),
+        client_parallel_tools=not flag(choice, "disable_parallel_tool_use"),
+        sampling=Sampling(
+            number(body, "temperature"),
+            number(body, "top_p"),
+            count(body, "max_tokens"),
+            _read_effort(body, thinking),
+            strings(body, "stop_sequences"),
+        ),
+        tool_choice=_read_choice(choice, tools),
+        json_answer=_read_format(body),
+        cache_key=text(mapping(body, "metadata"), "user_id"),
+    )
+    shows_thinking = text(thinking, "type") in ("enabled", "adaptive")
+    reply = partial(MessageReply, shows_thinking=shows_thinking)
+    left_out = (*tools.left_out, *turns.left_out)
+    return make_question(body, chat, reply, left_out, _IGNORED)
+
+
+def read_tools(body: Json) -> ToolList:
+    """Return the tools that the client defines; those of Anthropic are left out."""
+    tools = ToolList()
+    for row in objects(body, "tools"):
+        kind = text(row, "type")
+        if kind in ("", "custom"):
+            description = text(row, "description")
+            tools.add(text(row, "name"), description, mapping(row, "input_schema"))
+        else:
+            tools.leave_out(kind)
+    return tools
+
+
+def _read_choice(choice: Json, tools: ToolList) -> ToolChoice:
+    kind = text(choice, "type") or "auto"
+    if kind not in _USES:
+        raise wrong_field("tool_choice", "auto, any, tool or none")
+    return tools.choose(_USES[kind], text(choice, "name") if kind == "tool" else "")
+
+
+def _read_effort(body: Json, thinking: Json) -> str:
+    """Return the requested effort, or one that suits the budget in tokens."""
+    if effort := text(mapping(body, "output_config"), "effort"):
+        return effort
+    if text(thinking, "type") == "disabled":
+        return "none"
+    if (budget := count(thinking, "budget_tokens")) is None:
+        return ""
+    efforts = (effort for limit, effort in _BUDGETS if budget < limit)
+    return next(efforts, "high")
+
+
+def _read_format(body: Json) -> JsonAnswer | None:
+    form: dict[str, Any] = mapping(mapping(body, "output_config"), "format")
+    form = form or mapping(body, "output_format")
+    if not form:
+        return None
+    if text(form, "type") != "json_schema":
+        raise wrong_field("the format", "a json_schema")
+    return JsonAnswer(mapping(form, "schema"))
 
 
 def add_message(turns: Turns, message: Json) -> None:
     """Add one message.
 
     Raises:
-        BadRequest: it cannot be read.
+        BadRequest: the message is invalid.
     """
     blocks = _blocks(message, "content")
     match text(message, "role"):
@@ -71,21 +163,21 @@ def _join_texts(blocks: list[Json]) -> str:
 
 
 def _blocks(body: Json, name: str) -> list[Json]:
-    """Read blocks; a string is one block of text."""
-    if isinstance(said := body.get(name), str):
-        return [{"type": "text", "text": said}]
+    """Return the blocks in a field; a string is one block of text."""
+    if isinstance(content := body.get(name), str):
+        return [{"type": "text", "text": content}]
     return [*objects(body, name)]
 
 
 def _add_user(turns: Turns, blocks: list[Json]) -> None:
     """Add a message of the user: results of tools, then text and images."""
-    said: list[TextPart | ImagePart] = []
+    parts: list[TextPart | ImagePart] = []
     for block in blocks:
         if text(block, "type") == "tool_result":
             turns.add_result(_read_result(block))
         else:
-            said.append(_read_part(block))
-    turns.add_user(said)
+            parts.append(_read_part(block))
+    turns.add_user(parts)
 
 
 def _read_part(block: Json) -> TextPart | ImagePart:
@@ -97,8 +189,8 @@ def _read_part(block: Json) -> TextPart | ImagePart:
         case "document":
             return _read_document(mapping(block, "source"), text(block, "title"))
         case "search_result":
-            found = (text(part, "text") for part in objects(block, "content"))
-            return titled_text(text(block, "title"), text(block, "source"), *found)
+            texts = (text(part, "text") for part in objects(block, "content"))
+            return titled_text(text(block, "title"), text(block, "source"), *texts)
         case "tool_reference":
             return TextPart(text(block, "tool_name"))
         case kind:
@@ -127,27 +219,27 @@ def _read_image(source: Json) -> ImagePart:
 
 def _read_result(block: Json) -> ToolResult:
     parts = [_read_part(part) for part in _blocks(block, "content")]
-    failed = flag(block, "is_error") is True
-    return make_result(text(block, "tool_use_id"), parts, is_error=failed)
+    is_error = flag(block, "is_error") is True
+    return make_result(text(block, "tool_use_id"), parts, is_error=is_error)
 
 
 def _add_answer(turns: Turns, blocks: list[Json]) -> None:
     """Add blocks of the model; those of tools that ran at Anthropic are left out."""
-    said: list[TextPart | ThinkingPart | ToolCall] = []
+    parts: list[TextPart | ThinkingPart | ToolCall] = []
     for block in blocks:
         match text(block, "type"):
             case "text":
-                said.append(TextPart(text(block, "text")))
+                parts.append(TextPart(text(block, "text")))
             case "thinking":
                 data = read_encrypted(text(block, "signature"))
-                said.append(ThinkingPart(text(block, "thinking"), data))
+                parts.append(ThinkingPart(text(block, "thinking"), data))
             case "redacted_thinking":
-                said.append(ThinkingPart("", read_encrypted(text(block, "data"))))
+                parts.append(ThinkingPart("", read_encrypted(text(block, "data"))))
             case "tool_use":
-                said.append(_read_call(block))
+                parts.append(_read_call(block))
             case kind:
                 turns.left_out.append(f"the block {kind[:60]!r}")
-    turns.add_answer(said)
+    turns.add_answer(parts)
 
 
 def _read_call(block: Json) -> ToolCall:
@@ -157,23 +249,12 @@ def _read_call(block: Json) -> ToolCall:
     return ToolCall(call_id, text(block, "name"), arguments)
 
 
-# Messages: write an answer, as events and as one object.
-#
-# Anthropic gives reasoning only to clients that ask for it, and simple ones take the
-# first block for the answer. So a client that does not ask gets none.
-
-
-_STOPS = {
-    FinishReason.STOP: "end_turn",
-    FinishReason.LENGTH: "max_tokens",
-    FinishReason.TOOL_CALLS: "tool_use",
-    FinishReason.CONTENT_FILTER: "refusal",
-}
-_UNSIGNED = ProviderData(NO_ORIGIN, {})  # clients drop reasoning without a signature
-
-
 class MessageReply(BlockReply):
-    """Writes a message; `shows_thinking`: the client asked for the reasoning."""
+    """A writer of a message; `shows_thinking`: the client requested the reasoning.
+
+    Anthropic sends reasoning only on request, and simple clients use the first block as
+    the answer. So other clients get no reasoning.
+    """
 
     def __init__(self, head: ReplyHead, *, shows_thinking: bool = False) -> None:
         super().__init__(head)
@@ -181,7 +262,7 @@ class MessageReply(BlockReply):
         self._content: list[Json] = []
 
     def _write_beginning(self) -> Iterator[Json]:
-        """Write the message as it begins; its tokens are counted at the end."""
+        """Write the empty message; the final token counts come at the end."""
         usage = write_usage(self.usage or Usage())
         message = {**self._message(), "content": [], "stop_reason": None}
         yield {"type": "message_start", "message": {**message, "usage": usage}}
@@ -206,7 +287,7 @@ class MessageReply(BlockReply):
     def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterator[Json]:
-        """Close a block of reasoning; its signature holds the provider's data."""
+        """Close a block of reasoning; its signature contains the provider's data."""
         if self._shows_thinking:
             signature = write_encrypted(provider_data or _UNSIGNED)
             yield self._delta({"type": "signature_delta", "signature": signature})
@@ -249,21 +330,21 @@ class MessageReply(BlockReply):
         }
 
     def _start(self, block: Json) -> Json:
-        place = len(self._content)
-        return {"type": "content_block_start", "index": place, "content_block": block}
+        index = len(self._content)
+        return {"type": "content_block_start", "index": index, "content_block": block}
 
     def _delta(self, delta: Json) -> Json:
-        place = len(self._content)
-        return {"type": "content_block_delta", "index": place, "delta": delta}
+        index = len(self._content)
+        return {"type": "content_block_delta", "index": index, "delta": delta}
 
     def _stop(self, block: Json) -> Json:
-        place = len(self._content)
+        index = len(self._content)
         self._content.append(block)
-        return {"type": "content_block_stop", "index": place}
+        return {"type": "content_block_stop", "index": index}
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """Write token counts; what was read from or written to a cache counts apart."""
+    """Write token counts; `input_tokens` excludes those of the cache."""
     cached = usage.cache_read_tokens + usage.cache_creation_tokens
     return {
         "input_tokens": max(usage.input_tokens - cached, 0),
@@ -271,90 +352,3 @@ def write_usage(usage: Usage) -> dict[str, Any]:
         "cache_creation_input_tokens": usage.cache_creation_tokens,
         "cache_read_input_tokens": usage.cache_read_tokens,
     }
-
-
-_STATEFUL = ("container", "mcp_servers")
-_IGNORED = ("top_k", "context_management", "service_tier")
-_BUDGETS = ((4096, "low"), (16384, "medium"))  # of reasoning, below so many tokens
-_USES = {
-    "auto": ToolUse.AUTO,
-    "any": ToolUse.REQUIRED,
-    "none": ToolUse.NONE,
-    "tool": ToolUse.REQUIRED,
-}
-
-
-def decode_message(body: Json) -> Question:
-    """Decode the body of a message; `max_tokens` may be missing, as for counting.
-
-    Raises:
-        BadRequest: a field is wrong, or byok cannot do what it asks for.
-    """
-    refuse_fields(body, _STATEFUL)
-    tools = read_tools(body)
-    choice = mapping(body, "tool_choice")
-    turns = Turns()
-    turns.add_system(_join_texts(_blocks(body, "system")))
-    for message in objects(body, "messages"):
-        add_message(turns, message)
-    thinking = mapping(body, "thinking")
-    chat = replace(
-        turns.request(tools),
-        client_parallel_tools=not flag(choice, "disable_parallel_tool_use"),
-        sampling=Sampling(
-            number(body, "temperature"),
-            number(body, "top_p"),
-            count(body, "max_tokens"),
-            _read_effort(body, thinking),
-            strings(body, "stop_sequences"),
-        ),
-        tool_choice=_read_choice(choice, tools),
-        json_answer=_read_format(body),
-        cache_key=text(mapping(body, "metadata"), "user_id"),
-    )
-    shows = text(thinking, "type") in ("enabled", "adaptive")
-    reply = partial(MessageReply, shows_thinking=shows)
-    left_out = (*tools.left_out, *turns.left_out)
-    return make_question(body, chat, reply, left_out, _IGNORED)
-
-
-def read_tools(body: Json) -> ToolList:
-    """Read the definitions of the tools; those that Anthropic defines are left out."""
-    tools = ToolList()
-    for row in objects(body, "tools"):
-        kind = text(row, "type")
-        if kind in ("", "custom"):
-            about = text(row, "description")
-            tools.add(text(row, "name"), about, mapping(row, "input_schema"))
-        else:
-            tools.leave_out(kind)
-    return tools
-
-
-def _read_choice(choice: Json, tools: ToolList) -> ToolChoice:
-    kind = text(choice, "type") or "auto"
-    if kind not in _USES:
-        raise wrong_field("tool_choice", "auto, any, tool or none")
-    return tools.choose(_USES[kind], text(choice, "name") if kind == "tool" else "")
-
-
-def _read_effort(body: Json, thinking: Json) -> str:
-    """Read how much the model should reason: its effort, else a budget in tokens."""
-    if effort := text(mapping(body, "output_config"), "effort"):
-        return effort
-    if text(thinking, "type") == "disabled":
-        return "none"
-    if (budget := count(thinking, "budget_tokens")) is None:
-        return ""
-    found = (effort for most, effort in _BUDGETS if budget < most)
-    return next(found, "high")
-
-
-def _read_format(body: Json) -> JsonAnswer | None:
-    form: dict[str, Any] = mapping(mapping(body, "output_config"), "format")
-    form = form or mapping(body, "output_format")
-    if not form:
-        return None
-    if text(form, "type") != "json_schema":
-        raise wrong_field("the format", "a json_schema")
-    return JsonAnswer(mapping(form, "schema"))

@@ -1,7 +1,7 @@
-"""OpenAI's Responses, as clients speak it: bodies read, answers written.
+"""OpenAI's Responses for clients: decoding bodies, writing answers.
 
-byok stores no responses: it only remembers them for a while, unless `store` is false
-(`recent_answers.py`). What refers to one that it does not remember is refused.
+byok stores no responses: it only caches them for a while, unless `store` is false
+(`recent_answers.py`). References to others are refused.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -59,27 +59,115 @@ from byok.protocols.v1.turns import (
     write_freeform,
 )
 
-# Responses: read the items of `input` into a conversation.
-
-
+_STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
+_STATELESS = "Send the whole conversation in input, with store set to false."
+_IGNORED = ("max_tool_calls", "top_logprobs", "context_management")
+# Types of items.
 _RESULTS = (
     "function_call_output",
     "custom_tool_call_output",
     "local_shell_call_output",
 )
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_INCOMPLETE = {
+    FinishReason.LENGTH: "max_output_tokens",
+    FinishReason.CONTENT_FILTER: "content_filter",
+}
+_NO_NAMESPACES: Mapping[str, tuple[str, str]] = {}
 
 
-def add_items(turns: Turns, given: Any) -> None:
+def decode_response(body: Json) -> Question:
+    """Decode the body of a response.
+
+    Raises:
+        BadRequest: a field is invalid, or byok does not support it.
+    """
+    for name in _STATEFUL:
+        if body.get(name):
+            raise feature_refusal(
+                f"byok stores no responses: {name} is refused", _STATELESS
+            )
+    tools = read_tools(body)
+    choice = read_choice(body.get("tool_choice"), tools, _name_of)
+    turns = Turns()
+    turns.add_system(text(body, "instructions"))
+    add_items(turns, body.get("input"))
+    chat = replace(
+        turns.request(tools),
+        client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
+        sampling=Sampling(
+            number(body, "temperature"),
+            number(body, "top_p"),
+            count(body, "max_output_tokens"),
+            text(mapping(body, "reasoning"), "effort"),
+        ),
+        tool_choice=choice,
+        json_answer=read_format(mapping(mapping(body, "text"), "format")),
+        cache_key=text(body, "prompt_cache_key"),
+    )
+    is_private = flag(body, "store") is False
+    reply = partial(
+        ResponseReply,
+        freeform=tools.freeform,
+        namespaces=tools.namespaces,
+        echoed=_echoed_fields(chat, body.get("tool_choice")),
+        input_items=None if is_private else list_items(body.get("input")),
+    )
+    left_out = (*tools.left_out, *turns.left_out)
+    return make_question(body, chat, reply, left_out, _IGNORED)
+
+
+def read_tools(body: Json) -> ToolList:
+    """Return the tools of a body; those that only the vendor can run are left out."""
+    tools = ToolList()
+    for row in objects(body, "tools"):
+        if text(row, "type") == "namespace":
+            for inner in objects(row, "tools"):
+                _add_tool(tools, inner, text(row, "name"))
+        else:
+            _add_tool(tools, row)
+    return tools
+
+
+def _add_tool(tools: ToolList, row: Json, namespace: str = "") -> None:
+    match text(row, "type"):
+        case "function":
+            name = tools.whole_name(namespace, text(row, "name"))
+            tools.add(name, text(row, "description"), mapping(row, "parameters"))
+        case "custom":
+            tools.add_freeform(row, namespace)
+        case kind:
+            tools.leave_out(kind)
+
+
+def _name_of(row: Json) -> str:
+    return text(row, "name") or text(row, "type")
+
+
+def _echoed_fields(chat: ChatRequest, choice: Any) -> dict[str, Any]:
+    """Return the fields of the request that the response repeats, except long ones."""
+    sampling = chat.sampling
+    return {
+        "max_output_tokens": sampling.max_tokens,
+        "parallel_tool_calls": chat.client_parallel_tools,
+        "reasoning": {"effort": sampling.effort or None, "summary": None},
+        "temperature": sampling.temperature,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": choice if isinstance(choice, str) else "auto",
+        "top_p": sampling.top_p,
+    }
+
+
+def add_items(turns: Turns, value: Any) -> None:
     """Add `input`: a string, or items.
 
     Raises:
-        BadRequest: an item cannot be read.
+        BadRequest: an item is invalid.
     """
-    if isinstance(given, str):
-        turns.add_user([TextPart(given)])
+    if isinstance(value, str):
+        turns.add_user([TextPart(value)])
         return
-    for item in objects({"input": given}, "input"):
+    for item in objects({"input": value}, "input"):
         kind = text(item, "type") or "message"
         if kind == "message":
             content = read_parts(item, "content", _read_part)
@@ -116,16 +204,16 @@ def _read_part(part: Json) -> TextPart | ImagePart:
 
 
 def _read_reasoning(item: Json) -> ThinkingPart:
-    shown = [*objects(item, "summary"), *objects(item, "content")]
-    said = "\n\n".join(text(part, "text") for part in shown)
-    return ThinkingPart(said, read_encrypted(text(item, "encrypted_content")))
+    parts = [*objects(item, "summary"), *objects(item, "content")]
+    thought = "\n\n".join(text(part, "text") for part in parts)
+    return ThinkingPart(thought, read_encrypted(text(item, "encrypted_content")))
 
 
 def _call_id(item: Json) -> str:
-    found = text(item, "call_id") or text(item, "id")
-    if not found:
+    call_id = text(item, "call_id") or text(item, "id")
+    if not call_id:
         raise wrong_field("call_id", "a string")
-    return found
+    return call_id
 
 
 def _read_call(kind: str, item: Json) -> ToolCall:
@@ -141,9 +229,6 @@ def _read_call(kind: str, item: Json) -> ToolCall:
             return ToolCall(call_id, name, text(item, "arguments") or "{}")
 
 
-# Responses: write token counts.
-
-
 def write_usage(usage: Usage) -> dict[str, Any]:
     """Write token counts; the input includes what was read from a cache."""
     return {
@@ -155,24 +240,15 @@ def write_usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-# Responses: write an answer, as events and as one object.
-#
-# The events, their order and their fields are those of the API reference ("Streaming
-# events"); `sequence_number` counts them. Tools and instructions are not repeated in
-# the response: they may have megabytes, and it is sent three times.
-
-
-_INCOMPLETE = {
-    FinishReason.LENGTH: "max_output_tokens",
-    FinishReason.CONTENT_FILTER: "content_filter",
-}
-_NO_NAMESPACES: Mapping[str, tuple[str, str]] = {}
-
-
 class ResponseReply(BlockReply):
-    """Writes a response; `asked` are the fields that it repeats of its request.
+    """A writer of a response.
 
-    With its input in `given`, the client may refer to it and to its items later.
+    `echoed` are fields of the request that the response repeats. If `input_items` is
+    not None, the client may refer to the response and to its items later.
+
+    The events, their order and their fields are those of the API reference ("Streaming
+    events"); `sequence_number` counts them. Tools and instructions are not repeated in
+    the response: they may have megabytes, and it is sent three times.
     """
 
     def __init__(
@@ -181,31 +257,31 @@ class ResponseReply(BlockReply):
         *,
         freeform: Collection[str] = (),
         namespaces: Mapping[str, tuple[str, str]] = _NO_NAMESPACES,
-        asked: Json | None = None,
-        given: Sequence[Any] | None = None,
+        echoed: Json | None = None,
+        input_items: Sequence[Any] | None = None,
     ) -> None:
         super().__init__(head)
         self._id = f"resp_{head.id}"
-        self._keep = forget if given is None else head.keep
-        self._keep(input_name(self._id), given)
+        self._keep = forget if input_items is None else head.keep
+        self._keep(input_name(self._id), input_items)
         self._freeform = freeform
         self._namespaces = namespaces
-        self._asked = asked or {}
-        self._number = -1
+        self._echoed = echoed or {}
+        self._number = -1  # of the last event
         self._output: list[Json] = []
         self._item = ""  # the id of the open item
 
     def _write_beginning(self) -> Iterator[Json]:
-        begun = self._response("in_progress")
-        yield self._event("response.created", response=begun)
-        yield self._event("response.in_progress", response=begun)
+        empty = self._response("in_progress")
+        yield self._event("response.created", response=empty)
+        yield self._event("response.in_progress", response=empty)
 
     def _open_text(self) -> Iterator[Json]:
         yield self._begin_item(self._message("in_progress"))
         yield self._part("response.content_part.added", part=_text_part(""))
 
     def _write_text(self, text: str) -> Json:
-        """Write a piece of the part; one literal, as it is the most frequent event."""
+        """Write a piece of text; one literal, because it is the most frequent event."""
         self._number += 1
         return {
             "type": "response.output_text.delta",
@@ -233,8 +309,8 @@ class ResponseReply(BlockReply):
     def _write_thinking(self, text: str) -> Iterator[Json]:
         """Write a piece of the summary; the first one opens it."""
         if len(self._pieces) == 1:
-            added = {"type": "summary_text", "text": ""}
-            yield self._summary("response.reasoning_summary_part.added", part=added)
+            part = {"type": "summary_text", "text": ""}
+            yield self._summary("response.reasoning_summary_part.added", part=part)
         yield self._summary("response.reasoning_summary_text.delta", delta=text)
 
     def _close_thinking(
@@ -248,19 +324,24 @@ class ResponseReply(BlockReply):
 
     def _write_call(self, call: ToolCall) -> Iterator[Json]:
         kind, field, prefix = "function_call", "arguments", "fc"
-        given = call.arguments
+        value = call.arguments
         if call.name in self._freeform:
             kind, field, prefix = "custom_tool_call", "input", "ctc"
-            given = read_freeform(given)
+            value = read_freeform(value)
         event = f"{kind}_{field}"
-        base = {"call_id": call.id, "status": "completed", **self._spell(call.name)}
+        base = {
+            "call_id": call.id,
+            "status": "completed",
+            **self._client_name(call.name),
+        }
         base |= {"type": kind, "id": self._new_id(prefix)}
         yield self._begin_item({**base, field: "", "status": "in_progress"})
-        place = {"item_id": self._item, "output_index": len(self._output)}
-        yield self._event(f"response.{event}.delta", **place, delta=given)
-        named = {"name": base["name"]} if field == "arguments" else {}
-        yield self._event(f"response.{event}.done", **place, **named, **{field: given})
-        yield self._end_item({**base, field: given})
+        position = {"item_id": self._item, "output_index": len(self._output)}
+        yield self._event(f"response.{event}.delta", **position, delta=value)
+        name = {"name": base["name"]} if field == "arguments" else {}
+        end = {**position, **name, field: value}
+        yield self._event(f"response.{event}.done", **end)
+        yield self._end_item({**base, field: value})
 
     def _write_end(self) -> Iterator[Json]:
         self._keep(self._id, self._output)
@@ -268,7 +349,7 @@ class ResponseReply(BlockReply):
         yield self._event(f"response.{whole['status']}", response=whole)
 
     def _write_failure(self, error: ByokError) -> Iterator[Json]:
-        """Write it twice, as OpenAI does: clients read only the one or the other."""
+        """Write two events, as OpenAI does: clients read either one or the other."""
         yield self._event("error", **openai_error(error))
         failed = {**self._response("failed"), "error": response_error(error)}
         yield self._event("response.failed", response=failed)
@@ -281,12 +362,12 @@ class ResponseReply(BlockReply):
         details = {"reason": reason}
         return {**self._response("incomplete"), "incomplete_details": details}
 
-    def _spell(self, name: str) -> dict[str, str]:
-        """Return the name of a tool as the client gave it."""
+    def _client_name(self, name: str) -> dict[str, str]:
+        """Return the fields for the client's name of a tool."""
         if name not in self._namespaces:
             return {"name": name}
-        namespace, own = self._namespaces[name]
-        return {"name": own, "namespace": namespace}
+        namespace, inner_name = self._namespaces[name]
+        return {"name": inner_name, "namespace": namespace}
 
     def _response(self, status: str) -> dict[str, Any]:
         usage = self.usage if status != "in_progress" else None
@@ -307,7 +388,7 @@ class ResponseReply(BlockReply):
             "tools": [],
             "truncation": "disabled",
             "usage": usage and write_usage(usage),
-            **self._asked,
+            **self._echoed,
         }
 
     def _event(self, kind: str, **fields: Any) -> Json:
@@ -315,26 +396,26 @@ class ResponseReply(BlockReply):
         return {"type": kind, "sequence_number": self._number, **fields}
 
     def _part(self, kind: str, **fields: Any) -> Json:
-        place = {"item_id": self._item, "output_index": len(self._output)}
-        return self._event(kind, **place, content_index=0, **fields)
+        position = {"item_id": self._item, "output_index": len(self._output)}
+        return self._event(kind, **position, content_index=0, **fields)
 
     def _summary(self, kind: str, **fields: Any) -> Json:
-        place = {"item_id": self._item, "output_index": len(self._output)}
-        return self._event(kind, **place, summary_index=0, **fields)
+        position = {"item_id": self._item, "output_index": len(self._output)}
+        return self._event(kind, **position, summary_index=0, **fields)
 
     def _new_id(self, prefix: str) -> str:
         self._item = f"{prefix}_{self.head.id}_{len(self._output)}"
         return self._item
 
     def _begin_item(self, item: Json) -> Json:
-        place = len(self._output)
-        return self._event("response.output_item.added", output_index=place, item=item)
+        index = len(self._output)
+        return self._event("response.output_item.added", output_index=index, item=item)
 
     def _end_item(self, item: Json) -> Json:
-        place = len(self._output)
+        index = len(self._output)
         self._output.append(item)
         self._keep(item["id"], item)
-        return self._event("response.output_item.done", output_index=place, item=item)
+        return self._event("response.output_item.done", output_index=index, item=item)
 
     def _message(self, status: str, *content: Json) -> Json:
         return {
@@ -349,103 +430,17 @@ class ResponseReply(BlockReply):
         self, summary: list[Json], provider_data: ProviderData | None = None
     ) -> Json:
         item: dict[str, Any] = {"type": "reasoning", "summary": summary}
-        opening = not summary and provider_data is None
-        item["id"] = self._new_id("rs") if opening else self._item
+        is_new = not summary and provider_data is None
+        item["id"] = self._new_id("rs") if is_new else self._item
         item["encrypted_content"] = provider_data and write_encrypted(provider_data)
         return item
 
 
 def failure_events(error: ByokError, head: ReplyHead) -> list[Json]:
-    """Write the end of a stream that broke and of which nothing else is known."""
+    """Return the last events of a stream that failed in an unknown state."""
     _created, _in_progress, *last = ResponseReply(head).fail(error)
     return last
 
 
 def _text_part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-_STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
-_STATELESS = "Send the whole conversation in input, with store set to false."
-_IGNORED = ("max_tool_calls", "top_logprobs", "context_management")
-
-
-def decode_response(body: Json) -> Question:
-    """Decode the body of a response.
-
-    Raises:
-        BadRequest: a field is wrong, or byok cannot do what it asks for.
-    """
-    for name in _STATEFUL:
-        if body.get(name):
-            raise feature_refusal(
-                f"byok stores no responses: {name} is refused", _STATELESS
-            )
-    tools = read_tools(body)
-    choice = read_choice(body.get("tool_choice"), tools, _name_of)
-    turns = Turns()
-    turns.add_system(text(body, "instructions"))
-    add_items(turns, body.get("input"))
-    chat = replace(
-        turns.request(tools),
-        client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
-        sampling=Sampling(
-            number(body, "temperature"),
-            number(body, "top_p"),
-            count(body, "max_output_tokens"),
-            text(mapping(body, "reasoning"), "effort"),
-        ),
-        tool_choice=choice,
-        json_answer=read_format(mapping(mapping(body, "text"), "format")),
-        cache_key=text(body, "prompt_cache_key"),
-    )
-    reply = partial(
-        ResponseReply,
-        freeform=tools.freeform,
-        namespaces=tools.namespaces,
-        asked=_shown_fields(chat, body.get("tool_choice")),
-        given=None if flag(body, "store") is False else list_items(body.get("input")),
-    )
-    left_out = (*tools.left_out, *turns.left_out)
-    return make_question(body, chat, reply, left_out, _IGNORED)
-
-
-def read_tools(body: Json) -> ToolList:
-    """Read the definitions of the tools; those that run at the vendor are left out."""
-    tools = ToolList()
-    for row in objects(body, "tools"):
-        if text(row, "type") == "namespace":
-            for inner in objects(row, "tools"):
-                _add_tool(tools, inner, text(row, "name"))
-        else:
-            _add_tool(tools, row)
-    return tools
-
-
-def _add_tool(tools: ToolList, row: Json, namespace: str = "") -> None:
-    match text(row, "type"):
-        case "function":
-            name = tools.whole_name(namespace, text(row, "name"))
-            tools.add(name, text(row, "description"), mapping(row, "parameters"))
-        case "custom":
-            tools.add_freeform(row, namespace)
-        case kind:
-            tools.leave_out(kind)
-
-
-def _name_of(row: Json) -> str:
-    return text(row, "name") or text(row, "type")
-
-
-def _shown_fields(chat: ChatRequest, choice: Any) -> dict[str, Any]:
-    """Return what a response repeats of its request; not what may be long."""
-    sampling = chat.sampling
-    return {
-        "max_output_tokens": sampling.max_tokens,
-        "parallel_tool_calls": chat.client_parallel_tools,
-        "reasoning": {"effort": sampling.effort or None, "summary": None},
-        "temperature": sampling.temperature,
-        "text": {"format": {"type": "text"}},
-        "tool_choice": choice if isinstance(choice, str) else "auto",
-        "top_p": sampling.top_p,
-    }

@@ -1,6 +1,6 @@
-"""Messages of a client as a conversation in which every tool call has one result.
+"""A client's messages as a conversation in which every tool call has one result.
 
-Ids of calls that repeat are made unique. A result without a call becomes labelled text.
+Repeated ids of calls are made unique. A result without a call becomes labelled text.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,24 +39,27 @@ from byok.protocols.v1.fields import (
 BEGINNING = "(The conversation begins with an answer.)"
 _INSTRUCTIONS = "[instructions]"
 _ORPHAN = "[earlier tool result, call not in this conversation]"
+MAX_TOOLS = 2000
+_INPUT = "input"
+_NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 class Turns:
-    """Builds the messages of a conversation, the oldest first."""
+    """A builder of the messages of a conversation, the oldest first."""
 
     def __init__(self) -> None:
         self._system: list[str] = []
         self._builder = ConversationBuilder(BEGINNING)
-        self._ids: dict[str, str] = {}  # of the newest call by the client's id
-        self._taken: set[str] = set()
-        self._numbers: dict[str, int] = {}  # of the last one of each id that repeats
+        self._ids: dict[str, str] = {}  # of the newest call, by the client's id
+        self._taken: set[str] = set()  # ids of all calls
+        self._numbers: dict[str, int] = {}  # the last number added to a client's id
         self.user_texts: list[str] = []
-        self.left_out: list[str] = []  # what of it byok does not pass on
+        self.left_out: list[str] = []  # parts that byok does not pass on
 
     def add_system(self, text: str) -> None:
-        """Add instructions; behind the first message they become words of the user.
+        """Add instructions; after the first message they become text of the user.
 
-        Many chat templates take only one system message, at the beginning.
+        Many chat templates accept only one system message, at the beginning.
         """
         if not text.strip():
             return
@@ -68,10 +71,10 @@ class Turns:
             )
 
     def add_message(self, role: str, parts: Sequence[TextPart | ImagePart]) -> None:
-        """Add a message of one of OpenAI's roles that holds nothing but its content.
+        """Add a message of one of OpenAI's roles that has only content.
 
         Raises:
-            BadRequest: no such role is known.
+            BadRequest: the role is unknown.
         """
         match role:
             case "system" | "developer":
@@ -85,32 +88,32 @@ class Turns:
 
     def add_user(self, parts: Iterable[TextPart | ImagePart]) -> None:
         """Add text and images of the user."""
-        said = [p for p in parts if not isinstance(p, TextPart) or p.text]
-        self.user_texts += (p.text for p in said if isinstance(p, TextPart))
-        self._builder.add_user(said)
+        filled = [p for p in parts if not isinstance(p, TextPart) or p.text]
+        self.user_texts += (p.text for p in filled if isinstance(p, TextPart))
+        self._builder.add_user(filled)
 
     def add_answer(self, parts: Iterable[TextPart | ThinkingPart | ToolCall]) -> None:
-        """Add blocks of the model's answer; those before any result are one turn."""
-        said: list[Part] = []
+        """Add blocks of the model's answer; all blocks up to a result are one turn."""
+        blocks: list[Part] = []
         for part in parts:
             if isinstance(part, ToolCall):
-                said.append(replace(part, id=self._unique_id(part.id)))
+                blocks.append(replace(part, id=self._unique_id(part.id)))
             elif not isinstance(part, TextPart) or part.text:
-                said.append(part)
-        self._builder.add_answer(said)
+                blocks.append(part)
+        self._builder.add_answer(blocks)
 
     def add_result(self, result: ToolResult) -> None:
         """Add the result of a call; the first one of each call counts."""
         call_id = self._ids.get(result.call_id)
-        of_call = result if call_id is None else replace(result, call_id=call_id)
-        if call_id is None or not self._builder.add_result(of_call):
+        renamed = result if call_id is None else replace(result, call_id=call_id)
+        if call_id is None or not self._builder.add_result(renamed):
             status = "error" if result.is_error else "ok"
             head = f"{_ORPHAN}\nid: {result.call_id or 'unknown'}\nstatus: {status}"
-            told = TextPart(f"{head}\n{result.content}", is_aside=True)
-            self._builder.add_user([told, *result.images])
+            record = TextPart(f"{head}\n{result.content}", is_aside=True)
+            self._builder.add_user([record, *result.images])
 
     def messages(self) -> tuple[Message, ...]:
-        """Return the messages; the first one that is no instruction is the user's.
+        """Return the messages; the first one after instructions is the user's.
 
         Raises:
             BadRequest: there are none.
@@ -141,42 +144,36 @@ class Turns:
             agent=bool(tools.definitions),
         )
 
-    def _unique_id(self, wanted: str) -> str:
-        """Return an id that no call before has; some models repeat theirs."""
-        found, number = wanted, self._numbers.get(wanted, 1)
-        while found in self._taken:
+    def _unique_id(self, client_id: str) -> str:
+        """Return an id that no earlier call has; some models repeat their ids."""
+        unique, number = client_id, self._numbers.get(client_id, 1)
+        while unique in self._taken:
             number += 1
-            found = f"{wanted}_{number}"
-        self._taken.add(found)
-        self._numbers[wanted] = number
-        self._ids[wanted] = found
-        return found
-
-
-# Tools of a client: definitions, free-form ones, and which of them may be called.
-#
-# A free-form tool takes one text, perhaps of a grammar. Upstreams get it as a function
-# with the text as its only argument, and its calls are turned back.
-
-
-MOST_TOOLS = 2000
-_INPUT = "input"
-_NO_PARAMETERS = {"type": "object", "properties": {}}
+            unique = f"{client_id}_{number}"
+        self._taken.add(unique)
+        self._numbers[client_id] = number
+        self._ids[client_id] = unique
+        return unique
 
 
 class ToolList:
-    """Collects the tools of one body; the first of equal names counts."""
+    """The tools of one body; of equal names the first one counts.
+
+    A free-form tool takes one text, perhaps of a grammar. Upstreams get it as a
+    function with that text as its only argument, and its calls are converted back.
+    """
 
     def __init__(self) -> None:
-        self._found: dict[str, ToolDefinition] = {}
-        self.freeform: set[str] = set()  # names of those that take one text
-        self.namespaces: dict[str, tuple[str, str]] = {}  # and names, by whole names
+        self._tools: dict[str, ToolDefinition] = {}  # by name
+        self.freeform: set[str] = set()  # names of free-form tools
+        # Namespaces and names by the names that upstreams get.
+        self.namespaces: dict[str, tuple[str, str]] = {}
         self.left_out: list[str] = []
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The tools as upstreams get them."""
-        return tuple(self._found.values())
+        return tuple(self._tools.values())
 
     def add(self, name: str, description: str, parameters: Mapping[str, Any]) -> None:
         """Add a function.
@@ -186,50 +183,52 @@ class ToolList:
         """
         if not name:
             raise wrong_field("the name of a tool", "a string")
-        if len(self._found) >= MOST_TOOLS:
-            raise feature_refusal(f"More than {MOST_TOOLS} tools are not passed on")
+        if len(self._tools) >= MAX_TOOLS:
+            raise feature_refusal(f"More than {MAX_TOOLS} tools are not passed on")
         schema = {**(parameters or _NO_PARAMETERS), "type": "object"}
-        self._found.setdefault(name, ToolDefinition(name, description, schema))
+        self._tools.setdefault(name, ToolDefinition(name, description, schema))
 
     def add_freeform(self, row: Mapping[str, Any], namespace: str = "") -> None:
         """Add a free-form tool: `{name, description, format}`."""
         form = mapping(row, "format")
         grammar = mapping(form, "grammar") or form
-        said = [text(row, "description")]
+        paragraphs = [text(row, "description")]
         if definition := text(grammar, "definition"):
             kind = text(grammar, "syntax")
-            said.append(f"The input is a text of this {kind} grammar:\n{definition}")
-        about = {"type": "string", "description": "The whole input, as plain text."}
-        schema = {"properties": {_INPUT: about}, "required": [_INPUT]}
+            paragraphs.append(
+                f"The input is a text of this {kind} grammar:\n{definition}"
+            )
+        field = {"type": "string", "description": "The whole input, as plain text."}
+        schema = {"properties": {_INPUT: field}, "required": [_INPUT]}
         name = self.whole_name(namespace, text(row, "name"))
-        self.add(name, "\n\n".join(filter(None, said)), schema)
+        self.add(name, "\n\n".join(filter(None, paragraphs)), schema)
         self.freeform.add(name)
 
     def whole_name(self, namespace: str, name: str) -> str:
-        """Return the name of a tool in a namespace as upstreams get it, and note it."""
+        """Return, and record, the name that upstreams get for a tool in a namespace."""
         whole = join_namespace(namespace, name)
         if namespace:
             self.namespaces[whole] = (namespace, name)
         return whole
 
     def leave_out(self, kind: str) -> None:
-        """Note a tool that runs at the vendor and nowhere else."""
+        """Record a tool that only the vendor can run, so that it is left out."""
         self.left_out.append(f"the tool {kind[:60]!r}")
 
     def keep_only(self, names: Iterable[str]) -> None:
-        """Forget the tools that the model may not call."""
-        wanted = set(names)
-        self._found = {n: tool for n, tool in self._found.items() if n in wanted}
+        """Drop all tools but those with these names."""
+        allowed = set(names)
+        self._tools = {n: tool for n, tool in self._tools.items() if n in allowed}
 
     def choose(self, use: ToolUse, name: str = "") -> ToolChoice:
-        """Return the choice; without tools there is none.
+        """Return the tool choice; without tools it is the default.
 
         Raises:
-            BadRequest: the tool is not among them.
+            BadRequest: the named tool is not among them.
         """
-        if name and name not in self._found:
+        if name and name not in self._tools:
             raise feature_refusal("tool_choice names a tool that byok cannot pass on")
-        return ToolChoice(use, name) if self._found else ToolChoice()
+        return ToolChoice(use, name) if self._tools else ToolChoice()
 
 
 def read_choice(
@@ -237,7 +236,7 @@ def read_choice(
 ) -> ToolChoice:
     """Read OpenAI's `tool_choice`: a mode, a tool, or the tools that are allowed.
 
-    `name_of` reads the name of a tool that it names.
+    `name_of` returns the name in an object that names a tool.
 
     Raises:
         BadRequest: it is none of these, or the tool is not among them.
@@ -265,10 +264,10 @@ def join_namespace(namespace: str, name: str) -> str:
 
 def read_freeform(arguments: str) -> str:
     """Return the text in the arguments of a free-form call."""
-    found = (parse_object(arguments) or {}).get(_INPUT)
-    return found if isinstance(found, str) else arguments
+    value = (parse_object(arguments) or {}).get(_INPUT)
+    return value if isinstance(value, str) else arguments
 
 
-def write_freeform(given: str) -> str:
+def write_freeform(value: str) -> str:
     """Return the arguments of a free-form call with this text."""
-    return write_json({_INPUT: given}).decode()
+    return write_json({_INPUT: value}).decode()

@@ -28,7 +28,7 @@ from byok.protocols.v1.fields import (
     response_error,
     status_of,
 )
-from byok.protocols.v1.turns import MOST_TOOLS, ToolList
+from byok.protocols.v1.turns import MAX_TOOLS, ToolList
 
 READ: list[tuple[Callable[[Any, str], Any], Any, Any, list[Any]]] = [
     (fields.text, "", "x", [1, [], {}, True]),
@@ -130,7 +130,7 @@ def test_tools_without_a_name_or_too_many_are_refused() -> None:
     tools = ToolList()
     with pytest.raises(BadRequest, match="name of a tool"):
         tools.add("", "", {})
-    for number in range(MOST_TOOLS):
+    for number in range(MAX_TOOLS):
         tools.add(str(number), "", {})
     with pytest.raises(BadRequest, match="2000"):
         tools.add("one more", "", {})
