@@ -26,8 +26,8 @@ from byok.protocols.augment.models import (
 from byok.protocols.augment.positions import line_ending, normal
 from byok.protocols.augment.reply_job import ReplyFacts
 
-MOST_CHARS = 4000
-MOST_LINES = 30
+MAX_CHARS = 4000
+MAX_LINES = 30
 _MAX_LINE_CHARS = 500  # of the cursor's line, whose brackets are counted
 _MAX_REPEATED_LINES = 30  # above the cursor
 _MAX_REPEATED_CHARS = 400  # after the cursor
@@ -153,7 +153,7 @@ class IndentedBlock:
         self._base = indent(cursor.line)
         # Whether lines with the base indentation belong to the block.
         self._siblings = not cursor.line.strip()
-        self._depth = self._before = brackets(cursor.line[-_MAX_LINE_CHARS:])[1]
+        self._depth = self._opened = brackets(cursor.line[-_MAX_LINE_CHARS:])[1]
         self._lines: list[str] = []
         self._open = ""  # the line that is not complete yet
         self._begun = False  # a line that is not blank came
@@ -190,24 +190,24 @@ class IndentedBlock:
         closing, opening = brackets(line)
         self._depth += opening - closing
         is_closed = self._depth < 0 or (is_outside and self._depth == 0)
-        self.enough = is_closed or len(self._lines) + 1 >= MOST_LINES
+        self.enough = is_closed or len(self._lines) + 1 >= MAX_LINES
         return True
 
     def _begin(self, line: str) -> None:
         """Determine the block's indentation from its first line."""
-        here = indent(line)
+        width = indent(line)
         if not self._lines:  # it continues the cursor's line
-            self._base += here if self._siblings else 0
-        elif not self._siblings and here <= self._base:
-            self._base, self._siblings = here, True  # the next statement
+            self._base += width if self._siblings else 0
+        elif not self._siblings and width <= self._base:
+            self._base, self._siblings = width, True  # the next statement
 
     def _is_outside(self, line: str) -> bool:
         if not self._lines:
             return False
-        here = indent(line)
-        if here == self._base:
+        width = indent(line)
+        if width == self._base:
             return self._blank or not self._siblings
-        return here < self._base
+        return width < self._base
 
     def _is_below(self, line: str) -> bool:
         """Tell whether this line is already below the cursor."""
@@ -216,7 +216,7 @@ class IndentedBlock:
             return False
         if line.lstrip()[0] not in ")]}":
             return True
-        closed = self._before - self._depth + brackets(line)[0]
+        closed = self._opened - self._depth + brackets(line)[0]
         missing = brackets(self._cursor.head)[1] - brackets(self._cursor.tail)[0]
         return closed > missing
 
@@ -338,7 +338,7 @@ class Cutter:
     @property
     def enough(self) -> bool:
         """Whether more text would change nothing."""
-        return self._extent.enough or self._length >= MOST_CHARS
+        return self._extent.enough or self._length >= MAX_CHARS
 
     def feed(self, text: str) -> None:
         """Add a piece of the text."""
@@ -353,7 +353,7 @@ class Cutter:
         if whole and not self.enough:
             for piece in self._stage.flush():
                 self._add(piece)
-        cut = self._extent.take(whole=whole or self._length >= MOST_CHARS)
+        cut = self._extent.take(whole=whole or self._length >= MAX_CHARS)
         new = without_suffix(cut, self._cursor.tail)
         if not new.strip():
             return ""
@@ -361,7 +361,7 @@ class Cutter:
 
     def _add(self, piece: str) -> None:
         if not self.enough:
-            piece = piece[: MOST_CHARS - self._length]
+            piece = piece[: MAX_CHARS - self._length]
             self._length += len(piece)
             self._extent.feed(piece)
 

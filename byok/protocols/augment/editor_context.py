@@ -128,8 +128,10 @@ def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
     if flag(body, "disable_selected_code_details"):
         return {}
     blocks = {
-        "selection": nodes.selection(body, guide_space(window) // _SURROUNDINGS_PART),
-        "patch": nodes.diff(text(body, "diff")),
+        "selection": nodes.render_selection(
+            body, guide_space(window) // _SURROUNDINGS_PART
+        ),
+        "patch": nodes.render_diff(text(body, "diff")),
     }
     return {kind: block for kind, block in blocks.items() if block}
 

@@ -247,7 +247,7 @@ class _Reader:
         if media_type.startswith("image/") and not is_text(media_type):
             self._add_image(read_image({"image_data": data, "format": media_type}))
         else:
-            self._add_context(file(data, media_type))
+            self._add_context(render_file(data, media_type))
             self._asks = True
 
 
@@ -279,7 +279,7 @@ def data_url_type(data: str) -> str:
 # --- The client's context, as labelled text ---
 
 
-def ide_state(node: Json) -> str:
+def render_ide_state(node: Json) -> str:
     """Render the open folders and the terminal's directory; "" if nothing changed."""
     lines: list[str] = []
     if not flag(node, "workspace_folders_unchanged"):
@@ -293,7 +293,7 @@ def ide_state(node: Json) -> str:
     return "\n".join(["[workspace]", *lines]) if lines else ""
 
 
-def edit_events(node: Json) -> str:
+def render_edits(node: Json) -> str:
     """Render the user's recent edits: the file, then `line: old → new`."""
     lines: list[str] = []
     for event in objects(node, "edit_events")[:MAX_EDITED_FILES]:
@@ -307,7 +307,7 @@ def edit_events(node: Json) -> str:
     return "\n".join(["[recent edits by the user]", *lines]) if lines else ""
 
 
-def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
+def render_selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
     """Render the selected code and its surroundings; "" without any code.
 
     The surroundings are up to `around` characters before and after the selection.
@@ -330,7 +330,7 @@ def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
     return "\n".join(parts) if len(parts) > 1 else ""
 
 
-def diff(patch: str) -> str:
+def render_diff(patch: str) -> str:
     """Render the patch that a question refers to."""
     return (
         f"[patch]\n{fence_code(truncate_middle(patch, LONGEST), 'diff')}"
@@ -351,27 +351,29 @@ def fence_code(code: str, language: str = "") -> str:
     return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
 
 
-def file(data: str, media_type: str) -> str:
+def render_file(data: str, media_type: str) -> str:
     """Render an attached file: its text, or a line with its type and size."""
     payload = data.partition(",")[2] if data_url_type(data) else data
     media_type = media_type or data_url_type(data)
     try:
         raw = base64.b64decode("".join(payload.split()), validate=True)
     except (binascii.Error, ValueError):
-        return marker("an attached file that could not be read", media_type)
+        return render_placeholder("an attached file that could not be read", media_type)
     bare = media_type.partition(";")[0].strip().lower()
     if is_text(bare):
         content = raw.decode("utf-8", "replace")
         return (
             f"[attached file, {one_line(bare)}]\n{fence_code(content[:MAX_FILE_CHARS])}"
         )
-    return marker("attached file", bare or "unknown type", f"{len(raw):,} bytes")
+    return render_placeholder(
+        "attached file", bare or "unknown type", f"{len(raw):,} bytes"
+    )
 
 
-def marker(what: str, *details: Any) -> str:
-    """Render a placeholder for data that byok does not have."""
+def render_placeholder(subject: str, *details: Any) -> str:
+    """Render a placeholder for data that byok does not have, such as an image."""
     shown = ", ".join(one_line(str(d)[:MAX_EDIT_CHARS]) for d in details if d)
-    return f"[{what}: {shown}]" if shown else f"[{what}]"
+    return f"[{subject}: {shown}]" if shown else f"[{subject}]"
 
 
 def one_line(name: str) -> str:
@@ -389,14 +391,16 @@ def _short(edited: str) -> str:
 
 
 _RENDER: dict[int, Callable[[Json], str]] = {
-    RequestNode.IDE_STATE: lambda n: ide_state(mapping(n, "ide_state_node")),
-    RequestNode.EDIT_EVENTS: lambda n: edit_events(mapping(n, "edit_events_node")),
-    RequestNode.IMAGE_ID: lambda n: marker(
+    RequestNode.IDE_STATE: lambda n: render_ide_state(mapping(n, "ide_state_node")),
+    RequestNode.EDIT_EVENTS: lambda n: render_edits(mapping(n, "edit_events_node")),
+    RequestNode.IMAGE_ID: lambda n: render_placeholder(
         "image kept by the client", first_text(mapping(n, "image_id_node"), "image_id")
     ),
-    RequestNode.FILE_ID: lambda n: marker(
+    RequestNode.FILE_ID: lambda n: render_placeholder(
         "file kept by the client",
         first_text(mapping(n, "file_id_node"), "file_name", "file_id"),
     ),
-    RequestNode.CHECKPOINT_REF: lambda n: marker("checkpoint of the workspace"),
+    RequestNode.CHECKPOINT_REF: lambda n: render_placeholder(
+        "checkpoint of the workspace"
+    ),
 }

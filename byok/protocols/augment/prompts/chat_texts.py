@@ -1,7 +1,4 @@
-"""Short texts beside a chat: titles, the rest of a sentence, better prompts.
-
-Some clients read a stream, others an object: `text` and `title` are the same.
-"""
+"""Short texts for a chat: titles, completions of the input, enhanced prompts."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +28,7 @@ _COLONS = (":", "：")
 
 
 def decode_title(body: Json, defaults: Defaults) -> ReplyJob["TitleObject"]:
-    """Read the conversation; an empty one gets no title."""
+    """Decode /generate-conversation-title; an empty conversation gets no title."""
     turn = read_turn(body, first_text(body, "message", "prompt"))
     newest = f"User: {turn.words[:4000]}" if turn.words else ""
     blocks = [block for block in (conversation(body), newest) if block]
@@ -43,7 +40,7 @@ def decode_title(body: Json, defaults: Defaults) -> ReplyJob["TitleObject"]:
 
 
 class TitleObject(WholeObject):
-    """ObjectReply with the title, under both of its names; a client has one, too."""
+    """An ObjectReply with the title as `text` and as `title`: clients differ."""
 
     def __init__(self, facts: ReplyFacts) -> None:
         super().__init__(Trimmer(), facts)
@@ -52,7 +49,7 @@ class TitleObject(WholeObject):
         """Return the title.
 
         Raises:
-            UpstreamGarbled: the model gave none.
+            UpstreamGarbled: the model wrote no title.
         """
         title = tidy(self.so_far())
         if self._facts.is_asked and not title:
@@ -61,21 +58,21 @@ class TitleObject(WholeObject):
 
 
 def tidy(answer: str) -> str:
-    """Return the first line with words, without decoration around the title."""
-    announced = ""
+    """Return the first line with words, without marks around the title."""
+    label = ""  # a line that ends in a colon
     for line in answer.splitlines():
         if line.lstrip().startswith(("```", "~~~")):
             continue
         bare = _LABEL.sub("", line.lstrip("# ").strip(_QUOTES)).strip(_QUOTES)
         bare = bare.rstrip(_PERIODS + _QUOTES)
         if bare.endswith(_COLONS):  # it announces the title, if more follows
-            announced = announced or bare.rstrip("".join(_COLONS))
+            label = label or bare.rstrip("".join(_COLONS))
         elif bare:
-            return _short(" ".join(bare.split()))
-    return _short(" ".join(announced.split()))
+            return _shorten(" ".join(bare.split()))
+    return _shorten(" ".join(label.split()))
 
 
-def _short(title: str) -> str:
+def _shorten(title: str) -> str:
     words = title.split(" ")
     title = " ".join(words[:MAX_WORDS])
     if len(title) <= MAX_CHARS:
@@ -84,11 +81,8 @@ def _short(title: str) -> str:
     return cut.rpartition(" ")[0] or cut
 
 
-# /chat-input-completion: complete the sentence that the user types into a chat.
-
-
 def decode_chat_input(body: Json, defaults: Defaults) -> ReplyJob[CompletionObject]:
-    """Read the text around the cursor, and the conversation so far."""
+    """Decode /chat-input-completion: the text around the cursor, the conversation."""
     cursor = cursor_of(body)
     typed = f"[what is being typed]\n{marked(cursor)}"
     blocks = (conversation(body), typed)
@@ -101,11 +95,8 @@ def _reply_to_chat_input(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
     return CompletionObject(Cutter(cursor, clean, one_line=True), cursor, facts)
 
 
-# /prompt-enhancer: improve the wording of the user's prompt.
-
-
 def decode_enhancer(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
-    """Read the prompt and the conversation so far."""
+    """Decode /prompt-enhancer: the prompt and the conversation."""
     turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
     reply = partial(_reply_to_enhancer, turn.words)
     if not turn.words:
@@ -117,6 +108,6 @@ def decode_enhancer(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
 
 
 def _reply_to_enhancer(words: str, facts: ReplyFacts) -> TextLines:
-    """Clean the answer; after a failure the user's own prompt is returned."""
+    """Return a reply with the cleaned answer, or with the user's prompt on failure."""
     clean = chain(FenceRemover(MARKDOWN), Trimmer())
     return TextLines(clean, facts, instead=words)

@@ -13,14 +13,14 @@ from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import TextLines
 
 MAX_DIFF = 48_000  # characters of all files together
-MIN_FILE = 1_000  # characters for each file in any case, while there is room
+MIN_FILE = 1_000  # characters for each file, as long as there is space
 _MAX_LINE = 400
 _MAX_SAMPLES, _MAX_SAMPLE = 10, 400
 _FILE = re.compile(r"^(?=diff --git |Index: )", re.MULTILINE)
 
 
 def decode(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
-    """Read the diff and sample messages; without a diff there is nothing to ask."""
+    """Decode the diff and sample messages; without a diff no model is asked."""
     diff = text(body, "diff")
     if not diff.strip():
         return ReplyJob(NOTHING, _reply)
@@ -39,53 +39,53 @@ def decode(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
 
 def samples(label: str, messages: list[str]) -> str:
     """Render messages as samples of style; "" without any."""
-    kept = [m.strip()[:_MAX_SAMPLE] for m in dict.fromkeys(messages) if m.strip()]
-    return "\n---\n".join([f"[{label}]", *kept[:_MAX_SAMPLES]]) if kept else ""
+    texts = [m.strip()[:_MAX_SAMPLE] for m in dict.fromkeys(messages) if m.strip()]
+    return "\n---\n".join([f"[{label}]", *texts[:_MAX_SAMPLES]]) if texts else ""
 
 
 def shorten_diff(diff: str, limit: int = MAX_DIFF) -> str:
-    """Cut a large diff, so that each file keeps its beginning as far as room allows."""
+    """Cut a large diff, so that each file keeps its beginning if there is space."""
     if len(diff) <= limit:
         return diff
     files = [part for part in _FILE.split(diff) if part]
     share = max(MIN_FILE, fair_share([len(file) for file in files], limit))
-    kept: list[str] = []
-    room = limit
-    for number, file in enumerate(files):
-        part = _file(file, min(share, room))
-        room -= len(part)
-        kept.append(part)
-        left = len(files) - number - 1
-        if left and room < min(MIN_FILE, len(files[number + 1])):
-            kept.append(f"[{left} more files left out]\n")
+    parts: list[str] = []
+    space = limit
+    for number, file in enumerate(files, 1):
+        part = _shorten_file(file, min(share, space))
+        space -= len(part)
+        parts.append(part)
+        remaining = files[number:]
+        if remaining and space < min(MIN_FILE, len(remaining[0])):
+            parts.append(f"[{len(remaining)} more files left out]\n")
             break
-    return "".join(kept)
+    return "".join(parts)
 
 
-def _file(diff: str, limit: int) -> str:
+def _shorten_file(diff: str, limit: int) -> str:
     if len(diff) <= limit:
         return diff
-    kept: list[str] = []
+    lines: list[str] = []
     size = 0
     for line in diff.split("\n"):
         line = line if len(line) <= _MAX_LINE else line[:_MAX_LINE] + " […]"
         size += len(line) + 1
         if size > limit - 40:
             break
-        kept.append(line)
-    return "\n".join(kept) + "\n[the rest of this file left out]\n"
+        lines.append(line)
+    return "\n".join(lines) + "\n[the rest of this file left out]\n"
 
 
 def _counts(body: Json) -> str:
     stats = mapping(body, "changed_file_stats")
-    told = [
+    counts = [
         f"{count} {kind}"
         for kind in ("added", "modified", "deleted")
         if (
             count := integer(mapping(stats, f"{kind}_file_stats"), "changed_file_count")
         )
     ]
-    return f"[files changed: {', '.join(told)}]" if told else ""
+    return f"[files changed: {', '.join(counts)}]" if counts else ""
 
 
 def _reply(facts: ReplyFacts) -> TextLines:

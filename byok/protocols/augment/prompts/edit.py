@@ -28,10 +28,7 @@ from byok.protocols.augment.remarks import (
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import ReplacementLines, WholeObject, WholeText
 
-# Common parts of all requests that change code.
-
-
-# File names' suffixes and languages of editors.
+# Suffixes of file names, and names of languages in editors.
 _WORDS = MARKDOWN | frozenset(
     (
         *("mdx", "mdc", "txt", "text", "plaintext", "rst", "restructuredtext", "adoc"),
@@ -48,147 +45,12 @@ _DATA = frozenset(
 MAX_PREFIX, MAX_SUFFIX = 20_000, 10_000
 
 
-def wish(body: Json) -> str:
-    """Return the user's instruction.
-
-    Raises:
-        BadRequest: 422, there is none.
-    """
-    found = first_text(body, "instruction", "edit_instruction", "message")
-    if not found.strip():
-        raise missing("instruction", "what to do with the code")
-    return found
-
-
-def missing(name: str, meaning: str) -> BadRequest:
-    """Return the error for a required field that is missing."""
-    return BadRequest(f"{name} is missing: {meaning}.", code="bad_field", status=422)
-
-
-def selected_text(body: Json) -> str:
-    """Return the selection, which may be empty."""
-    return text(body, "selected_text", "selected_code")
-
-
-def file_of(body: Json, name: str = "target_file_content") -> str | None:
-    """Return a file's content; None (unlike "") if the client sent none."""
-    found = value(body, name)
-    return found if isinstance(found, str) else None
-
-
-def cut_file(body: Json) -> str:
-    """Return the blob name of the file if the prefix does not begin at its start."""
-    if integer(body, "prefix_begin") <= 0 or file_of(body) is not None:
-        return ""
-    return text(body, "blob_name")
-
-
-def selection_region(body: Json) -> Region:
-    """Return the lines of the whole file that are selected.
-
-    Raises:
-        BadRequest: 422, the beginning of the file is unknown.
-    """
-    prefix, old = text(body, "prefix"), selected_text(body)
-    seen = prefix + old + text(body, "suffix")
-    if integer(body, "prefix_begin") <= 0:
-        return positions.region(seen, len(prefix), old)
-    file = file_of(body)
-    if file is not None:
-        start = positions.find(file, seen)
-        if start is not None:
-            return positions.region(file[:start] + seen, start + len(prefix), old)
-        begin = positions.find(file, old, prefix, text(body, "suffix"))
-        if begin is not None:
-            stop = begin + positions.original(file[begin:], len(positions.normal(old)))
-            return positions.region(file[:begin] + old + file[stop:], begin, old)
-    raise BadRequest(
-        "The beginning of the file was not sent, so its line numbers are unknown.",
-        code="file_start_unknown",
-        hint="Save the file, so that the client uploads it, and try again.",
-        status=422,
-    )
-
-
-def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
-    """Return the stage that makes a streamed text fit in the place of `old`.
-
-    It removes remarks and the fence, and converts line ends.
-    """
-    return chain(_talk(body, old, streams=True), _fitting(body, old, *around))
-
-
-def cleaning_whole(
-    body: Json, old: str, *around: str, file: bool = False
-) -> Stage[str, str]:
-    """Return the same for a text that is used only as a whole; it may be a `file`."""
-    block = RemarkFilter(old, describe_file(body), file=file)
-    return chain(chain(block, _talk(body, old)), _fitting(body, old, *around))
-
-
-def _talk(body: Json, old: str, *, streams: bool = False) -> RemarkRemover:
-    return RemarkRemover(old, describe_file(body), _outer(body), streams=streams)
-
-
-def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
-    last = old.endswith(("\n", "\r")) if old else None
-    endings = Endings(positions.line_ending(old, *around), last)
-    return chain(without_fence(body, old, *around), endings)
-
-
-def without_fence(body: Json, *file: str) -> FenceRemover:
-    """Return the stage that removes a fence around the text.
-
-    In Markdown some fences belong to the text. `file` is what is known of the file's
-    content.
-    """
-    code = describe_file(body) is not ContentKind.WORDS
-    return FenceRemover(_outer(body), code=code, fenced=any(map(has_fence, file)))
-
-
-def describe_file(body: Json) -> ContentKind:
-    """Return the kind of content of a file, by its name and language."""
-    suffix, language = _path(body).lower().rpartition(".")[2], text(body, "lang")
-    kinds = {suffix, language.lower()}
-    if kinds & _WORDS:
-        return ContentKind.WORDS
-    return ContentKind.DATA if kinds & _DATA else ContentKind.CODE
-
-
-def _outer(body: Json) -> frozenset[str] | None:
-    """Return the languages whose fence is not part of the text, None for all."""
-    markdown = text(body, "lang").lower() in MARKDOWN
-    markdown = markdown or _path(body).lower().endswith((".md", ".mdx"))
-    return MARKDOWN if markdown else None
-
-
-def _path(body: Json) -> str:
-    return first_text(body, "target_file_path", "path", "file_path")
-
-
-def around(body: Json) -> tuple[str, str, str]:
-    """Render the file's name and the text before and after the selection."""
-    language = text(body, "lang")
-    prefix, suffix = text(body, "prefix"), text(body, "suffix")
-    return (
-        path_line(body),
-        code("before it", prefix[-MAX_PREFIX:], language) if prefix else "",
-        code("after it", suffix[:MAX_SUFFIX], language) if suffix else "",
-    )
-
-
-def path_line(body: Json, *names: str) -> str:
-    """Render the path of the file; "" if the client sent none."""
-    path = first_text(body, *(names or ("path",)))
-    return f"[file: {one_line(path)}]" if path else ""
-
-
 def decode_edit(body: Json, defaults: Defaults) -> ReplyJob[WholeObject]:
-    """Read the selection and the instruction."""
-    beside = text(body, "prefix"), text(body, "suffix")
-    whole = cleaning_whole(body, selected_text(body), *beside)
+    """Decode the selection and the instruction of /edit."""
+    context = text(body, "prefix"), text(body, "suffix")
+    clean = cleaning_whole(body, selected_text(body), *context)
     chat = build_question(body, defaults, whole=True)
-    return ReplyJob(chat, partial(WholeObject, whole))
+    return ReplyJob(chat, partial(WholeObject, clean))
 
 
 def build_question(
@@ -202,16 +64,13 @@ def build_question(
         before,
         code("the selection", selected_text(body), text(body, "lang")),
         after,
-        f"[what to do]\n{wish(body)}",
+        f"[what to do]\n{instruction(body)}",
     )
     return question(body, defaults, "edit", blocks, whole=whole)
 
 
-# /agents/edit-file: change a file as an agent describes.
-
-
 class EditedFile(WholeText):
-    """ObjectReply with the new contents, or the old ones and an error flag."""
+    """An ObjectReply with the new contents, or the old ones and an error flag."""
 
     def __init__(self, body: Json, problem: str, facts: ReplyFacts) -> None:
         self._contents = file_of(body, "file_contents") or ""
@@ -233,23 +92,23 @@ class EditedFile(WholeText):
         """Return the old contents."""
         return self._unchanged_file(error.sentence)
 
-    def _unchanged_file(self, why: str) -> dict[str, Any]:
+    def _unchanged_file(self, reason: str) -> dict[str, Any]:
         return {
             "modified_file_contents": self._contents,
             "is_error": True,
-            "error_message": why,
+            "error_message": reason,
         }
 
 
 def decode_edit_file(body: Json, defaults: Defaults) -> ReplyJob[EditedFile]:
-    """Read the file and the change."""
+    """Decode the file and the change of /agents/edit-file."""
     contents = file_of(body, "file_contents")
     summary = text(body, "edit_summary").strip()
     details = first_text(body, "detailed_edit_description", "instruction").strip()
     if contents is None:
-        return _not_asked(body, "file_contents is missing: the file to change.")
+        return _refuse_edit(body, "file_contents is missing: the file to change.")
     if not (summary or details):
-        return _not_asked(body, "detailed_edit_description is missing: what to do.")
+        return _refuse_edit(body, "detailed_edit_description is missing: what to do.")
     blocks = (
         path_line(body, "file_path", "path"),
         code("the file", contents, text(body, "lang")),
@@ -260,48 +119,45 @@ def decode_edit_file(body: Json, defaults: Defaults) -> ReplyJob[EditedFile]:
     return ReplyJob(chat, partial(EditedFile, body, ""))
 
 
-def _not_asked(body: Json, problem: str) -> ReplyJob[EditedFile]:
+def _refuse_edit(body: Json, problem: str) -> ReplyJob[EditedFile]:
     return ReplyJob(NOTHING, partial(EditedFile, body, problem))
 
 
-# /instruction-stream: rewrite the selection while the user watches.
-
-
 def decode_instruction(body: Json, defaults: Defaults) -> ReplyJob[ReplacementLines]:
-    """Read the selection, its lines, and the instruction."""
+    """Decode the selection, its lines, and the instruction of /instruction-stream."""
     chat = build_question(body, defaults)
     region = selection_region(body)
-    beside = text(body, "prefix"), text(body, "suffix")
-    stage = cleaning(body, selected_text(body), *beside)
-    if region.head and not region.old:  # a place inside a line: no line ends there
-        stage = chain(stage, Endings("", last=False))
-    return ReplyJob(chat, partial(ReplacementLines, stage, region))
-
-
-# /smart-paste-stream: insert a code block of a chat into a file.
+    context = text(body, "prefix"), text(body, "suffix")
+    clean = cleaning(body, selected_text(body), *context)
+    if region.head and not region.old:  # an insertion inside of a line
+        clean = chain(clean, Endings("", last=False))
+    return ReplyJob(chat, partial(ReplacementLines, clean, region))
 
 
 def decode_smart_paste(body: Json, defaults: Defaults) -> ReplyJob[ReplacementLines]:
-    """Read the code block and its target: the selection, or else the file."""
+    """Decode /smart-paste-stream: a code block of a chat, and its target.
+
+    The target is the selection, or else the file.
+    """
     block = first_text(body, "code_block", "clipboard_text")
     if not block.strip():
         raise missing("code_block", "the code to work into the file")
-    language, wish = text(body, "lang"), text(body, "instruction").strip()
-    last = (
+    language, words = text(body, "lang"), text(body, "instruction").strip()
+    task = (
         code("the code from the chat", block, language),
-        f"[what to do]\n{wish}" if wish else "",
+        f"[what to do]\n{words}" if words else "",
     )
-    if part := _selection(body):
+    if selection := _selection(body):
         name, before, after = around(body)
-        shown = code("the selection", selected_text(body), language)
-        parts = (conversation(body), name, before, shown, after, *last)
+        old = code("the selection", selected_text(body), language)
+        parts = (conversation(body), name, before, old, after, *task)
         chat = question(body, defaults, "smart_paste", parts, conditions=["selection"])
         file = file_of(body) or text(body, "prefix") + text(body, "suffix")
-        clean = cleaning(body, part.old, file)
-        return ReplyJob(chat, partial(ReplacementLines, clean, part))
+        clean = cleaning(body, selection.old, file)
+        return ReplyJob(chat, partial(ReplacementLines, clean, selection))
     file = _whole_file(body)
     name = path_line(body, "target_file_path", "path")
-    blocks = (conversation(body), name, code("the file", file, language), *last)
+    blocks = (conversation(body), name, code("the file", file, language), *task)
     chat = question(body, defaults, "smart_paste", blocks)
     region = positions.region(file, 0, file)
     return ReplyJob(chat, partial(ReplacementLines, cleaning(body, file), region))
@@ -328,3 +184,149 @@ def _whole_file(body: Json) -> str:
     if integer(body, "prefix_begin") > 0:
         raise missing("target_file_content", "the file to work the code into")
     return text(body, "prefix") + selected_text(body) + text(body, "suffix")
+
+
+# --- Parts of all these requests ---
+
+
+def instruction(body: Json) -> str:
+    """Return the user's instruction.
+
+    Raises:
+        BadRequest: 422, there is none.
+    """
+    words = first_text(body, "instruction", "edit_instruction", "message")
+    if not words.strip():
+        raise missing("instruction", "what to do with the code")
+    return words
+
+
+def missing(name: str, meaning: str) -> BadRequest:
+    """Return the error for a required field that is missing."""
+    return BadRequest(f"{name} is missing: {meaning}.", code="bad_field", status=422)
+
+
+def selected_text(body: Json) -> str:
+    """Return the selection, which may be empty."""
+    return text(body, "selected_text", "selected_code")
+
+
+def file_of(body: Json, name: str = "target_file_content") -> str | None:
+    """Return a file's content; None (unlike "") if the client sent none."""
+    content = value(body, name)
+    return content if isinstance(content, str) else None
+
+
+def cut_file(body: Json) -> str:
+    """Return the blob name of the file if its beginning was not sent, else ""."""
+    if integer(body, "prefix_begin") <= 0 or file_of(body) is not None:
+        return ""
+    return text(body, "blob_name")
+
+
+def selection_region(body: Json) -> Region:
+    """Return the lines of the whole file that are selected.
+
+    Raises:
+        BadRequest: 422, the beginning of the file is unknown.
+    """
+    prefix, old = text(body, "prefix"), selected_text(body)
+    excerpt = prefix + old + text(body, "suffix")
+    if integer(body, "prefix_begin") <= 0:
+        return positions.region(excerpt, len(prefix), old)
+    file = file_of(body)
+    if file is not None:
+        start = positions.find(file, excerpt)
+        if start is not None:
+            return positions.region(file[:start] + excerpt, start + len(prefix), old)
+        begin = positions.find(file, old, prefix, text(body, "suffix"))
+        if begin is not None:
+            stop = begin + positions.original(file[begin:], len(positions.normal(old)))
+            return positions.region(file[:begin] + old + file[stop:], begin, old)
+    raise BadRequest(
+        "The beginning of the file was not sent, so its line numbers are unknown.",
+        code="file_start_unknown",
+        hint="Save the file, so that the client uploads it, and try again.",
+        status=422,
+    )
+
+
+def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
+    """Return the stage that makes a streamed text a replacement of `old`.
+
+    It removes remarks and the fence, and converts line endings. `around` is other text
+    of the file.
+    """
+    return chain(_without_remark(body, old, streams=True), _fitted(body, old, *around))
+
+
+def cleaning_whole(
+    body: Json, old: str, *around: str, file: bool = False
+) -> Stage[str, str]:
+    """Return such a stage for a text that is used only if complete.
+
+    `file`: the text is a whole file.
+    """
+    block = RemarkFilter(old, describe_file(body), file=file)
+    bare = chain(block, _without_remark(body, old))
+    return chain(bare, _fitted(body, old, *around))
+
+
+def _without_remark(body: Json, old: str, *, streams: bool = False) -> RemarkRemover:
+    return RemarkRemover(
+        old, describe_file(body), _fence_languages(body), streams=streams
+    )
+
+
+def _fitted(body: Json, old: str, *around: str) -> Stage[str, str]:
+    last = old.endswith(("\n", "\r")) if old else None
+    endings = Endings(positions.line_ending(old, *around), last)
+    return chain(without_fence(body, old, *around), endings)
+
+
+def without_fence(body: Json, *file: str) -> FenceRemover:
+    """Return the stage that removes a fence around the text.
+
+    In Markdown some fences belong to the text. `file` are known parts of the file.
+    """
+    code = describe_file(body) is not ContentKind.WORDS
+    return FenceRemover(
+        _fence_languages(body), code=code, fenced=any(map(has_fence, file))
+    )
+
+
+def describe_file(body: Json) -> ContentKind:
+    """Return the kind of content of a file, by its name and language."""
+    suffix, language = _path(body).lower().rpartition(".")[2], text(body, "lang")
+    kinds = {suffix, language.lower()}
+    if kinds & _WORDS:
+        return ContentKind.WORDS
+    return ContentKind.DATA if kinds & _DATA else ContentKind.CODE
+
+
+def _fence_languages(body: Json) -> frozenset[str] | None:
+    """Return the languages whose fence is not part of the text, None for all."""
+    is_markdown = text(body, "lang").lower() in MARKDOWN
+    is_markdown = is_markdown or _path(body).lower().endswith((".md", ".mdx"))
+    return MARKDOWN if is_markdown else None
+
+
+def _path(body: Json) -> str:
+    return first_text(body, "target_file_path", "path", "file_path")
+
+
+def around(body: Json) -> tuple[str, str, str]:
+    """Render the file's name and the text before and after the selection."""
+    language = text(body, "lang")
+    prefix, suffix = text(body, "prefix"), text(body, "suffix")
+    return (
+        path_line(body),
+        code("before it", prefix[-MAX_PREFIX:], language) if prefix else "",
+        code("after it", suffix[:MAX_SUFFIX], language) if suffix else "",
+    )
+
+
+def path_line(body: Json, *names: str) -> str:
+    """Render the path of the file; "" if the client sent none."""
+    path = first_text(body, *(names or ("path",)))
+    return f"[file: {one_line(path)}]" if path else ""

@@ -14,7 +14,7 @@ from byok.core.events import Finish, FinishReason, StreamEvent
 from byok.core.stage import drain
 from byok.dialects.next_edit_formats import end_like, named_format
 from byok.protocols.augment.body import flag, integer, mapping, objects, text, value
-from byok.protocols.augment.nodes import edit_events, one_line
+from byok.protocols.augment.nodes import one_line, render_edits
 from byok.protocols.augment.positions import (
     Trimmer,
     line_ending,
@@ -34,10 +34,12 @@ from byok.protocols.augment.remarks import FenceRemover
 from byok.protocols.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.protocols.augment.text_reply import UNCHANGED, WholeText
 
-_NEAR = 10  # lines on either side of a cursor
-_HEAD = re.compile(r"\s*EDIT:[ \t]*([^\r\n]*)(?:\r\n|\r|\n)")
+_NEAR_LINES = 10  # on either side of a cursor
+_ANSWER_HEAD = re.compile(r"\s*EDIT:[ \t]*([^\r\n]*)(?:\r\n|\r|\n)")
 _MAX_DESCRIPTION = 120
-_LONGEST_LINE = 4000  # at the cursor: of a longer one no model writes a region again
+MAX_RESULTS = 6
+_MAX_LOCATIONS = 40
+_MAX_LINE_CHARS = 4000  # at the cursor; no model can repeat a region with more
 
 
 class Spot(Struct, frozen=True):
@@ -52,7 +54,7 @@ class Spot(Struct, frozen=True):
 
 
 class CursorSpot(Struct, frozen=True):
-    """The code around the cursor, as the client sent it and as models are asked for it.
+    """The code around the cursor, as the client sent it and in the model's request.
 
     `begin` is the offset of `prefix` in the file, in code points.
     """
@@ -64,15 +66,15 @@ class CursorSpot(Struct, frozen=True):
 
     @property
     def has_long_line(self) -> bool:
-        """Whether the cursor's line is too long for models that are made for edits."""
+        """Whether the cursor's line is too long for models for next edits."""
         head = self.request.prefix.rpartition("\n")[2]
-        return len(head + self.request.suffix.partition("\n")[0]) > _LONGEST_LINE
+        return len(head + self.request.suffix.partition("\n")[0]) > _MAX_LINE_CHARS
 
 
 class NextEditLines(WholeText):
-    """LineReply with one suggestion, or none."""
+    """A LineReply with one suggestion, or none."""
 
-    heartbeat: ClassVar[Json | None] = None  # every line is read as a suggestion
+    heartbeat: ClassVar[Json | None] = None  # clients read every line as a suggestion
     first: ClassVar[Json | None] = None
 
     def __init__(
@@ -85,26 +87,27 @@ class NextEditLines(WholeText):
         self._format = ""
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Collect the text, and learn in which format it is."""
+        """Collect the text, and its format from the Finish."""
         if isinstance(event, Finish):
             self._format = event.format
         return super().feed(event)
 
     def flush(self) -> list[Json]:
-        """Return the suggestion; there is none in a format if its answer is cut.
+        """Return the suggestion, if any.
 
         Raises:
-            UpstreamGarbled: the answer of a chat is cut.
+            UpstreamGarbled: the answer of a chat is cut. (A cut answer in a format of
+                next edits is no suggestion.)
         """
-        said = self.so_far()
+        answer = self.so_far()
         if self._format:
-            changed = self._read(said)
+            changed = self._read_format(answer)
             return [self._suggestion(*changed, "")] if changed else []
-        if not said.strip():
+        if not answer.strip():
             return []
-        said = self.whole()
-        bare = "".join(drain(FenceRemover(), [said]))
-        head = _HEAD.match(said) or _HEAD.match(bare)
+        answer = self.whole()
+        bare = "".join(drain(FenceRemover(), [answer]))
+        head = _ANSWER_HEAD.match(answer) or _ANSWER_HEAD.match(bare)
         if head is None:
             return []
         spot = self._spot
@@ -117,18 +120,18 @@ class NextEditLines(WholeText):
         changed = change_of(spot.old, region, 0, new, spot.before + spot.after)
         if changed is None:
             return []
-        start, old, written = changed
-        return [self._suggestion(spot.begin + start, old, written, head[1].strip())]
+        start, old, new = changed
+        return [self._suggestion(spot.begin + start, old, new, head[1].strip())]
 
     def fail(self, error: ByokError, /) -> list[Json]:
         """Return no suggestion."""
         del error
         return []
 
-    def _read(self, said: str) -> tuple[int, str, str] | None:
-        """Return the change that an answer in a format of next edits makes."""
+    def _read_format(self, answer: str) -> tuple[int, str, str] | None:
+        """Return the change in an answer in a format of next edits."""
         request, form = self._cursor.request, named_format(self._format)
-        new = form.suggest(request, said)
+        new = form.suggest(request, answer)
         if new is None or self._finish is not FinishReason.STOP:
             return None
         excerpt = form.excerpt(request)
@@ -137,8 +140,8 @@ class NextEditLines(WholeText):
         changed = change_of(file, excerpt.region, offset, new)
         if changed is None:
             return None
-        start, old, written = changed
-        return self._cursor.begin + start, old, written
+        start, old, new = changed
+        return self._cursor.begin + start, old, new
 
     def _suggestion(self, begin: int, old: str, new: str, description: str) -> Json:
         suggestion = {
@@ -158,21 +161,21 @@ class NextEditLines(WholeText):
 
 
 def decode_next_edit(body: Json, defaults: Defaults) -> ReplyJob[NextEditLines]:
-    """Read the code around the cursor and the recent edits."""
+    """Decode /next-edit-stream: the code around the cursor, the recent edits."""
     spot = spot_of(body)
     cursor = cursor_of(body)
     reply = partial(NextEditLines, body, spot, cursor)
     if not (spot.before + spot.old + spot.after).strip():
         return ReplyJob(NOTHING, reply)
-    shown = {**body, "prefix": spot.before, "suffix": spot.after, "path": spot.path}
-    name, before, after = around(shown)
+    near = {**body, "prefix": spot.before, "suffix": spot.after, "path": spot.path}
+    name, before, after = around(near)
     wish = text(body, "instruction").strip()
     blocks = (
         name,
         before,
         code("the marked part", spot.old, text(body, "lang")),
         after,
-        edit_events(body),
+        render_edits(body),
         as_json("recent changes", value(body, "recent_changes")),
         as_json("diagnostics", value(body, "diagnostics")),
         as_json("not to be changed", value(body, "blocked_locations")),
@@ -193,7 +196,7 @@ def spot_of(body: Json) -> Spot:
     )
     begin = _selection_begin(body)
     if not old:
-        above, below = lines(prefix)[-_NEAR:], lines(suffix)[:_NEAR]
+        above, below = lines(prefix)[-_NEAR_LINES:], lines(suffix)[:_NEAR_LINES]
         lead, tail = "".join(above), "".join(below)
         old, begin = lead + tail, max(0, begin - len(lead))
         prefix, suffix = prefix[: len(prefix) - len(lead)], suffix[len(tail) :]
@@ -209,7 +212,7 @@ def _selection_begin(body: Json) -> int:
 
 
 def cursor_of(body: Json) -> CursorSpot:
-    """Return the code around the cursor, which is where a selection begins."""
+    """Return the code around the cursor, or around the start of a selection."""
     before, after = text(body, "prefix"), selected_text(body) + text(body, "suffix")
     if before.endswith("\r") and after.startswith("\n"):
         before, after = before[:-1], f"\r{after}"
@@ -241,19 +244,19 @@ def _recent_edits(body: Json, own: str) -> Iterator[RecentEdit]:
 def change_of(
     text: str, region: str, offset: int, new: str, around: str = ""
 ) -> tuple[int, str, str] | None:
-    """Return the change of a text that writes `new` in the place of a region.
+    """Return the offset, the old and the new code of a change, or None.
 
-    The region has LF, and is at an offset of the text with LF. What is changed has the
-    line ends of what was there, or else of the file; what is not keeps its own.
+    `new` replaces a region, which is at an offset of the text with LF. The new code
+    gets the line endings of the old one, or else those of the file.
     """
     changed = difference(region, new)
     if changed is None:
         return None
-    start, old, written = changed
+    start, old, changed_code = changed
     first = original(text, offset + start)
     last = original(text, offset + start + len(old))
     ending = line_ending(text[first:last]) or line_ending(text, around) or "\n"
-    return first, text[first:last], written.replace("\n", ending)
+    return first, text[first:last], changed_code.replace("\n", ending)
 
 
 def difference(old: str, new: str) -> tuple[int, str, str] | None:
@@ -263,68 +266,65 @@ def difference(old: str, new: str) -> tuple[int, str, str] | None:
     """
     if old == new:
         return None
-    one, other = lines(old), lines(new)
-    short = min(len(one), len(other))
-    head = next((n for n in range(short) if one[n] != other[n]), short)
-    rest = short - head
-    tail = next((n for n in range(rest) if one[-1 - n] != other[-1 - n]), rest)
-    if head + tail == len(one):
+    olds, news = lines(old), lines(new)
+    shorter = min(len(olds), len(news))
+    head = next((n for n in range(shorter) if olds[n] != news[n]), shorter)
+    limit = shorter - head
+    tail = next((n for n in range(limit) if olds[-1 - n] != news[-1 - n]), limit)
+    if head + tail == len(olds):
         head, tail = (head - 1, tail) if head else (head, max(0, tail - 1))
-    start = sum(map(len, one[:head]))
+    start = sum(map(len, olds[:head]))
     return (
         start,
-        "".join(one[head : len(one) - tail]),
-        "".join(other[head : len(other) - tail]),
+        "".join(olds[head : len(olds) - tail]),
+        "".join(news[head : len(news) - tail]),
     )
 
 
-# /next_edit_loc: suggest where the next edit belongs.
-#
-# The model only orders the places that the client names, so that no place is invented
-# and lines are counted as the client counts them.
-
-
-MAX_RESULTS = 6
-_MAX_PLACES = 40
-
-
 class Location(Struct, frozen=True):
-    """A range of lines as the client counts them; `stop` is exclusive."""
+    """A range of lines, in the client's count; `stop` is exclusive."""
 
     path: str
     start: int
     stop: int
-    why: str
+    reason: str
 
 
 class Candidates(WholeText):
-    """ObjectReply with the places in the model's order; none after a failure."""
+    """An ObjectReply with the client's locations in the model's order.
 
-    def __init__(self, places: list[Location], most: int, facts: ReplyFacts) -> None:
+    The model only orders the locations that the client names, so it cannot invent one.
+    After a failure there are none.
+    """
+
+    def __init__(
+        self, locations: list[Location], limit: int, facts: ReplyFacts
+    ) -> None:
         super().__init__(Trimmer(), facts)
-        self._places = places
-        self._most = most
+        self._locations = locations
+        self._limit = limit
 
     def flush(self) -> Iterator[Json]:
-        """Return the places that the model named."""
-        yield self._write(selected_places(self.so_far(), self._places)[: self._most])
+        """Return the locations that the model named."""
+        named = selected_places(self.so_far(), self._locations)
+        yield self._write(named[: self._limit])
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Return no places: nobody waits for them."""
+        """Return no locations."""
         del error
         return self._write([])
 
-    def _write(self, found: list[Location]) -> dict[str, Any]:
+    def _write(self, locations: list[Location]) -> dict[str, Any]:
         candidates = [
             {
                 "item": {
-                    "path": place.path,
-                    "range": {"start": place.start, "stop": place.stop},
+                    "path": location.path,
+                    "range": {"start": location.start, "stop": location.stop},
                 },
                 "score": 1,
-                "debug_info": place.why,
+                "debug_info": location.reason,
             }
-            for place in found
+            for location in locations
         ]
         return {
             "candidate_locations": candidates,
@@ -334,21 +334,21 @@ class Candidates(WholeText):
 
 
 def decode_next_edit_place(body: Json, defaults: Defaults) -> ReplyJob[Candidates]:
-    """Read the places and the recent edits."""
-    places = places_of(body)
-    most = integer(body, "num_results", MAX_RESULTS)
-    most = min(most, MAX_RESULTS) if most > 0 else MAX_RESULTS
-    reply = partial(Candidates, places, most)
-    if not places:
+    """Decode /next_edit_loc: the candidate locations and the recent edits."""
+    locations = places_of(body)
+    limit = integer(body, "num_results", MAX_RESULTS)
+    limit = min(limit, MAX_RESULTS) if limit > 0 else MAX_RESULTS
+    reply = partial(Candidates, locations, limit)
+    if not locations:
         return ReplyJob(NOTHING, reply)
     numbered = "\n".join(
-        f"{number}. {one_line(f'{place.path}:{place.start} {place.why}')}".rstrip()
-        for number, place in enumerate(places, 1)
+        f"{number}. {one_line(f'{row.path}:{row.start} {row.reason}')}".rstrip()
+        for number, row in enumerate(locations, 1)
     )
     wish = text(body, "instruction").strip()
     blocks = (
         f"[places]\n{numbered}",
-        edit_events(body),
+        render_edits(body),
         as_json("recent changes", value(body, "recent_changes")),
         as_json("uncommitted changes", value(body, "vcs_change")),
         f"[what the user wants]\n{wish}" if wish else "",
@@ -359,29 +359,30 @@ def decode_next_edit_place(body: Json, defaults: Defaults) -> ReplyJob[Candidate
 
 
 def places_of(body: Json) -> list[Location]:
-    """Return the places of diagnostics and recent edits, without duplicates."""
-    found: dict[tuple[str, int], Location] = {}
+    """Return the locations of diagnostics and recent edits, without duplicates."""
+    locations: dict[tuple[str, int], Location] = {}
     own = text(body, "path")
-    for place in _diagnostic_locations(body, own):
-        wanted = not flag(body, "is_single_file") or not own or place.path == own
-        if place.path and place.start >= 0 and wanted:
-            found.setdefault((place.path, place.start), place)
-    return list(found.values())[:_MAX_PLACES]
+    only_own = flag(body, "is_single_file") and bool(own)
+    for location in _diagnostic_locations(body, own):
+        is_allowed = not only_own or location.path == own
+        if location.path and location.start >= 0 and is_allowed:
+            locations.setdefault((location.path, location.start), location)
+    return list(locations.values())[:_MAX_LOCATIONS]
 
 
-def selected_places(answer: str, places: list[Location]) -> list[Location]:
-    """Return the places whose numbers the answer contains, in its order."""
+def selected_places(answer: str, locations: list[Location]) -> list[Location]:
+    """Return the locations whose numbers the answer contains, in its order."""
     numbers = [int(n) for n in re.findall(r"\b\d{1,4}\b", answer, re.ASCII)]
-    return [places[n - 1] for n in dict.fromkeys(numbers) if 0 < n <= len(places)]
+    return [locations[n - 1] for n in dict.fromkeys(numbers) if 0 < n <= len(locations)]
 
 
 def _diagnostic_locations(body: Json, own: str) -> Iterator[Location]:
     for diagnostic in objects(body, "diagnostics"):
-        where = mapping(diagnostic, "location")
-        start = integer(where, "line_start", -1)
-        stop = max(start, integer(where, "line_end", start)) + 1
-        why = " ".join(text(diagnostic, "message").split())[:200]
-        yield Location(text(where, "path") or own, start, stop, why)
+        span = mapping(diagnostic, "location")
+        start = integer(span, "line_start", -1)
+        stop = max(start, integer(span, "line_end", start)) + 1
+        message = " ".join(text(diagnostic, "message").split())[:200]
+        yield Location(text(span, "path") or own, start, stop, message)
     for event in objects(body, "edit_events"):
         for edit in objects(event, "edits"):
             start = integer(edit, "after_line_start", -1)

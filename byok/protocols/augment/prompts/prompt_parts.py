@@ -16,7 +16,8 @@ from byok.protocols.augment.reply_job import NO_VALUES, Defaults
 
 LOW = 0.2  # temperature: these answers must be right, not creative
 _MAX_EXCHANGES = 10
-_MAX_SAID = 2000
+_MAX_TEXT_CHARS = 2000  # of one text in the conversation
+_MAX_JSON_CHARS = 8000
 NOTHING = ChatRequest(())
 
 
@@ -33,48 +34,50 @@ def question(
 ) -> ChatRequest:
     """Return a request for one text, from a task (system) and its input (user).
 
-    `prompt` is the name of the prompt that says the task; `values` are those of its
-    slots, and `conditions` those that hold. `whole`: see ChatRequest.
-    `note` is one of its notes.
+    `prompt` is the name of the prompt with the task, `values` fill its slots, and
+    `conditions` are those that are met. `blocks` are the input. `whole`: see
+    ChatRequest. `note` is added to the notes for the log.
     """
-    told = defaults.render(prompt, values, conditions=conditions)
+    task = defaults.render(prompt, values, conditions=conditions)
     guides = read_guides(body, defaults.fit.window)
     parts = (
         defaults.system_prompt,
-        told.text,
+        task.text,
         *guides.frames,
         defaults.addition,
     )
     system = "\n\n".join(part.strip() for part in parts if part.strip())
-    asked = "\n\n".join(block for block in blocks if block.strip())
-    own = defaults.sampling.temperature
-    cool = LOW if own is None else min(own, LOW)
+    task_input = "\n\n".join(block for block in blocks if block.strip())
+    setting = defaults.sampling.temperature
+    temperature = LOW if setting is None else min(setting, LOW)
     return ChatRequest(
         (
             Message(Role.SYSTEM, (TextPart(system),)),
-            Message(Role.USER, (TextPart(asked),)),
+            Message(Role.USER, (TextPart(task_input),)),
         ),
-        prompt=told.name,
-        notes=tuple(filter(None, (note, told.note, guides.note))),
+        prompt=task.name,
+        notes=tuple(filter(None, (note, task.note, guides.note))),
         silent=True,
         whole=whole,
         verbatim=True,
-        sampling=replace(defaults.sampling, temperature=cool),
+        sampling=replace(defaults.sampling, temperature=temperature),
     )
 
 
 def conversation(body: Json) -> str:
     """Render the newest exchanges as text; "" without any."""
-    said: list[str] = []
+    lines: list[str] = []
     newest = objects(body, "chat_history")[-_MAX_EXCHANGES:]
     for exchange in map(read_exchange, newest):
-        for who, words in (
+        for speaker, words in (
             ("User", exchange.turn.words),
             ("Assistant", exchange.reply.text),
         ):
             if words.strip():
-                said.append(f"{who}: {truncate_middle(words.strip(), _MAX_SAID)}")
-    return "\n".join(["[conversation so far]", *said]) if said else ""
+                lines.append(
+                    f"{speaker}: {truncate_middle(words.strip(), _MAX_TEXT_CHARS)}"
+                )
+    return "\n".join(["[conversation so far]", *lines]) if lines else ""
 
 
 def code(label: str, text: str, language: str = "") -> str:
@@ -84,9 +87,9 @@ def code(label: str, text: str, language: str = "") -> str:
     return f"[{label}]\n{fence_code(text, language)}"
 
 
-def as_json(label: str, found: Any) -> str:
-    """Render a value of unknown shape as JSON; "" for nothing."""
-    if not found:
+def as_json(label: str, value: Any) -> str:
+    """Render a value of unknown shape as JSON; "" for an empty one."""
+    if not value:
         return ""
-    shown = write_json(found).decode("utf-8", "replace")
-    return f"[{label}]\n{truncate_middle(shown, 8000)}"
+    raw = write_json(value).decode("utf-8", "replace")
+    return f"[{label}]\n{truncate_middle(raw, _MAX_JSON_CHARS)}"

@@ -10,8 +10,8 @@ from byok.core.errors import UpstreamGarbled
 from byok.core.events import Finish, FinishReason, TextDelta, ThinkingDelta
 from byok.core.stage import drain
 from byok.protocols.augment.completion import (
-    MOST_CHARS,
-    MOST_LINES,
+    MAX_CHARS,
+    MAX_LINES,
     CompletionObject,
     Cursor,
     Cutter,
@@ -72,8 +72,8 @@ def test_completion_cut_ends_an_endless_text() -> None:
     while not cutter.enough:
         cutter.feed("y" * 130)
         fed += 130
-    assert fed <= MOST_CHARS + 130
-    assert cutter.text(whole=True) == "y" * MOST_CHARS
+    assert fed <= MAX_CHARS + 130
+    assert cutter.text(whole=True) == "y" * MAX_CHARS
 
 
 @given(AROUND, AROUND, CODE, CUTS, st.booleans())
@@ -168,7 +168,7 @@ def test_a_block_ends_where_another_begins(
 def test_a_block_has_an_end_at_last() -> None:
     text, enough = block("", "", "x\n" * 100)
     assert enough
-    assert text.count("x") == MOST_LINES
+    assert text.count("x") == MAX_LINES
 
 
 @pytest.mark.parametrize(
