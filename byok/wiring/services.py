@@ -41,9 +41,9 @@ from byok.search.index.types import IndexOptions
 from byok.search.outside.consent import Consent
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import (
-    AsksRemote,
     ModelAids,
     NameWords,
+    RemoteSearcher,
     Rerank,
     VectorSearch,
 )
@@ -238,7 +238,7 @@ class _ServicesFactory:
         self._moment_memory = MomentMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
-        self._cached_remote: tuple[object, AsksRemote] | None = None  # with its key
+        self._cached_remote: tuple[object, RemoteSearcher] | None = None  # with its key
 
     async def make(self, settings: Settings, context: CodeContext) -> Services:
         """Build the services for these settings.
@@ -316,7 +316,7 @@ class _ServicesFactory:
         vectors = self.embeddings if plan else None
         context.aids = replace(context.aids, vectors=vectors)
 
-    def _reuse_or_build_remote(self, settings: Settings) -> AsksRemote | None:
+    def _reuse_or_build_remote(self, settings: Settings) -> RemoteSearcher | None:
         """Return the client of the search server; the same one for equal settings."""
         if not settings.search.remote.on:
             return None

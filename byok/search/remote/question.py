@@ -1,8 +1,8 @@
-"""What of a question leaves for a search server: words, and names of files.
+"""Extract the words and file names of a question that a search server receives.
 
-Never the question itself, nor code as it stands: its words, each once, the heaviest
-first. What looks like a secret, and paths of this machine, are removed before the words
-are read, because pieces of a key or of a home folder's name are words, too.
+The question itself and whole code are never sent, only words, each once, the one of the
+highest weight first. Secrets and paths of this machine are removed before the words are
+extracted, because parts of a key or of a home folder's name are words too.
 """
 
 import os
@@ -16,20 +16,20 @@ from byok.search.index.parse.tokens import COMPOUND
 from byok.search.retrieval.masking import is_generated, mask
 from byok.search.retrieval.query import TASK_WORDS, Query, parse_query
 
-_MOST_TERMS, _MOST_NAMES = 10, 3
-_SHORTEST = 3  # servers look up three characters at a time; shorter ones cost a scan
-_LONGEST = 10_000  # of a question
+_MAX_TERMS, _MAX_NAMES = 10, 3
+_MIN_TERM_CHARS = 3  # servers index trigrams; shorter terms need a scan
+_MAX_QUESTION_CHARS = 10_000
 _WORD = re.compile(r"[^\s\"'`()\[\]{}<>,;=:]+")
 _PATH = re.compile(r"(?<![\w.~])(?:~\w*|[A-Za-z]:)?[/\\]{1,2}[^\s\"'`<>|()\[\]{},;]+")
-_NAME = re.compile(
+_FILE_NAME = re.compile(
     r"(?<![\w/\\.-])(?:[\w.-]+/)*([A-Za-z0-9_][\w-]*(?:\.[\w-]+)+)(?!\w)"
 )
 
 
 class RemoteQuestion(NamedTuple):
-    """The words that are sent, the names of files that are, and the whole query.
+    """The words and the file names to send, and the query, which stays here.
 
-    The query stays here: answers are ranked by it.
+    Answers are ranked by the query.
     """
 
     terms: tuple[str, ...]
@@ -38,43 +38,44 @@ class RemoteQuestion(NamedTuple):
 
 
 def read_question(text: str, redact: Callable[[str], str]) -> RemoteQuestion:
-    """Return what is asked; no terms where a question says nothing about code.
+    """Return the parts of a question to send; no terms if it has only stop words.
 
-    `redact` removes the user's own keys, and what looks like one.
+    `redact` removes the user's own keys, and values that look like keys.
     """
-    lines = redact(text)[:_LONGEST].split("\n")
-    text = "\n".join(mask(line, longest=_LONGEST) for line in lines).replace(MARK, " ")
-    text = _PATH.sub(lambda path: " " if _is_of_machine(path[0]) else path[0], text)
+    lines = redact(text)[:_MAX_QUESTION_CHARS].split("\n")
+    masked = (mask(line, longest=_MAX_QUESTION_CHARS) for line in lines)
+    text = "\n".join(masked).replace(MARK, " ")
+    text = _PATH.sub(lambda path: " " if _is_local_path(path[0]) else path[0], text)
     text = _WORD.sub(lambda word: " " if is_generated(word[0]) else word[0], text)
     query = parse_query(text)
-    return RemoteQuestion(_terms_of(query), _names_in(text), query)
+    return RemoteQuestion(_search_terms(query), _find_file_names(text), query)
 
 
-def _is_of_machine(path: str) -> bool:
-    """Tell a path of this machine from that of an address, such as `/api/users`."""
+def _is_local_path(path: str) -> bool:
+    """Tell a path of this machine from the path of a URL, such as `/api/users`."""
     if not path.startswith("/"):
         return True
     first = path.strip("/").partition("/")[0].rstrip(".:?!")
     return bool(first) and os.path.lexists(f"/{first}")
 
 
-def _terms_of(query: Query) -> tuple[str, ...]:
-    """Return the terms as parts of words: a stem's last y became an i."""
+def _search_terms(query: Query) -> tuple[str, ...]:
+    """Return the terms without a last i, which in a stem may stand for a y."""
     if query.only_stop_words:
         return ()
     ordered = sorted(query.terms, key=lambda term: -query.terms[term])
-    telling = [term for term in ordered if term not in TASK_WORDS] or ordered
-    found = dict[str, None]()
-    for term in telling:
+    meaningful = [term for term in ordered if term not in TASK_WORDS] or ordered
+    parts = dict[str, None]()
+    for term in meaningful:
         part = term.removeprefix(COMPOUND)
-        part = part[:-1] if part.endswith("i") and len(part) > _SHORTEST else part
-        if len(part) >= _SHORTEST and part.isalnum():
-            found[part] = None
-    return (*found,)[:_MOST_TERMS]
+        part = part[:-1] if part.endswith("i") and len(part) > _MIN_TERM_CHARS else part
+        if len(part) >= _MIN_TERM_CHARS and part.isalnum():
+            parts[part] = None
+    return (*parts,)[:_MAX_TERMS]
 
 
-def _names_in(text: str) -> tuple[str, ...]:
-    """Return the names of files that a question mentions, without their folders."""
-    found = dict.fromkeys(match[1] for match in _NAME.finditer(text))
-    known = [n for n in found if n.rpartition(".")[2].lower() in LANGUAGE_OF]
-    return (*(name for name in known if name.isascii()),)[:_MOST_NAMES]
+def _find_file_names(text: str) -> tuple[str, ...]:
+    """Return the names of code files in a question, without their folders."""
+    names = dict.fromkeys(match[1] for match in _FILE_NAME.finditer(text))
+    code_files = [n for n in names if n.rpartition(".")[2].lower() in LANGUAGE_OF]
+    return (*(name for name in code_files if name.isascii()),)[:_MAX_NAMES]

@@ -1,8 +1,8 @@
-"""Any search server: what is asked of it, what is believed of its answers, its HTTP.
+"""The parts that all search servers share: files of an answer, their check, and HTTP.
 
-Answers are a stranger's. What has no sane place (a path that climbs, a repository with
-a name that no repository has) is refused; texts are escaped and masked where they are
-shown, as local ones are.
+Answers are untrusted. A file with an impossible location (a path that leaves its
+folder, an invalid name of a repository) is refused. Texts are escaped and masked when
+they are shown, like local ones.
 """
 
 import asyncio
@@ -23,25 +23,25 @@ from byok.search.outside.server import (
     translate_failure,
 )
 
-MOST_BYTES = 10 * 2**20
-_LAST_LINE = 200_000
-_LONGEST_PATH = 1000
+MAX_ANSWER_BYTES = 10 * 2**20
+_MAX_LINES = 200_000
+_MAX_PATH_CHARS = 1000
 _REPOSITORY = re.compile(r"\w[\w.~+@/:-]{0,199}", re.ASCII)
 _REVISION = re.compile(r"[0-9a-f]{7,64}")
-_SHOWN_DIGITS = 12
+_SHOWN_REVISION_DIGITS = 12
 
 
 class RemoteExcerpt(NamedTuple):
-    """Lines of a file that stand together; the first has the number `first`, from 0."""
+    """Consecutive lines of a file; the first has the number `first`, from 0."""
 
     first: int
     lines: tuple[str, ...]
 
 
 class RemoteFile(NamedTuple):
-    """A file that a server found; `revision` and `digest` are "" where it names none.
+    """A file that a server found; `revision` and `digest` are "" if it sent none.
 
-    Files with one digest have the same content.
+    Files with equal digests have the same content.
     """
 
     repository: str
@@ -54,35 +54,35 @@ class RemoteFile(NamedTuple):
     @property
     def title(self) -> str:
         """The path as answers show it, with repository and revision."""
-        revision = self.revision[:_SHOWN_DIGITS] or "unknown"
+        revision = self.revision[:_SHOWN_REVISION_DIGITS] or "unknown"
         return f"{self.path} (repository {self.repository}, revision {revision})"
 
 
-# Asks a server for the best files, best first: that have some parts of words, or names
-# that count, too, and how many. Raises a ByokError if there is no usable answer.
+# Asks a server for files, best first. Arguments: parts of words, names of files that
+# match too, and the maximum number of files. Raises ByokError without a usable answer.
 SearchServer: TypeAlias = Callable[
     [Sequence[str], Sequence[str], int], Awaitable[list[RemoteFile]]
 ]
 
 
 def check_file(file: RemoteFile) -> RemoteFile | None:
-    """Return what can be shown of a file, None if nothing of it can be believed."""
+    """Return the valid parts of a file, None if it cannot be trusted."""
     if not _REPOSITORY.fullmatch(file.repository) or ".." in file.repository:
         return None
-    if not _is_path(file.path) or is_secret(file.path):
+    if not _is_relative_path(file.path) or is_secret(file.path):
         return None
     pieces = tuple(
         piece
         for piece in file.pieces
-        if piece.lines and 0 <= piece.first <= _LAST_LINE - len(piece.lines)
+        if piece.lines and 0 <= piece.first <= _MAX_LINES - len(piece.lines)
     )
     revision = file.revision if _REVISION.fullmatch(file.revision) else ""
     return file._replace(revision=revision, pieces=pieces) if pieces else None
 
 
-def _is_path(path: str) -> bool:
-    """Tell whether a path stays below the folder that it is relative to."""
-    if not (0 < len(path) <= _LONGEST_PATH and path.isprintable()):
+def _is_relative_path(path: str) -> bool:
+    """Tell whether a path is relative and stays below its folder."""
+    if not (0 < len(path) <= _MAX_PATH_CHARS and path.isprintable()):
         return False
     if "\\" in path or path[1:2] == ":":
         return False
@@ -90,10 +90,10 @@ def _is_path(path: str) -> bool:
 
 
 class JsonServer:
-    """Posts JSON to one address: bounded answers, no redirects, a token of the user's.
+    """Posts JSON to one address, with the user's token and without redirects.
 
-    `transport` is called in the event loop; its owner closes it. `scheme` is the word
-    before the token in the header Authorization.
+    Answers are bounded. `transport` is called in the event loop, and its owner closes
+    it. `scheme` is the word before the token in the header Authorization.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class JsonServer:
         self._token = token
         self._scheme = scheme
         self._headers = headers or {}
-        self._looking: asyncio.Future[str] | None = None
+        self._token_task: asyncio.Future[str] | None = None
 
     async def post(self, path: str, value: Any) -> Any:
-        """Return the value of the answer.
+        """Post a value to a path, and return the JSON value of the answer.
 
         Raises:
             ConfigError: the token is missing or cannot be used.
@@ -149,15 +149,15 @@ class JsonServer:
         if kind.lower() != "application/json":
             raise UpstreamGarbled("Its answer is no JSON; perhaps a page to sign in.")
         try:
-            return orjson.loads(await read_bounded(response, MOST_BYTES))
+            return orjson.loads(await read_bounded(response, MAX_ANSWER_BYTES))
         except ValueError:
             raise UpstreamGarbled("Its answer is not the JSON it should be.") from None
 
     async def _find_token(self) -> str:
-        """Return the token; a look-up goes on although a question stops waiting.
+        """Return the token; the look-up continues if a question stops waiting for it.
 
         A keyring may ask the user, which takes longer than any question waits.
         """
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.ensure_future(self._token.get())
-        return await asyncio.shield(self._looking)
+        if self._token_task is None or self._token_task.done():
+            self._token_task = asyncio.ensure_future(self._token.get())
+        return await asyncio.shield(self._token_task)

@@ -1,13 +1,14 @@
-"""Formats that questions name: a question about a Dockerfile is about Dockerfiles.
+"""Recognize the file formats, languages and kinds of files that a question asks about.
 
-The text of such files shares few words with questions, and their kinds weigh less than
-code. Where a question names their format, they are what it asks about.
+A question about a Dockerfile is about Dockerfiles. The text of such files shares few
+words with questions, and files of their kinds score less than code. So they get a
+higher factor if the question names their format.
 """
 
 import re
 from functools import cache
 
-# What questions say, in lower case, and the paths that are meant.
+# Patterns of a question in lower case, and of the paths that it is about.
 _FORMATS = (
     (
         r"docker[ -]?files?|container ?files?|(?:docker|container|base) images?"
@@ -137,37 +138,17 @@ _FORMATS = (
         r"|(?:^|/)values[^/]*/[^/]*strings[^/]*\.xml$|\.(?:po|pot|xlf|xliff|resx|arb)$",
     ),
 )
-# Chinese and Japanese have no spaces, and Russian words have endings.
+# Word boundaries for Latin letters only: Chinese and Japanese have no spaces, and
+# Russian words have endings.
 _BEFORE, _AFTER = r"(?<![a-z0-9_äöüßà-ÿ])", r"(?![a-z0-9_äöüßà-ÿ])"
-_SAID = re.compile(
+_FORMAT_PHRASE = re.compile(
     "|".join(
-        rf"(?P<f{n}>{_BEFORE}(?:{said}){_AFTER})"
-        for n, (said, _) in enumerate(_FORMATS)
+        rf"(?P<f{n}>{_BEFORE}(?:{phrase}){_AFTER})"
+        for n, (phrase, _) in enumerate(_FORMATS)
     )
 )
-
-
-def named_formats(question: str) -> re.Pattern[str] | None:
-    """Return what finds the paths of the formats that a question names, if any.
-
-    Of a question about texts in some languages these are all.
-    """
-    if languages := named_languages(question):
-        return _texts(languages)
-    found = {match.lastgroup for match in _SAID.finditer(question.lower())}
-    numbers = sorted(int(name[1:]) for name in found if name)
-    return _paths(tuple(numbers)) if numbers else None
-
-
-@cache
-def _paths(numbers: tuple[int, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(_FORMATS[n][1] for n in numbers), re.IGNORECASE)
-
-
-# Texts of a program in a language: "German translation", "the texts in French". Files
-# and folders have its code in their names: `locales/de.json`, `values-fr/strings.xml`.
-
-
+# The texts of a program in a language: "German translation", "the texts in French".
+# Their paths have its code: `locales/de.json`, `values-fr/strings.xml`.
 _LANGUAGES = {
     "ar": r"arabic|阿拉伯[语文]",
     "bg": r"bulgarian|保加利亚[语文]",
@@ -208,102 +189,71 @@ _LANGUAGES = {
     "vi": r"vietnamese|越南[语文]",
     "zh": r"chinese|中文|汉语",
 }
-_LANGUAGE = re.compile(
+_LANGUAGE_NAME = re.compile(
     "|".join(
-        rf"(?P<{code}>{_BEFORE}(?:{said}){_AFTER})" for code, said in _LANGUAGES.items()
+        rf"(?P<{code}>{_BEFORE}(?:{phrase}){_AFTER})"
+        for code, phrase in _LANGUAGES.items()
     )
 )
-_NAMES = "|".join(_LANGUAGES.values())
-_TEXTS = re.compile(
-    rf"{_BEFORE}(?:{_NAMES}) (?:[\w-]+ ){{0,2}}"
+_ANY_LANGUAGE_NAME = "|".join(_LANGUAGES.values())
+_TEXTS_IN_LANGUAGE = re.compile(
+    rf"{_BEFORE}(?:{_ANY_LANGUAGE_NAME}) (?:[\w-]+ ){{0,2}}"
     r"(?:translat\w+|locali[sz]\w+|locales?|texts?|wording)"
     r"|(?:translat\w+|locali[sz]\w+|locales?|texts?|wording|strings?|labels?|messages)"
-    rf" (?:[\w'-]+ ){{0,5}}(?:in|into|to|for) (?:the )?(?:{_NAMES}){_AFTER}"
-    rf"|(?:{_NAMES}).{{0,6}}(?:翻译|译文|文案|文本|本地化)"
+    rf" (?:[\w'-]+ ){{0,5}}(?:in|into|to|for) (?:the )?(?:{_ANY_LANGUAGE_NAME}){_AFTER}"
+    rf"|(?:{_ANY_LANGUAGE_NAME}).{{0,6}}(?:翻译|译文|文案|文本|本地化)"
 )
-
-
-def named_languages(question: str) -> tuple[str, ...]:
-    """Return the codes of the languages whose texts a question is about."""
-    phrases = " ".join(match[0] for match in _TEXTS.finditer(question.lower()))
-    found = {match.lastgroup for match in _LANGUAGE.finditer(phrases)}
-    return tuple(sorted(code for code in found if code))
-
-
-@cache
-def _texts(codes: tuple[str, ...]) -> re.Pattern[str]:
-    code = rf"(?:{'|'.join(codes)})(?:[-_]\w+)?"
-    return re.compile(
-        r"(?:^|/)(?:i18n|l10n|locales?|lang(?:uages?)?|translations?|messages|texts?)/"
-        rf"(?:[^/]+/)*(?:[^/]*[-_.])?{code}(?:/.+|\.\w+)$"
-        rf"|(?:^|/)(?:values-{code}|{code}\.lproj)/"
-        rf"|(?:^|[/_.-]){code}\.(?:po|xlf|xliff|resx|arb)$",
-        re.IGNORECASE,
-    )
-
-
-# Tell whether tests are what a question wants: "tests of the connector".
-#
-# "A client for unit tests" wants a client.
-
-
-_ENGLISH = (
+# Questions for tests: "tests of the connector", but not "a client for unit tests".
+_ENGLISH_TESTS = (
     r"\A\W*(?:(?:which|what|where|find|show|list|are|is|the|all|me|our|any) +){0,6}"
     r"(?:(?:unit|integration|e2e|regression|functional) +)?"
     r"(?:tests?|specs?|test +(?:cases?|files?|suites?)) +"
     r"(?:of|for|that|which|covers?|covering|checks?|checking|exercises?|verif(?:y|ies))\b",
     r"\A\W*(?:where|how|is|are)\b.{0,200}\btested\b",
 )
-_CHINESE = (
+_CHINESE_TESTS = (
     r"(?:的(?:单元|集成|回归)?|单元|集成|回归)测试(?:用例|代码|文件)?"
     r"(?:都?在哪里?|在哪儿|有哪些)?\W*\Z",
     r"(?:哪些|哪个|哪里的?|有没有)(?:单元|集成|回归)?测试|在?哪里被?测试",
 )
-_JAPANESE = (
+_JAPANESE_TESTS = (
     r"の(?:単体)?テスト(?:ケース|コード)?(?:[はを].{0,20})?\W*\Z",
     r"どの(?:単体)?テスト|どこでテスト",
 )
-_KOREAN = (
+_KOREAN_TESTS = (
     r"의 ?(?:단위 ?)?테스트(?:[는를].{0,20})?\W*\Z",
     r"어떤 ?테스트|어디서 ?테스트",
 )
-_GERMAN = (
+_GERMAN_TESTS = (
     r"\A\W*(?:(?:welche|wo|zeige?|finde?|sind|gibt|es|die|alle|mir) +){0,6}"
     r"(?:unit-?|integrations-?)?test(?:s|f[aä]e?lle)? +"
     r"(?:f[uü]e?r|von|vom|zum|zur|der|des|pr[uü]e?fen|decken)\b",
     r"\A\W*(?:wo|wie|wird|werden)\b.{0,200}\bgetestet\b",
 )
-_SPANISH_AND_PORTUGUESE = (
+_IBERIAN_TESTS = (  # Spanish and Portuguese
     r"\A\W*(?:(?:qu[eé]|quais|d?[oó]nde|muestra|mostre|busca|est[aáã]on?|[lo]?[ao]s"
     r"|tod[ao]s) +){0,6}(?:pruebas?|tests?|testes?)(?: unit[aá]ri[ao]s)? +"
     r"(?:del?|d[ao]s?|para|que|cubren|cobrem)\b",
     r"\A\W*d?[oó]nde\b.{0,200}\b(?:se prueban?|(?:test|prob)ad[ao]s?)\b",
 )
-_FRENCH = (
+_FRENCH_TESTS = (
     r"\A\W*(?:(?:quels?|o[uù]|sont|montre|trouve|les|tous) +){0,6}"
     r"tests?(?: unitaires?)? +(?:de|du|des|d'\w+|pour|qui|couvrent)\b",
     r"\A\W*o[uù]\b.{0,200}\btest[eé]e?s?\b",
 )
-_RUSSIAN = (
+_RUSSIAN_TESTS = (
     r"\A\W*(?:(?:какие|где|покажи|найди|все) +){0,6}(?:юнит-?|модульные +)?тесты +\w",
     r"\A\W*где\b.{0,200}\bтестиру[её]тся\b",
 )
-_WANTED = re.compile(
+_ASKS_FOR_TESTS = re.compile(
     "|".join(
         (
-            *(*_ENGLISH, *_CHINESE, *_JAPANESE, *_KOREAN, *_GERMAN),
-            *(*_SPANISH_AND_PORTUGUESE, *_FRENCH, *_RUSSIAN),
+            *(*_ENGLISH_TESTS, *_CHINESE_TESTS, *_JAPANESE_TESTS, *_KOREAN_TESTS),
+            *(*_GERMAN_TESTS, *_IBERIAN_TESTS, *_FRENCH_TESTS, *_RUSSIAN_TESTS),
         )
     )
 )
-
-
-def wants_tests(question: str) -> bool:
-    """Tell whether tests are what a question wants, in any language."""
-    return bool(_WANTED.search(question.lower()))
-
-
-_DOCS = re.compile(
+_ASKS_FOR_DOCS = re.compile(
     r"\A\W*(?:(?:which|what|where|find|show|list|are|is|the|all|me|our|any) +){0,6}"
     r"(?:(?:user|developer|api|installation) +)?"
     r"(?:documentation|docs?|guides?|manuals?|readme|instructions?|tutorials?|steps) +"
@@ -312,6 +262,49 @@ _DOCS = re.compile(
 )
 
 
+def named_formats(question: str) -> re.Pattern[str] | None:
+    """Return a pattern for the paths of the formats that a question names, if any.
+
+    For a question about texts in some languages, it matches only these texts.
+    """
+    if languages := named_languages(question):
+        return _translation_path_pattern(languages)
+    groups = {match.lastgroup for match in _FORMAT_PHRASE.finditer(question.lower())}
+    numbers = sorted(int(name[1:]) for name in groups if name)
+    return _path_pattern(tuple(numbers)) if numbers else None
+
+
+def named_languages(question: str) -> tuple[str, ...]:
+    """Return the codes of the languages whose texts a question is about."""
+    phrases = " ".join(
+        match[0] for match in _TEXTS_IN_LANGUAGE.finditer(question.lower())
+    )
+    groups = {match.lastgroup for match in _LANGUAGE_NAME.finditer(phrases)}
+    return tuple(sorted(code for code in groups if code))
+
+
+def wants_tests(question: str) -> bool:
+    """Tell whether a question asks for tests: "tests of the connector"."""
+    return bool(_ASKS_FOR_TESTS.search(question.lower()))
+
+
 def wants_docs(question: str) -> bool:
-    """Tell whether documents are what a question wants: "documentation on caching"."""
-    return bool(_DOCS.search(question.lower()))
+    """Tell whether a question asks for documents: "documentation on caching"."""
+    return bool(_ASKS_FOR_DOCS.search(question.lower()))
+
+
+@cache
+def _path_pattern(numbers: tuple[int, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(_FORMATS[n][1] for n in numbers), re.IGNORECASE)
+
+
+@cache
+def _translation_path_pattern(codes: tuple[str, ...]) -> re.Pattern[str]:
+    code = rf"(?:{'|'.join(codes)})(?:[-_]\w+)?"
+    return re.compile(
+        r"(?:^|/)(?:i18n|l10n|locales?|lang(?:uages?)?|translations?|messages|texts?)/"
+        rf"(?:[^/]+/)*(?:[^/]*[-_.])?{code}(?:/.+|\.\w+)$"
+        rf"|(?:^|/)(?:values-{code}|{code}\.lproj)/"
+        rf"|(?:^|[/_.-]){code}\.(?:po|xlf|xliff|resx|arb)$",
+        re.IGNORECASE,
+    )

@@ -1,7 +1,7 @@
-"""What models and a search server may add to a search; each is None where it is off.
+"""The interfaces of models and of a search server that can improve a search.
 
-Retrieval knows no upstream, no vector store and no server. It says here what it needs
-of them, and `wiring` brings them together.
+Retrieval knows no upstream, no vector store and no server. It declares here what it
+needs of them, and `wiring` connects them. Each part is None while it is off.
 """
 
 import logging
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from byok.search.retrieval.rank import RankedFile
     from byok.search.retrieval.scope import Scope
 
+_log = logging.getLogger(__name__)
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 60.0, 3600.0
+_MAX_DOUBLINGS = 9
+
 
 class AskModel(Protocol):
     """Asks one of the user's models a short question."""
@@ -50,15 +54,16 @@ class AskModel(Protocol):
 class NearChunks(NamedTuple):
     """The chunks near to a question; scores are cosines.
 
-    `nearest` are those of the whole view, nearest first. `best` has the nearest chunk
-    of each blob that was asked for and has any vector.
+    `nearest` are the nearest chunks of the whole view, nearest first. `best` has the
+    nearest chunk of each requested blob, by blob id, if the blob has any vector.
     """
 
     nearest: Sequence[ChunkScore]
     best: Mapping[int, ChunkScore]
 
 
-# Finds the chunks of a view that are near to one question, and the nearest of blobs.
+# Finds the chunks of a view that are near to one question, and the nearest chunk of
+# each of the blobs.
 FindNear: TypeAlias = Callable[[View, Collection[int]], Awaitable[NearChunks]]
 
 
@@ -66,35 +71,33 @@ class VectorSearch(Protocol):
     """Vectors of the chunks in an index (`byok.search.vectors.service`)."""
 
     async def open(self, engine: "ContextEngine") -> None:
-        """Use this index, which was just opened; it may be filled from now on."""
+        """Start to use an index that was just opened, and to compute vectors for it."""
 
     async def close(self) -> None:
-        """Let go of the index; it is closed next."""
+        """Stop using the index, which is closed next."""
 
     async def begin(self, question: str) -> FindNear | None:
-        """Return what finds chunks near to a question; None if there is no vector.
+        """Return what finds the chunks near to a question; None without a vector.
 
-        Failures of the embedder are noted in its status and never raised.
+        Failures of the embedder appear in its status and are never raised.
         """
 
 
-# Gives a query with words of code for a question, the same if no model answers in time.
-# The function tells whether code has the words that the question says; it may block.
+# Returns the query with words of code for a question added, or unchanged if no model
+# answers in time. The function tells whether one piece of code has most of the
+# question's words; it may block.
 NameWords: TypeAlias = Callable[[str, "Query", Callable[[], bool]], Awaitable["Query"]]
-
-# Gives the lines of a ranked file's best chunks, best chunk first, with secrets masked;
-# none if they cannot be had. It blocks.
+# Returns the lines of a ranked file's best chunks, best chunk first, with secrets
+# masked; () if they cannot be read. It blocks.
 ReadChunks: TypeAlias = Callable[["RankedFile"], Sequence[Sequence[str]]]
-
-
-# Gives the same files in a better order for a question, or as they are; never raises.
+# Returns the same files in a better order for a question, or as they are; never raises.
 Rerank: TypeAlias = Callable[
     [str, "Query", Sequence["RankedFile"], ReadChunks], Awaitable[list["RankedFile"]]
 ]
 
 
 class RemoteAnswer(Protocol):
-    """What a search server found for one question, or why it was left out."""
+    """The hits of a search server for one question, or the reason why it has none."""
 
     def write(
         self,
@@ -104,7 +107,7 @@ class RemoteAnswer(Protocol):
     ) -> str:
         """Return the text below a local answer of `files`, at most a share of `length`.
 
-        "" if there is nothing to say. It blocks.
+        It is "" without hits and without a note. Blocks.
         """
 
     def describe(
@@ -113,10 +116,10 @@ class RemoteAnswer(Protocol):
         current: "CurrentFiles | None",
         lines: int,
     ) -> list[dict[str, Any]]:
-        """Return the server's files as hits, best first, beside local `files`.
+        """Return the server's files as hits, best first, scored beside local `files`.
 
-        A hit has its repository and revision, and with `lines` so many of each chunk.
-        It blocks.
+        A hit has its repository and revision, and with `lines` that many lines of each
+        chunk. Blocks.
         """
 
     @property
@@ -124,29 +127,29 @@ class RemoteAnswer(Protocol):
         """Why the server was left out, "" if it was not."""
 
 
-class AsksRemote(Protocol):
+class RemoteSearcher(Protocol):
     """A search server that the user's organisation runs (`byok.search.remote`)."""
 
     @property
     def status(self) -> RemoteStatus:
-        """What it does now; reads a small file."""
+        """Its current state; reads a small file."""
 
     def begin(
         self, question: str, roots: "Sequence[Path]"
     ) -> "asyncio.Task[RemoteAnswer]":
-        """Ask, and return what has the hits in time; it never fails.
+        """Start to ask, and return a task for the hits, which never fails.
 
-        What is in the repositories of `roots` is left out.
+        Hits in the repositories of `roots` are left out.
         """
 
 
 class ModelAids(Struct, frozen=True):
-    """The parts that the user switched on."""
+    """The parts that the user switched on; each is None while it is off."""
 
     words: NameWords | None = None
     rerank: Rerank | None = None
     vectors: VectorSearch | None = None
-    remote: AsksRemote | None = None
+    remote: RemoteSearcher | None = None
 
     @property
     def has_models(self) -> bool:
@@ -157,30 +160,22 @@ class ModelAids(Struct, frozen=True):
     async def ask_remote(
         self, question: str, scope: "Scope"
     ) -> "AsyncIterator[asyncio.Task[RemoteAnswer] | None]":
-        """Ask the search server, if there is one, while the block searches here."""
+        """Ask the search server, if any, while the `with` block searches the index."""
         if self.remote is None:
             yield None
             return
-        hits = self.remote.begin(question, [space.root for space in scope.workspaces])
+        task = self.remote.begin(question, [space.root for space in scope.workspaces])
         try:
-            yield hits
+            yield task
         finally:
-            hits.cancel()
-
-
-# When a model of the user's is left alone: after a failure, and longer each time.
-
-
-_log = logging.getLogger(__name__)
-_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
-_MOST_DOUBLED = 9
+            task.cancel()
 
 
 class ModelCooldown:
-    """Keeps searches from waiting in vain for a model.
+    """A pause after failures of a model, so that searches do not wait for it in vain.
 
-    `without` says in the log what happens while it is not asked, such as "files keep
-    their order".
+    Each further failure doubles it. `without` is the consequence for the log, such as
+    "files keep their order".
     """
 
     def __init__(
@@ -188,9 +183,9 @@ class ModelCooldown:
     ) -> None:
         self._without = without
         self._clock = clock
-        self._retry_time = float("-inf")  # when
-        self._failures = 0  # one after the other
-        self._was_told = False  # that it may not be asked
+        self._retry_time = float("-inf")
+        self._failures = 0  # since the last usable answer
+        self._was_config_error_logged = False
 
     @property
     def is_over(self) -> bool:
@@ -198,25 +193,27 @@ class ModelCooldown:
         return self._clock() >= self._retry_time
 
     def record_success(self) -> None:
-        """Note that the model gave a usable answer."""
+        """Record that the model gave a usable answer."""
         self._failures = 0
 
     def record_failure(self, error: ByokError) -> None:
-        """Begin a rest, but not if the model may only not be asked here.
+        """Start a cooldown, unless the error is one of the configuration.
 
-        Its upstream may be one that the chats of another window go to.
+        That may concern one window only: the chats of another window may go to an
+        upstream that works.
         """
         if isinstance(error, ConfigError) and not isinstance(error, KeyMissing):
-            if not self._was_told:
+            if not self._was_config_error_logged:
                 _log.warning("%s: %s", self._without, error.log_text)
-            self._was_told = True
+            self._was_config_error_logged = True
             return
-        seconds = min(_PAUSE * 2 ** min(self._failures, _MOST_DOUBLED), _LONGEST_PAUSE)
+        doublings = min(self._failures, _MAX_DOUBLINGS)
+        seconds = min(_FIRST_PAUSE_SECONDS * 2**doublings, _MAX_PAUSE_SECONDS)
         self._failures += 1
         self.begin(error.log_text, seconds)
 
-    def begin(self, reason: str, seconds: float = _LONGEST_PAUSE) -> None:
-        """Let the model rest for so long."""
+    def begin(self, reason: str, seconds: float = _MAX_PAUSE_SECONDS) -> None:
+        """Start a cooldown of so many seconds."""
         self._retry_time = self._clock() + seconds
         _log.warning(
             "%s; no model is asked for %d s: %s", self._without, seconds, reason

@@ -1,6 +1,6 @@
-"""Find the code that goes into a chat: attached files, and matches of the question.
+"""Find the code for a chat: attached files, and matches of the question.
 
-The result also says which characters of the client's files the model is shown, and
+The result also says which characters of the client's files the model will see, and
 which of the blobs that the client named are unknown here.
 """
 
@@ -41,9 +41,9 @@ from byok.search.retrieval.pack import (
     PATH_LINE,
     PackedFile,
     Section,
-    leave_out_copies,
     merge_spans,
     pack,
+    remove_copies,
 )
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
@@ -56,24 +56,27 @@ from byok.search.retrieval.render import (
 )
 from byok.search.retrieval.scope import Scope, select_scope
 
-# Write the files that a user attached to a question, within a length limit.
-#
-# They are shown whole if they fit. Otherwise they share the room equally, and what a
-# small file does not use goes to the larger ones. Of a file that is cut, the sections
-# that the question is about are shown, and as much of its start as fits.
-
-
+_log = logging.getLogger(__name__)
 _ATTACHED_HEADING = "[files that the user attached]\n"
-_EMPTY = "(the file is empty)\n"
-_NO_ROOM = "attached too, but there is no room for it."
-_LEAST = 1000
-_NOTES_SHARE = 4
+_EMPTY_FILE = "(the file is empty)\n"
+_NO_ROOM_NOTE = "attached too, but there is no room for it."
+_MIN_CHARS_PER_FILE = 1000
+_NOTES_DIVISOR = 4
+_HEADING = "[code of the workspace that may be relevant]\n"
+_MIN_CODE_CHARS = 400
+# Seconds for a whole search; of these, for files that were just saved, and for the
+# vector of a question without matching words.
+_SEARCH_SECONDS, _SETTLE_SECONDS, _VECTOR_SECONDS = 5.0, 0.25, 2.0
+# Something is near to any message, even to a greeting. So a shorter one without
+# matching words gets no near code.
+_MIN_TERMS_FOR_VECTOR = 3
+_NO_ANSWER = RenderedAnswer("", ())
+_NO_RANKING = Ranking([], {})
+# Returns the sections to show of a blob in a number of characters; none: its start.
+FindSections: TypeAlias = Callable[[int, int], Sequence[Section]]
 
-# Which sections of a blob to show in so many characters; none means its start.
-Parts: TypeAlias = Callable[[int, int], Sequence[Section]]
 
-
-class Attached(NamedTuple):
+class AttachedFile(NamedTuple):
     """An attached file: the id of its content, its path and its lines."""
 
     blob_id: int
@@ -81,150 +84,34 @@ class Attached(NamedTuple):
     lines: Sequence[str]
 
 
-def max_attached(limit: int) -> int:
-    """Return how many attached files an answer of `limit` characters can show."""
-    return max(1, limit // _LEAST)
-
-
-def render_attached(
-    files: Sequence[Attached],
-    limit: int,
-    notes: Iterable[str] = (),
-    parts: Parts = lambda blob_id, room: (),
-    *,
-    find: FindSpots = find_nothing,
-) -> RenderedAnswer:
-    """Write the files, and notes about others, in at most `limit` characters.
-
-    `parts` selects the sections of a file that does not fit: it is called with a blob
-    id and a number of characters. Without sections the file is shown from its start.
-    Long lines are cut around what `find` finds.
-    """
-    said = _write_notes(notes, limit // _NOTES_SHARE)
-    room = max(0, limit - len(_ATTACHED_HEADING) - len(said))
-    blocks = [_write_start(file, room, find) for file in files]
-    wanted = [len(found.text) if found.whole else room for found in blocks]
-    cap = fair_share(wanted, room)
-    fitting = [
-        found
-        if len(found.text) <= cap and found.whole
-        else _write_sections(file, cap, parts, find) or _write_start(file, cap, find)
-        for file, found in zip(files, blocks, strict=True)
-    ]
-    text = "".join(found.text for found in fitting) + said
-    left = [f"{found.shown.path}: {_NO_ROOM}" for found in fitting if not found.text]
-    text += _write_notes(left, limit - len(_ATTACHED_HEADING) - len(text))
-    shown = tuple(found.shown for found in fitting if found.text)
-    return RenderedAnswer(_ATTACHED_HEADING + text if text else "", shown)
-
-
-def _write_notes(notes: Iterable[str], room: int) -> str:
-    """Write as many notes as fit, each as a line in parentheses."""
-    text = ""
-    for note in notes:
-        line = f"({escape(note)})\n"
-        if len(text) + len(line) <= room:
-            text += line
-    return text
-
-
-def _write_sections(
-    file: Attached, room: int, parts: Parts, find: FindSpots
-) -> FileBlock | None:
-    """Write the sections of a file that the question is about; None if there are none.
-
-    The remaining room is filled with the start, where imports and comments are.
-    """
-    room -= len(GAP_LINE)
-    sections = tuple(parts(file.blob_id, room))
-    found = _write_block(file, sections, room, find)
-    if not found.text:
-        return None
-    start = _lines_within(file.lines, room - len(found.text) - len(GAP_LINE)) - 1
-    if start > 0:
-        wider = merge_spans((Section(0, start - 1), *sections))
-        more = _write_block(file, wider, room, find)
-        found = more if more.whole else found
-    return _mark_cut(found, file)
-
-
-def _write_block(
-    file: Attached, sections: tuple[Section, ...], room: int, find: FindSpots
-) -> FileBlock:
-    part = PackedFile(file.blob_id, file.path, sections)
-    return write_block(part, file.lines, room, least=1, find=find)
-
-
-def _write_start(file: Attached, room: int, find: FindSpots) -> FileBlock:
-    """Write a file from its first line, whole or cut."""
-    if not file.lines:
-        nothing = PackedFile(file.blob_id, file.path, ())
-        text = PATH_LINE.format(escape(file.path)) + _EMPTY
-        return FileBlock(text if len(text) <= room else "", nothing, whole=True)
-    count = _lines_within(file.lines, room)
-    start = (Section(0, count - 1),)
-    if count == len(file.lines):
-        return _write_block(file, start, room, find)
-    return _mark_cut(_write_block(file, start, room - len(GAP_LINE), find), file)
-
-
-def _mark_cut(found: FileBlock, file: Attached) -> FileBlock:
-    """Add the gap line if the file continues below what is shown."""
-    text, shown = found.text, found.shown.sections
-    below = text and shown[-1].last < len(file.lines) - 1
-    if below and not text.endswith("\n" + GAP_LINE):
-        text += GAP_LINE
-    return found._replace(text=text, whole=False)
-
-
-def _lines_within(lines: Sequence[str], room: int) -> int:
-    """Return how many lines fill the room; a file may have a million."""
-    for count, line in enumerate(lines, 1):
-        room -= min(len(line), MAX_LINE_CHARS) + NUMBER_WIDTH + 1
-        if room < 0:
-            return count
-    return len(lines)
-
-
-_log = logging.getLogger(__name__)
-_HEADING = "[code of the workspace that may be relevant]\n"
-_WORTH_SHOWING = 400
-# Seconds for a whole search, and of these for files that were just saved, and for the
-# vector of a question of which no word matches.
-_SECONDS, _SETTLE_SECONDS, _VECTOR_SECONDS = 5.0, 0.25, 2.0
-_FEWEST_TERMS = 3  # of a message of which no word matches, to show what is near to it
-_NOTHING = RenderedAnswer("", ())
-_NO_RANKING = Ranking([], {})
-
-
 class PassageFinder(Struct, eq=False):
-    """Finds code for a chat; see `find`."""
+    """Finds code for chats, from the index and from attached files."""
 
     engine: ContextEngine
     ranker: Ranker
     mode: SearchMode = SearchMode.AUTO
     aids: Callable[[], ModelAids] = ModelAids
-    seconds: float = _SECONDS
+    seconds: float = _SEARCH_SECONDS
 
-    async def find(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
+    async def find(self, question: CodeQuestion, length: int) -> CodeContextBlock:
         """Return code of at most `length` characters; attached files come first.
 
         Only the index is searched: ripgrep takes longer than a chat should wait.
 
         Raises:
-            NotReady: it took longer than the seconds that a chat may wait.
+            NotReady: it took longer than a chat may wait.
         """
         try:
             async with asyncio.timeout(self.seconds):
                 await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
                 scope = None
-                if not wanted.blobs.is_empty:
-                    scope = await select_scope(self.engine, wanted.blobs, ())
+                if not question.blobs.is_empty:
+                    scope = await select_scope(self.engine, question.blobs, ())
                 # The first question in another language loads its table.
-                query = await asyncio.to_thread(queries.parse_query, wanted.question)
-                found = await self._search(wanted.question, query, scope)
+                query = await asyncio.to_thread(queries.parse_query, question.question)
+                results = await self._search(question.question, query, scope)
                 return await asyncio.to_thread(
-                    self._gather, wanted, query, scope, found, length
+                    self._gather, question, query, scope, results, length
                 )
         except TimeoutError as error:
             raise NotReady(f"No code was found in {self.seconds:g} s.") from error
@@ -232,19 +119,18 @@ class PassageFinder(Struct, eq=False):
     async def _search(
         self, question: str, query: Query, scope: Scope | None
     ) -> tuple[Ranking, RemoteAnswer | None]:
-        """Search here and at the search server; nothing for stop words alone."""
+        """Search the index and the search server; nothing for stop words alone."""
         if scope is None or query.only_stop_words:
             return _NO_RANKING, None
-        async with self.aids().ask_remote(question, scope) as asked:
+        async with self.aids().ask_remote(question, scope) as remote_task:
             ranking = await self._rank(question, query, scope)
-            return ranking, await asked if asked else None
+            return ranking, await remote_task if remote_task else None
 
     async def _rank(self, question: str, query: Query, scope: Scope) -> Ranking:
-        # Something is near to any message, also to a greeting.
-        enough = len(query.terms) >= _FEWEST_TERMS
+        has_enough_terms = len(query.terms) >= _MIN_TERMS_FOR_VECTOR
         if self.mode is not SearchMode.RIPGREP:
             try:
-                patience = _VECTOR_SECONDS if enough else 0.0
+                patience = _VECTOR_SECONDS if has_enough_terms else 0.0
                 return await self.ranker.rank(question, query, scope, patience=patience)
             except IndexFailed as error:
                 _log_failure(error)
@@ -252,43 +138,43 @@ class PassageFinder(Struct, eq=False):
 
     def _gather(
         self,
-        wanted: CodeQuestion,
+        question: CodeQuestion,
         query: Query,
         scope: Scope | None,
-        found: tuple[Ranking, RemoteAnswer | None],
+        results: tuple[Ranking, RemoteAnswer | None],
         length: int,
     ) -> CodeContextBlock:
         files = _FileReader(self.engine.contents)
-        attached = _attachments(files, wanted.guided, max_attached(length))
-        parts = _QuestionSections(
+        attached = _read_attachments(files, question.guided, max_attached_files(length))
+        find_sections = _QuestionSections(
             self._rank_by_index, query, [file.blob_id for file in attached.files]
         )
         find = find_terms(query.terms)
         first = render_attached(
-            attached.files, length, attached.notes, parts, find=find
+            attached.files, length, attached.notes, find_sections, find=find
         )
-        room = length - len(first.text) - bool(first.text)
-        second, below = _NOTHING, ""
-        if room >= _WORTH_SHOWING:
-            ranking, remote = found
+        free = length - len(first.text) - bool(first.text)
+        second, remote_text = _NO_ANSWER, ""
+        if free >= _MIN_CODE_CHARS:
+            ranking, remote = results
             if remote is not None and scope is not None:
                 current = CurrentFiles(
                     self.engine.contents, ranking.entries, scope, query
                 )
-                below = remote.write(ranking.files, current, room).strip("\n")
-                room -= len(below) + bool(below)
-            second = _write_found(ranking, files, first.shown, room, find)
-        said = (*wanted.blobs.added, *wanted.guided)
+                remote_text = remote.write(ranking.files, current, free).strip("\n")
+                free -= len(remote_text) + bool(remote_text)
+            second = _write_matches(ranking, files, first.shown, free, find)
+        client_names = (*question.blobs.added, *question.guided)
         unknown = [*(scope.unknown if scope else ()), *attached.unknown]
         return CodeContextBlock(
-            "\n".join(filter(None, (first.text, second.text, below))),
-            tuple(files.chunks((*first.shown, *second.shown), said)),
+            "\n".join(filter(None, (first.text, second.text, remote_text))),
+            tuple(files.chunks((*first.shown, *second.shown), client_names)),
             tuple(map(to_text, dict.fromkeys(unknown))),
             scope is None or scope.checkpoint_found,
         )
 
     def _rank_by_index(self, query: Query, scope: Scope) -> Ranking:
-        """Rank files by their words; nothing if the index is off or failed."""
+        """Rank files by their words; nothing if the index is off or fails."""
         if self.mode is not SearchMode.RIPGREP:
             try:
                 return self.ranker.rank_by_words(query, scope)
@@ -297,21 +183,130 @@ class PassageFinder(Struct, eq=False):
         return _NO_RANKING
 
 
+def render_attached(
+    files: Sequence[AttachedFile],
+    limit: int,
+    notes: Iterable[str] = (),
+    find_sections: FindSections = lambda blob_id, free: (),
+    *,
+    find: FindSpots = find_nothing,
+) -> RenderedAnswer:
+    """Write attached files, and notes about others, in at most `limit` characters.
+
+    Files are shown whole if they fit. Otherwise they share the characters equally, and
+    those that a small file does not use go to the larger ones. Of a file that is cut,
+    the sections of `find_sections` are shown, and as much of its start as fits. Long
+    lines are cut around the matches of `find`.
+    """
+    notes_text = _write_notes(notes, limit // _NOTES_DIVISOR)
+    free = max(0, limit - len(_ATTACHED_HEADING) - len(notes_text))
+    blocks = [_write_start(file, free, find) for file in files]
+    lengths = [len(block.text) if block.whole else free for block in blocks]
+    max_chars = fair_share(lengths, free)
+    fitting = [
+        block
+        if len(block.text) <= max_chars and block.whole
+        else _write_sections(file, max_chars, find_sections, find)
+        or _write_start(file, max_chars, find)
+        for file, block in zip(files, blocks, strict=True)
+    ]
+    text = "".join(block.text for block in fitting) + notes_text
+    omitted = [
+        f"{block.shown.path}: {_NO_ROOM_NOTE}" for block in fitting if not block.text
+    ]
+    text += _write_notes(omitted, limit - len(_ATTACHED_HEADING) - len(text))
+    written = tuple(block.shown for block in fitting if block.text)
+    return RenderedAnswer(_ATTACHED_HEADING + text if text else "", written)
+
+
+def max_attached_files(limit: int) -> int:
+    """Return how many attached files an answer of `limit` characters can show."""
+    return max(1, limit // _MIN_CHARS_PER_FILE)
+
+
+def _write_notes(notes: Iterable[str], free: int) -> str:
+    """Write as many notes as fit, each as a line in parentheses."""
+    text = ""
+    for note in notes:
+        line = f"({escape(note)})\n"
+        if len(text) + len(line) <= free:
+            text += line
+    return text
+
+
+def _write_sections(
+    file: AttachedFile, free: int, find_sections: FindSections, find: FindSpots
+) -> FileBlock | None:
+    """Write the sections of a file that the question is about; None if there are none.
+
+    Remaining characters are filled with its start, which has imports and comments.
+    """
+    free -= len(GAP_LINE)
+    sections = tuple(find_sections(file.blob_id, free))
+    block = _write_block(file, sections, free, find)
+    if not block.text:
+        return None
+    start = _lines_within(file.lines, free - len(block.text) - len(GAP_LINE)) - 1
+    if start > 0:
+        wider_sections = merge_spans((Section(0, start - 1), *sections))
+        wider_block = _write_block(file, wider_sections, free, find)
+        block = wider_block if wider_block.whole else block
+    return _add_cut_mark(block, file)
+
+
+def _write_block(
+    file: AttachedFile, sections: tuple[Section, ...], free: int, find: FindSpots
+) -> FileBlock:
+    file_part = PackedFile(file.blob_id, file.path, sections)
+    return write_block(file_part, file.lines, free, min_lines=1, find=find)
+
+
+def _write_start(file: AttachedFile, free: int, find: FindSpots) -> FileBlock:
+    """Write a file from its first line, whole or cut."""
+    if not file.lines:
+        empty_part = PackedFile(file.blob_id, file.path, ())
+        text = PATH_LINE.format(escape(file.path)) + _EMPTY_FILE
+        return FileBlock(text if len(text) <= free else "", empty_part, whole=True)
+    count = _lines_within(file.lines, free)
+    start = (Section(0, count - 1),)
+    if count == len(file.lines):
+        return _write_block(file, start, free, find)
+    return _add_cut_mark(_write_block(file, start, free - len(GAP_LINE), find), file)
+
+
+def _add_cut_mark(block: FileBlock, file: AttachedFile) -> FileBlock:
+    """Add the gap line if the file continues below what is shown."""
+    text, shown = block.text, block.shown.sections
+    below = text and shown[-1].last < len(file.lines) - 1
+    if below and not text.endswith("\n" + GAP_LINE):
+        text += GAP_LINE
+    return block._replace(text=text, whole=False)
+
+
+def _lines_within(lines: Sequence[str], free: int) -> int:
+    """Return how many lines fit into `free` characters; a file may have a million."""
+    for count, line in enumerate(lines, 1):
+        free -= min(len(line), MAX_LINE_CHARS) + NUMBER_WIDTH + 1
+        if free < 0:
+            return count
+    return len(lines)
+
+
 def _log_failure(error: IndexFailed) -> None:
     _log.error("a chat continues without the index: %s", error.sentence)
 
 
-def _write_found(
+def _write_matches(
     ranking: Ranking,
     files: "_FileReader",
     shown: Iterable[PackedFile],
-    room: int,
+    free: int,
     find: FindSpots,
 ) -> RenderedAnswer:
-    """Write what a question finds, without the files that are shown already."""
-    # An attached file may be in the index in another version, too.
-    known = {file.path for file in shown}
-    fresh = [file for file in ranking.files if file.path not in known]
+    """Write the matches of a question, without the files that are `shown` already."""
+    # Compared by path, as the index may have another version of an attached file.
+    shown_paths = {file.path for file in shown}
+    new_files = [file for file in ranking.files if file.path not in shown_paths]
     entries = ranking.entries
 
     def spans_of(blob_id: int) -> Sequence[Span]:
@@ -321,8 +316,8 @@ def _write_found(
         lines = files.lines(entries[blob_id])
         return lines if isinstance(lines, list) else None
 
-    fresh, copies = leave_out_copies(fresh, spans_of, lines_of)
-    packed = pack(fresh, spans_of, room)
+    new_files, copies = remove_copies(new_files, spans_of, lines_of)
+    packed = pack(new_files, spans_of, free)
     notes = [
         copy_note(file.path, copies[file.blob_id])
         for file in packed.files
@@ -331,19 +326,19 @@ def _write_found(
     answer = render(
         packed,
         lambda file: lines_of(file.blob_id),
-        room,
+        free,
         notes,
         find=find,
         heading=_HEADING,
     )
-    return answer if answer.shown else _NOTHING
+    return answer if answer.shown else _NO_ANSWER
 
 
 class _QuestionSections:
     """The sections of attached files that a question is about.
 
-    They are ranked when the first file does not fit. A question without a search term,
-    such as "Explain this file", selects none.
+    Files are ranked only when the first of them does not fit. A question without a
+    search term, such as "Explain this file", selects no section.
     """
 
     def __init__(
@@ -355,95 +350,103 @@ class _QuestionSections:
         self._rank = rank
         self._query = query
         self._ids = frozenset(blob_ids)
-        self._found: Ranking | None = None
+        self._ranking: Ranking | None = None
 
     def __call__(self, blob_id: int, room: int) -> Sequence[Section]:
         if self._query.only_task_words:
             return ()
-        if self._found is None:
+        if self._ranking is None:
             view = View(f"attached.{hash(self._ids):x}", self._ids, chunks=0)
-            self._found = self._rank(self._query, Scope(view, ()))
-        ranked, entries, *_ = self._found
+            self._ranking = self._rank(self._query, Scope(view, ()))
+        ranked, entries, *_ = self._ranking
         file = [file for file in ranked if file.blob_id == blob_id]
         packed = pack(file, lambda blob_id: entries[blob_id].spans, room)
         return packed.files[0].sections if packed.files else ()
 
 
 class _FileReader:
-    """Reads the files of an answer, and keeps each as it was read."""
+    """Reads the files of an answer, and keeps their contents until it is complete."""
 
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
-        self._read: dict[int, bytes] = {}
+        self._content_of_blob: dict[int, bytes] = {}
 
     def lines(self, entry: Entry) -> list[str] | SkipReason | None:
-        """Return the lines, the reason they are not shown, or None: it is gone."""
+        """Return the lines, the reason not to show them, or None if they are gone."""
         if self.contents.is_private(entry):
             return SkipReason.SECRET
         content = self.contents.content_of(entry)
         if content is None:
             return None
-        self._read[entry.blob_id] = content
+        self._content_of_blob[entry.blob_id] = content
         return lines_in(content, entry.path)
 
     def chunks(
-        self, shown: Sequence[PackedFile], said: Iterable[bytes]
+        self, shown: Sequence[PackedFile], client_names: Iterable[bytes]
     ) -> Iterator[FileChunk]:
-        """Give the shown character ranges, by blob names that the client used.
+        """Yield the shown ranges of characters, by blob names that the client used.
 
-        `said` are the names in its request.
+        `client_names` are the names in its request.
         """
-        names = self.contents.names_of([file.blob_id for file in shown], said)
+        names = self.contents.names_of([file.blob_id for file in shown], client_names)
         for file in shown:
             if file.blob_id in names:
                 name = to_text(names[file.blob_id])
-                starts = line_starts(self._read[file.blob_id])
+                starts = line_starts(self._content_of_blob[file.blob_id])
                 for first, last in file.sections:
                     yield FileChunk(name, starts[first], starts[last + 1])
 
 
 class _Attachments(NamedTuple):
-    """The attached files to show, the unknown blob names, and notes on the rest."""
+    """The attached files to show, unknown blob names, and notes on other files."""
 
-    files: list[Attached]
+    files: list[AttachedFile]
     unknown: list[bytes]
     notes: list[str]
 
     def add(
         self, name: bytes, entry: Entry, lines: list[str] | SkipReason | None
     ) -> None:
-        """Add a file, or say why it cannot be shown."""
+        """Add a file, or the reason why it cannot be shown."""
         if lines is None:
             self.unknown.append(name)
         elif isinstance(lines, SkipReason):
             path = entry.path or "A file"
-            why = f"is attached too, but not shown: {lines.explanation}."
-            self.notes.append(f"{path} {why}")
+            note = f"is attached too, but not shown: {lines.explanation}."
+            self.notes.append(f"{path} {note}")
         else:
-            self.files.append(Attached(entry.blob_id, entry.path, lines))
+            self.files.append(AttachedFile(entry.blob_id, entry.path, lines))
 
 
-def _attachments(files: _FileReader, names: Sequence[bytes], most: int) -> _Attachments:
-    """Read the files that the user attached, at most `most`; each counts once."""
-    found = _Attachments([], [], [])
-    known = files.contents.find_entries(names)
-    here = {entry.id for entry in known.values() if entry.state != NAMED}
-    entries = files.contents.entries(here)
-    beyond = 0
+def _read_attachments(
+    files: _FileReader, names: Sequence[bytes], max_files: int
+) -> _Attachments:
+    """Read the files that the user attached, at most `max_files`; each counts once."""
+    attachments = _Attachments([], [], [])
+    entries_by_name = files.contents.find_entries(names)
+    unread_ids = {
+        entry.id for entry in entries_by_name.values() if entry.state != NAMED
+    }
+    entries = files.contents.entries(unread_ids)
+    omitted_count = 0
     for name in names:
-        entry = entries.get(known[name].id) if name in known else None
+        entry = (
+            entries.get(entries_by_name[name].id) if name in entries_by_name else None
+        )
         if entry is None:
-            found.unknown.append(name)
-        elif entry.blob_id not in here:
+            attachments.unknown.append(name)
+        elif entry.blob_id not in unread_ids:
             continue
-        elif len(found.files) == most:
-            beyond += 1
+        elif len(attachments.files) == max_files:
+            omitted_count += 1
         else:
-            here.remove(entry.blob_id)
-            lines, reason = files.lines(entry), known[name].reason
+            unread_ids.remove(entry.blob_id)
+            lines, reason = files.lines(entry), entries_by_name[name].reason
             if lines is None and reason is not None:
                 lines = SkipReason(reason)
-            found.add(name, entry, lines)
-    if beyond:
-        found.notes.append(f"{beyond} more files are attached, but there is no room.")
-    return found
+            attachments.add(name, entry, lines)
+    if omitted_count:
+        attachments.notes.append(
+            f"{omitted_count} more files are attached, but there is no room."
+        )
+    return attachments

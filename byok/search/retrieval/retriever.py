@@ -30,9 +30,9 @@ from byok.search.retrieval.names import NameIntent, NameQuestion, identifier_of
 from byok.search.retrieval.pack import (
     MAX_CODE_FILES,
     PackedAnswer,
-    leave_out_copies,
     pack,
     pack_glimpses,
+    remove_copies,
 )
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ranker import Ranker, Ranking
@@ -247,7 +247,7 @@ class Retriever:
         ranked, entries, names, parts, _ = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         sought = next((n for n in names if n.is_reference_search and n.paths), None)
-        ranked, copies = leave_out_copies(ranked, current.spans_of, current.lines_of)
+        ranked, copies = remove_copies(ranked, current.spans_of, current.lines_of)
         ranked = current.update(ranked, MAX_NAME_FILES if sought else MAX_CODE_FILES)
         below = remote.write(ranked, current, length) if remote else ""
         length -= len(below)

@@ -1,7 +1,7 @@
-"""What an answer shows of a name: its definition, and the lines of files that use it.
+"""Choose the code for a question about a name: its definition, and lines that use it.
 
-The index knows the chunks that define a name, and those that call it, use it as a type,
-or extend it (`index/parse/references.py`). Their text shows which lines do.
+The index has the chunks that define a name, and those that call it, use it as a type,
+or extend it (`index/parse/references.py`). The text of the chunks shows which lines do.
 """
 
 import re
@@ -26,54 +26,56 @@ from byok.search.retrieval.pack import (
 )
 from byok.search.retrieval.rank import RankedFile
 
-MAX_NAME_FILES = 24  # that are shown
-_MOST_PLACES = 8  # of one file
-_MOST_DEFINITIONS = 3  # before what uses the name
-_SHORT_LINE = 20  # characters, with its number
-# Lines around a use: as many as there is room for.
-_CONTEXTS = (12, 5, 2, 1, 0)
-# Of the limit: definitions at most, uses with these; of what is left, other files.
-_DEFINITION_SHARE, _SHARE, _OTHERS_SHARE = 0.35, 0.9, 0.5
-_DEFINES = (
+MAX_NAME_FILES = 24  # shown files
+_MAX_USES_OF_FILE = 8
+_MAX_DEFINING_FILES = 3  # at the top
+_SHORT_LINE_CHARS = 20  # including the line number
+# Numbers of lines around each use: the first that fits.
+_CONTEXT_SIZES = (12, 5, 2, 1, 0)
+# Maximum shares: of definitions, and of uses with definitions, in the limit; of other
+# files in the remaining characters.
+_DEFINITION_SHARE, _USES_SHARE, _OTHERS_SHARE = 0.35, 0.9, 0.5
+_KEYWORD = (
     r"\b(?:def|class|fn|func|function|struct|interface|enum|trait|type|object|record"
     r"|mod)"
 )
 _COMMENT = re.compile(r"\s*(?://|/\*|\*|--|;|%|#(?!\w|\[))")
-_HEADER = re.compile(
+_HEADER_KEYWORD = re.compile(
     r"\b(?:class|struct|interface|impl|trait|extends|implements|object|record|enum|type"
     r"|extension|protocol|include|extend|prepend|use|with)\b|:"
 )
 
 
-class _File(NamedTuple):
-    """What a file has of a name: whole definitions, and lines that use it."""
+class _FileUses(NamedTuple):
+    """The whole definitions of a name in a file, and the lines that use it."""
 
     file: RankedFile
     lines: Sequence[str]
     definitions: tuple[Span, ...]
-    uses: tuple[tuple[int, Span], ...]  # each with the chunk that it is in
-    begins: bool  # a use is where a class begins: what follows says more
+    uses: tuple[tuple[int, Span], ...]  # line numbers, each with its chunk
+    is_class_start: bool  # uses begin classes: the lines below say more
 
     def show(self, context: int) -> PackedFile:
-        """Return its sections, with so many lines around each use."""
-        before = 0 if self.begins else context
+        """Return the file's sections, with `context` lines around each use."""
+        lines_before = 0 if self.is_class_start else context
         end = len(self.lines) - 1
-        around = [
+        lines_after = 2 * context - lines_before
+        uses = [
             Section(
-                max(span.first, line - before),
-                min(end if self.begins else span.last, line + 2 * context - before),
+                max(span.first, line - lines_before),
+                min(end if self.is_class_start else span.last, line + lines_after),
             )
             for line, span in self.uses
         ]
-        if not context:  # a line by itself
-            inside = (find_enclosing(self.lines, line)[-1:] for line, _ in self.uses)
-            around += [Section(n, n) for found in inside for n in found]
-        sections = merge_spans([*self.definitions, *around])
+        if not context:  # the line alone, so the enclosing line is shown too
+            enclosing = (find_enclosing(self.lines, line)[-1:] for line, _ in self.uses)
+            uses += [Section(n, n) for numbers in enclosing for n in numbers]
+        sections = merge_spans([*self.definitions, *uses])
         return PackedFile(self.file.blob_id, self.file.path, sections)
 
 
 def pack_uses(
-    found: NameMatch,
+    match: NameMatch,
     ranked: Sequence[RankedFile],
     current: CurrentFiles,
     limit: int,
@@ -82,104 +84,108 @@ def pack_uses(
 ) -> PackedAnswer:
     """Choose what an answer shows of a name: its definition, then each file's uses.
 
-    Files that define it come first, else they keep their order. There are as many lines
-    around each use as all of them have room for. Behind them is what other files have:
-    less than that if only one of several `parts` of the question is about the name.
+    Files that define the name come first; otherwise files keep their order. All uses
+    have the same number of lines around them, as many as fit. Code of other files comes
+    last. If the question has several `parts`, the name gets the share of one part.
     """
-    files = [*_files_with(found, ranked, current, limit // parts)]
-    shown, cost = _show(files, limit * _SHARE / parts)
-    known = {file.blob_id for file in shown}
-    rest = [file for file in ranked if file.blob_id not in known]
-    share = _OTHERS_SHARE if parts == 1 else 1.0
-    other = pack(rest, current.spans_of, int((limit - cost) * share), glimpse)
-    return PackedAnswer((*shown, *other.files), other.others)
+    files = [*_files_with(match, ranked, current, limit // parts)]
+    shown, cost = _show_files(files, limit * _USES_SHARE / parts)
+    shown_blobs = {file.blob_id for file in shown}
+    remaining = [file for file in ranked if file.blob_id not in shown_blobs]
+    others_share = _OTHERS_SHARE if parts == 1 else 1.0
+    free = int((limit - cost) * others_share)
+    others = pack(remaining, current.spans_of, free, glimpse)
+    return PackedAnswer((*shown, *others.files), others.others)
 
 
-def _show(files: Sequence[_File], room: float) -> tuple[list[PackedFile], int]:
-    """Return what is shown of the files that there is room for, and what it costs."""
+def _show_files(
+    files: Sequence[_FileUses], limit: float
+) -> tuple[list[PackedFile], int]:
+    """Return the sections of the files that fit into the limit, and their cost."""
     shown: list[PackedFile] = []
     totals: list[int] = []
-    for context in _CONTEXTS:
+    for context in _CONTEXT_SIZES:
         shown = [file.show(context) for file in files]
         lines = sum(last - first + 1 for one in shown for first, last in one.sections)
-        if context and lines * _SHORT_LINE > room:
+        if context and lines * _SHORT_LINE_CHARS > limit:
             continue
         pairs = zip(shown, files, strict=True)
         totals = [*accumulate(_cost(one, file.lines) for one, file in pairs)]
-        if not totals or totals[-1] <= room:
+        if not totals or totals[-1] <= limit:
             break
-    count = sum(1 for _ in takewhile(lambda total: total <= room, totals))
+    count = sum(1 for _ in takewhile(lambda total: total <= limit, totals))
     return shown[:count], totals[count - 1] if count else 0
 
 
 def _files_with(
-    found: NameMatch, ranked: Sequence[RankedFile], current: CurrentFiles, limit: int
-) -> Iterator[_File]:
-    """Yield the files that have something of the name, at most 24."""
-    defining = _by_blob(found.defining)
-    using = _by_blob(found.using)
-    left = limit * _DEFINITION_SHARE
-    has = using.keys() | defining.keys()
-    known = [file for file in ranked if file.blob_id in has]
-    first = [file.blob_id for file in known if file.blob_id in defining]
-    first = first[:_MOST_DEFINITIONS]
-    known.sort(key=lambda file: file.blob_id not in first)
-    for file in known[:MAX_NAME_FILES]:
+    match: NameMatch, ranked: Sequence[RankedFile], current: CurrentFiles, limit: int
+) -> Iterator[_FileUses]:
+    """Yield the files that define or use the name, at most 24."""
+    defining = _ordinals_by_blob(match.defining)
+    using = _ordinals_by_blob(match.using)
+    definition_chars = limit * _DEFINITION_SHARE
+    blobs = using.keys() | defining.keys()
+    matching = [file for file in ranked if file.blob_id in blobs]
+    defining_first = [file.blob_id for file in matching if file.blob_id in defining]
+    defining_first = defining_first[:_MAX_DEFINING_FILES]
+    matching.sort(key=lambda file: file.blob_id not in defining_first)
+    for file in matching[:MAX_NAME_FILES]:
         lines = current.lines_of(file.blob_id)
         spans = current.spans_of(file.blob_id)
         if lines is None:
             continue
-        whole = []
+        definitions = []
         for span in _spans(defining.get(file.blob_id, ())[:1], spans):
-            if span.chars <= left:
-                whole.append(span)
-                left -= span.chars
-        places = (
+            if span.chars <= definition_chars:
+                definitions.append(span)
+                definition_chars -= span.chars
+        all_uses = (
             (line, span)
             for span in _spans(using.get(file.blob_id, ()), spans)
-            for line in _places(lines, span, found)
+            for line in _lines_with_uses(lines, span, match)
         )
-        some = [*islice(places, 2 * _MOST_PLACES)]
-        # An import says less than a call, and is shown where there is no other use.
-        told = [place for place in some if not IMPORTS.match(lines[place[0]])] or some
-        if whole or told:
-            shown = tuple(told[:_MOST_PLACES])
-            yield _File(
-                file, lines, tuple(whole), shown, found.is_implementation_search
-            )
+        uses = [*islice(all_uses, 2 * _MAX_USES_OF_FILE)]
+        # An import says less than a call, and is shown only if there is no other use.
+        uses = [use for use in uses if not IMPORTS.match(lines[use[0]])] or uses
+        if definitions or uses:
+            shown = tuple(uses[:_MAX_USES_OF_FILE])
+            is_class_start = match.is_implementation_search
+            yield _FileUses(file, lines, tuple(definitions), shown, is_class_start)
 
 
-def _by_blob(chunks: Iterable[ChunkScore]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+def _ordinals_by_blob(chunks: Iterable[ChunkScore]) -> dict[int, list[int]]:
+    ordinals: dict[int, list[int]] = {}
     for chunk in chunks:
-        found.setdefault(chunk.blob_id, []).append(chunk.ordinal)
-    return found
+        ordinals.setdefault(chunk.blob_id, []).append(chunk.ordinal)
+    return ordinals
 
 
 def _spans(ordinals: Iterable[int], spans: Sequence[Span]) -> list[Span]:
     return [spans[n] for n in sorted(ordinals) if n < len(spans)]
 
 
-def _places(lines: Sequence[str], span: Span, found: NameMatch) -> Iterator[int]:
-    """Yield the lines of a chunk that use the name; not those that define it."""
-    if found.methods:
-        has = re.compile(rf"\bfunc \([^)]*\) {re.escape(found.methods[0])}\(")
-        yield from (n for n in _range(span, lines) if has.search(lines[n]))
+def _lines_with_uses(
+    lines: Sequence[str], span: Span, match: NameMatch
+) -> Iterator[int]:
+    """Yield the numbers of the lines of a chunk that use the name, not define it."""
+    if match.methods:
+        method = re.compile(rf"\bfunc \([^)]*\) {re.escape(match.methods[0])}\(")
+        yield from (n for n in _line_range(span, lines) if method.search(lines[n]))
         return
-    name = re.escape(found.question.name)
-    said = re.compile(rf"(?<![\w$]){name}(?![\w$])")
-    defines = re.compile(rf"{_DEFINES}\s+(?:\([^()]*\)\s*)?{name}(?![\w$])")
-    for number in _range(span, lines):
+    name = re.escape(match.question.name)
+    use = re.compile(rf"(?<![\w$]){name}(?![\w$])")
+    definition = re.compile(rf"{_KEYWORD}\s+(?:\([^()]*\)\s*)?{name}(?![\w$])")
+    for number in _line_range(span, lines):
         line = lines[number]
-        if found.question.name not in line or not said.search(line):
+        if match.question.name not in line or not use.search(line):
             continue
-        if _COMMENT.match(line) or defines.search(line):
+        if _COMMENT.match(line) or definition.search(line):
             continue
-        if not found.is_implementation_search or _HEADER.search(line):
+        if not match.is_implementation_search or _HEADER_KEYWORD.search(line):
             yield number
 
 
-def _range(span: Span, lines: Sequence[str]) -> range:
+def _line_range(span: Span, lines: Sequence[str]) -> range:
     return range(span.first, min(span.last + 1, len(lines)))
 
 

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.search.retrieval.pack import PackedFile, Section, merge_spans
-from byok.search.retrieval.passages import Attached, render_attached
+from byok.search.retrieval.passages import AttachedFile, render_attached
 
 HEADING = "[files that the user attached]\n"
 
 
-def file(blob: int, *lines: str) -> Attached:
-    return Attached(blob, f"{blob}.py", lines)
+def file(blob: int, *lines: str) -> AttachedFile:
+    return AttachedFile(blob, f"{blob}.py", lines)
 
 
 def test_attached_files_that_fit_are_shown_whole_in_their_order() -> None:
@@ -46,7 +46,7 @@ def test_attached_file_of_a_million_lines_is_read_as_far_as_it_fits() -> None:
             return found
 
     lines = Counted(["some line"] * 1_000_000)
-    found = render_attached([Attached(1, "a.py", lines)], 1000)
+    found = render_attached([AttachedFile(1, "a.py", lines)], 1000)
     assert found.text.endswith("\tsome line\n...\n")
     assert lines.seen < 1000
 
@@ -69,7 +69,7 @@ def test_attached_file_that_does_not_fit_shows_the_matching_parts() -> None:
         return [Section(100, 101), Section(900, 900)] if blob_id == 1 else []
 
     other = large._replace(blob_id=2)
-    found = render_attached([large, other, file(3, "x")], 3000, parts=parts)
+    found = render_attached([large, other, file(3, "x")], 3000, find_sections=parts)
     assert [blob_id for blob_id, _ in asked] == [1, 2]  # the last one fits
     assert all(1400 < room < 1500 for _, room in asked)
     one, two, three = found.shown
@@ -145,7 +145,7 @@ def test_attached_parts_and_starts_together_fit(
 ) -> None:
     files = [file(n, *lines) for n, lines in enumerate(contents)]
     parts = merge_spans(map(Section, bounds[::2], bounds[1::2]))
-    found = render_attached(files, limit, parts=lambda blob_id, room: parts)
+    found = render_attached(files, limit, find_sections=lambda blob_id, room: parts)
     assert len(found.text) <= limit
     for blob, _, sections in found.shown:
         assert merge_spans(sections) == sections  # in order, none twice

@@ -400,7 +400,7 @@ def test_a_judge_that_agrees_with_the_ranking_is_believed_after_four_choices() -
     seen.add([14, 3, 0, 19], 20)
     assert seen.is_significant
     assert not seen.has_no_judgement
-    seen.forget()
+    seen.reset()
     assert not seen.is_significant
 
 

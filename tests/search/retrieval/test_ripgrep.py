@@ -19,15 +19,15 @@ from byok.search.index.files.ignore import rules_of
 from byok.search.index.types import IndexOptions, Kind, Span
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ripgrep import (
-    LINES_A_FILE,
+    MAX_LINES_OF_FILE,
     UNAVAILABLE,
     MatchCollector,
     Ripgrep,
     TextSearchResult,
     answer_without_index,
+    as_ranked_files,
     rank_by_rarity,
     search_words,
-    to_ranked,
 )
 from tests.fakes.engines import project
 from tests.fakes.patience import START
@@ -369,11 +369,11 @@ def test_matches_weigh_kinds_of_files_like_the_index() -> None:
 
 def test_matches_have_ordered_truncated_and_few_lines() -> None:
     found = MatchCollector()
-    for number in reversed(range(LINES_A_FILE + 9)):
+    for number in reversed(range(MAX_LINES_OF_FILE + 9)):
         found.add("x", "a.py", number, "x" * 9000)
     [file] = rank_by_rarity(found)
-    assert len(file.lines) == LINES_A_FILE
-    assert [line.number for line in file.lines] == list(range(9, LINES_A_FILE + 9))
+    assert len(file.lines) == MAX_LINES_OF_FILE
+    assert [line.number for line in file.lines] == list(range(9, MAX_LINES_OF_FILE + 9))
     assert {len(line.text) for line in file.lines} == {400}
 
 
@@ -392,7 +392,7 @@ def test_matches_near_each_other_are_one_chunk(
     found = MatchCollector()
     for number in numbers:
         found.add("x", "a.py", number, "text")
-    _, of = to_ranked(rank_by_rarity(found))
+    _, of = as_ranked_files(rank_by_rarity(found))
     assert [(span.first, span.last) for span in of[0]] == spans
 
 
@@ -400,7 +400,7 @@ def test_matches_make_the_chunk_with_most_lines_the_best() -> None:
     found = MatchCollector()
     for number in (3, 50, 51, 52):
         found.add("x", "a.py", number, "x")
-    ranked, spans = to_ranked(rank_by_rarity(found), prefix="root/")
+    ranked, spans = as_ranked_files(rank_by_rarity(found), prefix="root/")
     [file] = ranked
     assert isinstance(file, RankedFile)
     assert (file.path, file.blob_id) == ("root/a.py", 0)
