@@ -1,4 +1,4 @@
-"""The path /mcp: search for any agent; the SDK is loaded when the first one asks."""
+"""The endpoint /mcp: code search for any agent. Loads the MCP SDK on first use."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class DaemonCode(Struct, eq=False):
     """Code search in the daemon itself, for agents that name their workspace.
 
-    `handlers` are those of the services by their names.
+    `handlers` are the handlers of the services, by service name.
     """
 
     handlers: Mapping[str, Callable[[Json], Awaitable[Json]]]
@@ -40,14 +40,14 @@ class DaemonCode(Struct, eq=False):
         """Return the workspace that an agent named, or the only one.
 
         Raises:
-            BadRequest: there is none, or several.
+            BadRequest: it is no workspace, or none was named and there are several.
         """
         status = await self.ask(Service.INDEX_STATUS, {})
-        known = [str(space["root"]) for space in status["workspaces"]]
-        return [choose_root(known, workspace)]
+        roots = [str(space["root"]) for space in status["workspaces"]]
+        return [choose_root(roots, workspace)]
 
     async def search_text(self, question: str, error: IndexInUse) -> str:
-        """Raise the error: the daemon starts no other one.
+        """Raise the error: unlike a client, the daemon cannot start one that has it.
 
         Raises:
             IndexInUse: always.
@@ -56,7 +56,7 @@ class DaemonCode(Struct, eq=False):
 
 
 class ToolEndpoint:
-    """Answers MCP messages, each by itself: there are no sessions."""
+    """Answers MCP messages without sessions."""
 
     def __init__(self, source: DaemonCode) -> None:
         self._source = source
@@ -65,7 +65,7 @@ class ToolEndpoint:
     async def answer(self, exchange: HttpExchange, body: Json) -> StreamResponse:
         """Answer the message in a body."""
         if self._server is None:
-            place = "byok.server.mcp.transport"
-            module = await asyncio.to_thread(import_module, place)
+            module_name = "byok.server.mcp.transport"
+            module = await asyncio.to_thread(import_module, module_name)
             self._server = module.MessageServer(self._source)
         return await self._server.answer(exchange, body)

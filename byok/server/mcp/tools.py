@@ -1,4 +1,4 @@
-"""What agents may ask over MCP, by any transport: messages, tools and their calls."""
+"""The MCP server of code search, for any transport: its tools, and the messages."""
 
 import asyncio
 import logging
@@ -24,42 +24,7 @@ from byok.core.errors import ByokError, IndexInUse, from_os_error
 from byok.core.routing import Service
 from byok.search.index.files.roots import NO_WORKSPACE, choose_root
 
-# One JSON-RPC message, or the error that answers what is none.
-
-
-def read_message(
-    given: object,
-) -> JSONRPCRequest | JSONRPCNotification | JSONRPCError | None:
-    """Return a message, or the error to answer with; None for a client's response.
-
-    Batches, and ids that are neither texts nor whole numbers, are refused.
-    """
-    if not isinstance(given, dict):
-        return write_error(INVALID_REQUEST, "Invalid Request: not one object")
-    id = given.get("id")
-    if "id" in given and type(id) not in (str, int):
-        return write_error(INVALID_REQUEST, "Invalid Request: no such id")
-    if "method" not in given and ("result" in given or "error" in given):
-        return None  # byok sends clients no requests
-    try:
-        message = jsonrpc_message_adapter.validate_python(given, by_name=False)
-    except ValidationError:
-        message = None
-    if isinstance(message, JSONRPCRequest | JSONRPCNotification):
-        return message
-    return write_error(INVALID_REQUEST, "Invalid Request", id)
-
-
-def write_error(code: int, message: str, id: str | int | None = None) -> JSONRPCError:
-    """Write the error that answers a request; without an id if that is unknown."""
-    error = ErrorData(code=code, message=message)
-    return JSONRPCError(jsonrpc="2.0", id=id, error=error)
-
-
-# The tools: descriptions, arguments, and what is asked for each.
-
-
-LONGEST = 100_000
+MAX_CHARS = 100_000
 _WORKSPACE = "workspace"
 _INSTRUCTIONS = (
     "byok searches the code of this machine's workspaces with an index that follows "
@@ -69,13 +34,53 @@ _INSTRUCTIONS = (
     "with text tools only for exact texts. If answers seem incomplete, index-status "
     "tells what is indexed."
 )
+# Models that must fill every argument write these values for one that they omit.
+_OMITTED_VALUES = ("", None)
+_NOT_REMEMBERED = (
+    "Conversations are not remembered here: the user has to set on = true under "
+    "[memory] in byok's settings."
+)
+Report: TypeAlias = Callable[[float, float, str], Awaitable[None]]
+_log = logging.getLogger(__name__)
+BUILD_SECONDS, _POLL_SECONDS = 10.0, 0.25
+_BUILDING = ("scanning", "indexing")
+
+
+def read_message(
+    value: object,
+) -> JSONRPCRequest | JSONRPCNotification | JSONRPCError | None:
+    """Return a JSON-RPC message, or the error to answer with; None for a response.
+
+    Batches, and ids that are neither texts nor whole numbers, are refused.
+    """
+    if not isinstance(value, dict):
+        return write_error(INVALID_REQUEST, "Invalid Request: not one object")
+    id = value.get("id")
+    if "id" in value and type(id) not in (str, int):
+        return write_error(INVALID_REQUEST, "Invalid Request: no such id")
+    if "method" not in value and ("result" in value or "error" in value):
+        return None  # byok sends clients no requests
+    try:
+        message = jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValidationError:
+        message = None
+    if isinstance(message, JSONRPCRequest | JSONRPCNotification):
+        return message
+    return write_error(INVALID_REQUEST, "Invalid Request", id)
+
+
+def write_error(code: int, message: str, id: str | int | None = None) -> JSONRPCError:
+    """Return the error that answers a request; `id` is None if it is unknown."""
+    error = ErrorData(code=code, message=message)
+    return JSONRPCError(jsonrpc="2.0", id=id, error=error)
 
 
 class ToolRow(NamedTuple):
-    """A tool; `field` is its text argument, `make_body` what is asked with that.
+    """A tool; `make_body` makes the body of its request from its text argument `field`.
 
-    Without one it tells the status. What does not need the index can search without it.
-    What needs `memory` is there only while conversations are remembered.
+    The tool without a text argument writes the status. A tool that does not need the
+    index can search without it. A tool that needs the memory is listed only while
+    conversations are remembered.
     """
 
     tool: types.Tool
@@ -85,27 +90,27 @@ class ToolRow(NamedTuple):
     needs_memory: bool
 
 
-def _row(
+def _make_row(
     name: str,
     description: str,
     field: str = "",
-    about: str = "",
+    field_help: str = "",
     make_body: Callable[[str], dict[str, Any]] = lambda _: {},
     *,
     needs_index: bool = False,
     needs_memory: bool = False,
 ) -> ToolRow:
-    fields = {field: {"type": "string", "description": about}} if field else {}
-    where = (
+    properties = {field: {"type": "string", "description": field_help}} if field else {}
+    workspace_help = (
         "The absolute path of a folder in the workspace; needed if there are several."
     )
     schema = {
         "type": "object",
         "properties": {
-            **fields,
-            _WORKSPACE: {"type": "string", "description": where},
+            **properties,
+            _WORKSPACE: {"type": "string", "description": workspace_help},
         },
-        "required": [*fields],
+        "required": [*properties],
         "additionalProperties": False,
     }
     tool = types.Tool(
@@ -121,7 +126,7 @@ def _row(
 _ROWS: Mapping[str, ToolRow] = {
     row.tool.name: row
     for row in (
-        _row(
+        _make_row(
             "codebase-retrieval",
             "Finds the code that matters for a task. Say in natural language what you "
             "want to know or change, with the identifiers, file names or messages you "
@@ -135,7 +140,7 @@ _ROWS: Mapping[str, ToolRow] = {
             "arguments repaired, class ToolCallRepair, lenient JSON",
             lambda text: {"information_request": text},
         ),
-        _row(
+        _make_row(
             "find-symbol",
             "Finds where a function, class, method or constant is defined, and the "
             "lines of every file that use it. Use it when you know the name: before "
@@ -145,7 +150,7 @@ _ROWS: Mapping[str, ToolRow] = {
             "Cart::total",
             lambda text: {"symbol": text},
         ),
-        _row(
+        _make_row(
             "commit-history",
             "Finds the commits whose messages and files match, among the last 3,000 of "
             "the workspace's git repository. Use it to learn when and why code was "
@@ -159,7 +164,7 @@ _ROWS: Mapping[str, ToolRow] = {
             },
             needs_index=True,
         ),
-        _row(
+        _make_row(
             "conversation-memory",
             "Finds what was said in the user's earlier conversations about this "
             "workspace: questions, answers, and the files they were about. Use it when "
@@ -175,22 +180,12 @@ _ROWS: Mapping[str, ToolRow] = {
             needs_index=True,
             needs_memory=True,
         ),
-        _row(
+        _make_row(
             "index-status",
             "Tells which workspaces are indexed, how far, and what is wrong with one.",
         ),
     )
 }
-
-
-# Their calls.
-
-# Models that must fill every argument write these for one that they leave out.
-_EMPTY = ("", None)
-_NOT_REMEMBERED = (
-    "Conversations are not remembered here: the user has to set on = true under "
-    "[memory] in byok's settings."
-)
 
 
 class CodeSource(Protocol):
@@ -200,78 +195,77 @@ class CodeSource(Protocol):
         """Answer a request about code.
 
         Raises:
-            ByokError: it cannot be answered.
+            ByokError: the request cannot be answered.
         """
 
     async def remembers(self) -> bool:
         """Tell whether conversations are remembered."""
 
     async def find_roots(self, workspace: str) -> list[str]:
-        """Return the workspaces to search; `workspace` is what the agent named, if any.
+        """Return the workspaces to search; `workspace` is the agent's argument, or "".
 
         Raises:
-            ByokError: it is none, or there are several.
+            ByokError: it is no workspace, or it is "" and there are several.
         """
 
     async def search_text(self, question: str, error: IndexInUse) -> str:
-        """Answer without the index, which another process has, or raise the error."""
+        """Answer without the index, which another process has, or raise `error`."""
 
 
-Report: TypeAlias = Callable[[float, float, str], Awaitable[None]]
-_log = logging.getLogger(__name__)
-
-
-async def call(
+async def call_tool(
     source: CodeSource,
     name: str,
     arguments: Mapping[str, Any] | None,
     report: Report | None = None,
 ) -> types.CallToolResult:
-    """Run a tool; errors are returned as results that the agent can read.
+    """Run a tool; errors become results that the agent can read.
 
-    `report` tells the client how far an index is that is being built.
+    `report` reports the progress of an index that is being built to the client.
     """
-    given = {key: text for key, text in (arguments or {}).items() if text not in _EMPTY}
-    if wrong := _explain_wrong(name, given):
-        return _result(wrong, is_error=True)
+    items = (arguments or {}).items()
+    supplied = {key: text for key, text in items if text not in _OMITTED_VALUES}
+    if wrong := _argument_error(name, supplied):
+        return _make_result(wrong, is_error=True)
     try:
-        return _result(await _answer(source, _ROWS[name], given, report))
+        return _make_result(await _answer(source, _ROWS[name], supplied, report))
     except ByokError as error:
         _log.info("%s: %s", error.code, error.log_text)
-        return _result(error.sentence, is_error=True)
+        return _make_result(error.sentence, is_error=True)
     except OSError as error:  # such as a folder that cannot be written
         _log.exception("the tool failed")
-        return _result(from_os_error(error).sentence, is_error=True)
+        return _make_result(from_os_error(error).sentence, is_error=True)
     except Exception:
         _log.exception("the tool failed")
-        return _result("Internal error in byok; see its log.", is_error=True)
+        return _make_result("Internal error in byok; see its log.", is_error=True)
 
 
-def _explain_wrong(name: str, given: Mapping[str, Any]) -> str:
+def _argument_error(name: str, arguments: Mapping[str, Any]) -> str:
     row = _ROWS.get(name)
     if row is None:
         return f"Unknown tool {name[:100]!r}; there are {', '.join(_ROWS)}."
     known = [*row.tool.input_schema["properties"]]
-    for key, value in given.items():
+    for key, value in arguments.items():
         if key not in known:
             there = " and ".join(known)
             return f"Unknown argument {key[:100]!r}: there is {there}."
         if not isinstance(value, str) or not value.strip():
             return f"{key} must be a text."
-        if len(value) > LONGEST:
-            return f"{key} is longer than {LONGEST:,} characters: use a few sentences."
-    if row.field and row.field not in given:
+        if len(value) > MAX_CHARS:
+            return (
+                f"{key} is longer than {MAX_CHARS:,} characters: use a few sentences."
+            )
+    if row.field and row.field not in arguments:
         return f"{row.field} must be a text; it is missing."
     return ""
 
 
 async def _answer(
-    source: CodeSource, row: ToolRow, given: Mapping[str, str], report: Report | None
+    source: CodeSource, row: ToolRow, texts: Mapping[str, str], report: Report | None
 ) -> str:
-    workspace = given.get(_WORKSPACE, "")
+    workspace = texts.get(_WORKSPACE, "")
     if not row.field:
         return await _write_status(source, workspace)
-    text = given[row.field]
+    text = texts[row.field]
     if row.needs_memory and not await source.remembers():
         return _NOT_REMEMBERED
     try:
@@ -287,26 +281,22 @@ async def _answer(
         return await source.search_text(text, error)
 
 
-def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
+def _make_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     content = types.TextContent(type="text", text=text)
     return types.CallToolResult(content=[content], is_error=is_error)
-
-
-BUILD_SECONDS, _LOOK_SECONDS = 10.0, 0.25
-_BUILDING = ("scanning", "indexing")
 
 
 async def _wait_until_built(
     source: CodeSource, roots: Sequence[str], report: Report
 ) -> None:
-    """Wait a little for indexes that are being built, and report how far they are.
+    """Wait a little for indexes that are being built, and report their progress.
 
-    Only for a client that wants to be told: others get what can be found by then. What
-    is reported grows each time, as the protocol asks for.
+    This is for clients that want to know the progress; others get an answer from the
+    unfinished index. The reported share grows each time, as the protocol requires.
     """
     clock = asyncio.get_running_loop().time
-    until, last = clock() + BUILD_SECONDS, -1.0
-    while clock() < until:
+    deadline, last_share = clock() + BUILD_SECONDS, -1.0
+    while clock() < deadline:
         spaces = (await source.ask(Service.INDEX_STATUS, {}))["workspaces"]
         building = [
             space
@@ -316,10 +306,10 @@ async def _wait_until_built(
         if not building:
             return
         share = min(space["percentage"] for space in building)
-        if share > last:
-            last = share
+        if share > last_share:
+            last_share = share
             await report(share, 100.0, "The index is being built.")
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _write_status(source: CodeSource, workspace: str) -> str:
@@ -328,19 +318,21 @@ async def _write_status(source: CodeSource, workspace: str) -> str:
     if workspace:
         root = choose_root([space["root"] for space in spaces], workspace)
         spaces = [space for space in spaces if space["root"] == root]
-    lines = [_describe(space) for space in spaces] or [NO_WORKSPACE]
+    lines = [_describe_workspace(space) for space in spaces] or [NO_WORKSPACE]
     return "\n".join([*lines, *filter(None, [status["error"]])])
 
 
-def _describe(space: Mapping[str, Any]) -> str:
-    done, files = space["files_processed"], space["files_tracked"]
-    far = f"{files:,} files" if done == files else f"{done:,} of {files:,} files"
+def _describe_workspace(space: Mapping[str, Any]) -> str:
+    processed, tracked = space["files_processed"], space["files_tracked"]
+    progress = f"{tracked:,} files"
+    if processed != tracked:
+        progress = f"{processed:,} of {progress}"
     note = f"; {space['note']}" if space["note"] else ""
-    return f"{space['root']}: {space['phase']}, {far}{note}"
+    return f"{space['root']}: {space['phase']}, {progress}{note}"
 
 
 def make_server(source: CodeSource) -> Server[dict[str, object]]:
-    """Return the SDK's server with these tools."""
+    """Return the SDK's server with byok's tools."""
 
     async def on_list(
         context: ServerRequestContext, params: types.PaginatedRequestParams | None
@@ -354,7 +346,7 @@ def make_server(source: CodeSource) -> Server[dict[str, object]]:
     ) -> types.CallToolResult:
         is_watched = "progress_token" in (context.meta or {})
         report = context.session.report_progress if is_watched else None
-        return await call(source, params.name, params.arguments, report)
+        return await call_tool(source, params.name, params.arguments, report)
 
     return Server(
         "byok",

@@ -1,8 +1,8 @@
 """MCP's Streamable HTTP: one POST is one message, and there are no sessions.
 
-A request is answered by one JSON object, or by a stream of events if progress is to be
-told before. Revisions that begin with `initialize` and those that describe the client
-in each request are served alike: nothing is kept from one message to the next.
+A request is answered by one JSON object, or by a stream of events if progress is
+reported first. Protocol versions that begin with `initialize` and those that describe
+the client in each request are served alike, as no state is kept between messages.
 """
 
 import contextlib
@@ -52,14 +52,14 @@ class MessageServer:
         self._server = make_server(source)
 
     async def answer(self, exchange: HttpExchange, body: Json) -> StreamResponse:
-        """Answer a message as the client accepts it."""
+        """Answer a message in a content type that the client accepts."""
         headers = exchange.request.headers
         accepted = _accepted_types(headers.get("Accept", "*/*"))
         if not accepted:
             return Response(status=406, headers=COMMON)
         message = read_message(body)
         if isinstance(message, JSONRPCError):
-            return _write(message, 400)
+            return _make_response(message, 400)
         version = headers.get(_VERSION, DEFAULT_NEGOTIATED_VERSION)
         is_old = version in HANDSHAKE_PROTOCOL_VERSIONS
         if not isinstance(message, JSONRPCRequest):
@@ -70,18 +70,18 @@ class MessageServer:
         if isinstance(connection, InboundLadderRejection):
             return _refuse(connection, message.id)
         stream = OpenStream(exchange, EVENTS)
-        context = _Call(message, headers, stream if _EVENTS in accepted else None)
+        context = _Request(message, headers, stream if _EVENTS in accepted else None)
         reply = await self._serve(message, context, connection)
         if stream.response.prepared or _JSON not in accepted:
-            await stream.finish(_event(reply))
+            await stream.finish(_encode_event(reply))
             return stream.response
         status = 200
         if isinstance(reply, JSONRPCError) and not is_old:
             status = ERROR_CODE_HTTP_STATUS.get(reply.error.code, 200)
-        return _write(reply, status)
+        return _make_response(reply, status)
 
     async def _serve(
-        self, message: JSONRPCRequest, context: "_Call", connection: Connection
+        self, message: JSONRPCRequest, context: "_Request", connection: Connection
     ) -> JSONRPCResponse | JSONRPCError:
         try:
             result = await serve_one(
@@ -93,13 +93,13 @@ class MessageServer:
                 lifespan_state={},
             )
         except Exception as error:  # the SDK's own, or a fault, which it logs
-            told = modern_error_data(error)
-            return JSONRPCError(jsonrpc="2.0", id=message.id, error=told)
+            error_data = modern_error_data(error)
+            return JSONRPCError(jsonrpc="2.0", id=message.id, error=error_data)
         return JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
 
 
-class _Call:
-    """What the SDK asks of the transport of one request."""
+class _Request:
+    """The transport of one request, with the methods that the SDK calls."""
 
     message_metadata = None
     can_send_request = False
@@ -114,7 +114,9 @@ class _Call:
             kind="streamable-http", can_send_request=False, headers=headers
         )
         self.request_id = message.id
-        self.cancel_requested = anyio.Event()  # a client that goes cancels the handler
+        self.cancel_requested = (
+            anyio.Event()
+        )  # a client that disconnects cancels the handler
         self._token = progress_token_from_params(message.params)
         self._stream = stream
 
@@ -135,32 +137,32 @@ class _Call:
         if self._stream is not None:
             fields = None if params is None else {**params}
             message = JSONRPCNotification(jsonrpc="2.0", method=method, params=fields)
-            with contextlib.suppress(ConnectionError):  # it is cancelled soon
-                await self._stream.write(_event(message))
+            with contextlib.suppress(ConnectionError):  # the handler is cancelled soon
+                await self._stream.write(_encode_event(message))
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        told = {"progress": progress, "total": total, "message": message}
+        fields = {"progress": progress, "total": total, "message": message}
         if self._token is not None:
-            params = {"progressToken": self._token, **told}
+            params = {"progressToken": self._token, **fields}
             await self.notify("notifications/progress", params)
 
 
 def _accepted_types(header: str) -> set[str]:
-    """Return which of the two types of answers a client reads."""
-    named = {part.partition(";")[0].strip().lower() for part in header.split(",")}
+    """Return which of the two content types of answers a client accepts."""
+    names = {part.partition(";")[0].strip().lower() for part in header.split(",")}
     return {
         kind
         for kind in (_JSON, _EVENTS)
-        if named & {kind, "*/*", f"{kind.partition('/')[0]}/*"}
+        if names & {kind, "*/*", f"{kind.partition('/')[0]}/*"}
     }
 
 
 def _connect(
     version: str, is_old: bool, headers: Mapping[str, str], body: Json
 ) -> Connection | InboundLadderRejection:
-    """Return what is known of the client, or why its headers are refused."""
+    """Return the connection to a client, or the reason why its headers are refused."""
     if name := find_duplicated_routing_header(headers.items()):
         return InboundLadderRejection(HEADER_MISMATCH, f"{name} was sent twice")
     if is_old:
@@ -175,26 +177,30 @@ def _connect(
 
 
 def _refuse_version(version: str) -> InboundLadderRejection | None:
-    """Return why a revision of the protocol is refused, None if it is not."""
-    known = (*MODERN_PROTOCOL_VERSIONS, *HANDSHAKE_PROTOCOL_VERSIONS)
-    if version in known:
+    """Return why a protocol version is refused, None if it is supported."""
+    supported = (*MODERN_PROTOCOL_VERSIONS, *HANDSHAKE_PROTOCOL_VERSIONS)
+    if version in supported:
         return None
-    data = {"supported": [*known], "requested": version}
+    data = {"supported": [*supported], "requested": version}
     message = "Unsupported protocol version"
     return InboundLadderRejection(UNSUPPORTED_PROTOCOL_VERSION, message, data)
 
 
-def _refuse(why: InboundLadderRejection, id: str | int | None) -> Response:
-    error = ErrorData(code=why.code, message=why.message, data=why.data)
-    status = ERROR_CODE_HTTP_STATUS.get(why.code, 400)
-    return _write(JSONRPCError(jsonrpc="2.0", id=id, error=error), status)
+def _refuse(rejection: InboundLadderRejection, id: str | int | None) -> Response:
+    error = ErrorData(
+        code=rejection.code, message=rejection.message, data=rejection.data
+    )
+    status = ERROR_CODE_HTTP_STATUS.get(rejection.code, 400)
+    return _make_response(JSONRPCError(jsonrpc="2.0", id=id, error=error), status)
 
 
-def _write(reply: JSONRPCResponse | JSONRPCError, status: int) -> Response:
+def _make_response(reply: JSONRPCResponse | JSONRPCError, status: int) -> Response:
     return json_response(_dump(reply), status)
 
 
-def _event(message: JSONRPCNotification | JSONRPCResponse | JSONRPCError) -> bytes:
+def _encode_event(
+    message: JSONRPCNotification | JSONRPCResponse | JSONRPCError,
+) -> bytes:
     return encode_data(_dump(message))
 
 
@@ -203,5 +209,5 @@ def _dump(
 ) -> dict[str, Any]:
     fields = message.model_dump(mode="json", by_alias=True, exclude_none=True)
     if isinstance(message, JSONRPCError):
-        fields["id"] = message.id  # null where it is unknown
+        fields["id"] = message.id  # null if it is unknown
     return fields

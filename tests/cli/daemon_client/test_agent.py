@@ -21,7 +21,7 @@ from byok.core.errors import BadRequest, ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders
-from byok.server.mcp.tools import call
+from byok.server.mcp.tools import call_tool
 from tests.fakes.daemon import write_settings
 from tests.fakes.project import Repository
 
@@ -73,7 +73,7 @@ async def agent(own: Own, text: Text, here: Path, *given: Path) -> AsyncIterator
 
 
 async def answer(asks: Agent) -> str:
-    told = await call(asks, "codebase-retrieval", QUESTION)
+    told = await call_tool(asks, "codebase-retrieval", QUESTION)
     [content] = told.content
     assert isinstance(content, TextContent)
     return content.text

@@ -14,7 +14,7 @@ from byok.cli.mcp_server import Descriptors, serve
 from byok.core.chat import Json
 from byok.core.errors import ByokError, IndexInUse
 from byok.core.routing import Service
-from byok.server.mcp.tools import LONGEST, call
+from byok.server.mcp.tools import MAX_CHARS, call_tool
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
@@ -165,7 +165,7 @@ def text_of(result: mcp_types.CallToolResult) -> str:
         ({"information_request": 5}, "must be a text"),
         ({"information_request": "a", "path": "/etc/passwd"}, "'path'"),
         ({"information_request": "a", "k" * 10_000: 1}, "Unknown argument"),
-        ({"information_request": "x" * 10**6}, f"{LONGEST:,} characters"),
+        ({"information_request": "x" * 10**6}, f"{MAX_CHARS:,} characters"),
         ({"information_request": "a", "workspace": 5}, "workspace must be a text"),
     ],
     ids=lambda value: repr(value)[:50],
@@ -175,7 +175,7 @@ async def test_mcp_tool_wrong_arguments_are_a_result_that_says_so(
     arguments: dict[str, Any] | None, word: str
 ) -> None:
     asks = Asks("")
-    result = await call(asks, NAME, arguments)
+    result = await call_tool(asks, NAME, arguments)
     assert result.is_error
     assert word in text_of(result)
     assert len(text_of(result)) < 300
@@ -187,8 +187,8 @@ async def test_an_argument_that_a_model_left_empty_is_none(
     left_out: str | None,
 ) -> None:
     given = {"information_request": "a", "workspace": left_out}
-    assert text_of(await call(Asks("an answer"), NAME, given)) == "an answer"
-    assert (await call(Asks(""), NAME, {"information_request": left_out})).is_error
+    assert text_of(await call_tool(Asks("an answer"), NAME, given)) == "an answer"
+    assert (await call_tool(Asks(""), NAME, {"information_request": left_out})).is_error
 
 
 async def test_progress_only_grows_and_the_question_waits_for_the_index() -> None:
@@ -210,13 +210,13 @@ async def test_progress_only_grows_and_the_question_waits_for_the_index() -> Non
     async def report(progress: float, total: float, message: str) -> None:
         reports.append(progress)
 
-    result = await call(Building(), NAME, {"information_request": "a"}, report)
+    result = await call_tool(Building(), NAME, {"information_request": "a"}, report)
     assert text_of(result) == "an answer"
     assert reports == [10.0, 40.0]
 
 
 async def test_another_tool_is_unknown() -> None:
-    result = await call(Asks(""), "rm", {})
+    result = await call_tool(Asks(""), "rm", {})
     assert result.is_error
     assert "Unknown tool 'rm'" in text_of(result)
 
@@ -230,7 +230,7 @@ async def test_another_tool_is_unknown() -> None:
     ],
 )
 async def test_mcp_tool_failure_is_a_result_too(error: Exception, words: str) -> None:
-    result = await call(Asks(error), NAME, {"information_request": "a"})
+    result = await call_tool(Asks(error), NAME, {"information_request": "a"})
     assert result.is_error
     assert words in text_of(result)
     assert "secret" not in text_of(result)
