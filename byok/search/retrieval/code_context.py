@@ -1,25 +1,24 @@
 """Access to the code index: questions, uploads, workspaces; opened on first use.
 
-Opening costs: tantivy and tree-sitter are loaded, a database and an index are created,
-worker processes start, and a lock is taken that keeps every other process out. Users
-who only chat should pay for none of it. So the index is opened by the first call that
-needs it, under a lock of its own, and the heavy modules are imported there and not at
-the top. `start` opens early only where a workspace is declared or data exists, so that
-changed files are indexed before the first question. `status` opens nothing that was
-never used: `byok status` must not create an index.
+Opening is expensive: tantivy and tree-sitter are loaded, a database and an index are
+created, worker processes start, and a lock is taken that keeps every other process out.
+Users who only chat should pay for none of it. So the first call that needs the index
+opens it, under a lock, and the heavy modules are imported there and not at the top.
+`start` opens early only if a workspace is declared or data exists, so that changed
+files are indexed before the first question. `status` never creates an index, as
+`byok status` must not.
 
-One process at a time can have the index open. Where another one has it, behaviour
-depends on who asks. A chat must not fail for lack of code: `find_unknown` and `text_of`
-log the reason and return what is true of an empty index, that nothing is known to be
-missing. If they named all blobs as unknown, the client would upload its whole
-workspace. Questions (`retrieve`, `search`) and commands raise `IndexInUse`, because
-their callers can act on it: the MCP server starts the daemon, a command waits. After a
-failure nothing is kept, and the next call tries again.
+One process at a time can have the index open. If another one has it, the behaviour
+depends on the method. A chat must not fail for lack of code: `find_unknown` and
+`text_of` log the reason and answer that nothing is known to be missing. If they named
+all blobs as unknown, the client would upload its whole workspace. Questions
+(`retrieve`, `search`) and commands raise `IndexInUse`, because their callers can act on
+it: the MCP server starts the daemon, a command waits. A failure is not cached, and the
+next call tries again.
 
-The methods take and return the types of `byok/core/code_query.py`. The endpoints of the
-editor's protocol are written on top of them (`server/code_endpoints.py`), and so is
-whatever else asks about code. They used to be one class; then every caller had to write
-JSON in the client's field names and read it back.
+The methods take and return the types of `byok/core/code_query.py`, so that callers need
+not write JSON in a client's field names and read it back. The endpoints of the editor's
+protocol are written on top of them (`server/code_endpoints.py`).
 """
 
 import asyncio
@@ -65,8 +64,8 @@ if TYPE_CHECKING:
     from byok.search.retrieval.retriever import Retriever
 
 _log = logging.getLogger(__name__)
-_INDEX_MIB = 400  # of addresses: where they are short, its threads end the process
-_SHOWN_NOTES = 3  # on ignore files of a workspace
+_INDEX_MIB = 400  # address space: with less, threads of the index end the process
+_MAX_NOTES = 3  # on ignore files of a workspace
 
 
 class _Opened(NamedTuple):
@@ -92,28 +91,28 @@ class CodeContext(Struct, eq=False):
     async def start(self) -> None:
         """Open the index now if a workspace is declared or the database exists.
 
-        If another process has it open, or for another passing reason, it stays closed
-        and is opened by the first call that needs it.
+        After a temporary failure, such as another process that has it open, it stays
+        closed, and the first call that needs it opens it.
 
         Raises:
             ByokError: the files cannot be used, because a later byok wrote them or they
-                may be somebody else's. Damage is no reason.
+                may be another program's. Damaged files do not raise.
         """
         if self.options.roots or self.database.exists():
             try:
                 await self._open_engine()
-            except IndexInUse as error:  # for now; whoever asks is told
+            except IndexInUse as error:  # temporary; later calls raise it
                 _log.info("%s", error.sentence)
             except ByokError as error:
                 if not (error.retryable or isinstance(error, DataDamaged)):
                     raise
-                _log.warning("%s", error.sentence)  # such as no room on the disk
+                _log.warning("%s", error.sentence)  # such as a full disk
             except (TypeError, ValueError, OverflowError, sqlite3.Error):
-                # Rows that byok never wrote; whoever asks is told, and chats go on.
+                # Rows that byok never wrote. Later calls raise, and chats continue.
                 _log.exception("the code index cannot be opened")
 
     async def open(self) -> None:
-        """Open the index now, whatever there is in it.
+        """Open the index now, even without a workspace.
 
         Raises:
             ByokError: the files cannot be used.
@@ -121,7 +120,7 @@ class CodeContext(Struct, eq=False):
         await self._open_engine()
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close the index if it is open."""
         async with self._opening:
             await self._stack.aclose()
 
@@ -135,7 +134,7 @@ class CodeContext(Struct, eq=False):
     async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
         """Return which blobs of a chat request, and which checkpoint, are unknown here.
 
-        If the index cannot be opened, nothing counts as unknown: the chat goes on
+        If the index cannot be opened, nothing counts as unknown, and the chat continues
         without code.
         """
         if names.is_empty:
@@ -145,30 +144,32 @@ class CodeContext(Struct, eq=False):
         except ByokError as error:
             _log.warning("%s", error.sentence)
             return UnknownBlobs()
-        found = await engine.uploads.resolve(
+        resolved = await engine.uploads.resolve(
             names.checkpoint, names.added, names.deleted
         )
-        return UnknownBlobs(tuple(map(to_text, found.unknown)), found.checkpoint_found)
+        return UnknownBlobs(
+            tuple(map(to_text, resolved.unknown)), resolved.checkpoint_found
+        )
 
-    async def passages(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
-        """Return code for a chat, at most `length` characters of it.
+    async def passages(self, question: CodeQuestion, length: int) -> CodeContextBlock:
+        """Return code for a chat, at most `length` characters.
 
         Raises:
             ByokError: the files about code cannot be used.
         """
-        return await (await self._open_engine()).passages.find(wanted, length)
+        return await (await self._open_engine()).passages.find(question, length)
 
     def is_secret(self, path: str) -> bool:
         """Tell whether a file's name is that of a secret.
 
-        Names that the setting `context.allow_secret` lists do not count.
+        Names in the setting `context.allow_secret` are not.
         """
         from byok.search.index.files.secret_names import is_secret
 
         return is_secret(path, tuple(self.options.allow_secret))
 
     async def text_of(self, name: str) -> str | None:
-        """Return the text of a blob that a client names; None if it is not here."""
+        """Return the text of a blob by the client's name for it; None if unknown."""
         try:
             engine = (await self._open_engine()).engine
         except ByokError as error:
@@ -177,9 +178,10 @@ class CodeContext(Struct, eq=False):
         return await asyncio.to_thread(engine.contents.text_of, to_bytes(name))
 
     async def _open_engine(self) -> _Opened:
-        """Return what is open; where nothing is, or in trouble, open it.
+        """Return the open index; open it first if it is closed or has failed.
 
-        Whoever waits for that may leave: half closed, the files would stay locked.
+        Opening completes even if the caller is cancelled: an index that is half closed
+        would keep its files locked.
         """
         if self._open is not None and self._open.engine.store.trouble is None:
             return self._open
@@ -219,10 +221,10 @@ class CodeContext(Struct, eq=False):
             return self._open
 
     async def _close_if_in_trouble(self) -> str:
-        """Close an index whose database met damage or I/O errors.
+        """Close an index whose database reported damage or I/O errors.
 
-        Returns what damage it was, which is certain; the file is checked as a whole
-        after other errors, because it was not closed in good order.
+        Returns the message of certain damage. After other errors it returns "", and the
+        whole file is checked at the next opening, because it was not closed cleanly.
         """
         trouble = self._open.engine.store.trouble if self._open else None
         if trouble is None:
@@ -234,8 +236,7 @@ class CodeContext(Struct, eq=False):
             _log.exception("the index was not closed in good order")
         return str(trouble) if is_damage(trouble) else ""
 
-    # Of uploaded blobs
-
+    # --- Uploaded blobs ---
     async def find_missing(self, names: Sequence[bytes]) -> "Missing":
         """Return which of these names must be uploaded, or cannot be searched yet."""
         return await (await self._open_engine()).engine.uploads.find_missing(names)
@@ -243,10 +244,10 @@ class CodeContext(Struct, eq=False):
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
         """Store file versions, and return the names that byok computes for them.
 
-        Another name that the client sent is kept as an alias.
+        A different name of the client's is stored as an alias.
 
         Raises:
-            NotReady: there is no room on the disk.
+            NotReady: the disk is full.
         """
         return await (await self._open_engine()).engine.uploads.upload(uploads)
 
@@ -255,8 +256,7 @@ class CodeContext(Struct, eq=False):
         uploads = (await self._open_engine()).engine.uploads
         return await uploads.checkpoint(names.checkpoint, names.added, names.deleted)
 
-    # Questions
-
+    # --- Questions ---
     async def retrieve(self, request: RetrievalRequest) -> Retrieval:
         """Answer a question about code with excerpts, as text for a model."""
         return await (await self._open_engine()).retriever.answer(request)
@@ -269,10 +269,9 @@ class CodeContext(Struct, eq=False):
             question, limit, roots, lines=lines
         )
 
-    # Workspaces
-
+    # --- Workspaces ---
     async def status(self) -> IndexStatus:
-        """Return how far everything is indexed; opens nothing that was never used."""
+        """Return the progress of indexing; opens no index that was never used."""
         from byok.search.index.report import totals
 
         server = self.aids.remote
@@ -291,15 +290,15 @@ class CodeContext(Struct, eq=False):
         )
 
     async def add(self, root: Path) -> WorkspaceReport:
-        """Declare a workspace, which is followed from now on.
+        """Declare a workspace, whose changes are indexed from now on.
 
         Raises:
-            ConfigError: the folder cannot be one.
+            ConfigError: the folder cannot be a workspace.
         """
         return _report_of(await (await self._open_engine()).engine.add(root))
 
     async def remove(self, root: Path) -> bool:
-        """Forget a workspace; False if the folder is none."""
+        """Remove a workspace; False if the folder is none."""
         return await (await self._open_engine()).engine.remove(root)
 
     async def rebuild(self) -> int:
@@ -309,7 +308,7 @@ class CodeContext(Struct, eq=False):
     async def find_skipped(
         self, root: str, reason: "SkipReason | None", offset: int, limit: int
     ) -> "SkippedFiles":
-        """Return which files of a workspace are left out (`search/index/report.py`).
+        """Return the files of a workspace that are not indexed (`index/report.py`).
 
         Raises:
             BadRequest: the folder is no workspace.
@@ -334,7 +333,7 @@ class CodeContext(Struct, eq=False):
     async def find_skipped_by_path(
         self, roots: Sequence[str], fits: Callable[[str], bool], limit: int
     ) -> "list[tuple[Path, Skipped]]":
-        """Return files of workspaces, of all if none is named, that are left out."""
+        """Return files of some or all workspaces that are not indexed."""
         from byok.search.index.report import find_skipped_by_path
 
         engine = (await self._open_engine()).engine
@@ -348,7 +347,7 @@ class CodeContext(Struct, eq=False):
         )
 
     async def why(self, path: Path) -> PathStatus:
-        """Return whether a path is indexed, and which rule leaves it out if not.
+        """Return whether a path is indexed, or the rule that excludes it.
 
         Raises:
             BadRequest: no workspace contains it.
@@ -365,7 +364,7 @@ def _report_of(workspace: "Workspace") -> WorkspaceReport:
     status = workspace.status
     notes = [status.note]
     if status.phase == "complete":  # while it is scanned, a note says why it is not
-        notes += list(workspace.rules.notes.values())[:_SHOWN_NOTES]
+        notes += list(workspace.rules.notes.values())[:_MAX_NOTES]
     return WorkspaceReport(
         str(workspace.root),
         status.phase,

@@ -133,15 +133,15 @@ def parse_query(text: str) -> Query:
     foreign = read_foreign(question_words)
     tasks = TASK_WORDS | {
         term
-        for term, english in foreign.own.items()
+        for term, english in foreign.meanings.items()
         if stem(english.split()[0]) in TASK_WORDS
     }
     weights: dict[str, float] = {}
-    stop_terms: dict[str, float] = {}
+    stop_word_weights: dict[str, float] = {}
     for word in question_words:
         for term in _terms_of(word):
-            if term in STOP_WORDS or term in foreign.idle:
-                stop_terms[term] = 1.0
+            if term in STOP_WORDS or term in foreign.stop_terms:
+                stop_word_weights[term] = 1.0
             else:
                 weights[term] = _TASK_WEIGHT if term in tasks else 1.0
     for word in question_words:
@@ -158,7 +158,7 @@ def parse_query(text: str) -> Query:
             weights[term] *= _EXPLAINED_WEIGHT
         _add_english(weights, concepts.code)
         all_words += concepts.code
-    terms = _best_terms(weights or stop_terms)
+    terms = _best_terms(weights or stop_word_weights)
     return Query(
         terms,
         frozenset(term for term in terms if not term.startswith(COMPOUND)),

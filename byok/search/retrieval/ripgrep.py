@@ -325,7 +325,7 @@ def search_words(text: str) -> list[str]:
     meaningful = [
         word
         for low, word in by_lower_case.items()
-        if stem(low) not in STOP_WORDS and low not in foreign.idle
+        if stem(low) not in STOP_WORDS and low not in foreign.stop_terms
     ]
     meaningful.sort(key=lambda word: stem(word.lower()) in TASK_WORDS)
     if foreign.english:

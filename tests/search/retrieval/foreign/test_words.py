@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from byok.search.index.parse.tokens import path_terms, stem, words
 from byok.search.index.types import Kind
 from byok.search.retrieval.foreign.words import (
-    Foreign,
+    ForeignWords,
     Segment,
     find_entry,
-    guess,
+    guess_language,
     languages_of,
     load_table,
     normalize,
@@ -134,7 +134,7 @@ def test_english_questions_are_as_before(name: str, shared: Path) -> None:
     for line in file.read_bytes().splitlines():
         question = orjson.loads(line)["query"]
         assert normalize(question, 10_000) == question[:10_000]
-        assert read_foreign(words(question)) == Foreign(
+        assert read_foreign(words(question)) == ForeignWords(
             {}, frozenset(), frozenset(), {}
         )
 
@@ -230,8 +230,8 @@ def test_words_are_known_without_their_accents(
     ],
 )
 def test_function_words_tell_the_language(text: str, language: str) -> None:
-    found = guess(text.split())
-    assert found.sure
+    found = guess_language(text.split())
+    assert found.is_certain
     assert found.languages[0] == language
 
 
@@ -249,7 +249,7 @@ def test_function_words_tell_the_language(text: str, language: str) -> None:
     ],
 )
 def test_english_is_not_taken_for_another_language(text: str) -> None:
-    assert not guess(text.split()).sure
+    assert not guess_language(text.split()).is_certain
 
 
 @pytest.mark.parametrize(
