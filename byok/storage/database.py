@@ -1,7 +1,7 @@
-"""Opens a database for its one writer: checks it, migrates it, runs transactions.
+"""Open a database for its only writer: check it, migrate it, and run transactions.
 
-Nothing in a file changes before it is known to be whole and of no later version. What
-is refused stays as it is; `open_or_begin_anew` sets damaged files aside.
+Nothing in a file changes before it is known to be intact and not of a later version. A
+refused file stays unchanged; `open_or_begin_anew` sets damaged files aside.
 """
 
 import logging
@@ -30,157 +30,11 @@ from byok.storage.damage import (
 )
 from byok.storage.kind import DatabaseKind, Policy
 
-# Steps from older versions of a database to the newest one, and the copy before them.
-#
-# All steps of one start run in a single transaction with the number of the version, so
-# a kill at any moment leaves the old version or the new one. They are first tried on
-# empty tables of the same form: a database that lacks a table is damaged, and is
-# refused before anything in it changes.
-#
-# The copy stays until the next start that succeeds, for users who want to go back to
-# the version of byok before. Its name holds a random token, which the database notes
-# before the copy is begun: so after a kill an unfinished copy is known as byok's own,
-# and a file that somebody else put there is never touched.
-
-
 _log = logging.getLogger(__name__)
 _DAY, _WEEK = 86_400, 7 * 86_400
-_COPY = "old_copy"  # in `meta`: the file name of the copy
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Run a block as one transaction."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # a full disk may have ended it already
-            db.execute("ROLLBACK")
-        raise
-
-
-def rehearse(db: sqlite3.Connection, kind: DatabaseKind) -> bool:
-    """Tell whether `migrate` would turn this database into the newest version.
-
-    The steps run on empty tables in memory. Only the definitions of the tables are
-    read.
-
-    Raises:
-        sqlite3.DatabaseError: not even those can be read.
-    """
-    definitions = db.execute(
-        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL "
-        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
-    ).fetchall()
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
-        try:
-            for (definition,) in definitions:
-                empty.execute(definition)
-            _run_steps(empty, kind, read_pragma(db, "user_version"))
-        except sqlite3.OperationalError:  # such as: no such table
-            return False
-        return not kind.missing_columns(empty)
-
-
-def migrate(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> bool:
-    """Bring a database to the newest version; return whether it was older.
-
-    Raises:
-        sqlite3.Error, NotReady: it stays as it was.
-    """
-    version = read_pragma(db, "user_version")
-    if version >= kind.version:
-        return False
-    if kind.policy is Policy.DATA:
-        copy = _make_copy(db, path, version)
-        _log.info("%s is copied to %s until the next start", path, copy.name)
-    keys = read_pragma(db, "foreign_keys")
-    db.execute("PRAGMA foreign_keys = OFF")  # has no effect inside a transaction
-    try:
-        with transaction(db):
-            before = _dangling_rows(db)  # harmless until now, so no reason to refuse
-            _run_steps(db, kind, version)
-            if _dangling_rows(db) > before:
-                raise sqlite3.IntegrityError("a step left rows that refer to none")
-    finally:
-        db.execute(f"PRAGMA foreign_keys = {keys}")
-    _log.info("%s was migrated from version %d to %d", path, version, kind.version)
-    return True
-
-
-def _dangling_rows(db: sqlite3.Connection) -> int:
-    return len(db.execute("PRAGMA foreign_key_check").fetchall())
-
-
-def _run_steps(db: sqlite3.Connection, kind: DatabaseKind, version: int) -> None:
-    for step in kind.steps:
-        if step.to > version:
-            step.change(db)
-    db.execute(f"PRAGMA user_version = {kind.version}")
-
-
-def _make_copy(db: sqlite3.Connection, path: Path, version: int) -> Path:
-    """Copy a database beside itself; returns the path of the copy.
-
-    It is complete and durable then, and only its owner can read it. One that was begun
-    before is replaced.
-
-    Raises:
-        sqlite3.OperationalError, NotReady: such as a full disk; nothing is left.
-    """
-    copy = _noted_copy(db, path)
-    if copy is None or not _remove(copy):
-        copy = path.with_name(f"{path.name}.v{version}-{secrets.token_hex(8)}")
-        row = (_COPY, copy.name)
-        db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", row)
-    try:
-        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with closing(sqlite3.connect(copy)) as target:
-            target.execute("PRAGMA journal_mode = OFF")  # it is synced as a whole
-            db.backup(target)
-        with copy.open("rb+") as file:
-            os.fsync(file.fileno())
-        sync_folder(path.parent)
-    except OSError as error:
-        _remove(copy)
-        raise NotReady(
-            f"The database cannot be copied before it is migrated: {error.strerror}."
-        ) from error
-    except BaseException:
-        _remove(copy)
-        raise
-    return copy
-
-
-def remove_old_copy(db: sqlite3.Connection, path: Path) -> None:
-    """Remove the copy that a start before this one made, if there is one."""
-    copy = _noted_copy(db, path)
-    if copy is not None:
-        _remove(copy)
-        db.execute("DELETE FROM meta WHERE key = ?", (_COPY,))
-
-
-def _noted_copy(db: sqlite3.Connection, path: Path) -> Path | None:
-    """Return where the copy is, None without one; notes of other forms are ignored."""
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (_COPY,)).fetchone()
-    name = str(row[0]) if row else ""
-    if re.fullmatch(rf"{re.escape(path.name)}\.v[0-9]+-[0-9a-f]{{16}}", name):
-        return path.with_name(name)
-    return None
-
-
-def _remove(copy: Path) -> bool:
-    """Remove a copy; returns whether its name is free, which a folder's is not."""
-    if is_other(copy):
-        return False
-    copy.unlink(missing_ok=True)
-    return True
-
-
+_COPY = "old_copy"  # in `meta`: the file name of the copy before a migration
 _BUSY_SECONDS = 5.0
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 _OPEN = "open"
 _PRAGMAS = (
     "journal_mode = WAL",
@@ -188,6 +42,7 @@ _PRAGMAS = (
     "cell_size_check = ON",
     "mmap_size = 0",
 )
+T = TypeVar("T")
 
 
 class ForeignDatabase(sqlite3.DatabaseError):
@@ -195,30 +50,30 @@ class ForeignDatabase(sqlite3.DatabaseError):
 
 
 class Database:
-    """The only connection that writes; used by one thread at a time."""
+    """The only connection that writes to a file; used by one thread at a time."""
 
     def __init__(self, path: Path, kind: DatabaseKind) -> None:
         """Open, migrate or create a database.
 
         Raises:
             CannotStart: `newer_data`, a later version wrote it.
-            sqlite3.DatabaseError: it is damaged, as `is_damage` tells; or its class
-                says that it is locked, on a full disk, or another program's.
-            OSError: it is no plain file, or cannot be made.
-            NotReady: there is no room for the copy that a migration needs.
+            sqlite3.DatabaseError: it is damaged, if `is_damage` is true; otherwise it
+                is locked, on a full disk, or another program's, as the class says.
+            OSError: it is no plain file, or cannot be created.
+            NotReady: the disk has no space for the copy before a migration.
         """
         self.path = path
         self._kind = kind
         make_private(path.parent)
         if kind.policy is not Policy.DATA:
             _refuse_links(path)
-        self.was_clean = _make(path, kind) or _check(path, kind)
+        self.was_clean = _create_if_missing(path, kind) or _check(path, kind)
         if kind.policy is not Policy.DATA:
             path.chmod(0o600)
         self.connection = _connect(path, kind.pragmas)
         try:
             self._was_migrated = migrate(self.connection, path, kind)
-            if kind.notes_end:
+            if kind.tracks_clean_close:
                 self.set_meta(_OPEN, 1)
         except BaseException:
             self.connection.close()
@@ -250,9 +105,9 @@ class Database:
         self.connection.execute("INSERT OR REPLACE INTO main.meta VALUES(?, ?)", row)
 
     def close(self, *, clean: bool = True) -> None:
-        """Close; `clean` notes that no recovery is needed at the next start."""
+        """Close; `clean` records that the next start needs no check of all pages."""
         try:
-            if clean and self._kind.notes_end:
+            if clean and self._kind.tracks_clean_close:
                 self.set_meta(_OPEN, 0)
                 self.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
         except sqlite3.DatabaseError as error:
@@ -266,10 +121,10 @@ def open_or_begin_anew(
     kind: DatabaseKind,
     salvage: Callable[[Path, sqlite3.Connection], None] = lambda aside, db: None,
 ) -> Database:
-    """Open a database; a damaged one is set aside, and a new one begun.
+    """Open a database; set a damaged one aside, and create a new one.
 
-    `salvage` may copy what is whole of the one that was set aside into the new one.
-    Raises as `Database` does.
+    `salvage` may copy intact rows of the damaged file into the new one. Raises the
+    errors of `Database`.
     """
     try:
         return Database(path, kind)
@@ -285,15 +140,15 @@ def begin_anew(
     error: Exception,
     salvage: Callable[[Path, sqlite3.Connection], None],
 ) -> Database:
-    """Set a damaged database aside, and begin a new one with what can be salvaged.
+    """Set a damaged database aside, and create a new one with its intact rows.
 
     Raises:
-        OSError: it cannot be set aside. Otherwise as `Database` does.
+        OSError: it cannot be set aside. Otherwise the errors of `Database`.
     """
-    aside = set_aside(path, str(error), most=kind.policy.most_aside)
+    aside = set_aside(path, str(error), limit=kind.policy.max_aside)
     database = Database(path, kind)
     try:
-        if aside is not None:  # nobody else moved it
+        if aside is not None:  # None if another process has moved it
             salvage(aside, database.connection)
     except BaseException:
         database.close(clean=False)
@@ -301,256 +156,16 @@ def begin_anew(
     return database
 
 
-def open_unchanged(path: Path) -> sqlite3.Connection:
-    """Open a database, which another process may use, without any change to it.
-
-    Raises:
-        sqlite3.DatabaseError: it cannot be opened.
-    """
-    # Without its log a database is at rest, and no files beside it need be made.
-    log = path.with_name(f"{path.name}-wal")
-    plain = "" if log.exists() else "&immutable=1"
-    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
-    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
-
-
-def open_second(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
-    """Open a second connection that only reads, for one thread of the writer's process.
-
-    Raises:
-        sqlite3.DatabaseError: it cannot be opened.
-    """
-    return _connect(path, (*pragmas, "query_only = ON"))
-
-
-def version_of(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> int:
-    """Return the version of a database, which is not a later one.
-
-    Raises:
-        CannotStart: `newer_data`, a later byok wrote it.
-        sqlite3.DatabaseError: it is damaged, or another program's.
-    """
-    owner, version = read_pragma(db, "application_id"), read_pragma(db, "user_version")
-    try:
-        table = db.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except UnicodeDecodeError as error:  # in SQLite's message, which quotes the file
-        raise sqlite3.DatabaseError("malformed database schema") from error
-    if kind.application and owner != kind.application:
-        if not table:
-            raise sqlite3.DatabaseError("it is empty")
-        is_cache = kind.policy is Policy.CACHE
-        kind_of_error = ForeignDatabase if is_cache else sqlite3.DatabaseError
-        raise kind_of_error("it belongs to another program")
-    if version > kind.version:
-        raise CannotStart(
-            f"{path} was written by a later version of byok.",
-            code="newer_data",
-            status=422,
-            hint="Install that version again, or move the file away.",
-        )
-    if version == 0 < kind.version:
-        raise sqlite3.DatabaseError("it has no version")
-    return version
-
-
-def refuse_newer(path: Path, kind: DatabaseKind) -> None:
-    """Refuse a database of a later byok before any file beside it is touched.
-
-    Whatever else is wrong with the file shows when it is opened.
-
-    Raises:
-        CannotStart: `newer_data`.
-    """
-    if not path.exists():
-        return
-    try:
-        with closing(open_unchanged(path)) as db:
-            version_of(db, path, kind)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        _log.debug("%s cannot be read yet: %s", path, error)
-
-
-def expired_before(
-    db: sqlite3.Connection, table: str, column: str, now: float, days: int
-) -> float:
-    """Return the time before which rows expire that are kept for so many days.
-
-    Times are in seconds since 1970, those of rows are in the `column`.
-
-    A clock may be wrong, as after an empty battery or in a virtual machine that was
-    asleep. So the age of rows is not counted from `now` where no row of the week before
-    is at least a day old, but from a week after the newest of these. Where no row of
-    the week before that one is, the clock may have jumped twice: then it is counted
-    from two weeks after the next. Only what was written while the clock was far off is
-    lost when it is right again, and after a long pause old rows go a day later.
-    """
-    newest = f"SELECT max({column}) FROM {table} WHERE {column} <= ?"  # noqa: S608 - our own names
-    trusted = moment = now
-    for weeks in (1, 2):
-        (seen,) = db.execute(newest, (moment - _DAY,)).fetchone()
-        if seen is None or moment - float(seen) <= _WEEK:
-            break
-        moment = float(seen)
-        trusted = moment + weeks * _WEEK
-    return trusted - days * _DAY
-
-
-def today() -> int:
-    """Return the number of this day since 1970."""
-    return int(time.time()) // _DAY
-
-
-def select_in(
-    db: sqlite3.Connection,
-    sql: str,
-    values: Iterable[object],
-    before: Sequence[object] = (),
-) -> Iterator[tuple[Any, ...]]:
-    """Run `... IN (?)` over any number of values, a few hundred at once.
-
-    `before` are the values of the marks that stand before it.
-    """
-    rest = iter(values)
-    while some := list(islice(rest, _AT_ONCE)):
-        marks = f"({','.join('?' * len(some))})"
-        yield from db.execute(sql.replace("(?)", marks), (*before, *some))
-
-
-def _refuse_links(path: Path) -> None:
-    """Refuse links and what is no file.
-
-    Raises:
-        OSError: something else has its name, or that of a file beside it.
-    """
-    for end in (*DATABASE_ENDINGS, ".new"):
-        beside = path.with_name(path.name + end)
-        if is_other(beside):
-            raise OSError(f"{beside} is not a plain file")
-
-
-def _make(path: Path, kind: DatabaseKind) -> bool:
-    """Write an empty database unless there is one, and name it when it is whole.
-
-    So an empty file is damage. The log of a database that was moved away would be
-    played into this one. It may hold what is nowhere else, so it is set aside. Returns
-    whether none was there.
-    """
-    if path.exists():
-        return False
-    with _alone_in(path.parent):
-        if path.exists():  # another process has made it meanwhile
-            return False
-        if kind.policy is Policy.CACHE:
-            for end in ("-wal", "-shm"):
-                path.with_name(path.name + end).unlink(missing_ok=True)
-        else:
-            set_aside(path, "the file beside its log is gone")
-        new = path.with_name(f"{path.name}.new")
-        new.unlink(missing_ok=True)
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with closing(sqlite3.connect(new)) as db:
-            kind.create_tables(db)
-            # Of those that change it at once, SQLite lets only one succeed.
-            db.execute("PRAGMA journal_mode = WAL")
-        new.replace(path)
-    return True
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep out other processes that make a database in a folder at the same time.
-
-    A daemon and its successor write the same journal; on Windows there is no successor.
-    On a disk that cannot lock, nobody is kept out.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _check(path: Path, kind: DatabaseKind) -> bool:
-    """Tell whether a database was closed in good order, without any change to it.
-
-    Raises:
-        CannotStart, sqlite3.DatabaseError: as `version_of` does.
-    """
-    with closing(open_unchanged(path)) as db, _naming_damage():
-        db.text_factory = bytes.decode  # sqlite3's own error says nothing of damage
-        version = version_of(db, path, kind)
-        is_old = version < kind.version
-        if not (rehearse(db, kind) if is_old else not kind.missing_columns(db)):
-            raise sqlite3.DatabaseError("a table or column is missing")
-        if not kind.notes_end:
-            return True
-        row = db.execute("SELECT value FROM meta WHERE key = ?", (_OPEN,)).fetchone()
-        clean: bool = row == (0,)
-        if is_old or not clean:
-            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise sqlite3.DatabaseError(found)
-    return clean
-
-
-@contextmanager
-def _naming_damage() -> Iterator[None]:
-    """Raise what else is damage as the error that `is_damage` knows."""
-    try:
-        yield
-    except UnicodeDecodeError as error:  # in the schema, or a message that quotes it
-        raise sqlite3.DatabaseError("a text of it is no UTF-8") from error
-    except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:
-            # Such as a missing table.
-            raise sqlite3.DatabaseError(str(error)) from error
-        raise
-
-
-def _connect(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
-    db = sqlite3.connect(
-        path.absolute().as_uri(),
-        uri=True,
-        timeout=_BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    try:
-        for pragma in (*_PRAGMAS, *pragmas):
-            db.execute(f"PRAGMA {pragma}")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def read_pragma(db: sqlite3.Connection, name: str) -> int:
-    """Return the number that a pragma has."""
-    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
-
-
-# A database that is only a help: no failure of it stops or delays anything else.
-
-
-T = TypeVar("T")
-
-
 class HelpDatabase(Struct, eq=False):
-    """The only connection that writes; for one thread.
+    """The only connection that writes to an auxiliary database; for one thread.
 
-    The file is opened when it is needed, and again after failures. A failure is a
-    warning in the log, once a run. A file that is damaged is set aside, and a new one
-    begun; one that was moved or deleted meanwhile is created again.
+    No failure of it stops or delays anything else. The file is opened on first use, and
+    again after failures. The first failure is a warning in the log, later ones are
+    debug messages. A damaged file is set aside and replaced; one that was moved or
+    deleted meanwhile is created again.
 
-    `failure` is for the log, and says what does not work. `salvage` may copy what is
-    whole of a file that was set aside into the new one.
+    `failure` is the log message, and says what does not work. `salvage` may copy intact
+    rows of a damaged file into the new one.
     """
 
     path: Path
@@ -563,7 +178,7 @@ class HelpDatabase(Struct, eq=False):
     _is_off: bool = False
 
     def use(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return what `work` returns, or None if it cannot be done."""
+        """Return the result of `work`, or None if it fails."""
         for may_replace in (True, False):
             if self._is_off:
                 break
@@ -577,7 +192,7 @@ class HelpDatabase(Struct, eq=False):
                 if not (may_replace and is_damage(error) and self._replace(error)):
                     self._warn(error)
                     break
-            except Exception:  # a bug; the thread has to live for later requests
+            except Exception:  # a bug must not end the thread, which later calls need
                 _log.exception(self.failure)
                 self.close()
                 break
@@ -607,15 +222,394 @@ class HelpDatabase(Struct, eq=False):
 
     def _warn(self, error: Exception) -> None:
         level = logging.DEBUG if self._has_warned else logging.WARNING
-        why = "the disk is full" if is_full(self.path, error) else error
-        _log.log(level, "%s: %s", self.failure, why)
+        reason = "the disk is full" if is_full(self.path, error) else error
+        _log.log(level, "%s: %s", self.failure, reason)
         self._has_warned = True
 
 
-def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return which file has this name now, if any."""
+def open_unchanged(path: Path) -> sqlite3.Connection:
+    """Open a database that another process may use, without any change to it.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be opened.
+    """
+    # Without a log nobody writes to the database, and SQLite need not create files
+    # beside it.
+    log = path.with_name(f"{path.name}-wal")
+    plain = "" if log.exists() else "&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
+
+
+def open_second(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
+    """Open a second connection that only reads, for one thread of the writer's process.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be opened.
+    """
+    return _connect(path, (*pragmas, "query_only = ON"))
+
+
+def refuse_newer(path: Path, kind: DatabaseKind) -> None:
+    """Refuse a database of a later byok before any file beside it is changed.
+
+    Other faults of the file are found when it is opened.
+
+    Raises:
+        CannotStart: `newer_data`.
+    """
+    if not path.exists():
+        return
     try:
-        facts = path.stat()
+        with closing(open_unchanged(path)) as db:
+            version_of(db, path, kind)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        _log.debug("%s cannot be read yet: %s", path, error)
+
+
+def version_of(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> int:
+    """Return the version of a database, which is at most the version of its kind.
+
+    Raises:
+        CannotStart: `newer_data`, a later byok wrote it.
+        sqlite3.DatabaseError: it is damaged, or another program's.
+    """
+    owner, version = read_pragma(db, "application_id"), read_pragma(db, "user_version")
+    try:
+        table = db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except UnicodeDecodeError as error:  # in SQLite's message, which quotes the file
+        raise sqlite3.DatabaseError("malformed database schema") from error
+    if kind.application and owner != kind.application:
+        if not table:
+            raise sqlite3.DatabaseError("it is empty")
+        is_cache = kind.policy is Policy.CACHE
+        kind_of_error = ForeignDatabase if is_cache else sqlite3.DatabaseError
+        raise kind_of_error("it belongs to another program")
+    if version > kind.version:
+        raise CannotStart(
+            f"{path} was written by a later version of byok.",
+            code="newer_data",
+            status=422,
+            hint="Install that version again, or move the file away.",
+        )
+    if version == 0 < kind.version:
+        raise sqlite3.DatabaseError("it has no version")
+    return version
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of the file with this name, None without one."""
+    try:
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return facts.st_dev, facts.st_ino
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Run a block as one transaction."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk may have ended it already
+            db.execute("ROLLBACK")
+        raise
+
+
+def read_pragma(db: sqlite3.Connection, name: str) -> int:
+    """Return the value of a pragma that is a number."""
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def select_in(
+    db: sqlite3.Connection,
+    sql: str,
+    values: Iterable[object],
+    leading_values: Sequence[object] = (),
+) -> Iterator[tuple[Any, ...]]:
+    """Run a query with `IN (?)` over any number of values, in batches.
+
+    `leading_values` are those of the placeholders before it.
+    """
+    remaining = iter(values)
+    while batch := list(islice(remaining, _BATCH_SIZE)):
+        marks = f"({','.join('?' * len(batch))})"
+        yield from db.execute(sql.replace("(?)", marks), (*leading_values, *batch))
+
+
+def expired_before(
+    db: sqlite3.Connection, table: str, column: str, now: float, days: int
+) -> float:
+    """Return the time before which rows expire that are kept for so many days.
+
+    Times are in seconds since 1970; those of rows are in the `column`.
+
+    A clock may be wrong, as after an empty battery or in a virtual machine that was
+    asleep. So the age of rows is counted from `now` only if the week before has a row
+    that is at least a day old. Otherwise it is counted from a week after the newest row
+    of that age. If the week before that row has none either, the clock may have jumped
+    twice, and the age is counted from two weeks after the next newest row. So only rows
+    that were written while the clock was far off are lost once it is right again, and
+    after a long pause old rows are removed a day later.
+    """
+    newest = f"SELECT max({column}) FROM {table} WHERE {column} <= ?"  # noqa: S608 - our own names
+    trusted = moment = now
+    for weeks in (1, 2):
+        (newest_time,) = db.execute(newest, (moment - _DAY,)).fetchone()
+        if newest_time is None or moment - float(newest_time) <= _WEEK:
+            break
+        moment = float(newest_time)
+        trusted = moment + weeks * _WEEK
+    return trusted - days * _DAY
+
+
+def today() -> int:
+    """Return the number of this day since 1970."""
+    return int(time.time()) // _DAY
+
+
+def _refuse_links(path: Path) -> None:
+    """Refuse a path that is not free and no plain file.
+
+    Raises:
+        OSError: a link or folder has this name, or the name of a file beside it.
+    """
+    for end in (*DATABASE_ENDINGS, ".new"):
+        beside = path.with_name(path.name + end)
+        if is_other(beside):
+            raise OSError(f"{beside} is not a plain file")
+
+
+def _create_if_missing(path: Path, kind: DatabaseKind) -> bool:
+    """Create an empty database if there is none; return whether there was none.
+
+    It gets its name once it is complete, so that an empty file counts as damage. The
+    log of a database that was moved away would be applied to the new one. It may hold
+    data that is nowhere else, so it is set aside.
+    """
+    if path.exists():
+        return False
+    with _lock_folder(path.parent):
+        if path.exists():  # another process has created it meanwhile
+            return False
+        if kind.policy is Policy.CACHE:
+            for end in ("-wal", "-shm"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+        else:
+            set_aside(path, "the file beside its log is gone")
+        new = path.with_name(f"{path.name}.new")
+        new.unlink(missing_ok=True)
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(new)) as db:
+            kind.create_tables(db)
+            # If several connections change the mode at once, only one succeeds.
+            db.execute("PRAGMA journal_mode = WAL")
+        new.replace(path)
+    return True
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Exclude other processes that create a database in a folder at the same time.
+
+    A daemon and its successor write the same journal; on Windows there is no successor.
+    A disk without locks excludes nobody.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check(path: Path, kind: DatabaseKind) -> bool:
+    """Check a database without any change to it; return whether it was closed cleanly.
+
+    Raises:
+        CannotStart, sqlite3.DatabaseError: for the reasons of `version_of`, or because
+            a table, a column or a page is damaged.
+    """
+    with closing(open_unchanged(path)) as db, _translate_damage():
+        db.text_factory = bytes.decode  # sqlite3's own error would not mean damage
+        version = version_of(db, path, kind)
+        is_old = version < kind.version
+        if not (can_migrate(db, kind) if is_old else not kind.missing_columns(db)):
+            raise sqlite3.DatabaseError("a table or column is missing")
+        if not kind.tracks_clean_close:
+            return True
+        row = db.execute("SELECT value FROM meta WHERE key = ?", (_OPEN,)).fetchone()
+        clean: bool = row == (0,)
+        if is_old or not clean:
+            (check_result,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            if check_result != "ok":
+                raise sqlite3.DatabaseError(check_result)
+    return clean
+
+
+@contextmanager
+def _translate_damage() -> Iterator[None]:
+    """Raise other errors that mean damage as the class that `is_damage` knows."""
+    try:
+        yield
+    except UnicodeDecodeError as error:  # in the schema, or a message that quotes it
+        raise sqlite3.DatabaseError("a text of it is no UTF-8") from error
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:
+            # Such as a missing table.
+            raise sqlite3.DatabaseError(str(error)) from error
+        raise
+
+
+def _connect(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
+    db = sqlite3.connect(
+        path.absolute().as_uri(),
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        for pragma in (*_PRAGMAS, *pragmas):
+            db.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def migrate(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> bool:
+    """Bring a database to the newest version; return whether it was older.
+
+    All steps run in one transaction with the change of the version number, so that a
+    kill at any moment leaves the old version or the new one. A copy of the old version
+    stays until the next start that succeeds, for users who want to go back to the byok
+    before.
+
+    Raises:
+        sqlite3.Error, NotReady: the database is unchanged.
+    """
+    version = read_pragma(db, "user_version")
+    if version >= kind.version:
+        return False
+    if kind.policy is Policy.DATA:
+        copy = _make_copy(db, path, version)
+        _log.info("%s is copied to %s until the next start", path, copy.name)
+    keys = read_pragma(db, "foreign_keys")
+    db.execute("PRAGMA foreign_keys = OFF")  # has no effect inside a transaction
+    try:
+        with transaction(db):
+            dangling_rows = _dangling_rows(db)  # older ones do no harm
+            _run_steps(db, kind, version)
+            if _dangling_rows(db) > dangling_rows:
+                raise sqlite3.IntegrityError("a step left rows that refer to none")
+    finally:
+        db.execute(f"PRAGMA foreign_keys = {keys}")
+    _log.info("%s was migrated from version %d to %d", path, version, kind.version)
+    return True
+
+
+def can_migrate(db: sqlite3.Connection, kind: DatabaseKind) -> bool:
+    """Tell whether `migrate` would bring this database to the newest version.
+
+    The steps run on empty tables of the same form in memory, so only the definitions of
+    the tables are read. A database that lacks a table is damaged, and is refused before
+    anything in it changes.
+
+    Raises:
+        sqlite3.DatabaseError: not even the definitions can be read.
+    """
+    definitions = db.execute(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
+    ).fetchall()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+        try:
+            for (definition,) in definitions:
+                empty.execute(definition)
+            _run_steps(empty, kind, read_pragma(db, "user_version"))
+        except sqlite3.OperationalError:  # such as: no such table
+            return False
+        return not kind.missing_columns(empty)
+
+
+def remove_old_copy(db: sqlite3.Connection, path: Path) -> None:
+    """Remove the copy of an earlier start, if there is one."""
+    copy = _recorded_copy(db, path)
+    if copy is not None:
+        _remove_copy(copy)
+        db.execute("DELETE FROM meta WHERE key = ?", (_COPY,))
+
+
+def _run_steps(db: sqlite3.Connection, kind: DatabaseKind, version: int) -> None:
+    for step in kind.steps:
+        if step.to > version:
+            step.change(db)
+    db.execute(f"PRAGMA user_version = {kind.version}")
+
+
+def _dangling_rows(db: sqlite3.Connection) -> int:
+    return len(db.execute("PRAGMA foreign_key_check").fetchall())
+
+
+def _make_copy(db: sqlite3.Connection, path: Path, version: int) -> Path:
+    """Copy a database into its folder; return the path of the copy.
+
+    The copy is then complete and durable, and only its owner can read it. Its name has
+    a random token, which the database records before the copy is begun: so after a kill
+    an unfinished copy is known as byok's own and is replaced, and a file of somebody
+    else is never touched.
+
+    Raises:
+        sqlite3.OperationalError, NotReady: such as a full disk; no copy is left.
+    """
+    copy = _recorded_copy(db, path)
+    if copy is None or not _remove_copy(copy):
+        copy = path.with_name(f"{path.name}.v{version}-{secrets.token_hex(8)}")
+        row = (_COPY, copy.name)
+        db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", row)
+    try:
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(copy)) as target:
+            target.execute(
+                "PRAGMA journal_mode = OFF"
+            )  # the whole file is synced below
+            db.backup(target)
+        with copy.open("rb+") as file:
+            os.fsync(file.fileno())
+        sync_folder(path.parent)
+    except OSError as error:
+        _remove_copy(copy)
+        raise NotReady(
+            f"The database cannot be copied before it is migrated: {error.strerror}."
+        ) from error
+    except BaseException:
+        _remove_copy(copy)
+        raise
+    return copy
+
+
+def _recorded_copy(db: sqlite3.Connection, path: Path) -> Path | None:
+    """Return the path of the copy, None without a valid record of one."""
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (_COPY,)).fetchone()
+    name = str(row[0]) if row else ""
+    if re.fullmatch(rf"{re.escape(path.name)}\.v[0-9]+-[0-9a-f]{{16}}", name):
+        return path.with_name(name)
+    return None
+
+
+def _remove_copy(copy: Path) -> bool:
+    """Remove a copy; return whether its name is free, which a folder's is not."""
+    if is_other(copy):
+        return False
+    copy.unlink(missing_ok=True)
+    return True

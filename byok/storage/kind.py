@@ -1,7 +1,7 @@
-"""What byok knows of a kind of databases: tables, versions, and how files are treated.
+"""A kind of databases: its tables, its versions, and the policy for its files.
 
-A new version is a new row of `steps`, the new text of `tables` and the new `version`.
-Released steps are never edited: databases of every older version still need them.
+A new version needs a new row in `steps`, the new text of `tables` and the new
+`version`. Released steps are never edited, as databases of older versions need them.
 """
 
 import sqlite3
@@ -15,16 +15,16 @@ from msgspec import Struct
 
 
 class Policy(Enum):
-    """How much a file is worth. One that a later byok wrote is left alone by all.
+    """How to treat a file that cannot be used. No policy changes a later byok's file.
 
-    DATA is nowhere else. It is copied before it is migrated, and may be a link. A file
-    that is damaged is set aside and the user is told.
+    DATA exists nowhere else. It is copied before it is migrated, and may be a link. A
+    damaged file is set aside, and the user is told.
 
-    HELP is missed by nobody at once. A file that is damaged or another program's is set
-    aside, and what is whole of it may be kept.
+    HELP is auxiliary: nobody misses it at once. A file that is damaged or another
+    program's is set aside, and its intact rows may be copied.
 
-    A CACHE can be made again. A file that is damaged is set aside a few times only, as
-    it may be large; another program's is refused.
+    A CACHE can be built again. A damaged file is set aside only a few times, as it may
+    be large; another program's file is refused.
     """
 
     DATA = "data"
@@ -32,17 +32,17 @@ class Policy(Enum):
     CACHE = "cache"
 
     @property
-    def most_aside(self) -> int:
-        """How many damaged files may lie beside the one in use."""
-        return 3 if self is Policy.CACHE else 9  # each may have gigabytes
+    def max_aside(self) -> int:
+        """The maximum number of damaged files beside the one in use."""
+        return 3 if self is Policy.CACHE else 9  # each cache may have gigabytes
 
 
 class MigrationStep(NamedTuple):
-    """The step to version `to` from the one before.
+    """The migration to version `to` from the version before.
 
     `change` runs inside a transaction, so it never uses `executescript`, which would
-    commit what is open. Foreign keys are off meanwhile, because a table can then be
-    built anew and renamed; they are checked before the commit.
+    commit the transaction. Foreign keys are off, so that a table can be built anew and
+    renamed, and are checked before the commit.
     """
 
     to: int
@@ -62,11 +62,11 @@ def sql_step(to: int, *statements: str) -> MigrationStep:
 class DatabaseKind(Struct, frozen=True):
     """A kind of databases.
 
-    `tables` is the SQL of a new one, and `version` is kept in `PRAGMA user_version`.
-    `application`, unless it is 0, is kept in `PRAGMA application_id`: it proves that
-    byok wrote a file. With `notes_end` the table `meta` tells whether a database was
-    closed in good order; if not, all its pages are read when it is opened. `pragmas`
-    are of the connection that writes. Free pages can be given back if it `shrinks`.
+    `tables` is the SQL of a new one, and `version` is in `PRAGMA user_version`.
+    `application`, unless it is 0, is in `PRAGMA application_id`, and proves that byok
+    wrote the file. With `tracks_clean_close` the table `meta` has whether the database
+    was closed cleanly; if not, all pages are checked when it is opened. `pragmas` are
+    for the connection that writes. If it `shrinks`, free pages can be released.
     """
 
     tables: str
@@ -75,11 +75,11 @@ class DatabaseKind(Struct, frozen=True):
     pragmas: tuple[str, ...]
     steps: tuple[MigrationStep, ...] = ()
     application: int = 0
-    notes_end: bool = False
+    tracks_clean_close: bool = False
     shrinks: bool = False
 
     def create_tables(self, db: sqlite3.Connection) -> None:
-        """Make the tables of a new database, in one transaction."""
+        """Create the tables of a new database, in one transaction."""
         if self.shrinks:
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there are tables
         db.executescript(
@@ -88,7 +88,7 @@ class DatabaseKind(Struct, frozen=True):
         )
 
     def missing_columns(self, db: sqlite3.Connection) -> frozenset[tuple[str, str]]:
-        """Return what the newest version has and a database has not: (table, column).
+        """Return the (table, column) pairs of the newest version that a database lacks.
 
         No check of SQLite finds a damaged name of a table or column.
         """

@@ -1,8 +1,8 @@
-"""One thread for what no answer may wait for: files that are only a help.
+"""A thread for work that no answer may wait for, such as writing auxiliary files.
 
-Work is done in its order. So much of it may wait, and what is offered beyond that is
-refused. A bug in one piece is logged and stops no other. Closing does what is left, but
-not for long: the thread keeps nothing from ending, whatever the disk does.
+Tasks run in their order, from a bounded queue that refuses further ones. A bug in one
+task is logged and stops no other. Closing runs the queued tasks, but not for long: a
+hanging disk cannot keep the process from ending.
 """
 
 import logging
@@ -13,15 +13,15 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 _log = logging.getLogger(__name__)
-_MOST_WAITING = 200
-_LAST_SECONDS = 5.0
+_MAX_QUEUED = 200
+_CLOSE_SECONDS = 5.0
 T = TypeVar("T")
 
 
 class Worker:
-    """A thread that begins with its first work; its methods may be called anywhere.
+    """A thread that starts with its first task; any thread may call its methods.
 
-    Whenever nothing was to do for the seconds of `every`, it does the `chore`.
+    Whenever the queue was empty for `every` seconds, it runs the `chore`.
     """
 
     def __init__(
@@ -34,28 +34,28 @@ class Worker:
         self._name = name
         self._chore = chore
         self._every = every
-        self._waiting = SimpleQueue[Callable[[], object] | None]()
+        self._queue = SimpleQueue[Callable[[], object] | None]()
         self._closing = threading.Event()
-        self._starting = threading.Lock()
+        self._start_lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @property
     def is_closed(self) -> bool:
-        """Whether it takes no more work."""
+        """Whether it accepts no more work."""
         return self._closing.is_set()
 
     def offer(self, work: Callable[[], object]) -> bool:
-        """Do something behind all that waits; tell whether there was room for it."""
-        if self.is_closed or self._waiting.qsize() >= _MOST_WAITING:
+        """Queue some work; return False if the worker is closed or the queue full."""
+        if self.is_closed or self._queue.qsize() >= _MAX_QUEUED:
             return False
         self._put(work)
         return True
 
     def run(self, work: Callable[[], T]) -> "Future[T]":
-        """Do something for which somebody waits, behind all that was given before."""
+        """Queue some work even if the queue is full; return a future of its result."""
         future = Future[T]()
 
-        def answer() -> None:
+        def run_work() -> None:
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(work())
@@ -64,17 +64,17 @@ class Worker:
 
         if self.is_closed:
             raise RuntimeError(f"the thread {self._name} has ended")
-        self._put(answer)
+        self._put(run_work)
         return future
 
     def pause(self, seconds: float) -> None:
-        """Wait between two pieces of work, but not while it is closed."""
+        """Wait for some seconds inside a task, or until the worker is closed."""
         self._closing.wait(seconds)
 
     def close(
-        self, last: Callable[[], object] = lambda: None, seconds: float = _LAST_SECONDS
+        self, last: Callable[[], object] = lambda: None, seconds: float = _CLOSE_SECONDS
     ) -> None:
-        """Do what is left, then what is `last`. Blocks for so many seconds at most."""
+        """Run the queued work, then `last`; wait at most some seconds for the end."""
         if self.is_closed:
             return
         self._closing.set()
@@ -84,8 +84,8 @@ class Worker:
             self._thread.join(seconds)
 
     def _put(self, work: Callable[[], object] | None) -> None:
-        self._waiting.put(work)
-        with self._starting:
+        self._queue.put(work)
+        with self._start_lock:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name=self._name, daemon=True
@@ -95,7 +95,7 @@ class Worker:
     def _run(self) -> None:
         while True:
             try:
-                work = self._waiting.get(timeout=self._every)
+                work = self._queue.get(timeout=self._every)
             except Empty:
                 work = self._chore
             if work is None:
@@ -104,4 +104,4 @@ class Worker:
                 work()
             except Exception:
                 _log.exception("work of the thread %s failed", self._name)
-            del work  # it may hold megabytes, and the next may come in an hour
+            del work  # it may hold megabytes, and the next one may come in an hour

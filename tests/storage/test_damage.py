@@ -42,11 +42,11 @@ def test_all_files_of_a_database_get_the_same_new_name(
 
 def test_nothing_that_was_set_aside_before_is_replaced(path: Path) -> None:
     fill(path, "", ".damaged-1-wal")  # of it only the log is left
-    set_aside(path, "it is malformed", most=2)
+    set_aside(path, "it is malformed", limit=2)
     assert names(path) == ["a.db.damaged-1-wal", "a.db.damaged-2"]
     fill(path, "")
     with pytest.raises(FileExistsError, match="2 damaged ones"):
-        set_aside(path, "it is malformed", most=2)
+        set_aside(path, "it is malformed", limit=2)
     assert path.read_text() == "content"
     assert len(names(path)) == 3
 
@@ -80,7 +80,7 @@ def test_only_what_was_set_aside_is_removed(path: Path) -> None:
     fill(path, *kept, ".damaged-1", ".damaged-1-wal", ".damaged-2-shm")
     path.with_name("a.db.damaged-2").symlink_to(target)
     path.with_name("a.db.damaged-2-wal").mkdir()
-    remove_set_aside(path, most=2)
+    remove_set_aside(path, limit=2)
     assert names(path) == sorted(
         [*(f"a.db{end}" for end in kept), "a.db.damaged-2", "a.db.damaged-2-wal"]
     )

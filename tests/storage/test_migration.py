@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from byok.core.errors import NotReady
 from byok.search.index.store.schema import INDEX
-from byok.storage.database import Database, migrate, rehearse, remove_old_copy
+from byok.storage.database import Database, can_migrate, migrate, remove_old_copy
 from byok.storage.kind import DatabaseKind, MigrationStep
 from tests.fakes.disk import fill, mounted
 from tests.fakes.program import ROOT
@@ -71,7 +71,7 @@ def form(db: sqlite3.Connection) -> dict[str, list[object]]:
 def test_migration_leads_to_the_schema_of_a_new_database(
     old: sqlite3.Connection, path: Path
 ) -> None:
-    assert rehearse(old, INDEX)
+    assert can_migrate(old, INDEX)
     migrate(old, path, INDEX)
     with closing(sqlite3.connect(":memory:")) as new:
         INDEX.create_tables(new)
@@ -92,7 +92,7 @@ def test_migration_refuses_a_database_that_lacks_something(
     old: sqlite3.Connection, damage: str
 ) -> None:
     old.execute(damage)
-    assert not rehearse(old, INDEX)
+    assert not can_migrate(old, INDEX)
 
 
 def _break(db: sqlite3.Connection) -> None:

@@ -90,7 +90,7 @@ INDEX = DatabaseKind(
             "(SELECT value FROM meta WHERE key = 'index_version'), 0)",
         ),
     ),
-    notes_end=True,
+    tracks_clean_close=True,
 )
 
 

@@ -117,7 +117,7 @@ VECTORS = DatabaseKind(
     policy=Policy.CACHE,
     pragmas=("synchronous = FULL", "cache_size = -8000"),
     application=0x62796F76,
-    notes_end=True,
+    tracks_clean_close=True,
     shrinks=True,
 )
 
@@ -344,7 +344,7 @@ def remove_set_aside_files(path: Path) -> None:
         NotReady: one cannot be removed.
     """
     with translate_errors(path):
-        remove_set_aside(path, most=VECTORS.policy.most_aside)
+        remove_set_aside(path, limit=VECTORS.policy.max_aside)
         for end in DATABASE_ENDINGS:  # those of byok 0.2
             former = path.with_name(f"{path.name}.corrupt{end}")
             if is_plain(former):
