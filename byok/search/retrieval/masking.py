@@ -22,7 +22,7 @@ _PLACEHOLDER = compile_late(
 _VALIDATOR_RULE = compile_late(r"!?[a-z][A-Za-z_]*(?:[:=(].*)?")
 _PATH = compile_late(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]|[a-z]+://")
 _SELECTOR = compile_late(r"(?:[#.]|--?)[A-Za-z_-]+=?")  # of CSS, or an option
-_WORD_WITH_PUNCTUATION = compile_late(r"[^\W\d_]+[.:?*…]+")
+_SENTENCE = compile_late(r"[^\W\d_]+[.:?*…]+")
 _METHOD = compile_late(
     r"(?:sha|md|argon|pbkdf|bcrypt|scrypt|scram|base|utf|aes|rsa|oauth|hs|rs|es)"
     r"[-_]?\d{0,3}[a-z]{0,2}(?:[-_][a-z0-9]{1,8}){0,3}",
@@ -32,17 +32,15 @@ _SECRET_NAME = compile_late(
     r"[A-Za-z_.]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)s?_?\d?", re.IGNORECASE
 )
 _SEPARATORS = compile_late(r"[._\-/\\:]+")
-_WORD_OR_NUMBER = compile_late(r"[A-Za-z]*\d{0,4}")
+_WORD = compile_late(r"[A-Za-z]*\d{0,4}")
 _DIGIT = compile_late(r"[0-9]")
 _LETTER = compile_late(r"[A-Za-z]")
-_UNUSUAL_CHARACTER = compile_late(r"[^\w.\-/:]")
-_CASE_OR_DIGIT_CHANGE = compile_late(
-    r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])"
-)
+_SYMBOL = compile_late(r"[^\w.\-/:]")
+_CHANGE = compile_late(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 _FIRST_UNUSUAL_SCRIPT = "\u0590"  # passwords do not use scripts from here on
-_MIN_GENERATED_CHARS = 16
+_MIN_LENGTH = 16  # of a generated key
 _AWS_SECRET = compile_late(r"[A-Za-z0-9/+]{40}")
-_MAX_CHANGES_PER_CHAR = 0.3  # in joinedWords
+_MAX_CHANGES = 0.3  # per character of joinedWords
 # name = "value", name: 'value', "name": "value", NAME => "value". Inside a string, such
 # as a line of a notebook, each quotation mark has a backslash before it.
 _CHOSEN_NAME = r"pass(?:word|wd|phrase)|pwd"
@@ -137,11 +135,7 @@ def is_generated(value: str) -> bool:
 
     Paths, rules, other code, and names with a number are not.
     """
-    if (
-        len(value) < _MIN_GENERATED_CHARS
-        or not _LETTER.search(value)
-        or _is_code(value)
-    ):
+    if len(value) < _MIN_LENGTH or not _LETTER.search(value) or _is_code(value):
         return False
     if looks_generated(value):
         return True
@@ -156,16 +150,12 @@ def looks_generated(value: str) -> bool:
     """
     if _AWS_SECRET.fullmatch(value) and value.upper() != value != value.lower():
         return True
-    return len(_CASE_OR_DIGIT_CHANGE.findall(value)) > _MAX_CHANGES_PER_CHAR * len(
-        value
-    )
+    return len(_CHANGE.findall(value)) > _MAX_CHANGES * len(value)
 
 
 def is_password(value: str) -> bool:
     """Tell whether a value looks like a chosen password, and not like a name."""
-    if not (_DIGIT.search(value) or _UNUSUAL_CHARACTER.search(value)) or _is_code(
-        value
-    ):
+    if not (_DIGIT.search(value) or _SYMBOL.search(value)) or _is_code(value):
         return False
     # Not a password: a name with dots or slashes (errors.password.min8, kv/data/app1)
     parts = re.split(r"[./:]+", value)
@@ -195,7 +185,7 @@ def _is_code(value: str) -> bool:
         for opening, closing in ("[]", "()")
     ):
         return True
-    if _SELECTOR.fullmatch(value) or _WORD_WITH_PUNCTUATION.fullmatch(value):
+    if _SELECTOR.fullmatch(value) or _SENTENCE.fullmatch(value):
         return True
     return max(value) >= _FIRST_UNUSUAL_SCRIPT
 
@@ -203,8 +193,7 @@ def _is_code(value: str) -> bool:
 def _is_words(value: str) -> bool:
     """Tell whether a value consists of words and numbers between separators."""
     return all(
-        _WORD_OR_NUMBER.fullmatch(piece)
-        and not looks_generated(piece.rstrip("0123456789"))
+        _WORD.fullmatch(piece) and not looks_generated(piece.rstrip("0123456789"))
         for piece in _SEPARATORS.split(value)
     )
 
@@ -276,9 +265,8 @@ def _mask_known_format(match: re.Match[str]) -> str:
 
 def _mask_quoted(match: re.Match[str]) -> str:
     prefix, name, quote, value = match.groups()
-    is_secret = (
-        is_password if name.lower().startswith(_PASSWORD_PREFIXES) else is_generated
-    )
+    is_chosen = name.lower().startswith(_PASSWORD_PREFIXES)
+    is_secret = is_password if is_chosen else is_generated
     if is_template(value) or not is_secret(value):
         return match[0]
     return f"{prefix}{quote}{MARK}{quote}"

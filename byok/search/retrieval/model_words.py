@@ -43,9 +43,8 @@ class ModelWords:
         self._ask = ask
         self._instruction = prompts.render("translate").text
         self._seconds = seconds
-        self._cooldown = ModelCooldown(
-            "words of code come from the tables alone", clock
-        )
+        without = "words of code come from the tables alone"
+        self._cooldown = ModelCooldown(without, clock)
         self._answer_cache = BoundedMap[str, tuple[str, ...]](_MAX_CACHED_ANSWERS)
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
 
@@ -65,11 +64,9 @@ class ModelWords:
         code_words = self._answer_cache.get(text)
         if code_words is None:
             code_words = await self._wait_for(text)
-        return (
-            with_english(query, dict.fromkeys(code_words, weight))
-            if code_words
-            else query
-        )
+        if not code_words:
+            return query
+        return with_english(query, dict.fromkeys(code_words, weight))
 
     async def _wait_for(self, text: str) -> tuple[str, ...]:
         """Return the model's words; () if it fails or needs too long."""

@@ -93,7 +93,6 @@ async def select_scope(
     """Select the scope of a request.
 
     `roots` are the workspaces that it names, `folders` those that its client has open.
-    Other workspaces are searched only if `question` mentions their path.
     """
     if not blobs.is_empty:
         return await _resolve_blobs(engine, blobs)
@@ -158,7 +157,7 @@ def remove_roots(question: str, scope: Scope) -> str:
 def outer_workspaces(
     space: Workspace, spaces: Iterable[Workspace]
 ) -> list[tuple[Workspace, str]]:
-    """Return the workspaces that contain `space`, each with the prefix of its paths."""
+    """Return the workspaces around `space`, with the prefix of its files in each."""
     return [
         (outer, f"{space.root.relative_to(outer.root).as_posix()}/")
         for outer in spaces
@@ -181,37 +180,35 @@ def _ids_without_outer(space: Workspace, spaces: Sequence[Workspace]) -> frozens
 
 
 async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
-    resolved = await engine.uploads.resolve(
-        blobs.checkpoint, blobs.added, blobs.deleted
-    )
+    result = await engine.uploads.resolve(blobs.checkpoint, blobs.added, blobs.deleted)
     notes: list[str] = []
-    if not resolved.checkpoint_found:
+    if not result.checkpoint_found:
         notes.append(
             "The checkpoint that this client named is unknown to byok, so files are "
             "missing here: index the workspace again."
         )
-    if resolved.unknown:
+    if result.unknown:
         notes.append(
-            f"{len(resolved.unknown)} files of this workspace were not searched: they "
+            f"{len(result.unknown)} files of this workspace were not searched: they "
             "have not been uploaded."
         )
-    if resolved.pending:
+    if result.pending:
         notes.append(
-            f"{resolved.pending} files were not searched: they are being indexed."
+            f"{result.pending} files were not searched: they are being indexed."
         )
     # The commit history of a workspace is used if most of these blobs are its files.
     main_spaces = [
         space
         for space in engine.workspaces
-        if 2 * len(resolved.view.ids & space.ids()) > len(resolved.view.ids)
+        if 2 * len(result.view.ids & space.ids()) > len(result.view.ids)
     ]
     await engine.detect_changes(main_spaces[:1])
     return Scope(
-        resolved.view,
+        result.view,
         main_spaces[:1],
         notes,
-        resolved.unknown,
-        resolved.checkpoint_found,
+        result.unknown,
+        result.checkpoint_found,
         has_named_blobs=True,
     )
 

@@ -89,7 +89,7 @@ def pack_uses(
     last. If the question has several `parts`, the name gets the share of one part.
     """
     files = [*_files_with(match, ranked, current, limit // parts)]
-    shown, cost = _show_files(files, limit * _USES_SHARE / parts)
+    shown, cost = _show(files, limit * _USES_SHARE / parts)
     shown_blobs = {file.blob_id for file in shown}
     remaining = [file for file in ranked if file.blob_id not in shown_blobs]
     others_share = _OTHERS_SHARE if parts == 1 else 1.0
@@ -98,9 +98,7 @@ def pack_uses(
     return PackedAnswer((*shown, *others.files), others.others)
 
 
-def _show_files(
-    files: Sequence[_FileUses], limit: float
-) -> tuple[list[PackedFile], int]:
+def _show(files: Sequence[_FileUses], limit: float) -> tuple[list[PackedFile], int]:
     """Return the sections of the files that fit into the limit, and their cost."""
     shown: list[PackedFile] = []
     totals: list[int] = []
@@ -142,7 +140,7 @@ def _files_with(
         all_uses = (
             (line, span)
             for span in _spans(using.get(file.blob_id, ()), spans)
-            for line in _lines_with_uses(lines, span, match)
+            for line in _use_lines(lines, span, match)
         )
         uses = [*islice(all_uses, 2 * _MAX_USES_OF_FILE)]
         # An import says less than a call, and is shown only if there is no other use.
@@ -164,9 +162,7 @@ def _spans(ordinals: Iterable[int], spans: Sequence[Span]) -> list[Span]:
     return [spans[n] for n in sorted(ordinals) if n < len(spans)]
 
 
-def _lines_with_uses(
-    lines: Sequence[str], span: Span, match: NameMatch
-) -> Iterator[int]:
+def _use_lines(lines: Sequence[str], span: Span, match: NameMatch) -> Iterator[int]:
     """Yield the numbers of the lines of a chunk that use the name, not define it."""
     if match.methods:
         method = re.compile(rf"\bfunc \([^)]*\) {re.escape(match.methods[0])}\(")

@@ -73,7 +73,7 @@ class MessageServer:
         context = _Request(message, headers, stream if _EVENTS in accepted else None)
         reply = await self._serve(message, context, connection)
         if stream.response.prepared or _JSON not in accepted:
-            await stream.finish(_encode_event(reply))
+            await stream.finish(_encode(reply))
             return stream.response
         status = 200
         if isinstance(reply, JSONRPCError) and not is_old:
@@ -114,9 +114,8 @@ class _Request:
             kind="streamable-http", can_send_request=False, headers=headers
         )
         self.request_id = message.id
-        self.cancel_requested = (
-            anyio.Event()
-        )  # a client that disconnects cancels the handler
+        # A client that disconnects cancels the handler.
+        self.cancel_requested = anyio.Event()
         self._token = progress_token_from_params(message.params)
         self._stream = stream
 
@@ -138,7 +137,7 @@ class _Request:
             fields = None if params is None else {**params}
             message = JSONRPCNotification(jsonrpc="2.0", method=method, params=fields)
             with contextlib.suppress(ConnectionError):  # the handler is cancelled soon
-                await self._stream.write(_encode_event(message))
+                await self._stream.write(_encode(message))
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -186,11 +185,9 @@ def _refuse_version(version: str) -> InboundLadderRejection | None:
     return InboundLadderRejection(UNSUPPORTED_PROTOCOL_VERSION, message, data)
 
 
-def _refuse(rejection: InboundLadderRejection, id: str | int | None) -> Response:
-    error = ErrorData(
-        code=rejection.code, message=rejection.message, data=rejection.data
-    )
-    status = ERROR_CODE_HTTP_STATUS.get(rejection.code, 400)
+def _refuse(reason: InboundLadderRejection, id: str | int | None) -> Response:
+    error = ErrorData(code=reason.code, message=reason.message, data=reason.data)
+    status = ERROR_CODE_HTTP_STATUS.get(reason.code, 400)
     return _make_response(JSONRPCError(jsonrpc="2.0", id=id, error=error), status)
 
 
@@ -198,9 +195,7 @@ def _make_response(reply: JSONRPCResponse | JSONRPCError, status: int) -> Respon
     return json_response(_dump(reply), status)
 
 
-def _encode_event(
-    message: JSONRPCNotification | JSONRPCResponse | JSONRPCError,
-) -> bytes:
+def _encode(message: JSONRPCNotification | JSONRPCResponse | JSONRPCError) -> bytes:
     return encode_data(_dump(message))
 
 
