@@ -1,4 +1,10 @@
-"""Circuit breaker: an upstream that cannot be reached rests, then one request tries."""
+"""Circuit breaker: an upstream that cannot be reached is not asked for a while.
+
+Closed, all requests pass. After five failed connections within thirty seconds it opens:
+requests are refused at once for `pause` seconds. Then it is half open: one request, the
+probe, passes, and its outcome closes it or opens it again. Others wait for the outcome
+for two seconds.
+"""
 
 import asyncio
 import math
@@ -9,19 +15,13 @@ from contextlib import asynccontextmanager, suppress
 
 from byok.core.errors import NotReady, UpstreamError
 
-# Closed, all requests pass. After five failed connections within thirty seconds it
-# opens: requests are refused at once for `pause` seconds. Then it is half open: one
-# request, the probe, passes, and its outcome closes it or opens it again. Others wait
-# for that a moment.
-
-
 FAILURES = 5
 WINDOW_SECONDS = 30.0
-_SHORT = 2.0  # seconds that a request waits for the probe instead of being refused
+_MAX_WAIT = 2.0  # seconds that a request waits for the probe instead of being refused
 
 
 class CircuitBreaker:
-    """Pauses an upstream for `pause` seconds after five failed connections in 30 s."""
+    """Refuses requests for `pause` seconds after five failed connections in 30 s."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class CircuitBreaker:
         self._sleep = sleep
         self._failures: deque[float] = deque(maxlen=FAILURES)
         self._cause = self._hint = ""  # of the last failure, for users
-        self._until: float | None = None  # when it is half open; None where closed
-        self._is_probing = False  # the probe has no outcome yet
+        self._until: float | None = None  # when it is half open; None while closed
+        self._is_probing = False  # the probe was sent and has no outcome yet
         self._probed = asyncio.Event()
 
     @property
@@ -48,7 +48,7 @@ class CircuitBreaker:
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
-        """Send a request inside; it calls `record_success` or `record_failure`.
+        """Send a request in this context; call `record_success` or `record_failure`.
 
         A probe that ends without either, because its client left, decides nothing: the
         next request is the probe.
@@ -56,24 +56,24 @@ class CircuitBreaker:
         Raises:
             NotReady: the breaker is open.
         """
-        while 0 < (left := self.seconds_left()) < _SHORT:
+        while 0 < (left := self.seconds_left()) < _MAX_WAIT:
             await self._sleep(left)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_SHORT):
+            async with asyncio.timeout(_MAX_WAIT):
                 while self._is_probing:
                     await self._probed.wait()
         self.check()
-        mine = self._is_probing = self._until is not None
+        is_probe = self._is_probing = self._until is not None
         self._probed.clear()
         try:
             yield
         finally:
-            if mine and self._is_probing:
+            if is_probe and self._is_probing:
                 self._until = self._clock()
                 self._end_probe()
 
     def check(self) -> None:
-        """Check that a request may be sent; where half open, it becomes the probe.
+        """Check that a request may be sent; while half open, it becomes the probe.
 
         Raises:
             NotReady: the breaker is open.
@@ -91,7 +91,7 @@ class CircuitBreaker:
         self._until = self._clock() + self._pause  # open for all but the probe
 
     def seconds_left(self) -> float:
-        """Return for how long it stays open; at most 0 where a request may be sent."""
+        """Return for how long it stays open; 0 or less if a request may be sent."""
         return 0.0 if self._until is None else self._until - self._clock()
 
     def record_success(self) -> None:
@@ -101,14 +101,14 @@ class CircuitBreaker:
         self._end_probe()
 
     def record_failure(self, cause: UpstreamError) -> None:
-        """Count a failed connection; open where there were too many."""
+        """Count a failed connection; open after too many of them."""
         now = self._clock()
         self._end_probe()
         self._cause, self._hint = cause.message, cause.hint
         self._failures.append(now)
-        full = len(self._failures) == FAILURES
+        is_full = len(self._failures) == FAILURES
         if self._until is not None or (
-            full and now - self._failures[0] <= WINDOW_SECONDS
+            is_full and now - self._failures[0] <= WINDOW_SECONDS
         ):
             self._until = now + self._pause
 

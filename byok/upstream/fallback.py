@@ -1,13 +1,13 @@
-"""Fallback: where the chosen model cannot answer, others do that the user named.
+"""Fallback: if the chosen model cannot answer, other models of the user are asked.
 
-Another model is asked only while no more than thoughts was shown, and only for failures
-that another upstream need not have: one that cannot be reached, is overloaded, at a
-limit, without a valid key or the model, has too small a window, refuses to answer, or
-calls a tool wrongly. What is wrong with
-the request itself would be refused elsewhere too.
+Another model is asked only while the client has received no more than thoughts, and
+only after failures that another upstream need not have: an upstream that cannot be
+reached, is overloaded, at a limit, without a valid key or the model, has too small a
+window, refuses to answer, or calls a tool wrongly. An error of the request itself would
+be refused elsewhere, too.
 
-Where all of them fail, and one of them only for a while, that one is waited for, as if
-it stood alone: a list of models must not make an upstream less patient.
+If all of them fail, and one of them only for a while, that one is waited for as if it
+were the only one: a list of models must not reduce the patience with an upstream.
 """
 
 import logging
@@ -37,65 +37,12 @@ from byok.upstream.reasons import reason_of
 from byok.upstream.retry import passes
 from byok.upstream.router import Router
 
-# Which model answers the rest of a turn that fell back to another one.
-#
-# Its prompt is cached there. The user's next message goes to the chosen model again,
-# unless that one named a later time, or was too slow to ask it once more.
-
-
-_MAX_REMEMBERED = 1000
-_REST_SECONDS = 3600.0  # without a request; no cache is kept for longer
-_SLOW_REST = 300.0  # of a model that did not answer in time: asking it costs minutes
-_MINUTE = 60.0  # that requests without a conversation stay elsewhere
-
-Topic: TypeAlias = tuple[Purpose, str, str]  # the purpose, conversation, chosen model
-
-
-class FallbackMemory:
-    """Which model a conversation stays with; kept while the settings change."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._kept = BoundedMap[Topic, tuple[str, float]](_MAX_REMEMBERED)
-        self._rests = BoundedMap[str, float](_MAX_REMEMBERED)  # of models, until when
-
-    def find(self, topic: Topic) -> str:
-        """Return the id of the model that a conversation stays with, or ""."""
-        model_id, until = self._kept.get(topic) or ("", 0.0)
-        return model_id if self._clock() < until else ""
-
-    def stays(self, topic: Topic, *, continues: bool) -> bool:
-        """Tell whether a request goes on with the model that answered the last one.
-
-        `continues`: it only brings the results of tools.
-        """
-        _, conversation, chosen = topic
-        rests = self._clock() < (self._rests.get(chosen) or 0.0)
-        return continues or rests or not conversation
-
-    def note_failure(self, model_id: str, error: ByokError) -> None:
-        """Let a model rest as long as it asked for, or if it was too slow."""
-        seconds = _SLOW_REST if isinstance(error, UpstreamTimeout) else 0.0
-        if isinstance(error, UpstreamRefused) and error.retry_after:
-            seconds = min(error.retry_after, _REST_SECONDS)
-        self._rests.pop(model_id)
-        if seconds:
-            self._rests[model_id] = self._clock() + seconds
-
-    def keep(self, topic: Topic, model_id: str) -> None:
-        """Stay with a model from now on; "" goes back to the chosen one."""
-        before, until = self._kept.pop(topic) or ("", 0.0)
-        if not model_id:
-            return
-        if topic[1]:
-            until = self._clock() + _REST_SECONDS
-        elif before != model_id or until <= self._clock():
-            until = self._clock() + _MINUTE
-        self._kept[topic] = (model_id, until)
-
-
 _log = logging.getLogger(__name__)
-_ELSEWHERE = frozenset(
+_MAX_REMEMBERED = 1000
+_MAX_STAY_SECONDS = 3600.0  # after the last request; no cache is kept for longer
+_STAY_WITHOUT_CONVERSATION = 60.0  # seconds
+_SLOW_COOLDOWN = 300.0  # seconds; to ask a model that is too slow costs minutes
+_KINDS_THAT_DIFFER = frozenset(  # between upstreams
     {
         RefusalKind.AUTH,
         RefusalKind.CONTENT_FILTER,
@@ -115,13 +62,64 @@ _ELSEWHERE = frozenset(
 )
 
 
+Topic: TypeAlias = tuple[Purpose, str, str]  # the purpose, conversation, chosen model
+
+
+class FallbackMemory:
+    """Remembers which model a turn fell back to; it outlives new settings.
+
+    That model has the prompt in its cache, so it answers the rest of the turn. The
+    user's next message goes to the chosen model again, unless that one is in a cooldown
+    because it named a later time, or was too slow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stays = BoundedMap[Topic, tuple[str, float]](_MAX_REMEMBERED)
+        self._cooldowns = BoundedMap[str, float](_MAX_REMEMBERED)  # by model: the end
+
+    def find(self, topic: Topic) -> str:
+        """Return the id of the model that a conversation stays with, or ""."""
+        model_id, until = self._stays.get(topic) or ("", 0.0)
+        return model_id if self._clock() < until else ""
+
+    def stays(self, topic: Topic, *, continues: bool) -> bool:
+        """Tell whether the model that answered the last request gets this one, too.
+
+        `continues`: the request only brings the results of tools.
+        """
+        _, conversation, chosen = topic
+        is_cooling_down = self._clock() < (self._cooldowns.get(chosen) or 0.0)
+        return continues or is_cooling_down or not conversation
+
+    def record_failure(self, model_id: str, error: ByokError) -> None:
+        """Start a cooldown as long as a model asks for, or if it was too slow."""
+        seconds = _SLOW_COOLDOWN if isinstance(error, UpstreamTimeout) else 0.0
+        if isinstance(error, UpstreamRefused) and error.retry_after:
+            seconds = min(error.retry_after, _MAX_STAY_SECONDS)
+        self._cooldowns.pop(model_id)
+        if seconds:
+            self._cooldowns[model_id] = self._clock() + seconds
+
+    def stay_with(self, topic: Topic, model_id: str) -> None:
+        """Let a conversation stay with a model; "" is the chosen one."""
+        last, until = self._stays.pop(topic) or ("", 0.0)
+        if not model_id:
+            return
+        if topic[1]:
+            until = self._clock() + _MAX_STAY_SECONDS
+        elif last != model_id or until <= self._clock():
+            until = self._clock() + _STAY_WITHOUT_CONVERSATION
+        self._stays[topic] = (model_id, until)
+
+
 def helps_elsewhere(error: ByokError) -> bool:
-    """Tell whether another upstream may answer what failed in this way."""
+    """Tell whether another upstream may answer a request that failed with an error."""
     match error:
         case UpstreamRefused(kind=RefusalKind.UNKNOWN):
             return error.retryable
         case UpstreamRefused(kind=kind):
-            return kind in _ELSEWHERE
+            return kind in _KINDS_THAT_DIFFER
         case UpstreamError() | NotReady() | ConfigError():
             return True
         case _:
@@ -129,7 +127,7 @@ def helps_elsewhere(error: ByokError) -> bool:
 
 
 class AnotherModel(Recovery, Struct, eq=False):
-    """Asks the models of a chain, for one request; the first is the chosen one."""
+    """Asks the models of a chain for one request; the first is the chosen one."""
 
     chain: Sequence[Destination]
     memory: FallbackMemory
@@ -137,13 +135,13 @@ class AnotherModel(Recovery, Struct, eq=False):
 
     @property
     def first(self) -> Destination:
-        """Who answered the conversation last, else the chosen one."""
-        wanted = self.memory.find(self.topic)
-        found = (asked for asked in self.chain if asked.model_id == wanted)
-        return next(found, self.chain[0])
+        """The model that answered the conversation last, else the chosen one."""
+        last = self.memory.find(self.topic)
+        matches = (model for model in self.chain if model.model_id == last)
+        return next(matches, self.chain[0])
 
     async def prepare(self, plan: Plan) -> Plan:
-        """Begin with who was asked last, or with the chosen one at a new question."""
+        """Begin with the model that answered last, a new question with the chosen."""
         if not (plan.failures or plan.has_others):
             plan = plan.having(has_others=True)
             continues = not plan.request.is_question
@@ -154,23 +152,23 @@ class AnotherModel(Recovery, Struct, eq=False):
         return plan
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Ask the next one; after the first any failure is a reason."""
+        """Ask the next model; once another one was asked, after any failure."""
         if not (plan.failures or helps_elsewhere(failure)):
             return failure
-        asked = plan.destination
-        self.memory.note_failure(asked.model_id, failure)
-        failed = [*plan.failures, (asked, failure)]
+        destination = plan.destination
+        self.memory.record_failure(destination.model_id, failure)
+        failures = [*plan.failures, (destination, failure)]
         if not plan.has_others:
-            return _sum_up(failed)
-        ids = {who.model_id for who, _ in failed}
-        left = (one for one in self.chain if one.model_id not in ids)
-        busy = (who for who, why in failed if passes(why))
-        if following := next(left, None):
+            return _sum_up(failures)
+        failed_ids = {failed.model_id for failed, _ in failures}
+        untried = (other for other in self.chain if other.model_id not in failed_ids)
+        busy = (failed for failed, error in failures if passes(error))
+        if following := next(untried, None):
             has_others = True
         elif following := next(busy, None):
             has_others = False
         else:
-            return _sum_up(failed)
+            return _sum_up(failures)
         _log.warning(
             "asking %.120s: %s failed: %s",
             following.model_id,
@@ -180,42 +178,42 @@ class AnotherModel(Recovery, Struct, eq=False):
         return plan.send_to(following, failure, has_others=has_others)
 
     def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Tell who answers instead of whom, and that earlier thoughts are void."""
+        """Return who answers instead of whom, and whether earlier thoughts are void."""
         if not plan.failures:
             return
-        void, (asked, failure) = plan.has_void_thoughts, plan.failures[0]
-        if plan.destination.model_id != asked.model_id:
+        is_void, (failed, failure) = plan.has_void_thoughts, plan.failures[0]
+        if plan.destination.model_id != failed.model_id:
             text = (
-                f"{plan.destination.model_id} answers instead of {asked.model_id}: "
+                f"{plan.destination.model_id} answers instead of {failed.model_id}: "
                 f"{reason_of(failure)}."
             )
-            yield Notice(text, is_restart=void)
-        elif void:
-            text = f"{asked.model_id} was asked again: {reason_of(failure)}."
+            yield Notice(text, is_restart=is_void)
+        elif is_void:
+            text = f"{failed.model_id} was asked again: {reason_of(failure)}."
             yield Notice(text, is_restart=True)
 
     def on_answer_start(self, plan: Plan) -> None:
-        """Let the conversation stay with who answers it: its prompt is cached there."""
+        """Let the conversation stay with this model, which now caches its prompt."""
         model_id = plan.destination.model_id
         is_chosen = model_id == self.chain[0].model_id
-        self.memory.keep(self.topic, "" if is_chosen else model_id)
+        self.memory.stay_with(self.topic, "" if is_chosen else model_id)
 
 
-def _sum_up(failed: Sequence[tuple[Destination, ByokError]]) -> ByokError:
-    """Return the chosen one's last error, with what became of the others."""
-    last = {asked.model_id: error for asked, error in failed}
-    first, *others = last
-    told = " ".join(f"{other}: {reason_of(last[other])}." for other in others)
-    error = last[first]
+def _sum_up(failures: Sequence[tuple[Destination, ByokError]]) -> ByokError:
+    """Return the chosen model's last error, with the reasons of the others' errors."""
+    last_errors = {failed.model_id: error for failed, error in failures}
+    chosen, *others = last_errors
+    error = last_errors[chosen]
     if not others:
         return error
-    return error.with_hint(f"{error.hint} The others failed too. {told}".strip())
+    reasons = " ".join(f"{model}: {reason_of(last_errors[model])}." for model in others)
+    return error.with_hint(f"{error.hint} The others failed too. {reasons}".strip())
 
 
 class Fallbacks(Struct, frozen=True):
-    """Puts the user's other models behind a chosen one.
+    """Adds the user's other models to a chosen one.
 
-    `named` gives the ids of the models for a purpose, `local` are the names of the
+    `named` returns the ids of the models for a purpose, `local` are the names of the
     upstreams on this machine.
     """
 
@@ -239,11 +237,11 @@ class Fallbacks(Struct, frozen=True):
     async def chain_of(
         self, chosen: Destination, purpose: Purpose
     ) -> list[Destination]:
-        """Return who is asked for a purpose, one if the other fails.
+        """Return the destinations for a purpose, in the order in which they are asked.
 
-        Code goes only to upstreams that the user chose or put into the list. Who
-        chooses a model on this machine may do so to keep code here; it is replaced by
-        one elsewhere only if the list has it too, so that the user has seen both
+        Code goes only to upstreams that the user chose or put into the list. A user who
+        chooses a model on this machine may do so to keep code here. A model elsewhere
+        replaces it only if the list has it too, so that the user has seen both
         together.
         """
         others = self._others(chosen, self.named(purpose))

@@ -1,16 +1,16 @@
-"""The right model for a moment of a chat: the user's rules, and what they chose.
+"""Chooses the model for a moment of a chat by the user's rules.
 
-Rules are applied from the last of `RULES` to the first, so an earlier one prevails. The
-usual model, which the client or the settings name, answers where none of them holds.
+Rules are applied from the last of `RULES` to the first, so an earlier one prevails. If
+no rule holds, the usual model answers, which the client or the settings name.
 
 A turn stays with its model: requests that only bring results of tools go where the
-question went. After a picture the usual model comes back with the next question, unless
-only the image model has the conversation in its cache: it answered within the last five
+question went. After a picture the usual model answers the next question, unless only
+the image model has the conversation in its cache: it answered within the last five
 minutes, no other model did, and the conversation has more than 8,000 tokens. After the
-other moments nothing is worth keeping: tools or the beginning of the prompt changed.
+other moments no cache is worth keeping: tools or the beginning of the prompt changed.
 
-Who names a model on this machine in a client may do so to keep a chat here. Rules whose
-model is elsewhere do not apply to it.
+A user who chooses a model on this machine in a client may do so to keep the chat here.
+Rules whose model is elsewhere do not apply to such a chat.
 """
 
 import time
@@ -32,16 +32,17 @@ from byok.upstream.pictures import is_usable
 from byok.upstream.router import Router
 from byok.upstream.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
 
-_MOST_KEPT, _MOST_SHOWN = 1000, 20
-_CACHE_SECONDS = 300.0  # for which upstreams keep a prompt
-_LONG = 8_000 * BYTES_A_TOKEN  # bytes that are worth a cache
+_MAX_CONVERSATIONS, _MAX_CHOICES = 1000, 20
+_CACHE_SECONDS = 300.0  # for which upstreams cache a prompt
+_MIN_CACHED_WEIGHT = 8_000 * BYTES_A_TOKEN  # bytes; a shorter prompt needs no cache
 _NEVER = float("-inf")
 
 
 class ChatFacts(Struct, frozen=True):
-    """What rules ask about a chat; `weight` is in bytes, up to the newest question.
+    """The facts about a chat that rules use.
 
-    `is_question`: the user speaks; else it only brings results of tools.
+    `is_question`: the request has a message of the user, not only results of tools.
+    `weight` is in bytes, up to the newest question.
     """
 
     is_question: bool = True
@@ -58,20 +59,21 @@ def facts_of(
     has_parent: bool = False,
     only_reads: bool = False,
 ) -> ChatFacts:
-    """Return the facts about a conversation: of its newest question and before."""
-    asked = [n for n, message in enumerate(messages) if message.role is Role.USER]
-    upto = messages[: asked[-1] + 1] if asked else messages
+    """Return the facts about a conversation up to its newest question."""
+    questions = [n for n, message in enumerate(messages) if message.role is Role.USER]
+    considered = messages[: questions[-1] + 1] if questions else messages
+    pictures = pictures_of(considered[-1]) if questions else ()
     return ChatFacts(
-        is_question=not asked or asked[-1] == len(messages) - 1,
-        has_picture=bool(asked) and any(map(is_usable, pictures_of(upto[-1]))),
-        weight=sum(map(weigh_said, upto)) + weigh_tools(tools),
+        is_question=not questions or questions[-1] == len(messages) - 1,
+        has_picture=any(map(is_usable, pictures)),
+        weight=sum(map(weigh_said, considered)) + weigh_tools(tools),
         has_parent=has_parent,
         only_reads=only_reads,
     )
 
 
 class Rule(NamedTuple):
-    """One rule: `holds` gets the facts, and the bytes that are long for the model."""
+    """One rule; `holds` gets the facts, and the weight that is long for the model."""
 
     moment: ChatMoment
     why: str
@@ -87,7 +89,7 @@ RULES = (
     Rule(
         ChatMoment.LONG_CONTEXT,
         "the conversation fills most of its model's window",
-        lambda facts, much: 0 < much < facts.weight,
+        lambda facts, long_weight: 0 < long_weight < facts.weight,
     ),
     Rule(
         ChatMoment.SUBAGENT,
@@ -105,7 +107,7 @@ _SAME_TURN = "a turn stays with its model"
 
 
 class ModelChoice(Struct, frozen=True):
-    """Who answers a chat: what chose it, and why, in half a sentence."""
+    """A model that was chosen for a chat: by which rule, and why, as a clause."""
 
     rule: str
     why: str
@@ -118,22 +120,23 @@ BY_PURPOSE = ModelChoice("chat", "your settings name it for chats")
 BY_DEFAULT = ModelChoice("default", "it is the default model")
 
 
-class KeptMoment(NamedTuple):
-    """The moment of a conversation; times are of its last requests to models.
+class StoredMoment(NamedTuple):
+    """The moment of a conversation, and the times of its last requests to models.
 
-    `told` are the sentences that its user was told.
+    `image_at` is the time of the image model, `other_at` that of all others. `notices`
+    are the texts that the user was shown.
     """
 
     moment: ChatMoment | None = None
     image_at: float = _NEVER
     other_at: float = _NEVER
-    told: frozenset[str] = frozenset()
+    notices: frozenset[str] = frozenset()
 
 
 class MomentMemory:
-    """The moments of conversations, and the last choices; kept while settings change.
+    """The moments of conversations, and the last choices; it outlives new settings.
 
-    `clock` measures seconds, `now` gives those since 1970.
+    `clock` measures seconds, `now` returns the seconds since 1970.
     """
 
     def __init__(
@@ -143,35 +146,43 @@ class MomentMemory:
     ) -> None:
         self.clock = clock
         self._now = now
-        self._kept = BoundedMap[str, KeptMoment](_MOST_KEPT)
-        self._choices = deque[ModelChoice](maxlen=_MOST_SHOWN)
+        self._moments = BoundedMap[str, StoredMoment](_MAX_CONVERSATIONS)
+        self._choices = deque[ModelChoice](maxlen=_MAX_CHOICES)
 
-    def find(self, conversation: str) -> KeptMoment | None:
-        """Return what is known of a conversation, None for an unknown one."""
-        return self._kept.get(conversation)
+    def find(self, conversation: str) -> StoredMoment | None:
+        """Return the stored moment of a conversation, None for an unknown one."""
+        return self._moments.get(conversation)
 
-    def keep(
-        self, conversation: str, kept: KeptMoment, moment: ChatMoment | None, told: str
+    def store(
+        self,
+        conversation: str,
+        last: StoredMoment,
+        moment: ChatMoment | None,
+        notice: str,
     ) -> None:
-        """Remember the moment of a request, if its conversation has a usable id."""
+        """Store the moment of a request after the `last` one of its conversation.
+
+        A conversation without a usable id is not stored.
+        """
         if not 0 < len(conversation) <= MAX_ID_LENGTH:
             return
-        image_at, other_at = kept.image_at, kept.other_at
+        image_at, other_at = last.image_at, last.other_at
         if moment is ChatMoment.IMAGE:
             image_at = self.clock()
         else:
             other_at = self.clock()
-        said = kept.told | {told} if told else kept.told
-        self._kept[conversation] = KeptMoment(moment, image_at, other_at, said)
+        notices = last.notices | {notice} if notice else last.notices
+        stored = StoredMoment(moment, image_at, other_at, notices)
+        self._moments[conversation] = stored
 
-    def has_cached(self, kept: KeptMoment) -> bool:
+    def is_cached(self, last: StoredMoment) -> bool:
         """Tell whether only the image model has a conversation in its cache."""
         since = self.clock() - _CACHE_SECONDS
-        return kept.moment is ChatMoment.IMAGE and kept.other_at < since < kept.image_at
+        return last.moment is ChatMoment.IMAGE and last.other_at < since < last.image_at
 
-    def note(self, by: ModelChoice, model: str) -> None:
-        """Remember for `byok models why` how a model was chosen."""
-        self._choices.append(replace(by, model=model, at=self._now()))
+    def record_choice(self, choice: ModelChoice, model: str) -> None:
+        """Store a choice for `byok models why`."""
+        self._choices.append(replace(choice, model=model, at=self._now()))
 
     def choices(self) -> list[ModelChoice]:
         """Return the last choices, the newest first."""
@@ -179,7 +190,7 @@ class MomentMemory:
 
 
 class MomentNotice(Recovery):
-    """Tells the user with the answer who gives it; it recovers nothing."""
+    """Tells the user with the answer which model gives it; it recovers nothing."""
 
     def __init__(self, text: str) -> None:
         self._notice = Notice(text)
@@ -190,10 +201,10 @@ class MomentNotice(Recovery):
 
 
 class Moments(Struct, frozen=True):
-    """Chooses models by the user's rules; `models` are those of the rules in force.
+    """Chooses models by the user's rules; `models` has those of the rules in force.
 
-    A chat is long above a `share` of the window that `window_of` tells in tokens, 0 for
-    an unknown one. `local` are the names of the upstreams on this machine.
+    A chat is long above a `share` of the model's window, which `window_of` returns in
+    tokens, 0 for an unknown one. `local` are the names of upstreams on this machine.
     """
 
     models: Mapping[ChatMoment, str]
@@ -210,72 +221,76 @@ class Moments(Struct, frozen=True):
         facts: ChatFacts,
         conversation: str = "",
     ) -> Destination:
-        """Return who answers a chat: the usual one, chosen `by` this, or another.
+        """Return who answers a chat: the usual model, chosen `by` this, or another.
 
         The user is told once in a conversation why another one answers, or may not.
         """
         if not self.models or isinstance(usual.upstream, RefusingUpstream):
-            self.memory.note(by, usual.model_id)
+            self.memory.record_choice(by, usual.model_id)
             return usual
-        kept = self.memory.find(conversation)
+        stored = self.memory.find(conversation)
         moment: ChatMoment | None = None
-        chosen, told, is_named = usual, "", by is BY_CLIENT
+        chosen, notice, is_named = usual, "", by is BY_CLIENT
         for rule in reversed(RULES):
-            why = self._why(rule, facts, kept, moment, chosen)
-            if not why:
+            reason = self._reason(rule, facts, stored, moment, chosen)
+            if not reason:
                 continue
             other = await self.router.choose_listed(self.models[rule.moment])
-            if is_named and not self._may_leave(usual, other):
-                told = _refusal(rule, usual, other)
+            if is_named and not self._may_replace(usual, other):
+                notice = _refusal_text(rule, usual, other)
                 continue
-            moment, chosen, told = rule.moment, other, _notice(rule, usual, other)
-            by = ModelChoice(rule.moment, why)
-        self.memory.note(by, chosen.model_id)
-        before = kept or KeptMoment()
-        self.memory.keep(conversation, before, moment, told)
-        if not told or told in before.told:
+            moment, chosen = rule.moment, other
+            notice = _choice_text(rule, usual, other)
+            by = ModelChoice(rule.moment, reason)
+        self.memory.record_choice(by, chosen.model_id)
+        last = stored or StoredMoment()
+        self.memory.store(conversation, last, moment, notice)
+        if not notice or notice in last.notices:
             return chosen
-        return replace(chosen, recoveries=(MomentNotice(told),))
+        return replace(chosen, recoveries=(MomentNotice(notice),))
 
-    def _why(
+    def _reason(
         self,
         rule: Rule,
         facts: ChatFacts,
-        kept: KeptMoment | None,
+        stored: StoredMoment | None,
         moment: ChatMoment | None,
         chosen: Destination,
     ) -> str:
-        """Return why a rule holds, or ""; `chosen` is by those that it outranks."""
+        """Return why a rule holds, "" if it does not.
+
+        `moment` and `chosen` are the choice of the rules over which it prevails.
+        """
         if rule.moment not in self.models:
             return ""
-        if kept is not None and not facts.is_question:
-            return _SAME_TURN if kept.moment is rule.moment else ""
+        if stored is not None and not facts.is_question:
+            return _SAME_TURN if stored.moment is rule.moment else ""
         if rule.holds(facts, self.share * self.window_of(chosen) * BYTES_A_TOKEN):
             return rule.why
         if (
             rule.moment is not ChatMoment.IMAGE
             or moment is ChatMoment.LONG_CONTEXT
-            or not kept
+            or not stored
         ):
             return ""
-        is_worth_it = facts.weight > _LONG and self.memory.has_cached(kept)
-        return _CACHED if is_worth_it else ""
+        is_large = facts.weight > _MIN_CACHED_WEIGHT
+        return _CACHED if is_large and self.memory.is_cached(stored) else ""
 
-    def _may_leave(self, usual: Destination, other: Destination) -> bool:
-        """Tell whether a chat with a model that a client names may go to another."""
-        names = (usual.upstream.name, other.upstream.name)
-        return names[0] not in self.local or names[1] in self.local
+    def _may_replace(self, usual: Destination, other: Destination) -> bool:
+        """Tell whether another model may answer instead of one that a client named."""
+        is_local = usual.upstream.name in self.local
+        return not is_local or other.upstream.name in self.local
 
 
-def _notice(rule: Rule, usual: Destination, other: Destination) -> str:
-    """Return what the user is told; of a sub-agent's answer its agent is the reader."""
+def _choice_text(rule: Rule, usual: Destination, other: Destination) -> str:
+    """Return the notice for the user, "" for a sub-agent, which only an agent reads."""
     if other.model_id == usual.model_id or rule.moment is ChatMoment.SUBAGENT:
         return ""
     setting = f"[routing.models] {rule.moment}"
     return f"{other.model_id} answers, because {rule.why} ({setting})."
 
 
-def _refusal(rule: Rule, usual: Destination, other: Destination) -> str:
+def _refusal_text(rule: Rule, usual: Destination, other: Destination) -> str:
     return (
         f"{usual.model_id} answers although {rule.why}: you chose a model on this "
         f"machine, and {other.model_id} ([routing.models] {rule.moment}) is not on it."

@@ -306,7 +306,7 @@ async def test_fallback_begins_with_the_model_that_a_conversation_stays_with(
 ) -> None:
     made = fallbacks(tmp_path, [CLOUD])
     destination = await made.router.choose(FAR)
-    made.memory.keep((Purpose.CHAT, "c", FAR), CLOUD)
+    made.memory.stay_with((Purpose.CHAT, "c", FAR), CLOUD)
     found = await made.prepare(destination, Purpose.CHAT, "c")
     assert (found.upstream.name, found.model, found.model_id) == ("cloud", "c", CLOUD)
     other = await made.prepare(destination, Purpose.CHAT, "d")
