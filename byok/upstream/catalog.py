@@ -44,66 +44,38 @@ from byok.upstream.model_table import known_table
 from byok.upstream.spec import Api
 from byok.upstream.transport import Route, Transports
 
-# The file with the last model lists of the upstreams, and what they tell of models.
-#
-# `{NAME@ADDRESS: [MODEL, ...]}`; a model is its id, or an object with `id` and facts.
-
-
 _log = logging.getLogger(__name__)
-_MAX_REMEMBERED = 50  # upstreams
-
-
-def read_lists(file: Path, keys: Iterable[str]) -> Mapping[str, list[ModelFacts]]:
-    """Read the lists of these upstreams; what is damaged is ignored."""
-    kept = _read(file)
-    return {
-        key: [model for row in rows if (model := _read_model(row)) is not None]
-        for key in keys
-        if isinstance(rows := kept.get(key), list)
-    }
-
-
-def remember_lists(file: Path, lists: Mapping[str, Sequence[ModelFacts]]) -> None:
-    """Write these lists; those of other upstreams stay."""
-    written = {key: [*map(_write_model, models)] for key, models in lists.items()}
-    merged = {**_read(file), **written}
-    kept = dict(list(merged.items())[-_MAX_REMEMBERED:])
-    try:
-        write_private(file, orjson.dumps(kept).decode())
-    except OSError as error:
-        _log.warning("the list of models cannot be kept: %s", error.strerror)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        lists = orjson.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return lists if isinstance(lists, dict) else {}
-
-
-def _read_model(row: Any) -> ModelFacts | None:
-    model = row.get("id") if isinstance(row, dict) else row
-    return read_facts(model, row) if isinstance(model, str) and model else None
-
-
-def _write_model(facts: ModelFacts) -> Any:
-    known = write_facts(facts)
-    return {"id": facts.id, **known} if known else facts.id
-
-
+_MAX_CACHED_LISTS = 50
+_MAX_CACHED_MODELS = 500  # of a list
 _FRESH_SECONDS = 300.0
 _EMPTY_SECONDS = 2.0  # a server may be started, and get a model, at any moment
-_MAX_LISTED = 500
+_MAX_PAGES = 20
+_MAX_PAGE_BYTES = 16 * 2**20
+_LIST_SECONDS = 12.0  # to fetch all pages
+_PROBE_SECONDS = 0.5
+_PROBE_BYTES = 64  # of an answer, to see whether it is JSON
 
 
 class CatalogEntry(Struct, eq=False):
     """An upstream in the catalog, with its models from the settings and its default.
 
-    `address` distinguishes upstreams of the same name in the cache file, `vendor` is
-    the preset whose models these are, `known` gets the facts of the list in the file.
-    The rest is the catalog's: what it `found`, the `names` of the default, configured
-    and listed models, and how the fetching stands.
+    The catalog changes the fields from `listed` on.
+
+    Attributes:
+        upstream: the upstream.
+        models: the models of the settings.
+        model: the default model of the settings, "" for none.
+        address: distinguishes upstreams of the same name in the cache file.
+        vendor: the preset whose models these are.
+        known: gets the facts of the list in the cache file.
+        listed: the models of the last list.
+        names: the default, configured and listed models.
+        default: the default model, "" if there is none.
+        fetched: when the last fetch ended.
+        fresh_for: how many seconds the list is used before it is fetched again.
+        failure: why the last fetch failed, "" if it did not, and `code` of the error.
+        failing: since when fetches fail.
+        fetching: the running fetch.
     """
 
     upstream: Upstream
@@ -112,14 +84,14 @@ class CatalogEntry(Struct, eq=False):
     address: str = ""
     vendor: str = ""
     known: KnownModels | None = None
-    found: list[ModelFacts] = field(default_factory=list)
+    listed: list[ModelFacts] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     default: str = ""
     fetched: float = float("-inf")
     fresh_for: float = _FRESH_SECONDS
     failure: str = ""
-    failing: float = float("inf")  # since when it has one
-    code: str = ""  # of the failure
+    failing: float = float("inf")
+    code: str = ""
     fetching: asyncio.Task[None] | None = None
 
     @property
@@ -135,31 +107,35 @@ class CatalogEntry(Struct, eq=False):
 
     @property
     def presumed_default(self) -> str:
-        """A good model of the vendor, whose list cannot be had, or ""."""
+        """A good model of the vendor, for a list that cannot be fetched, or ""."""
         presumed = map(ModelFacts, known_table().models_of(self.vendor))
         return choose_chat_model(self.vendor, [*presumed])
 
-    def learn(self, found: list[ModelFacts]) -> None:
-        """Store a fetched list and what follows from it."""
-        self.found = found
-        own = (*((self.model,) if self.model else ()), *self.models)
-        self.default = own[0] if own else choose_chat_model(self.vendor, found)
+    def set_listed(self, listed: list[ModelFacts]) -> None:
+        """Store a fetched list, and derive the names and the default from it."""
+        self.listed = listed
+        configured = (*((self.model,) if self.model else ()), *self.models)
+        if configured:
+            self.default = configured[0]
+        else:
+            self.default = choose_chat_model(self.vendor, listed)
         first = (self.default,) if self.default else ()
-        listed = (model.id for model in found)
-        self.names = list(dict.fromkeys((*first, *own, *listed)))
+        ids = (model.id for model in listed)
+        self.names = list(dict.fromkeys((*first, *configured, *ids)))
 
     def model_for(self, purpose: Purpose) -> str:
-        """Return the model for a purpose; it is the default where the user chose it."""
+        """Return the model for a purpose; it is the default if the user chose it."""
         if self.model or self.models:
             return self.default
-        return choose_job_model(self.vendor, purpose, self.found) or self.default
+        return choose_job_model(self.vendor, purpose, self.listed) or self.default
 
 
 class ListState(NamedTuple):
-    """How the fetching of a list stands: `age` is how many seconds ago it ended.
+    """The state of fetching a list; `asking`: a fetch is running.
 
-    It is None before the first end; `failure` is why the last one failed, or "", for so
-    many seconds `failing`, and `code` that of the error.
+    `age` is how many seconds ago the last fetch ended, None if there was none. If it
+    failed, `failure` is the reason, `code` that of the error, and `failing` for how
+    many seconds fetches have failed.
     """
 
     asking: bool
@@ -183,29 +159,29 @@ class Catalog:
         self._clock = clock
         self._entries = {entry.upstream.name: entry for entry in entries}
         keys = [entry.key for entry in self._entries.values()]
-        remembered = read_lists(file, keys)
+        cached = read_lists(file, keys)
         for entry in self._entries.values():
-            entry.learn([*remembered.get(entry.key, ())])
+            entry.set_listed([*cached.get(entry.key, ())])
             if entry.known is not None and not entry.known.listed_facts():
-                entry.known.set_listed(entry.found)
+                entry.known.set_listed(entry.listed)
 
     def __getitem__(self, name: str) -> CatalogEntry:
         """Return the entry of an upstream."""
         return self._entries[name]
 
     def facts_of(self, name: str, model: str) -> SourcedFacts:
-        """Return what is known of a model of an upstream, and from where.
+        """Return the known facts about a model of an upstream, with their sources.
 
-        Of an upstream that left the settings nothing is known.
+        There are none if the upstream is no longer in the settings.
         """
         entry = self._entries.get(name)
         known = entry.known if entry else None
         return known.sourced_facts(model) if known else SourcedFacts(ModelFacts(model))
 
     def price_of(self, name: str, model: str) -> Price | None:
-        """Return the prices of a model, or None; any upstream may be named.
+        """Return the prices of a model, or None; the upstream may be unknown.
 
-        What answers inside byok, such as the demo, is free.
+        An upstream inside byok, such as the demo, is free.
         """
         entry = self._entries.get(name)
         if entry is not None and entry.known is None:
@@ -221,19 +197,19 @@ class Catalog:
         ]
 
     def state_of(self, name: str) -> ListState:
-        """Return how the fetching of an upstream's list stands."""
+        """Return the state of fetching an upstream's list."""
         entry = self._entries[name]
         now = self._clock()
         age, failing = now - entry.fetched, max(0.0, now - entry.failing)
         asking = entry.fetching is not None and not entry.fetching.done()
-        ended = None if age == float("inf") else age
-        return ListState(asking, ended, entry.failure, failing, entry.code)
+        known_age = None if age == float("inf") else age
+        return ListState(asking, known_age, entry.failure, failing, entry.code)
 
     def refresh(self, *, anew: bool = False) -> None:
-        """Start to fetch lists that are old, or all of them; returns at once."""
+        """Start to fetch old lists, or `anew` all of them; returns at once."""
         for name, entry in self._entries.items():
-            old = anew or self._clock() - entry.fetched > entry.fresh_for
-            if old and (entry.fetching is None or entry.fetching.done()):
+            is_due = anew or self._clock() - entry.fetched > entry.fresh_for
+            if is_due and (entry.fetching is None or entry.fetching.done()):
                 entry.fetching = asyncio.ensure_future(self._try_to_fetch(name))
 
     async def settle(self, seconds: float) -> None:
@@ -255,22 +231,22 @@ class Catalog:
         """Fetch the list of an upstream now; return its models.
 
         Raises:
-            UpstreamError: it did not give one.
-            ConfigError, NotReady: its key cannot be had.
+            UpstreamError: it gave no list.
+            ConfigError, NotReady: its key is not available.
         """
         entry = self._entries[name]
         try:
-            found = await entry.upstream.models()
+            models = await entry.upstream.models()
         except (UpstreamError, ConfigError, NotReady) as error:
             entry.failure, entry.code = error.sentence, error.code
             entry.fetched = self._clock()
             entry.failing = min(entry.failing, entry.fetched)
-            may_begin = isinstance(error, UpstreamUnreachable) and not entry.names
-            entry.fresh_for = _EMPTY_SECONDS if may_begin else _FRESH_SECONDS
+            may_start = isinstance(error, UpstreamUnreachable) and not entry.names
+            entry.fresh_for = _EMPTY_SECONDS if may_start else _FRESH_SECONDS
             raise
-        known = entry.known.listed_facts() if entry.known else {}
-        listed = found[:_MAX_LISTED]
-        entry.learn([known.get(model) or ModelFacts(model) for model in listed])
+        facts = entry.known.listed_facts() if entry.known else {}
+        cached = models[:_MAX_CACHED_MODELS]
+        entry.set_listed([facts.get(model) or ModelFacts(model) for model in cached])
         entry.failure = entry.code = ""
         entry.failing = float("inf")
         entry.fetched = self._clock()
@@ -280,9 +256,9 @@ class Catalog:
             _log.warning(
                 "%s has no model yet.%s", name, cure if entry.vendor == OLLAMA else ""
             )
-        lists = {e.key: e.found for e in self._entries.values() if e.found}
-        await asyncio.to_thread(remember_lists, self._file, lists)
-        return found
+        lists = {e.key: e.listed for e in self._entries.values() if e.listed}
+        await asyncio.to_thread(write_lists, self._file, lists)
+        return models
 
     async def _try_to_fetch(self, name: str) -> None:
         try:
@@ -291,49 +267,77 @@ class Catalog:
             _log.warning("no list of models: %s", error.sentence)
 
 
-# Fetching an upstream's list of models: all its pages, within limits.
+def read_lists(file: Path, keys: Iterable[str]) -> Mapping[str, list[ModelFacts]]:
+    """Read the lists of these upstreams from the cache file; damage is ignored.
+
+    The file is `{NAME@ADDRESS: [MODEL, ...]}`; a model is its id, or an object with
+    `id` and facts.
+    """
+    lists = _read(file)
+    return {
+        key: [model for row in rows if (model := _read_model(row)) is not None]
+        for key in keys
+        if isinstance(rows := lists.get(key), list)
+    }
 
 
-_MAX_BYTES = 16 * 2**20  # of a page
-_MAX_PAGES = 20
-_SECONDS = 12.0
+def write_lists(file: Path, lists: Mapping[str, Sequence[ModelFacts]]) -> None:
+    """Write these lists to the cache file; those of other upstreams stay."""
+    written = {key: [*map(_write_model, models)] for key, models in lists.items()}
+    merged = {**_read(file), **written}
+    newest = dict(list(merged.items())[-_MAX_CACHED_LISTS:])
+    try:
+        write_private(file, orjson.dumps(newest).decode())
+    except OSError as error:
+        _log.warning("the list of models cannot be kept: %s", error.strerror)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        lists = orjson.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return lists if isinstance(lists, dict) else {}
+
+
+def _read_model(row: Any) -> ModelFacts | None:
+    model = row.get("id") if isinstance(row, dict) else row
+    return read_facts(model, row) if isinstance(model, str) and model else None
+
+
+def _write_model(facts: ModelFacts) -> Any:
+    fields = write_facts(facts)
+    return {"id": facts.id, **fields} if fields else facts.id
 
 
 async def fetch_models(sender: Sender, api: Api) -> list[ModelFacts]:
-    """Return the models of all pages; no page is fetched twice.
+    """Fetch the models of all pages; no page is fetched twice.
 
     Raises:
         UpstreamError: a page is missing, no JSON or too large, or it took too long.
     """
-    found: dict[str, ModelFacts] = {}
+    models: dict[str, ModelFacts] = {}
     path, paths = api.dialect.models_path, set[str]()
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_LIST_SECONDS):
             while path and path not in paths and len(paths) < _MAX_PAGES:
                 paths.add(path)
                 page = api.dialect.read_models(await _get(sender, api, path))
                 for model in page.models:
-                    found.setdefault(model.id, model)
+                    models.setdefault(model.id, model)
                 path = page.next_path
     except TimeoutError as error:
         raise UpstreamTimeout("it did not list its models in time.") from error
-    return [*found.values()]
+    return [*models.values()]
 
 
 async def _get(sender: Sender, api: Api, path: str) -> Any:
     async with sender.open(api, path) as response:
-        raw = await read_limited(response, _MAX_BYTES)
+        raw = await read_limited(response, _MAX_PAGE_BYTES)
     try:
         return parse_json(raw)
     except (ValueError, RecursionError) as error:
         raise UpstreamGarbled("its list of models is not JSON.") from error
-
-
-# Find model servers that run on this machine.
-
-
-_PROBE_SECONDS = 0.5
-_ENOUGH = 64
 
 
 async def find_answering(
@@ -341,7 +345,10 @@ async def find_answering(
     candidates: Mapping[str, Api],
     seconds: float = _PROBE_SECONDS,
 ) -> list[str]:
-    """Return the names of the APIs that list models, in the given order."""
+    """Return the names of the APIs on this machine that answer with a list of models.
+
+    They are in the order of `candidates`.
+    """
     transport = transports.by(Route())
 
     async def probe(api: Api) -> bool:
@@ -351,7 +358,7 @@ async def find_answering(
             async with asyncio.timeout(seconds):
                 response = await transport.handle_async_request(request)
                 try:
-                    start = await read_limited(response, _ENOUGH, cut=True)
+                    start = await read_limited(response, _PROBE_BYTES, cut=True)
                 finally:
                     await hang_up(response)
         except (httpx.HTTPError, TimeoutError):

@@ -1,7 +1,7 @@
-"""The table of known models that is in use: the package's, or a newer one kept here.
+"""The table of known models in use: the package's, or a newer one from an update.
 
-`byok models update` fetches public lists and keeps what they say beside byok's other
-files. Nothing else fetches them.
+`byok models update` fetches public lists and stores a table of them beside byok's other
+files. No other code fetches them.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ MOST_BYTES = 32 * 2**20  # of a list
 
 
 class Update(Struct, frozen=True):
-    """What an update changed: models by vendor, as `vendor/model`."""
+    """The changes of an update; models are named `vendor/model`."""
 
     table: ModelTable
     new: list[str]
@@ -56,8 +56,9 @@ class Update(Struct, frozen=True):
 
 def known_table() -> ModelTable:
     """Return the table in use, which an update may change while byok runs."""
-    packed, kept = packed_table(), _kept_table(_kept_path(os.environ.get("BYOK_HOME")))
-    return kept if kept.day >= packed.day else packed
+    packed = packed_table()
+    updated = _updated_table(_updated_path(os.environ.get("BYOK_HOME")))
+    return updated if updated.day >= packed.day else packed
 
 
 @cache
@@ -76,10 +77,10 @@ def load_table(read: Callable[[], bytes]) -> ModelTable:
 
 
 async def fetch_list(public: PublicList, transports: Transports, route: Route) -> bytes:
-    """Fetch a public list; nothing but its address and byok's version is sent.
+    """Fetch a public list; only its address and byok's version are sent.
 
     Raises:
-        ByokError: it cannot be had, or is larger than 32 MiB.
+        ByokError: it is not available, or is larger than 32 MiB.
     """
     breaker = CircuitBreaker(upstream=public.name)
     caller = Caller(transports, _NoKey(), breaker, route=route)
@@ -96,7 +97,7 @@ async def fetch_list(public: PublicList, transports: Transports, route: Route) -
 
 
 class FetchedLists(NamedTuple):
-    """What was had of the public lists, and why others were not."""
+    """The contents of the public lists, and the failures of those without one."""
 
     contents: list[bytes]
     failures: list[str]
@@ -106,7 +107,7 @@ async def fetch_lists(route: Route) -> FetchedLists:
     """Fetch the public lists; one is enough.
 
     Raises:
-        ConfigError: none can be had.
+        ConfigError: no list is available.
     """
     transports = Transports()
     try:
@@ -116,28 +117,28 @@ async def fetch_lists(route: Route) -> FetchedLists:
         )
     finally:
         await transports.close()
-    had = FetchedLists([], [])
-    for public, found in zip(LISTS, fetched, strict=True):
-        if isinstance(found, bytes):
-            had.contents.append(found)
-        elif isinstance(found, ByokError):
-            had.failures.append(f"{public.name}: {found.sentence}")
+    lists = FetchedLists([], [])
+    for public, outcome in zip(LISTS, fetched, strict=True):
+        if isinstance(outcome, bytes):
+            lists.contents.append(outcome)
+        elif isinstance(outcome, ByokError):
+            lists.failures.append(f"{public.name}: {outcome.sentence}")
         else:
-            raise found
-    if not had.contents:
+            raise outcome
+    if not lists.contents:
         raise ConfigError(
             f"No list of models can be had; the table stays as it was. "
-            f"{' '.join(had.failures)}",
+            f"{' '.join(lists.failures)}",
             hint="Fetch one on another machine, then: byok models update --file FILE",
         )
-    return had
+    return lists
 
 
 def keep_lists(contents: Sequence[bytes], today: date, path: Path) -> Update:
-    """Make a table of lists and of the one in use, and keep it as a file.
+    """Combine lists with the table in use, and store the result as a file.
 
     Raises:
-        ConfigError: one of them is no such list; nothing was changed.
+        ConfigError: a content is no list of models; nothing was changed.
     """
     lists: dict[str, Rows] = {}
     for content in contents:
@@ -149,19 +150,19 @@ def keep_lists(contents: Sequence[bytes], today: date, path: Path) -> Update:
                 hint="The table stays as it was. Try again later, or with --file FILE.",
             ) from error
         lists[name] = rows
-    before = _plain(known_table())
-    rows, doubts = combine_lists([*lists.values()], before)
+    old = _plain(known_table())
+    rows, doubts = combine_lists([*lists.values()], old)
     source = " and ".join(lists)
     content = write_table(rows, source=source, licence=_LICENCE, day=today)
     table = read_table(orjson.loads(content))
     write_private(path, content)
     new, changed = [], []
     for vendor, models in _plain(table).items():
-        known = before.get(vendor, {})
+        old_models = old.get(vendor, {})
         for model, row in models.items():
-            if model not in known:
+            if model not in old_models:
                 new.append(f"{vendor}/{model}")
-            elif row != known[model]:
+            elif row != old_models[model]:
                 changed.append(f"{vendor}/{model}")
     return Update(table, new, changed, doubts)
 
@@ -171,7 +172,7 @@ class _NoKey:
         return ""
 
     def forget(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: there is no key."""
 
 
 def _plain(table: ModelTable) -> dict[str, dict[str, Any]]:
@@ -179,21 +180,21 @@ def _plain(table: ModelTable) -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _kept_path(home: str | None) -> Path:
-    """Return where an updated table is kept; `home` is the value of BYOK_HOME."""
-    del home  # it is read again
+def _updated_path(home: str | None) -> Path:
+    """Return the path of an updated table; `home`, BYOK_HOME, is the cache key."""
+    del home  # `find_paths` reads it again
     return find_paths().known_models
 
 
-def _kept_table(path: Path) -> ModelTable:
+def _updated_table(path: Path) -> ModelTable:
     try:
         stat = path.stat()
     except OSError:
         return EMPTY_TABLE
-    return _read_kept(path, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return _read_updated(path, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
 
 
 @lru_cache(maxsize=1)
-def _read_kept(path: Path, stamp: tuple[int, ...]) -> ModelTable:
-    """Read the file; it is read again when its `stamp` is another one."""
+def _read_updated(path: Path, stamp: tuple[int, ...]) -> ModelTable:
+    """Read the file; another `stamp` means that it changed and is read again."""
     return load_table(path.read_bytes)

@@ -1,9 +1,9 @@
-"""Pictures for models that see none: a model that does describes each once.
+"""Pictures for models that see none: another model describes each picture once.
 
-The description stands where the picture stood, marked as one, in all later requests
-too: it is kept by a digest of the picture, also while byok is not running, so that the
-prompt begins with the same bytes. A picture that cannot be described gets the usual
-placeholder, and is not tried again for some minutes.
+The description replaces the picture, marked as one, in all later requests, too: it is
+stored on disk by a digest of the picture, so that the prompt always begins with the
+same bytes. A picture that cannot be described is replaced by the usual placeholder, and
+not tried again for some minutes.
 
 Only the picture is sent, and only to the model that the user named for pictures.
 """
@@ -34,12 +34,13 @@ from byok.upstream.window.estimate import has_images
 
 _log = logging.getLogger(__name__)
 _QUESTION = "Describe this picture."
-_LONGEST = 6000  # characters of a description
+_MAX_DESCRIPTION_CHARS = 6000
 _SAMPLING = Sampling(temperature=0.0, max_tokens=3000, effort="none")
-_LARGEST = 20 * 2**20  # characters of a picture in base64; larger ones are not sent
-_MOST, _AT_ONCE = 20, 4  # pictures that are described for a request, and beside others
-_MOST_FAILED = 1000
-_BEGINNINGS = {
+_MAX_BASE64_CHARS = 20 * 2**20  # larger pictures are not sent
+_MAX_PICTURES, _MAX_PARALLEL = 20, 4  # pictures of a request; of all requests
+_MAX_FAILED = 1000
+_TIMEOUT, _COOLDOWN = 60.0, 300.0  # seconds; of a request, and of a failed picture
+_MAGIC_BYTES = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "image/jpeg": b"\xff\xd8\xff",
     "image/gif": b"GIF8",
@@ -48,9 +49,10 @@ _BEGINNINGS = {
 
 
 class Described(NamedTuple):
-    """What was found out: the words for pictures by their data, and who wrote them.
+    """Descriptions of pictures, by the data of each picture.
 
-    `new` of them were described just now; `failure` is why others were not, or "".
+    `model_id` wrote them, `new` of them just now. `failure` is the reason if other
+    pictures could not be described, else "".
     """
 
     words: Mapping[str, str]
@@ -59,13 +61,11 @@ class Described(NamedTuple):
     failure: str = ""
 
 
-_SECONDS, _PAUSE = 60.0, 300.0
-
-
 class PictureDescriber:
     """Describes pictures by the model that `find` returns.
 
-    A request waits a minute at most; a failed picture rests for five.
+    A request waits for a minute at most. A picture whose description failed is not
+    tried again for five minutes.
     """
 
     def __init__(
@@ -77,78 +77,81 @@ class PictureDescriber:
         self._find = find
         self._store = store
         self._prompts = prompts
-        self._failed = BoundedMap[bytes, tuple[ByokError, float]](_MOST_FAILED)
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._failed = BoundedMap[bytes, tuple[ByokError, float]](_MAX_FAILED)
+        self._slots = asyncio.Semaphore(_MAX_PARALLEL)
         self._locks = WeakValueDictionary[bytes, asyncio.Lock]()
 
     async def describe(self, pictures: Iterable[ImagePart]) -> Described:
-        """Return words for these pictures, as far as they can be had."""
-        asked = await self._find()
-        given = dict.fromkeys(pictures)
-        usable = [picture for picture in given if is_usable(picture)]
-        keys = await asyncio.to_thread(_keys_of, asked.model_id, usable)
+        """Return descriptions of as many of these pictures as possible."""
+        describer = await self._find()
+        unique = dict.fromkeys(pictures)
+        usable = [picture for picture in unique if is_usable(picture)]
+        keys = await asyncio.to_thread(_store_keys, describer.model_id, usable)
         stored = await self._store.find(keys.values())
         words = {
             p.data: stored[key].decode() for p, key in keys.items() if key in stored
         }
-        left = [picture for picture in keys if picture.data not in words][-_MOST:]
-        deadline = time.monotonic() + _SECONDS
+        new = [picture for picture in keys if picture.data not in words]
+        new = new[-_MAX_PICTURES:]
+        deadline = time.monotonic() + _TIMEOUT
         outcomes = await asyncio.gather(
-            *(self._describe(asked, one, keys[one], deadline) for one in left)
+            *(self._describe(describer, pic, keys[pic], deadline) for pic in new)
         )
-        failure = "" if len(usable) == len(given) else "it is broken or too large"
-        for picture, said in zip(left, outcomes, strict=True):
-            if isinstance(said, ByokError):
-                failure = reason_of(said)
+        failure = "" if len(usable) == len(unique) else "it is broken or too large"
+        for picture, outcome in zip(new, outcomes, strict=True):
+            if isinstance(outcome, ByokError):
+                failure = reason_of(outcome)
             else:
-                words[picture.data] = said
-        new = sum(isinstance(said, str) for said in outcomes)
-        return Described(words, asked.model_id, new, failure)
+                words[picture.data] = outcome
+        described = sum(isinstance(outcome, str) for outcome in outcomes)
+        return Described(words, describer.model_id, described, failure)
 
     async def _describe(
-        self, asked: Destination, picture: ImagePart, key: bytes, deadline: float
+        self, describer: Destination, picture: ImagePart, key: bytes, deadline: float
     ) -> str | ByokError:
-        """Describe a picture, unless somebody just did, or it failed a moment ago."""
+        """Describe a picture, unless another request just did or failed to."""
         lock = self._locks.setdefault(key, asyncio.Lock())
+        name = describer.upstream.name
         try:
-            async with asyncio.timeout(deadline - time.monotonic()), lock, self._places:
-                if found := await self._store.find((key,)):
-                    return found[key].decode()
+            async with asyncio.timeout(deadline - time.monotonic()), lock, self._slots:
+                if stored := await self._store.find((key,)):
+                    return stored[key].decode()
                 failed, until = self._failed.get(key) or (None, 0.0)
                 if failed is not None and time.monotonic() < until:
                     return failed
-                return await self._ask(asked, picture, key)
+                return await self._ask(describer, picture, key)
         except ByokError as error:
             failure = error
         except TimeoutError:
-            failure = UpstreamTimeout("it is too slow.", upstream=asked.upstream.name)
-        _log.warning("%s describes no picture: %s", asked.model_id, failure.log_text)
+            failure = UpstreamTimeout("it is too slow.", upstream=name)
+        model_id = describer.model_id
+        _log.warning("%s describes no picture: %s", model_id, failure.log_text)
         failure.__traceback__ = failure.__cause__ = failure.__context__ = None
-        self._failed[key] = failure, time.monotonic() + _PAUSE
+        self._failed[key] = failure, time.monotonic() + _COOLDOWN
         return failure
 
-    async def _ask(self, asked: Destination, picture: ImagePart, key: bytes) -> str:
-        """Ask for a description, and keep it.
+    async def _ask(self, describer: Destination, picture: ImagePart, key: bytes) -> str:
+        """Ask for a description, and store it.
 
         Raises:
-            ByokError: there is none.
+            ByokError: there is no usable answer.
         """
-        said = await answer_of(
-            asked,
+        answer = await answer_of(
+            describer,
             self._prompts.render(PICTURE).text,
             _QUESTION,
             pictures=(picture,),
-            longest=_LONGEST,
+            longest=_MAX_DESCRIPTION_CHARS,
             sampling=_SAMPLING,
         )
-        words = f"[a picture, described by {asked.model_id}:\n{said}]"
-        kept = words.encode("utf-8", "replace")
-        self._store.keep({key: kept})
-        return kept.decode()
+        words = f"[a picture, described by {describer.model_id}:\n{answer}]"
+        raw = words.encode("utf-8", "replace")
+        self._store.keep({key: raw})
+        return raw.decode()
 
 
-def _keys_of(model_id: str, pictures: Iterable[ImagePart]) -> dict[ImagePart, bytes]:
-    """Return what the store knows pictures by, in their order."""
+def _store_keys(model_id: str, pictures: Iterable[ImagePart]) -> dict[ImagePart, bytes]:
+    """Return the keys of pictures in the store, in their order."""
     name = hashlib.blake2b(model_id.encode(), person=b"picture")
     keys: dict[ImagePart, bytes] = {}
     for picture in pictures:
@@ -159,30 +162,30 @@ def _keys_of(model_id: str, pictures: Iterable[ImagePart]) -> dict[ImagePart, by
 
 
 def is_usable(picture: ImagePart) -> bool:
-    """Tell whether a picture may be sent: its data begin as its type says."""
-    beginning = _BEGINNINGS.get(picture.media_type)
-    if beginning is None or len(picture.data) > _LARGEST:
+    """Tell whether a picture may be sent: its data begin as its type requires."""
+    magic = _MAGIC_BYTES.get(picture.media_type)
+    if magic is None or len(picture.data) > _MAX_BASE64_CHARS:
         return False
     try:
-        return base64.b64decode(picture.data[:64]).startswith(beginning)
+        return base64.b64decode(picture.data[:64]).startswith(magic)
     except binascii.Error:
         return False
 
 
 class DescribedPictures(Recovery, Struct, eq=False):
-    """Describes the pictures of conversations with models that see none.
+    """Replaces pictures by descriptions for models that see none.
 
-    `sees` tells whether the model of a plan takes pictures, as far as is known.
+    `sees` tells whether the model of a plan accepts pictures, as far as is known.
     """
 
     describer: PictureDescriber
     sees: Callable[[Plan], bool]
 
     async def prepare(self, plan: Plan) -> Plan:
-        """Put descriptions in the places of pictures.
+        """Replace the pictures of the conversation by descriptions.
 
         Raises:
-            UpstreamRefused: the model is to describe one, and sees none.
+            UpstreamRefused: the request asks this model for a description.
         """
         chat = plan.restored or plan.request
         if plan.described is not None or not has_images(chat.messages):
@@ -192,26 +195,25 @@ class DescribedPictures(Recovery, Struct, eq=False):
         if chat.prompt == PICTURE:
             text, kind = "it sees no pictures.", RefusalKind.NO_IMAGES
             raise UpstreamRefused(text, kind=kind, upstream=plan.name)
-        pictures = [one for message in chat.messages for one in pictures_of(message)]
-        found = await self.describer.describe(pictures)
-        restored = write_pictures_as(chat, lambda one: found.words.get(one.data, ""))
-        told = _tell(found)
-        return plan.having(restored=restored, fitted=None, described=told)
+        pictures = [pic for message in chat.messages for pic in pictures_of(message)]
+        described = await self.describer.describe(pictures)
+        words = described.words
+        restored = write_pictures_as(chat, lambda pic: words.get(pic.data, ""))
+        notices = _notices_about(described)
+        return plan.having(restored=restored, fitted=None, described=notices)
 
     def notices(self, plan: Plan) -> Iterable[Notice]:
-        """Tell who described a picture of the newest turn, or why nobody did."""
+        """Return which model described the newest turn's pictures, or why not."""
         if plan.described and shows_picture(plan.request):
             return plan.described
         return ()
 
 
-def _tell(found: Described) -> tuple[Notice, ...]:
-    told: list[str] = []
-    if found.new:
-        noun = "the picture" if found.new == 1 else f"{found.new} pictures"
-        told.append(f"This model sees no pictures: {found.model_id} described {noun}.")
-    if found.failure:
-        told.append(
-            f"{found.model_id} did not describe every picture: {found.failure}."
-        )
-    return tuple(map(Notice, told))
+def _notices_about(described: Described) -> tuple[Notice, ...]:
+    texts, model, count = list[str](), described.model_id, described.new
+    if count:
+        noun = "the picture" if count == 1 else f"{count} pictures"
+        texts.append(f"This model sees no pictures: {model} described {noun}.")
+    if described.failure:
+        texts.append(f"{model} did not describe every picture: {described.failure}.")
+    return tuple(map(Notice, texts))

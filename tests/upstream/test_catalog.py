@@ -12,7 +12,7 @@ from byok.core.errors import ByokError, KeyMissing, UpstreamUnreachable
 from byok.core.routing import ListedModel, Purpose
 from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.catalog import Catalog, CatalogEntry, find_answering, remember_lists
+from byok.upstream.catalog import Catalog, CatalogEntry, find_answering, write_lists
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.spec import Api, UpstreamSpec
@@ -264,7 +264,7 @@ async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:
 # The file of model lists: what one process wrote, another one reads
 def test_only_the_last_fifty_lists_are_kept(file: Path) -> None:
     for names in (range(40), range(40, 60)):
-        remember_lists(file, {f"u{name}": [ModelFacts("m")] for name in names})
+        write_lists(file, {f"u{name}": [ModelFacts("m")] for name in names})
     assert len(json.loads(file.read_bytes())) == 50
 
 
