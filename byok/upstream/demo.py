@@ -1,7 +1,11 @@
 """Upstreams without a model: the demo inside the daemon, and those that refuse.
 
-It repeats the question, calls a tool if the question names one, and says that it is not
-a model.
+The demo repeats the question, calls a tool if the question names one, and says that it
+is not a model.
+
+A refusing upstream stands for one that is not configured, or has no model. A request
+for one upstream is never sent to another one: the user may have chosen a local model so
+that no code leaves the machine. Nor is a model invented for a server that has none.
 """
 
 import asyncio
@@ -31,12 +35,15 @@ from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
 from byok.upstream.base import NO_HEADERS, ForwardedResponse, Plan, Recovery
 
 MODEL = "echo"
-_MAX_ECHO = 2000
+_MAX_ECHO = 2000  # characters
 _LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of protocols/augment/nodes.py
+# Names that no section of the settings can have are not repeated: they may be anything.
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_UNNAMED = "unknown"
 
 
 class _NoServer:
-    """What both upstreams have in common that ask no server: a name, and no wait."""
+    """The common part of upstreams that ask no server."""
 
     recoveries: tuple[Recovery, ...] = ()
     rest_seconds = 0.0
@@ -100,64 +107,52 @@ class DemoUpstream(_NoServer):
 
 
 def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
-    """Return what is said to the last message, and the call of a tool that it names.
+    """Return the answer to the last message, and the call of a tool that it names.
 
-    What an editor tells beside the results of tools asks nothing.
+    Messages that an editor adds beside the results of tools are no questions.
     """
-    asking = (m for m in reversed(chat.messages) if not _is_aside(m))
-    last = next(asking, chat.messages[-1])
+    questions = (m for m in reversed(chat.messages) if not _is_editor_context(m))
+    last = next(questions, chat.messages[-1])
     if last.role is Role.TOOL:
         results = [p for p in last.parts if isinstance(p, ToolResult)]
-        told = results[-1].content[:_MAX_ECHO]
-        return f"I am byok's demo, no model. The tool answered:\n{told}", None
-    said = _words(last)
-    tool = _tool_in_question(chat.tools, said)
+        echo = results[-1].content[:_MAX_ECHO]
+        return f"I am byok's demo, no model. The tool answered:\n{echo}", None
+    question = _question_text(last)
+    tool = _find_tool(chat.tools, question)
     if tool is None:
         return (
             "I am byok's demo, no model: choose one with byok serve --upstream NAME. "
-            f"You asked: {said[:_MAX_ECHO]}"
+            f"You asked: {question[:_MAX_ECHO]}"
         ), None
-    start, end = said.find("{"), said.rfind("}") + 1
-    arguments = said[start:end] if 0 <= start < end else "{}"
+    start, end = question.find("{"), question.rfind("}") + 1
+    arguments = question[start:end] if 0 <= start < end else "{}"
     call = ToolCallDelta(0, "call_demo", tool.name, arguments)
     return f"I am byok's demo, no model. Calling {tool.name} as you asked.", call
 
 
-def _is_aside(message: Message) -> bool:
+def _is_editor_context(message: Message) -> bool:
     return message.role is Role.USER and not is_said_by_user(message)
 
 
-def _tool_in_question(
-    tools: tuple[ToolDefinition, ...], said: str
+def _find_tool(
+    tools: tuple[ToolDefinition, ...], question: str
 ) -> ToolDefinition | None:
-    """Find the tool whose name is a word of the question."""
+    """Return the tool whose name is a word of the question, or None."""
     for tool in sorted(tools, key=lambda t: len(t.name), reverse=True):
-        if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", said):
+        if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", question):
             return tool
     return None
 
 
-def _words(message: Message) -> str:
+def _question_text(message: Message) -> str:
     """Return the user's newest text, without context, which has a label in brackets."""
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
-    own = [said for said in texts if not _LABEL.match(said)]
-    return (own or texts or [""])[-1]
+    unlabelled = [text for text in texts if not _LABEL.match(text)]
+    return (unlabelled or texts or [""])[-1]
 
 
 def _size(message: Message) -> int:
     return sum(len(p.text) for p in message.parts if isinstance(p, TextPart))
-
-
-# Upstreams that refuse requests: one that is not configured, one without a model.
-#
-# A request for one upstream is never sent to another one: the user may have chosen a
-# local model so that no code leaves the machine. Nor is a model invented for a server
-# that has none.
-
-
-# What no section of the settings can be called is not repeated: it may be anything.
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-_UNNAMED = "unknown"
 
 
 class RefusingUpstream(_NoServer):

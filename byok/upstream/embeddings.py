@@ -1,4 +1,4 @@
-"""An embedding model of an upstream: texts become vectors, in one request."""
+"""An embedding model of an upstream: turns texts into vectors, in one request."""
 
 import asyncio
 import logging
@@ -28,19 +28,19 @@ from byok.upstream.http_body import read_plain
 
 _log = logging.getLogger(__name__)
 _PATH = "embeddings"
-_TRIES = 3
-_FIRST_WAIT = 1.0
-# Refusals of a request whose cause may be the encoding of the answer.
-_NOT_TAKEN = frozenset({400, 422})
-_MAYBE_ENCODING = frozenset({RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER})
+_MAX_ATTEMPTS = 3
+_FIRST_BACKOFF = 1.0  # seconds
+# Refusals that may be caused by the requested encoding of the answer.
+_ENCODING_STATUS = frozenset({400, 422})
+_ENCODING_KIND = frozenset({RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER})
 
 
 class EmbeddingModel(Struct, eq=False):
-    """Asks one model for vectors, through everything that guards its upstream.
+    """Asks one model for vectors.
 
-    Keys, circuit breaker, and the retries of a request that gets no answer are those of
-    `Upstream.forward`. An answer that breaks off or cannot be used is asked for again
-    here, three times in all. `seconds` limits one request, with its answer.
+    `Upstream.forward` chooses the key, checks the circuit breaker, and retries requests
+    that get no answer. A request whose answer breaks off or is not usable is repeated
+    here, up to three attempts in all. `seconds` limits one request with its answer.
     """
 
     upstream: Upstream
@@ -49,20 +49,20 @@ class EmbeddingModel(Struct, eq=False):
     seconds: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _base64: bool = True
-    _is_known: bool = False  # whether this server takes base64
+    _is_known: bool = False  # whether this server can encode in base64
 
     async def __call__(self, texts: Sequence[str]) -> list[Floats]:
         """Return a vector for each text, in their order and all of one size.
 
         Raises:
-            UpstreamError: there is no usable answer, to none of the texts.
+            UpstreamError: there is no usable answer.
             ByokError: the upstream serves no embeddings, or cannot be asked now.
         """
-        with no_record():  # filling may begin within a request, and goes on after it
+        with no_record():  # indexing may start in a request, and continues after it
             try:
-                vectors = await self._ask_thrice(texts)
+                vectors = await self._ask_with_retries(texts)
             except UpstreamRefused as error:
-                if self._is_known or not _may_be_encoding(error):
+                if self._is_known or not _may_refuse_encoding(error):
                     raise
                 vectors = await self._ask_without_base64(texts, error)
         self._is_known = True
@@ -71,17 +71,17 @@ class EmbeddingModel(Struct, eq=False):
     async def _ask_without_base64(
         self, texts: Sequence[str], refusal: UpstreamRefused
     ) -> list[Floats]:
-        """Ask for numbers; raise the first refusal if that is refused as well."""
+        """Ask for numbers; raise the earlier refusal if this fails as well."""
         self._base64 = False
         try:
-            vectors = await self._ask_thrice(texts)
+            vectors = await self._ask_with_retries(texts)
         except UpstreamError:
             self._base64 = True
             raise refusal from None
         _log.info("%s gives no vectors in base64", self.upstream.name)
         return vectors
 
-    async def _ask_thrice(self, texts: Sequence[str]) -> list[Floats]:
+    async def _ask_with_retries(self, texts: Sequence[str]) -> list[Floats]:
         content = write_embeddings_request(
             self.model, texts, dimensions=self.dimensions, base64=self._base64
         )
@@ -95,10 +95,10 @@ class EmbeddingModel(Struct, eq=False):
                     return await self._read(response, count)
                 except UpstreamError as error:
                     error.upstream = self.upstream.name
-                    if attempt == _TRIES or not _helps_again(error):
+                    if attempt == _MAX_ATTEMPTS or not _is_worth_retry(error):
                         raise
             luck = random.random()  # noqa: S311 - spreads requests, hides nothing
-            await self.sleep(_FIRST_WAIT * 2 ** (attempt - 1) * (1 + luck) / 2)
+            await self.sleep(_FIRST_BACKOFF * 2 ** (attempt - 1) * (1 + luck) / 2)
             attempt += 1
 
     @asynccontextmanager
@@ -126,11 +126,11 @@ class EmbeddingModel(Struct, eq=False):
         )
 
 
-def _helps_again(error: UpstreamError) -> bool:
-    """Tell whether an answer that cannot be used is worth asking for once more."""
-    lost = isinstance(error, UpstreamUnreachable | UpstreamGarbled)
-    return lost and error.retryable and not isinstance(error, UpstreamTimeout)
+def _is_worth_retry(error: UpstreamError) -> bool:
+    """Tell whether an unusable answer may be better after a retry."""
+    is_broken = isinstance(error, UpstreamUnreachable | UpstreamGarbled)
+    return is_broken and error.retryable and not isinstance(error, UpstreamTimeout)
 
 
-def _may_be_encoding(error: UpstreamRefused) -> bool:
-    return error.upstream_status in _NOT_TAKEN and error.kind in _MAYBE_ENCODING
+def _may_refuse_encoding(error: UpstreamRefused) -> bool:
+    return error.upstream_status in _ENCODING_STATUS and error.kind in _ENCODING_KIND

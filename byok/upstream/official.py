@@ -1,7 +1,7 @@
 """The official service, called with the user's own token.
 
-It receives the body of the client's request and a short list of headers, never byok's
-token, an upstream's key or a cookie. Its token is sent nowhere else.
+The service receives the body of the client's request and a short list of headers, never
+byok's token, an upstream's key or a cookie. The user's token is sent nowhere else.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from byok.upstream.http_sender import Caller, KeySource, redirect_error
 from byok.upstream.timeouts import REMOTE
 from byok.upstream.transport import Route, Transports
 
-_PASSED = (
+_PASSED_HEADERS = (
     "Content-Type",
     "User-Agent",
     "X-Request-Id",
@@ -71,7 +71,8 @@ class OfficialService:
 
         Raises:
             ByokError: there is no token, no connection, no byte within `seconds`, or
-                the service refused. Reading raises if the connection breaks.
+                the service refused the request.
+            UpstreamError: while reading, the connection broke.
         """
         url = httpx.URL(self.base_url + path)
         current_record().note_attempt(content)
@@ -91,32 +92,37 @@ class OfficialService:
             except UpstreamError as error:
                 error.upstream = OFFICIAL
                 raise
-            whole = _all(first, reads)
+            body = _chain(first, reads)
             yield ForwardedResponse(
-                describing_headers(response), whole, response.status_code
+                describing_headers(response), body, response.status_code
             )
 
-    def _head(self, given: Mapping[str, str], key: str) -> httpx.Headers:
+    def _head(self, client_headers: Mapping[str, str], key: str) -> httpx.Headers:
         """Return the headers, with those of the client that may be passed on."""
         if not key:
             raise KeyMissing(
                 "There is no token for the official service.",
                 hint=f"Run: byok keys set {OFFICIAL}",
             )
-        passed = {name: given[name] for name in _PASSED if name in given}
+        passed = {
+            name: value
+            for name in _PASSED_HEADERS
+            if (value := client_headers.get(name)) is not None and self._is_safe(value)
+        }
         return httpx.Headers(
             {
                 "Accept": "*/*",
                 "Accept-Encoding": "identity",
                 "User-Agent": f"byok/{__version__}",
-                **{n: value for n, value in passed.items() if self._is_fit(value)},
+                **passed,
                 "Authorization": f"Bearer {key}",
             }
         )
 
-    def _is_fit(self, value: str) -> bool:
-        plain = value.isascii() and value.isprintable()
-        return plain and self._redactor(value) == value
+    def _is_safe(self, value: str) -> bool:
+        """Tell whether a header's value is plain text without a secret."""
+        is_plain = value.isascii() and value.isprintable()
+        return is_plain and self._redactor(value) == value
 
 
 def too_late() -> UpstreamTimeout:
@@ -141,7 +147,9 @@ def _check(response: httpx.Response) -> None:
         )
 
 
-async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def _chain(
+    first: bytes, reads: AsyncIterator[bytes]
+) -> AsyncGenerator[bytes, None]:
     yield first
-    async for data in rest:
+    async for data in reads:
         yield data

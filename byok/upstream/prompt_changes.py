@@ -1,8 +1,8 @@
-"""Why a prompt cache misses: where a prompt differs from the last one.
+"""Finds why a prompt cache misses: where a prompt differs from the last one.
 
-Upstreams cache the beginning of a prompt: tools, system message, then the messages. A
-request of a conversation should begin with all of the one before. If it does not, the
-first difference explains what the cache costs.
+Upstreams cache the prefix of a prompt: tools, system message, then the messages. Each
+request of a conversation should begin with all of the request before. If it does not,
+the first difference explains the cache miss.
 """
 
 import zlib
@@ -15,71 +15,75 @@ from byok.core.record import current_record
 from byok.core.wire.json_body import parse_json, write_json
 from byok.upstream.base import Plan, Recovery
 
-_ROOM = 8 * 2**20  # bytes of all requests that are kept
-_LONGEST = 2 * 2**20  # bytes of one; longer ones are not compared
-# The parts of a request in the order in which they are cached, in all dialects.
+_MAX_STORED_BYTES = 8 * 2**20  # of all requests
+_MAX_BODY_BYTES = 2 * 2**20  # longer requests are not compared
+# The fields of a request in the order in which they are cached, in all dialects.
 _HEADS = ("tools", "system", "instructions", "systemInstruction")
 _TURNS = ("messages", "input", "contents")
 
 
 class _Compressed(bytes):
-    """A body that was compressed while the daemon had nothing to do."""
+    """A body that was compressed while the daemon was idle."""
 
 
 class PromptChanges(Recovery):
-    """Keeps the last request of each conversation, the newest ones only.
+    """Stores the last request of each recent conversation, to compare the next one.
 
-    It recovers nothing: it notes in the record of a request where its prompt changed.
+    It recovers nothing: it enters into the record of a request where its prompt
+    changed.
     """
 
-    def __init__(self, room: int = _ROOM, longest: int = _LONGEST) -> None:
-        self._longest = longest
-        self._last = BoundedMap[Hashable, bytes](room, lambda _, body: len(body))
+    def __init__(
+        self, max_stored: int = _MAX_STORED_BYTES, max_body: int = _MAX_BODY_BYTES
+    ) -> None:
+        self._max_body = max_body
+        self._last = BoundedMap[Hashable, bytes](max_stored, lambda _, body: len(body))
 
     def on_answer_start(self, plan: Plan) -> None:
-        """Compare the request of an answer that begins with the one before it."""
+        """Compare the request with the one before it."""
         if plan.written is None or not (conversation := plan.request.conversation):
             return
         key = (conversation, plan.written.head.origin)
-        current_record().prompt_change = self.note(key, plan.written.content)
+        current_record().prompt_change = self.compare(key, plan.written.content)
 
     def compress(self) -> None:
-        """Keep all bodies in a fifth of their bytes; takes 10 ms for each megabyte."""
+        """Compress all bodies to about a fifth; takes 10 ms for each megabyte."""
         for conversation, body in self._last.items():
             if not isinstance(body, _Compressed):
                 self._last[conversation] = _Compressed(zlib.compress(body, 1))
 
-    def note(self, conversation: Hashable, content: bytes) -> str:
-        """Keep the body of a request; return where it differs from the last one.
+    def compare(self, conversation: Hashable, content: bytes) -> str:
+        """Store the body of a request; return where it differs from the last one.
 
-        That is a part and a byte in it, such as `messages[0], byte 73`. It is "" if the
-        body begins with the whole last prompt, or is the first of its conversation.
+        The result is a field and an offset in it, such as `messages[0], byte 73`, or ""
+        if the body begins with the whole last prompt, or is the first of its
+        conversation.
         """
-        before = self._last.pop(conversation)
-        if isinstance(before, _Compressed):
-            before = zlib.decompress(before)
-        if len(content) <= self._longest:
+        last = self._last.pop(conversation)
+        if isinstance(last, _Compressed):
+            last = zlib.decompress(last)
+        if len(content) <= self._max_body:
             self._last[conversation] = content
-        return find_change(before, content) if before else ""
+        return find_change(last, content) if last else ""
 
 
-def find_change(before: bytes, now: bytes) -> str:
-    """Return the first difference of two bodies, "" if `now` only has more turns."""
-    same = _common(before, now)
-    if now.endswith(before[same:]):  # more was inserted, and nothing else changed
-        if before[same : same + 1] == b"]" and now[same : same + 1] == b",":
+def find_change(old_body: bytes, new_body: bytes) -> str:
+    """Return the first difference of two bodies, "" if the new only has more turns."""
+    same = _common_length(old_body, new_body)
+    if new_body.endswith(old_body[same:]):  # something was inserted, nothing changed
+        if old_body[same : same + 1] == b"]" and new_body[same : same + 1] == b",":
             return ""
-        if same == len(before) == len(now):
+        if same == len(old_body) == len(new_body):
             return ""
-    old, new = parse_json(before), parse_json(now)
+    old, new = parse_json(old_body), parse_json(new_body)
     for name in _HEADS:
         if change := _compare(name, old.get(name), new.get(name)):
             return change
     for name in _TURNS:
-        for place, turn in enumerate(old.get(name) or ()):
-            turns = new.get(name) or ()
-            other = turns[place] if place < len(turns) else None
-            if change := _compare(f"{name}[{place}]", turn, other):
+        new_turns = new.get(name) or ()
+        for index, turn in enumerate(old.get(name) or ()):
+            new_turn = new_turns[index] if index < len(new_turns) else None
+            if change := _compare(f"{name}[{index}]", turn, new_turn):
                 return change
     return ""
 
@@ -88,17 +92,18 @@ def _compare(name: str, old: Any, new: Any) -> str:
     if old == new:
         return ""
     if isinstance(old, list) and isinstance(new, list):
-        for place, (one, other) in enumerate(zip_longest(old, new)):
-            if change := _compare(f"{name}[{place}]", one, other):
+        for index, (old_item, new_item) in enumerate(zip_longest(old, new)):
+            if change := _compare(f"{name}[{index}]", old_item, new_item):
                 return change
-    return f"{name}, byte {_common(write_json(old), write_json(new))}"
+    return f"{name}, byte {_common_length(write_json(old), write_json(new))}"
 
 
-def _common(one: bytes, other: bytes) -> int:
-    low, high = 0, min(len(one), len(other))
+def _common_length(first: bytes, second: bytes) -> int:
+    """Return the length of the longest common prefix, by binary search."""
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1

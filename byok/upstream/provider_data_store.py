@@ -1,8 +1,9 @@
-"""The store of provider data by tool call: on disk, small, and only a help.
+"""A small store on disk for the provider data of tool calls.
 
-Entries are opaque bytes by key (`upstream/toolcalls/provider_data.py`). They survive a
-restart of the daemon for 30 days without use, within 32 MiB. A file that is damaged or
-cannot be written is a warning in the log: without it byok sends what the client kept.
+Entries are opaque bytes by key (`upstream/toolcalls/provider_data.py`). They survive
+restarts of the daemon, up to 30 days without use and 32 MiB in all. A file that is
+damaged or cannot be written only causes a warning in the log: without it byok sends the
+data that the client kept.
 """
 
 import asyncio
@@ -25,12 +26,12 @@ from byok.upstream.toolcalls.provider_data import (
     restore_call_data,
 )
 
-_ROOM = 32 * 2**20  # bytes in the file
-_RECENT = 8 * 2**20  # bytes in memory
-_ENTRY = 100  # bytes of an entry besides its data
-_DAY = 86_400
-_KEPT_DAYS = 30
-_MOST_ABSENT = 20_000
+_MAX_FILE_BYTES = 32 * 2**20
+_MAX_MEMORY_BYTES = 8 * 2**20
+_ENTRY_BYTES = 100  # of an entry besides its data
+_DAY = 86_400  # seconds
+_MAX_AGE_DAYS = 30
+_MAX_ABSENT_KEYS = 20_000
 PROVIDER_DATA = DatabaseKind(
     """CREATE TABLE call_data (
     key BLOB PRIMARY KEY, data BLOB NOT NULL, used INTEGER NOT NULL
@@ -44,33 +45,33 @@ CREATE INDEX call_data_used ON call_data (used)""",
 
 
 class ProviderDataStore(Recovery):
-    """Keeps entries by key. One thread of its own reads and writes the file.
+    """Stores entries by key. A thread of its own reads and writes the file.
 
-    No failure asks for them: what the client dropped is put into each request, before
-    the conversation is kept within its window, as it takes room there.
+    As a recovery it only prepares plans: it restores the data that the client dropped,
+    before the conversation is shortened to its window, because the data take space.
     """
 
     def __init__(
         self,
         path: Path,
         *,
-        room: int = _ROOM,
-        recent: int = _RECENT,
+        max_bytes: int = _MAX_FILE_BYTES,
+        recent: int = _MAX_MEMORY_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
         failure = "reasoning is not kept on disk"
         self._file = HelpDatabase(path, PROVIDER_DATA, failure)
-        self._room = room
+        self._max_bytes = max_bytes
         self._clock = clock
         self._worker = Worker("provider-data")
         self._recent = BoundedMap[bytes, bytes](
-            recent, lambda _, data: _ENTRY + len(data)
+            recent, lambda _, data: _ENTRY_BYTES + len(data)
         )
         # Keys that the file does not have.
-        self._absent = BoundedMap[bytes, bool](_MOST_ABSENT)
+        self._absent = BoundedMap[bytes, bool](_MAX_ABSENT_KEYS)
 
     def keep(self, entries: Mapping[bytes, bytes]) -> None:
-        """Store entries; they are found at once, and written in the background."""
+        """Store entries; `find` returns them at once, the file is written later."""
         if not entries:
             return
         for key, data in entries.items():
@@ -81,80 +82,81 @@ class ProviderDataStore(Recovery):
 
     async def find(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the entries of those keys that have one."""
-        found: dict[bytes, bytes] = {}
-        missing: list[bytes] = []
+        entries: dict[bytes, bytes] = {}
+        unknown: list[bytes] = []
         for key in keys:
             if (data := self._recent.get(key)) is not None:
-                found[key] = data
+                entries[key] = data
             elif key not in self._absent:
-                missing.append(key)
-        if missing and not self._worker.is_closed:
-            read = partial(self._file.use, partial(self._select, missing))
+                unknown.append(key)
+        if unknown and not self._worker.is_closed:
+            read = partial(self._file.use, partial(self._select, unknown))
             stored = await asyncio.wrap_future(self._worker.run(read)) or {}
-            for key in missing:
+            for key in unknown:
                 if key in stored:
                     self._recent[key] = stored[key]
                 else:
                     self._absent[key] = True
-            found |= stored
-        return found
+            entries |= stored
+        return entries
 
     async def prepare(self, plan: Plan) -> Plan:
-        """Restore what came with the tool calls of the conversation."""
+        """Restore the provider data of the conversation's tool calls."""
         request = plan.request
         if plan.restored or not has_calls(request):
             return plan
         origin = Origin("", plan.name, plan.model)
         raw = await self.find(keys_of(request, origin))
-        found = {key: data for key in raw if (data := read_call_data(raw[key]))}
-        return plan.having(restored=restore_call_data(request, origin, found))
+        data_by_key = {key: data for key in raw if (data := read_call_data(raw[key]))}
+        return plan.having(restored=restore_call_data(request, origin, data_by_key))
 
     def close(self) -> None:
-        """Write what is left; later entries stay in memory. Blocks."""
+        """Write pending entries; later ones stay in memory only. Blocks."""
         self._worker.close(self._file.close)
 
-    # In the thread.
+    # ---- In the thread
 
-    def _forget_old(self, db: sqlite3.Connection) -> None:
-        old = expired_before(db, "call_data", "used", self._clock(), _KEPT_DAYS)
-        db.execute("DELETE FROM call_data WHERE used < ?", (old,))
+    def _delete_expired(self, db: sqlite3.Connection) -> None:
+        limit = expired_before(db, "call_data", "used", self._clock(), _MAX_AGE_DAYS)
+        db.execute("DELETE FROM call_data WHERE used < ?", (limit,))
 
     def _select(self, keys: list[bytes], db: sqlite3.Connection) -> dict[bytes, bytes]:
         now = int(self._clock())
-        rows = "SELECT key, data FROM call_data WHERE key IN (?)"
+        query = "SELECT key, data FROM call_data WHERE key IN (?)"
         with transaction(db):
-            self._forget_old(db)
-            stored = select_in(db, rows, keys)
-            found = {key: data for key, data in stored if isinstance(data, bytes)}
+            self._delete_expired(db)
+            rows = select_in(db, query, keys)
+            entries = {key: data for key, data in rows if isinstance(data, bytes)}
             db.executemany(
                 "UPDATE call_data SET used = ? WHERE used < ? AND key = ?",
-                [(now, now - _DAY, key) for key in found],
+                [(now, now - _DAY, key) for key in entries],
             )
-        return found
+        return entries
 
     def _insert(self, entries: Mapping[bytes, bytes], db: sqlite3.Connection) -> None:
         now = int(self._clock())
         with transaction(db):
-            self._forget_old(db)
+            self._delete_expired(db)
             db.executemany(
                 "INSERT OR REPLACE INTO call_data VALUES (?, ?, ?)",
                 [(key, data, now) for key, data in entries.items()],
             )
-            is_smaller = self._drop_excess(db)
-        if is_smaller:
-            # Steps through all of it: `execute` would free a single page.
+            has_deleted = self._delete_excess(db)
+        if has_deleted:
+            # `executescript` frees all unused pages: `execute` would free only one.
             db.executescript("PRAGMA incremental_vacuum")
 
-    def _drop_excess(self, db: sqlite3.Connection) -> bool:
-        """Delete the least recently used entries beyond the room; tell if any went."""
-        all_sizes = "SELECT sum(length(data) + ?) FROM call_data"
-        if (db.execute(all_sizes, (_ENTRY,)).fetchone()[0] or 0) <= self._room:
+    def _delete_excess(self, db: sqlite3.Connection) -> bool:
+        """Delete the least recently used entries beyond the limit, if there are any."""
+        total = "SELECT sum(length(data) + ?) FROM call_data"
+        size = db.execute(total, (_ENTRY_BYTES,)).fetchone()[0] or 0
+        if size <= self._max_bytes:
             return False
         sizes = "SELECT key, length(data) + ? FROM call_data ORDER BY used DESC, key"
         size, excess = 0, list[tuple[bytes]]()
-        for key, length in db.execute(sizes, (_ENTRY,)):
+        for key, length in db.execute(sizes, (_ENTRY_BYTES,)):
             size += length
-            if size > self._room:
+            if size > self._max_bytes:
                 excess.append((key,))
         db.executemany("DELETE FROM call_data WHERE key = ?", excess)
         return True

@@ -31,20 +31,21 @@ class UpstreamSpec(Struct, frozen=True):
     Attributes:
         name: the name in the settings.
         apis: all of one origin; the first is used unless a model needs another one.
-        timeouts: of its requests.
-        reasoning_timeouts: of chats with models that reason.
-        patience: how many seconds a chat waits for it in all, while it is overloaded or
+        timeouts: for its requests.
+        reasoning_timeouts: for chats with models that reason.
+        patience: the seconds that a chat waits for it in all, while it is overloaded or
             limits requests.
-        breaker_pause: seconds for which the circuit breaker stays open.
+        breaker_pause: the seconds for which the circuit breaker stays open.
         query: parameters that are added to every URL.
         headers: further headers of every request.
         extra_body: further fields of every request in the first dialect.
-        cache: ask for prompt caching; `long_cache`: for as long as the API offers.
-        num_ctx: the context window for a local server to load models with; 0 if byok
+        cache: whether to request prompt caching, and `long_cache` for as long as the
+            API offers.
+        num_ctx: the context window with which a local server loads models; 0 if byok
             decides.
         route: proxy and certificates.
-        vendor: the name of its preset, whose models these are; "" if that is unknown.
-        facts: what the user says about models, by their names; "" is for all of them.
+        vendor: the name of its preset, whose models these are; "" if it is unknown.
+        facts: the user's facts about models, by their names; "" is for all of them.
         fim: codecs for FIM by mode, in the order of trial; None stands for a chat.
         next_edit: codecs for models that are made for next edits, by mode.
     """
@@ -90,13 +91,13 @@ class UpstreamSpec(Struct, frozen=True):
 
     def find_api(self, dialect: str) -> Api | None:
         """Return the API of a dialect, named as in the registry, or None."""
-        found = (api for api in self.apis if api.dialect.name == dialect)
-        return next(found, None)
+        matches = (api for api in self.apis if api.dialect.name == dialect)
+        return next(matches, None)
 
     def find_serving(self, path: str) -> Api | None:
         """Return the API to which requests for a path of /v1 are forwarded, or None."""
         for api in self.apis:
-            best = api is self.api or path not in api.dialect.second_best
-            if best and path in api.dialect.serves:
+            is_best = api is self.api or path not in api.dialect.second_best
+            if is_best and path in api.dialect.serves:
                 return api
         return None

@@ -1,8 +1,8 @@
-"""HTTP transports by route (proxy, certificates), and reads of all that has come.
+"""HTTP transports by route (proxy, certificates), with reads of all received bytes.
 
-httpx is the interface, aiohttp the transport: it needs a third of the CPU per chunk.
+httpx is the interface, aiohttp the transport, which needs a third of the CPU per chunk.
 httpx's client is not used: its proxy variables would break loopback, its redirects
-could leak headers, and cookies are not wanted.
+could leak headers, and byok wants no cookies.
 """
 
 import errno
@@ -19,6 +19,10 @@ from msgspec import Struct
 from byok.core.errors import ConfigError
 from byok.core.urls import is_link_local
 
+# The request of every response: httpx would store the real one, with its body, as long
+# as the answer takes, and uses it only in the errors of its client.
+_REQUEST_WITHOUT_BODY = httpx.Request("POST", "http://upstream.invalid")
+
 
 class Route(Struct, frozen=True):
     """How an upstream is reached: through a proxy, with further CA certificates."""
@@ -27,16 +31,11 @@ class Route(Struct, frozen=True):
     ca_file: str = ""
 
 
-# What responses have as their request: httpx would keep the real one, with its body,
-# as long as the answer takes, and uses it only in the errors of its client.
-_WITHOUT_BODY = httpx.Request("POST", "http://upstream.invalid")
-
-
 class Transports:
-    """Creates and keeps the transports. Close it when done."""
+    """Creates and caches the transports. Close it when done."""
 
     def __init__(self) -> None:
-        self._made: dict[Route, httpx.AsyncBaseTransport] = {}
+        self._transports: dict[Route, httpx.AsyncBaseTransport] = {}
 
     def by(self, route: Route) -> httpx.AsyncBaseTransport:
         """Return the transport of a route.
@@ -44,14 +43,14 @@ class Transports:
         Raises:
             ConfigError: the proxy or the CA file cannot be used.
         """
-        if (transport := self._made.get(route)) is None:
-            transport = self._made[route] = _make(route)
+        if (transport := self._transports.get(route)) is None:
+            transport = self._transports[route] = _make_transport(route)
         return transport
 
     async def close(self) -> None:
         """Close every connection."""
-        made, self._made = self._made, {}
-        for transport in made.values():
+        transports, self._transports = self._transports, {}
+        for transport in transports.values():
             await transport.aclose()
 
 
@@ -59,11 +58,12 @@ class Body(AiohttpResponseStream):
     """The body of a response."""
 
     async def read(self) -> bytes:
-        """Return what has been received, b"" at the end; raises aiohttp's errors.
+        """Return the received bytes, b"" at the end; raise aiohttp's errors.
 
-        What came before the connection was lost is returned before that is raised.
-        All that aiohttp holds is taken at once. Its own methods take HTTP chunk by HTTP
-        chunk, and feed its parser after each, which a burst of small ones makes dear.
+        Bytes that came before the connection was lost are returned before the error is
+        raised. The whole buffer of aiohttp is read at once: aiohttp's own methods read
+        one HTTP chunk and feed its parser after each, which is slow for many small
+        chunks.
         """
         content = self._aiohttp_response.content
         if content.at_eof():
@@ -83,7 +83,7 @@ class Body(AiohttpResponseStream):
 
     @property
     def coding(self) -> str:
-        """How it is compressed; httpx would decode all headers to look for that."""
+        """How the body is compressed; httpx would decode all headers to find out."""
         return self._aiohttp_response.headers.get("Content-Encoding", "")
 
     @property
@@ -92,7 +92,7 @@ class Body(AiohttpResponseStream):
         return self._aiohttp_response.content.at_eof()
 
     async def aclose(self) -> None:
-        """Give the connection back, or close it if the body was not read to its end."""
+        """Release the connection, or close it if the body was not read to its end."""
         self._aiohttp_response.release()
 
     def abort(self) -> None:
@@ -118,23 +118,23 @@ class _Resolver(aiohttp.ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await super().resolve(host, port, family)
-        kept = [entry for entry in found if not is_link_local(entry["host"])]
-        if found and not kept:
+        addresses = await super().resolve(host, port, family)
+        allowed = [entry for entry in addresses if not is_link_local(entry["host"])]
+        if addresses and not allowed:
             raise OSError(errno.EADDRNOTAVAIL, "a link-local address")
-        return kept
+        return allowed
 
 
 class _Transport(AiohttpTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
-        response.request = _WITHOUT_BODY
+        response.request = _REQUEST_WITHOUT_BODY
         if isinstance(response.stream, AiohttpResponseStream):
             response.stream = Body(response.stream._aiohttp_response)
         return response
 
 
-def _make(route: Route) -> httpx.AsyncBaseTransport:
+def _make_transport(route: Route) -> httpx.AsyncBaseTransport:
     context, proxy = tls_context(route.ca_file), _proxy(route.proxy)
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(

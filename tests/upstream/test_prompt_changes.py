@@ -41,19 +41,19 @@ def test_the_first_difference_is_found(before: bytes, now: bytes, change: str) -
 
 def test_requests_are_compared_within_their_conversation() -> None:
     changes = PromptChanges()
-    assert changes.note("a", body(HI)) == ""
-    assert changes.note("b", body(HO)) == ""
-    assert changes.note("a", body(HI, HO)) == ""
+    assert changes.compare("a", body(HI)) == ""
+    assert changes.compare("b", body(HO)) == ""
+    assert changes.compare("a", body(HI, HO)) == ""
     changes.compress()
-    assert changes.note("a", body(HO)) == "messages[0], byte 9"
+    assert changes.compare("a", body(HO)) == "messages[0], byte 9"
 
 
 def test_memory_is_limited() -> None:
-    changes = PromptChanges(room=150, longest=100)
-    changes.note("a", body(HI))
-    changes.note("b", body(HI))
-    changes.note("c", body(HI))
-    assert changes.note("a", body(HO)) == ""  # it was the oldest
+    changes = PromptChanges(max_stored=150, max_body=100)
+    changes.compare("a", body(HI))
+    changes.compare("b", body(HI))
+    changes.compare("c", body(HI))
+    assert changes.compare("a", body(HO)) == ""  # it was the oldest
     long = {"role": "user", "content": "x" * 200}
-    assert changes.note("c", body(HI, long)) == ""
-    assert changes.note("c", body(HO)) == ""
+    assert changes.compare("c", body(HI, long)) == ""
+    assert changes.compare("c", body(HO)) == ""

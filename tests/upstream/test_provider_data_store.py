@@ -32,7 +32,7 @@ DAY = 86_400
 def opened(
     path: Path, *, now: float = 100 * DAY, room: int = 2**20, recent: int = 2**20
 ) -> Iterator[ProviderDataStore]:
-    store = ProviderDataStore(path, room=room, recent=recent, clock=lambda: now)
+    store = ProviderDataStore(path, max_bytes=room, recent=recent, clock=lambda: now)
     with closing(store):
         yield store
 

@@ -1,13 +1,14 @@
-"""Provider data by tool call: what a client may drop, and an upstream wants back.
+"""Provider data by tool call, which clients may drop and upstreams require back.
 
 Some upstreams refuse a conversation in which the reasoning before a tool call, or the
 call's signature, is missing or changed. Clients send reasoning back in their history,
-but not all keep it, and none keeps the data of a call. So byok keeps both by the call,
-and adds them again when the call comes back.
+but not all store it, and none stores the data of a call. So byok stores both by call,
+and adds them when the call comes back in a history.
 
 Ids of calls are not unique: Kimi counts them anew in each conversation. So the key also
-contains the conversation, the name and the arguments, and nobody gets the reasoning of
-another conversation. A conversation without an id is what was said in it before.
+contains the conversation, the name and the arguments, and no conversation gets the
+reasoning of another one. A conversation without an id is identified by a digest of its
+earlier messages.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,14 +36,14 @@ from byok.core.chat import (
 from byok.core.events import Notice, StreamEvent, ThinkingDelta, ToolCallPlace
 from byok.core.wire.json_body import parse_json, write_json
 
-LONGEST_ENTRY = 4 * 2**20  # bytes; a longer one is not kept
+MAX_ENTRY_BYTES = 4 * 2**20  # a longer entry is not stored
 
 
 class CallData(Struct, frozen=True):
-    """What came with a tool call.
+    """The provider data of a tool call.
 
-    `thinking` are the reasoning blocks between the call before it and this one, `own`
-    is the call's own data, and `place` its number in the answer, from 0.
+    `thinking` are the reasoning blocks between the previous call and this one, `own` is
+    the call's own data, and `place` its index in the answer.
     """
 
     place: int
@@ -51,12 +52,12 @@ class CallData(Struct, frozen=True):
 
     @property
     def origin(self) -> Origin | None:
-        """The origin of the data, which is one; None without any data."""
-        held = [part.provider_data for part in self.thinking] + [self.own]
-        return next((data.origin for data in held if data), None)
+        """The common origin of all data; None without any data."""
+        all_data = [part.provider_data for part in self.thinking] + [self.own]
+        return next((data.origin for data in all_data if data), None)
 
     def write(self) -> bytes:
-        """Serialise data that is there."""
+        """Serialise the data as JSON."""
         origin = self.origin or NO_ORIGIN
         return write_json(
             {
@@ -69,17 +70,17 @@ class CallData(Struct, frozen=True):
 
 
 def read_call_data(raw: bytes) -> CallData | None:
-    """Parse what `CallData.write` wrote; None for anything else."""
+    """Parse the output of `CallData.write`; None for anything else."""
     try:
-        kept = parse_json(raw, keep_halves=True)
-        origin = Origin(*map(str, kept["origin"]))
+        fields = parse_json(raw, keep_halves=True)
+        origin = Origin(*map(str, fields["origin"]))
         thinking = tuple(
             ThinkingPart(str(text), ProviderData(origin, dict(data)))
-            for text, data in kept["thinking"]
+            for text, data in fields["thinking"]
         )
-        own = kept["own"]
+        own = fields["own"]
         data = None if own is None else ProviderData(origin, dict(own))
-        return CallData(int(kept["place"]), thinking, data)
+        return CallData(int(fields["place"]), thinking, data)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -100,7 +101,7 @@ class CallDataCollector:
         self.entries: dict[bytes, bytes] = {}
 
     def note(self, event: StreamEvent) -> None:
-        """Take the next event of the answer; most kinds do not matter."""
+        """Record the next event of the answer; most kinds do not matter."""
         match event:
             case ThinkingDelta(text=text, provider_data=data):
                 self._text.append(text)
@@ -108,11 +109,11 @@ class CallDataCollector:
                     self._thinking.append(ThinkingPart("".join(self._text), data))
                     self._text = []
             case ToolCallPlace(call_id=call_id):
-                self._placed[call_id] = self._take_place()
+                self._placed[call_id] = self._start_call()
             case ToolCall():
-                known = event.id in self._placed
+                is_placed = event.id in self._placed
                 place, thinking = (
-                    self._placed.pop(event.id) if known else self._take_place()
+                    self._placed.pop(event.id) if is_placed else self._start_call()
                 )
                 self._add(CallData(place, tuple(thinking), event.provider_data), event)
             case Notice(is_restart=True):
@@ -123,10 +124,11 @@ class CallDataCollector:
     def _add(self, data: CallData, call: ToolCall) -> None:
         if (origin := data.origin) is None:
             return
-        if len(held := data.write()) <= LONGEST_ENTRY:
-            self.entries[call_key(_scope(self._conversation, origin), call)] = held
+        if len(raw := data.write()) <= MAX_ENTRY_BYTES:
+            self.entries[call_key(_scope(self._conversation, origin), call)] = raw
 
-    def _take_place(self) -> tuple[int, list[ThinkingPart]]:
+    def _start_call(self) -> tuple[int, list[ThinkingPart]]:
+        """Return the index of the next call and the reasoning before it."""
         thinking, self._thinking = self._thinking, []
         self._calls += 1
         return self._calls - 1, thinking
@@ -147,59 +149,59 @@ def keys_of(chat: ChatRequest, origin: Origin) -> list[bytes]:
 
 
 def restore_call_data(
-    chat: ChatRequest, origin: Origin, found: Mapping[bytes, CallData]
+    chat: ChatRequest, origin: Origin, data_by_key: Mapping[bytes, CallData]
 ) -> ChatRequest:
     """Return the conversation with its calls and reasoning as the model sent them."""
-    if not found:
+    if not data_by_key:
         return chat
     messages = (
-        _restore_message(message, scope, found)
+        _restore_message(message, scope, data_by_key)
         for message, scope in _with_scopes(chat, origin)
     )
     return replace(chat, messages=tuple(messages))
 
 
 def _restore_message(
-    message: Message, scope: str, found: Mapping[bytes, CallData]
+    message: Message, scope: str, data_by_key: Mapping[bytes, CallData]
 ) -> Message:
-    held = [
-        found.get(call_key(scope, part)) if isinstance(part, ToolCall) else None
+    call_data = [
+        data_by_key.get(call_key(scope, part)) if isinstance(part, ToolCall) else None
         for part in message.parts
     ]
-    if not any(held):
+    if not any(call_data):
         return message
     parts = [
         replace(part, provider_data=data.own)
         if isinstance(part, ToolCall) and data and data.own
         else part
-        for part, data in zip(message.parts, held, strict=True)
+        for part, data in zip(message.parts, call_data, strict=True)
     ]
-    return Message(message.role, tuple(_in_order(parts, held)))
+    return Message(message.role, tuple(_in_order(parts, call_data)))
 
 
-def _in_order(parts: list[Part], held: list[CallData | None]) -> list[Part]:
+def _in_order(parts: list[Part], call_data: list[CallData | None]) -> list[Part]:
     """Return the parts as the model wrote them.
 
-    They stay where they are if the client kept all reasoning in its order. Else the
-    text stands before the first call; calls of which nothing is known come last.
+    They stay in their order if the client kept all reasoning. Else the text comes
+    before the first call, and calls without stored data come last.
     """
     calls = [
         (data or CallData(len(parts)), part)
-        for part, data in zip(parts, held, strict=True)
+        for part, data in zip(parts, call_data, strict=True)
         if isinstance(part, ToolCall)
     ]
     calls.sort(key=lambda call: call[0].place)
-    wanted: list[Part] = []
+    expected: list[Part] = []
     for data, call in calls:
-        wanted += (*data.thinking, call)
-    given = [p for p in parts if isinstance(p, ToolCall) or _has_data(p)]
-    if given[: len(wanted)] == wanted:
+        expected += (*data.thinking, call)
+    received = [p for p in parts if isinstance(p, ToolCall) or _has_data(p)]
+    if received[: len(expected)] == expected:
         return parts
     first = len(calls[0][0].thinking)
     texts = [part for part in parts if isinstance(part, TextPart)]
-    known = {*wanted}
-    rest = [part for part in given if part not in known]
-    return [*wanted[:first], *texts, *wanted[first:], *rest]
+    known = {*expected}
+    others = [part for part in received if part not in known]
+    return [*expected[:first], *texts, *expected[first:], *others]
 
 
 def _has_data(part: Part) -> bool:
@@ -207,23 +209,23 @@ def _has_data(part: Part) -> bool:
 
 
 def _with_scopes(chat: ChatRequest, origin: Origin) -> Iterator[tuple[Message, str]]:
-    """Give each message with the scope of its calls."""
+    """Yield each message with the scope of its calls."""
     names = conversations(chat)
     for message, name in zip(chat.messages, names, strict=False):
         yield message, (_scope(name, origin) if calls_of(message) else "")
 
 
 def conversations(chat: ChatRequest) -> Iterator[str]:
-    """Give what identifies the conversation before each message, and after the last.
+    """Yield the name of the conversation before each message, and after the last.
 
-    That is the id, else a digest of what the user and the tools said.
+    It is the id, or else a digest of the texts of the user and the tools so far.
     """
     digest = blake2b(digest_size=24)
     for message in chat.messages:
         yield chat.conversation or digest.hexdigest()
         if not chat.conversation:
-            for said in _texts(message):
-                raw = said.encode("utf-8", "surrogatepass")
+            for text in _texts(message):
+                raw = text.encode("utf-8", "surrogatepass")
                 digest.update(len(raw).to_bytes(8, "big") + raw)
     yield chat.conversation or digest.hexdigest()
 
@@ -241,7 +243,7 @@ def _scope(conversation: str, origin: Origin) -> str:
 
 
 def call_key(scope: str, call: ToolCall) -> bytes:
-    """Return what identifies a call in a scope, such as a conversation."""
+    """Return the key of a call in a scope, such as a conversation."""
     return _digest(scope, call.id, call.name, call.arguments)
 
 

@@ -19,7 +19,7 @@ from byok.core.chat import (
 )
 from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallPlace
 from byok.upstream.toolcalls.provider_data import (
-    LONGEST_ENTRY,
+    MAX_ENTRY_BYTES,
     CallDataCollector,
     keys_of,
     read_call_data,
@@ -135,7 +135,7 @@ def test_a_conversation_without_an_id_is_what_was_said_before() -> None:
 
 
 def test_an_entry_that_is_too_long_is_not_kept() -> None:
-    huge = ProviderData(HERE, {"signature": "s" * LONGEST_ENTRY})
+    huge = ProviderData(HERE, {"signature": "s" * MAX_ENTRY_BYTES})
     assert collect(replace(CALL, provider_data=huge)) == {}
     large = ProviderData(HERE, {"signature": "s" * 2**20})
     assert len(collect(replace(CALL, provider_data=large))) == 1
