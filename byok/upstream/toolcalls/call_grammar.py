@@ -10,15 +10,14 @@ known forms write these two in one of four ways, each between marks that carry n
 
 Marks are special tokens (`<|tool_call|>`, `<｜tool▁sep｜>`), tags (`<tool_call>`),
 words in brackets (`[TOOL_CALLS]`), code fences, and a few words (`Action:`, `json`). So
-a form that no table lists is read as well, if it is made of these. What makes this safe
-is the other end: a text counts only if nothing else stands in it, if each name is that
-of an offered tool, and if the arguments are complete and valid. Sources: the chat
-templates that vendors publish with their models, and reports of calls that arrived as
-text.
+a form that no table lists is read as well, if it consists of these. It is safe because
+a text counts only if it contains nothing else, if each name is that of an offered tool,
+and if the arguments are complete and valid. Sources: the chat templates that vendors
+publish with their models, and reports of calls that arrived as text.
 
-Everything here is a function of the text. `read_calls` raises `Unfinished` for what may
-become calls, and `NotCalls` for what never will, so that a stream is held back only as
-long as needed. It walks over a text at most twice.
+Everything here is a function of the text. `read_calls` raises `Unfinished` for a text
+that may become calls, and `NotCalls` for one that cannot, so that a stream is buffered
+only as long as needed. It walks over a text at most twice.
 """
 
 import json
@@ -36,14 +35,14 @@ from byok.core.wire.lenient_json import BrokenJson, LenientParser, parse_lenient
 from byok.upstream.toolcalls.repair import ToolNames, coerce, fill_missing, is_valid
 
 MAX_CALLS = 64  # in one text
-_HALF_SIZE = 24  # characters at the end of a text that may be half of something
+_MAX_FRAGMENT = 24  # characters at the end of a text that may be half of a mark
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split("|"))
 
 
-# Words that may stand before a name, between it and the arguments, and behind a call.
+# Words that may come before a name, between it and the arguments, and after a call.
 _BEFORE_NAME = _words(
     "to=|assistant|assistantcommentary|assistantanalysis|commentary|analysis|json|code"
     "|functools|await |print(|>>>|✿function✿:"
@@ -56,7 +55,7 @@ _BEFORE_ARGUMENTS = _words(
 )
 _BEHIND_CALL = _words(",|;|observation:|✿return✿:|✿return✿|✿result✿:|✿result✿")
 
-# Keys of JSON objects: of the name, of the arguments, of calls inside, and others.
+# Keys of JSON objects: for the name, the arguments, inner calls, and others.
 _NAME_KEYS = _words(
     "name|tool|tool_name|toolName|function|function_name|action|recipient_name"
 )
@@ -139,7 +138,7 @@ _DEBRIS_BEHIND = compile_late(
 _SPACE = compile_late(r"\s*")
 # Llama 3 also writes `<function=view{"path": "a"}</function>`.
 _OPEN_FUNCTION = compile_late(r"<function=(?=[\w.-]+\s*[=(]?\s*\{)")
-# What ends a call behind JSON whose last bracket is missing, or may be half of it.
+# The end of a call after JSON whose last bracket is missing, and half of such an end.
 _END_OF_CALL = compile_late(r"\s*(?:</|<[|｜]|\[/)")
 _HALF_END = compile_late(r"\s*[<\[]\Z")
 _KEYWORD = compile_late(r"([\w-]+)\s*[=:]\s*")
@@ -169,14 +168,14 @@ _DECODER = json.JSONDecoder(
 
 
 class NotCalls(Exception):
-    """The text is no call, however it goes on.
+    """The text is no call, however it continues.
 
-    `at` is the index where that showed; `has_calls`: complete calls stand before it.
+    `offset` is the index of the mismatch; `has_calls`: complete calls come before it.
     """
 
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.offset = offset
         self.has_calls = False
 
 
@@ -201,7 +200,7 @@ class OfferedTools(Struct, frozen=True):
     def fit(
         self, name: str, arguments: Any, *, is_plain: bool
     ) -> dict[str, Any] | None:
-        """Return arguments in the types of the schema; None where it forbids them.
+        """Return arguments in the types of the schema, None if it forbids them.
 
         A plain form, without any mark of a call, must not have unknown arguments.
         """
@@ -215,48 +214,48 @@ class OfferedTools(Struct, frozen=True):
 
     def properties(self, name: str) -> set[str]:
         """Return the names of a tool's arguments."""
-        known = self.schemas[name].get("properties")
-        return set(known) if isinstance(known, Mapping) else set()
+        properties = self.schemas[name].get("properties")
+        return set(properties) if isinstance(properties, Mapping) else set()
 
 
 def read_calls(text: str, tools: OfferedTools) -> list[PrintedCall]:
-    """Read a text that is nothing but calls.
+    """Read a text that consists of calls.
 
     Raises:
-        NotCalls: there is something else in it.
+        NotCalls: it contains something else.
         Unfinished: it ends before the calls do.
     """
-    reading = _Reading(text, tools, is_nested=True)
+    parser = _Parser(text, tools, is_nested=True)
     try:
-        return reading.calls()
+        return parser.read_all()
     except (NotCalls, Unfinished) as error:
         failure = error
-    if reading.has_values:  # one between tags may mention a tag that nothing closes
+    if parser.has_values:  # a value between tags may mention a tag that is not closed
         try:
-            return _Reading(text, tools, is_nested=False).calls()
+            return _Parser(text, tools, is_nested=False).read_all()
         except NotCalls:
             pass
     if isinstance(failure, NotCalls):
-        failure.has_calls = bool(reading.found)
+        failure.has_calls = bool(parser.calls)
     raise failure
 
 
 def first_mark(text: str) -> str | None:
     """Return the mark that a text begins with, if only calls have it.
 
-    It is "" for plain forms, and None where the text ends too early to tell.
+    It is "" for plain forms, and None if the text ends too early to tell.
     """
     if mark := _DELIMITER.match(text):
         return mark[0].strip()
     return None if _HALF_FIRST.match(text) else ""
 
 
-class _Reading:
-    """One walk over a text; `_at` is the index of what comes next.
+class _Parser:
+    """One walk over a text; `_pos` is the index of the next character.
 
-    `is_nested`: a value between tags ends at the tag that closes it, not at the first
-    one of that name. `has_values` tells whether there was such a value, and `found` are
-    the calls so far.
+    `is_nested`: a value between tags ends at its own closing tag, not at the first
+    closing tag of that name. `has_values` tells whether there was such a value, and
+    `calls` are the calls so far.
     """
 
     def __init__(self, text: str, tools: OfferedTools, *, is_nested: bool) -> None:
@@ -265,65 +264,65 @@ class _Reading:
         self._is_nested = is_nested
         self._is_plain = not first_mark(text)
         self._is_leaked = "to=" in text[:40]  # by GPT
-        self._at = 0
-        self._is_begun = False  # a mark or a name was read
+        self._pos = 0
+        self._has_begun = False  # a mark or a name was read
         self._closers: list[str] = []  # of brackets around calls
-        self._may_have_surplus = False  # of closing brackets, behind JSON
+        self._may_have_surplus = False  # closing brackets after JSON
         self.has_values = False
-        self.found: list[PrintedCall] = []
+        self.calls: list[PrintedCall] = []
 
-    def calls(self) -> list[PrintedCall]:
-        found = self.found
+    def read_all(self) -> list[PrintedCall]:
+        calls = self.calls
         while True:
             self._skip_marks()
             if self._is_at_end():
-                if found and not self._closers:
-                    return found
+                if calls and not self._closers:
+                    return calls
                 raise Unfinished
-            if not (found and self._skip_behind_call()):
+            if not (calls and self._skip_after_call()):
                 self._may_have_surplus = False
-                found += self._next()
-            if len(found) > MAX_CALLS:
-                raise NotCalls(self._at)
+                calls += self._read_next()
+            if len(calls) > MAX_CALLS:
+                raise NotCalls(self._pos)
 
-    def _next(self) -> list[PrintedCall]:
-        """Read what comes next: calls, or something to skip before one."""
-        char = self._text[self._at]
-        if char == "{" or _LIST_OF_OBJECTS.match(self._text, self._at):
+    def _read_next(self) -> list[PrintedCall]:
+        """Read the next calls, or skip something that comes before a call."""
+        char = self._text[self._pos]
+        if char == "{" or _LIST_OF_OBJECTS.match(self._text, self._pos):
             return self._json_calls()
         if char in "<[]`~":
-            return self._marked()
+            return self._marked_call()
         if (call := self._named_call()) is not None:
             return call
         if not self._skip_word(_BEFORE_NAME) and not self._skip_id():
             raise self._mismatch()
-        self._is_begun = True
-        if self._text[self._at - 1] == "(":
+        self._has_begun = True
+        if self._text[self._pos - 1] == "(":
             self._closers.append(")")
         return []
 
-    def _marked(self) -> list[PrintedCall]:
+    def _marked_call(self) -> list[PrintedCall]:
         """Read a tag with its call, or skip the bracket before calls as in code."""
-        if self._text[self._at] == "[" and not self._is_half_tag():
-            self._at += 1
-            self._is_begun = True
+        if self._text[self._pos] == "[" and not self._is_half_tag():
+            self._pos += 1
+            self._has_begun = True
             self._closers.append("]")
             return []
         return self._tagged_call()
 
     def _mismatch(self) -> Exception:
-        """Return what to raise for a text that does not fit from here on.
+        """Return the error for a text that does not fit from here on.
 
-        Its last characters may be half of something that does.
+        It is Unfinished if the last characters may be half of a mark or a tag.
         """
-        rest = len(self._text) - self._at
-        if self._is_half_tag() or (self._is_begun and rest <= _HALF_SIZE):
+        remaining = len(self._text) - self._pos
+        if self._is_half_tag() or (self._has_begun and remaining <= _MAX_FRAGMENT):
             return Unfinished()
-        return NotCalls(self._at)
+        return NotCalls(self._pos)
 
     def _is_half_tag(self) -> bool:
         """Tell whether the text ends within a mark, or a tag that may hold a call."""
-        half = _HALF_TAG.match(self._text, self._at)
+        half = _HALF_TAG.match(self._text, self._pos)
         name = (half and half[1]) or ""
         return half is not None and (
             not name
@@ -333,56 +332,56 @@ class _Reading:
         )
 
     def _is_at_end(self) -> bool:
-        return self._at >= len(self._text)
+        return self._pos >= len(self._text)
 
     def _is_offered(self, name: str) -> bool:
         return self._tools.names.find(name) is not None
 
     def _skip_marks(self) -> None:
-        if marks := _MARKS.match(self._text, self._at):
-            self._at = marks.end()
-            self._is_begun = self._is_begun or not marks[0].isspace()
+        if marks := _MARKS.match(self._text, self._pos):
+            self._pos = marks.end()
+            self._has_begun = self._has_begun or not marks[0].isspace()
 
     def _skip_space(self) -> None:
-        space = _SPACE.match(self._text, self._at)
-        self._at = space.end() if space else self._at
+        space = _SPACE.match(self._text, self._pos)
+        self._pos = space.end() if space else self._pos
         if self._is_at_end():
             raise Unfinished
 
     def _skip_word(self, words: tuple[str, ...]) -> bool:
-        """Skip one of the words; in the middle of one the text is unfinished."""
-        rest = self._text[self._at : self._at + 24].casefold()
+        """Skip one of the words; a text that ends within one is unfinished."""
+        text = self._text[self._pos : self._pos + 24].casefold()
         for word in words:
-            behind = rest[len(word) : len(word) + 1]
-            is_whole = not (word[-1].isalpha() and (behind.isalnum() or behind == "_"))
-            if rest.startswith(word) and is_whole:
-                self._at += len(word)
+            char = text[len(word) : len(word) + 1]
+            is_whole = not (word[-1].isalpha() and (char.isalnum() or char == "_"))
+            if text.startswith(word) and is_whole:
+                self._pos += len(word)
                 return True
-        is_end = self._at + len(rest) == len(self._text)
-        if is_end and any(word.startswith(rest) for word in words):
+        is_end = self._pos + len(text) == len(self._text)
+        if is_end and any(word.startswith(text) for word in words):
             raise Unfinished
         return False
 
     def _skip_id(self) -> bool:
         """Skip a word between two special tokens: the id, type or role of a call."""
-        word = _ID.match(self._text, self._at)
-        if word is None or self._text[max(0, self._at - 1)] != ">":
+        word = _ID.match(self._text, self._pos)
+        if word is None or self._text[max(0, self._pos - 1)] != ">":
             return False
-        self._at = word.end()
+        self._pos = word.end()
         return True
 
-    def _skip_behind_call(self) -> bool:
-        """Skip what may stand behind a call: a separator, or a closing bracket."""
-        char = self._text[self._at]
+    def _skip_after_call(self) -> bool:
+        """Skip a separator or a closing bracket after a call."""
+        char = self._text[self._pos]
         if self._closers and char == self._closers[-1]:
             self._closers.pop()
         elif not (self._may_have_surplus and char in "}]"):
-            debris = _DEBRIS_BEHIND.match(self._text, self._at)
+            debris = _DEBRIS_BEHIND.match(self._text, self._pos)
             if debris and self._is_leaked:
-                self._at = debris.end()
+                self._pos = debris.end()
                 return True
             return self._skip_word(_BEHIND_CALL)
-        self._at += 1
+        self._pos += 1
         return True
 
     def _call(self, name: str, arguments: Any, call_id: str = "") -> PrintedCall:
@@ -393,96 +392,96 @@ class _Reading:
         if fitting is not None:
             return PrintedCall(name, fitting, call_id)
         if isinstance(arguments, dict):
-            known = self._tools.properties(name)
-            inner = [
-                arguments[k] for k in _ARGUMENT_KEYS if k in arguments.keys() - known
-            ]
-            named = [arguments[k] for k in _NAME_KEYS if k in arguments.keys() - known]
-            others = len(arguments) - len(inner) - len(named)
-            same = all(self._tools.names.find(str(one)) == name for one in named)
-            if len(inner) == 1 and same and not others:
+            # An object with the name and the arguments once more is unwrapped.
+            unknown = arguments.keys() - self._tools.properties(name)
+            inner = [arguments[k] for k in _ARGUMENT_KEYS if k in unknown]
+            inner_names = [arguments[k] for k in _NAME_KEYS if k in unknown]
+            others = len(arguments) - len(inner) - len(inner_names)
+            is_same = all(self._tools.names.find(str(n)) == name for n in inner_names)
+            if len(inner) == 1 and is_same and not others:
                 return self._call(name, inner[0], call_id)
-        raise NotCalls(self._at)
+        raise NotCalls(self._pos)
 
     def _parse(self, text: str) -> Any:
         try:
             return parse_lenient(text.strip())[0]
         except (ValueError, RecursionError):
-            raise NotCalls(self._at) from None
+            raise NotCalls(self._pos) from None
 
-    # ---- JSON that holds the name and the arguments
+    # ---- JSON with the name and the arguments
 
     def _json_calls(self) -> list[PrintedCall]:
         if not self._can_hold_call():
-            raise NotCalls(self._at)
-        start = self._at
+            raise NotCalls(self._pos)
+        start = self._pos
         try:
             value = self._json()
         except NotCalls as error:
-            value = self._unclosed(start, error.at)
+            value = self._unclosed_call(start, error.offset)
         self._may_have_surplus = True
         return self._from_json(value)
 
     def _json(self) -> Any:
-        """Read one JSON value, as lenient as the repair of arguments is."""
+        """Read one JSON value, as leniently as the repair of arguments does."""
         try:
-            value, self._at = _DECODER.raw_decode(self._text, self._at)
+            value, self._pos = _DECODER.raw_decode(self._text, self._pos)
             return value
         except json.JSONDecodeError as error:
             if error.pos >= len(self._text) or error.msg.startswith("Unterminated"):
                 raise Unfinished from None
         except (ValueError, RecursionError):
-            raise NotCalls(self._at) from None
+            raise NotCalls(self._pos) from None
         try:
-            value, self._at = LenientParser(self._text).read_value_at(self._at)
+            parser = LenientParser(self._text)
+            value, self._pos = parser.read_value_at(self._pos)
         except BrokenJson as error:
             if error.cut:
                 raise Unfinished from None
             raise NotCalls(error.at) from None
         return value
 
-    def _unclosed(self, start: int, end: int) -> Any:
+    def _unclosed_call(self, start: int, end: int) -> Any:
         """Read a call that lacks its last bracket before a mark that ends calls.
 
-        The arguments are within it and must be closed, so that nothing of them can be
-        missing where a model stopped too early.
+        The arguments within it must be closed, so that nothing of them can be missing
+        if the model stopped too early.
         """
         text = self._text[start:end].rstrip()
         if text.endswith("}") and _HALF_END.match(self._text, end):
             raise Unfinished
         if not text.endswith("}") or not _END_OF_CALL.match(self._text, end):
             raise NotCalls(end)
-        self._at = end
+        self._pos = end
         value = self._parse(text + "}")
         if not isinstance(value, dict) or value.keys().isdisjoint(_ARGUMENT_KEYS):
             raise NotCalls(end)
         return value
 
     def _can_hold_call(self) -> bool:
-        """Tell by its first keys whether a JSON value may stand for calls."""
+        """Tell by its first keys whether a JSON value may be calls."""
         text = self._text
-        openers = _OPENERS.match(text, self._at)
-        at = openers.end() if openers else self._at
-        while key := _KEY.match(text, at):
-            name, at = key[1], key.end()
+        openers = _OPENERS.match(text, self._pos)
+        pos = openers.end() if openers else self._pos
+        while key := _KEY.match(text, pos):
+            name, pos = key[1], key.end()
             if name in _ARGUMENT_KEYS:
                 return True
-            if name in _INNER_KEYS and text[at : at + 1] in ("{", "[", ""):
-                openers = _OPENERS.match(text, at)
-                at = openers.end() if openers else at
+            if name in _INNER_KEYS and text[pos : pos + 1] in ("{", "[", ""):
+                openers = _OPENERS.match(text, pos)
+                pos = openers.end() if openers else pos
                 continue
-            value = _SCALAR.match(text, at)
+            value = _SCALAR.match(text, pos)
             if name in _NAME_KEYS:
                 return value is None or self._is_offered(value[1] or value[0])
             if name not in _OTHER_KEYS and (self._is_plain or not value):
                 return not self._is_plain and self._is_offered(name)
             if value is None:
                 return True
-            at = value.end()
-        return _HALF_KEY.match(text, at) is not None
+            pos = value.end()
+        return _HALF_KEY.match(text, pos) is not None
 
     def _from_json(self, value: Any) -> list[PrintedCall]:
-        """Return the calls that a JSON value stands for."""
+        """Return the calls that a JSON value describes."""
         if isinstance(value, list):
             return [call for item in value for call in self._from_json(item)]
         if (
@@ -490,7 +489,7 @@ class _Reading:
             or "description" in value
             or value.get("content")
         ):  # with a description it is the definition of a tool
-            raise NotCalls(self._at)
+            raise NotCalls(self._pos)
         for key in _INNER_KEYS:
             if isinstance(value.get(key), (list, dict)):
                 self._check_other_keys(value, key)
@@ -505,27 +504,27 @@ class _Reading:
         if key:
             self._check_other_keys(item, name_key, key)
         elif self._is_plain:
-            raise NotCalls(self._at)
-        elif name_key:  # the arguments stand beside the name
+            raise NotCalls(self._pos)
+        elif name_key:  # the arguments are beside the name
             arguments = {k: v for k, v in item.items() if k != name_key}
         elif len(item) == 1:  # Apertus: the name is the key
-            ((written, arguments),) = item.items()
-            name = self._tools.names.find(written)
+            ((only_key, arguments),) = item.items()
+            name = self._tools.names.find(only_key)
         if name is None:
-            raise NotCalls(self._at)
+            raise NotCalls(self._pos)
         call_id = next((item[k] for k in _ID_KEYS if isinstance(item.get(k), str)), "")
         return self._call(name, arguments, call_id)
 
     def _check_other_keys(self, item: dict[str, Any], *keys: str) -> None:
-        """Check that an object of a plain form has nothing but a call in it."""
+        """Check that an object of a plain form has only the keys of a call."""
         if self._is_plain and item.keys() - _OTHER_KEYS - set(keys):
-            raise NotCalls(self._at)
+            raise NotCalls(self._pos)
 
-    # ---- a name, and the arguments behind it
+    # ---- A name, and the arguments after it
 
     def _named_call(self) -> list[PrintedCall] | None:
-        """Read a name and its arguments; None where no name is next."""
-        start = self._at
+        """Read a name and its arguments; None if no name comes next."""
+        start = self._pos
         if (match := _NAME.match(self._text, start)) is None:
             return None
         raw = _NAME_END.sub("", match[1])
@@ -534,13 +533,13 @@ class _Reading:
             if match.end() == len(self._text) and self._tools.names.can_begin(raw):
                 raise Unfinished
             return None
-        self._is_begun = True
-        self._at = match.end() if raw == match[1] else match.start(1) + len(raw)
+        self._has_begun = True
+        self._pos = match.end() if raw == match[1] else match.start(1) + len(raw)
         call_id = raw if _KIMI_ID.fullmatch(raw) else self._skip_to_arguments()
         self._skip_to_arguments()
         if self._is_at_end():
             return [self._call(name, self._no_arguments(name, start), call_id)]
-        match self._text[self._at]:
+        match self._text[self._pos]:
             case "{":
                 arguments = self._object()
             case "(":
@@ -552,123 +551,123 @@ class _Reading:
             case "<" | "]":
                 arguments = self._tagged_arguments(name, "")
             case _:
-                arguments = self._behind_debris(name, start)
+                arguments = self._leaked_arguments(name, start)
         return [self._call(name, arguments, call_id)]
 
     def _skip_to_arguments(self) -> str:
-        """Skip marks and words behind a name; return the id of the call among them."""
-        found = ""
+        """Skip marks and words after a name; return the id of the call among them."""
+        call_id = ""
         while True:
-            if given := _CALL_ID.match(self._text, self._at):
-                found, self._at = given[1], given.end()
-            before = self._at
+            if match := _CALL_ID.match(self._text, self._pos):
+                call_id, self._pos = match[1], match.end()
+            start = self._pos
             self._skip_marks()
             if self._is_at_end():
-                return found
-            if not self._skip_word(_BEFORE_ARGUMENTS) and self._at == before:
-                return found
+                return call_id
+            if not self._skip_word(_BEFORE_ARGUMENTS) and self._pos == start:
+                return call_id
 
     def _no_arguments(self, name: str, start: int) -> dict[str, Any]:
-        """Return {} for a tool that needs none, if marks on both sides make it a call.
+        """Return {} for a tool that needs no arguments, between marks on both sides.
 
-        Without one behind it, the name may be half of another tool's.
+        Without a mark after it, the name may be the prefix of another one.
         """
         is_tagged = self._text[max(0, start - 80) : start].rstrip().endswith(">")
-        if self._text[start : self._at].rstrip()[-1:] not in (">", "]"):
+        if self._text[start : self._pos].rstrip()[-1:] not in (">", "]"):
             raise self._mismatch()
         if is_tagged and self._tools.fit(name, {}, is_plain=False) is not None:
             return {}
         raise self._mismatch()
 
-    def _behind_debris(self, name: str, start: int) -> dict[str, Any]:
-        """Read the arguments of a call that GPT leaked, behind meaningless letters."""
-        debris = _DEBRIS.match(self._text, self._at)
+    def _leaked_arguments(self, name: str, start: int) -> dict[str, Any]:
+        """Read the arguments of a call that GPT leaked, after meaningless letters."""
+        debris = _DEBRIS.match(self._text, self._pos)
         if debris is None or not self._is_leaked:
             return self._no_arguments(name, start)
-        self._at = debris.end()
+        self._pos = debris.end()
         if self._is_at_end():
             raise Unfinished
         return self._object()
 
     def _object(self) -> dict[str, Any]:
         """Read the object of arguments; Gemma's and JavaScript's have bare keys."""
-        start = self._at
+        start = self._pos
         try:
             value = self._json()
         except NotCalls:
-            self._at = start
+            self._pos = start
             value = self._parse(self._bare_object())
         self._may_have_surplus = True
         return dict(value)
 
     def _bare_object(self) -> str:
         """Return an object with bare keys as JSON; Gemma has other quotation marks."""
-        written: list[str] = []
+        pieces: list[str] = []
         depth = 0
-        while piece := _PIECE.match(self._text, self._at):
-            self._at = piece.end()
+        while piece := _PIECE.match(self._text, self._pos):
+            self._pos = piece.end()
             raw = piece["gemma"] if piece["gemma"] is not None else piece["escape"]
             if raw is not None:
-                written.append(json.dumps(raw))
+                pieces.append(json.dumps(raw))
             elif piece["key"]:
-                written.append(f'"{piece["key"]}":')
+                pieces.append(f'"{piece["key"]}":')
             else:
-                written.append(piece[0])
+                pieces.append(piece[0])
                 depth += (piece[0] in "{[") - (piece[0] in "}]")
             if not depth:
-                return "".join(written)
-        if _HALF_STRING.match(self._text, self._at):
+                return "".join(pieces)
+        if _HALF_STRING.match(self._text, self._pos):
             raise Unfinished
         raise self._mismatch()
 
     def _keywords(self) -> dict[str, Any]:
         """Read the arguments of a call as in code: `(path="a", line=3)`."""
-        self._at += 1
+        self._pos += 1
         self._skip_space()
-        if self._text[self._at] == "{":
-            found = self._object()
+        if self._text[self._pos] == "{":
+            arguments = self._object()
             self._skip_space()
         else:
-            found = {}
-            while key := _KEYWORD.match(self._text, self._at):
-                if key[1] in found:
-                    raise NotCalls(self._at)
-                self._at = key.end()
-                found[key[1]] = self._literal()
+            arguments = {}
+            while key := _KEYWORD.match(self._text, self._pos):
+                if key[1] in arguments:
+                    raise NotCalls(self._pos)
+                self._pos = key.end()
+                arguments[key[1]] = self._literal()
                 self._skip_space()
-                if self._text[self._at] == ",":
-                    self._at += 1
+                if self._text[self._pos] == ",":
+                    self._pos += 1
                     self._skip_space()
-        if self._text[self._at] == ")":
-            self._at += 1
-            return found
+        if self._text[self._pos] == ")":
+            self._pos += 1
+            return arguments
         raise self._mismatch()
 
     def _literal(self) -> Any:
-        """Read a value as in code; one in triple quotes must not have an escape."""
-        quotes = self._text[self._at : self._at + 3]
+        """Read a value as in code; a value in triple quotes must not have escapes."""
+        quotes = self._text[self._pos : self._pos + 3]
         if quotes not in ('"""', "'''"):
             return self._json()
-        end = self._text.find(quotes, self._at + 3)
+        end = self._text.find(quotes, self._pos + 3)
         if end < 0:
             raise Unfinished
-        value, self._at = self._text[self._at + 3 : end], end + 3
+        value, self._pos = self._text[self._pos + 3 : end], end + 3
         if "\\" in value:
             raise NotCalls(end)
         return value
 
-    # ---- keys and values in tags
+    # ---- Keys and values in tags
 
     def _tagged_call(self) -> list[PrintedCall]:
         """Read a tag that names a tool, with everything up to its end."""
-        if opening := _OPEN_FUNCTION.match(self._text, self._at):
-            self._at = opening.end()
-            self._is_begun = True
+        if opening := _OPEN_FUNCTION.match(self._text, self._pos):
+            self._pos = opening.end()
+            self._has_begun = True
             return []  # the name follows
         tag = self._tag()
         if tag.is_closing:
-            raise NotCalls(self._at)
-        self._at = tag.end
+            raise NotCalls(self._pos)
+        self._pos = tag.end
         if tag.name in _IGNORED:
             self._value(tag.name)
             return []
@@ -679,16 +678,16 @@ class _Reading:
                     {} if tag.is_empty else self._tagged_arguments(name, tag.name)
                 )
                 return [self._call(name, arguments)]
-        raise NotCalls(self._at)
+        raise NotCalls(self._pos)
 
     def _tag(self) -> "_Tag":
-        if match := _TAG.match(self._text, self._at):
+        if match := _TAG.match(self._text, self._pos):
             return _Tag(match)
         raise self._mismatch()
 
     def _argument_tag(self, name: str) -> "_Tag | None":
         """Return the next tag, if an argument of a tool follows it."""
-        match = _TAG.match(self._text, self._at)
+        match = _TAG.match(self._text, self._pos)
         tag = _Tag(match) if match else None
         if tag is None or tag.is_closing:
             return None
@@ -701,59 +700,61 @@ class _Reading:
 
         Without a closer, they end at any closing tag, and an object ends itself.
         """
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         is_object = False
         while True:
             self._skip_parts(name)
             if self._is_at_end():
                 if not is_object:
                     raise Unfinished
-                return found
+                return arguments
             if tag := self._argument_tag(name):
-                self._read_argument(tag, found)
-            elif not closer and self._text.startswith("</", self._at):
-                return found
-            elif self._text[self._at] == "{" and not found:
-                found, is_object = self._object(), True
+                self._read_argument(tag, arguments)
+            elif not closer and self._text.startswith("</", self._pos):
+                return arguments
+            elif self._text[self._pos] == "{" and not arguments:
+                arguments, is_object = self._object(), True
             elif (end := self._tag()).is_closing and end.name == closer:
-                self._at = end.end
-                return found
+                self._pos = end.end
+                return arguments
             elif is_object:
-                return found
+                return arguments
             else:
                 raise self._mismatch()
 
     def _skip_parts(self, name: str) -> None:
         """Skip tags around all arguments, such as `<parameters>`."""
-        known = self._tools.properties(name)
-        while (part := _PART.match(self._text, self._at)) and part[1] not in known:
-            self._at = part.end()
+        properties = self._tools.properties(name)
+        while (part := _PART.match(self._text, self._pos)) and part[
+            1
+        ] not in properties:
+            self._pos = part.end()
 
-    def _read_argument(self, tag: "_Tag", found: dict[str, Any]) -> None:
-        """Read the value behind a tag; text, unless the tag says that it is JSON."""
-        self._at = tag.end
+    def _read_argument(self, tag: "_Tag", arguments: dict[str, Any]) -> None:
+        """Read the value after a tag; it is text, unless the tag says JSON."""
+        self._pos = tag.end
         key, holder = tag.key or tag.name, tag.name
         if tag.name.endswith("arg_key"):
             key = self._value(tag.name).strip()
             self._skip_space()
-            behind = self._tag()
-            if behind.is_closing or not behind.name.endswith("arg_value"):
-                raise NotCalls(self._at)
-            self._at, holder = behind.end, behind.name
-        if key in found:
-            raise NotCalls(self._at)
+            value_tag = self._tag()
+            if value_tag.is_closing or not value_tag.name.endswith("arg_value"):
+                raise NotCalls(self._pos)
+            self._pos, holder = value_tag.end, value_tag.name
+        if key in arguments:
+            raise NotCalls(self._pos)
         value: Any = "" if tag.is_empty else self._value(holder)
-        found[key] = self._parse(value) if tag.is_json else value
+        arguments[key] = self._parse(value) if tag.is_json else value
 
     def _value(self, tag: str) -> str:
-        """Read text up to the closing tag of that name, and skip it."""
+        """Read the text up to the closing tag of that name, and skip the tag."""
         self.has_values = True
-        start, depth = self._at, 1
-        for found in _tags_of(tag).finditer(self._text, start):
-            depth += -1 if found["close"] else self._is_nested
+        start, depth = self._pos, 1
+        for match in _tags_of(tag).finditer(self._text, start):
+            depth += -1 if match["close"] else self._is_nested
             if not depth:
-                self._at = found.end()
-                return _without_breaks(self._text[start : found.start()])
+                self._pos = match.end()
+                return _strip_line_breaks(self._text[start : match.start()])
         raise Unfinished
 
 
@@ -761,12 +762,12 @@ class _Tag:
     """A tag: its name, the key or tool that it names, and where it ends."""
 
     def __init__(self, match: re.Match[str]) -> None:
-        written = match["attributes"] or match["k3_attributes"] or ""
-        attributes = dict(_ATTRIBUTE.findall(written))
-        named = (attributes[name] for name in _NAMING if name in attributes)
+        raw = match["attributes"] or match["k3_attributes"] or ""
+        attributes = dict(_ATTRIBUTE.findall(raw))
+        keys = (attributes[name] for name in _NAMING if name in attributes)
         self.end = match.end()
         self.name = match["tag"] or match["k3_tag"]
-        self.key = match["value"] or next(named, None)
+        self.key = match["value"] or next(keys, None)
         self.is_closing = match["close"] == "/" or match["k3"] == "close"
         self.is_empty = match["empty"] == "/"
         self.is_json = attributes.get("string") == "false"  # DeepSeek
@@ -783,6 +784,6 @@ def _tags_of(name: str) -> re.Pattern[str]:
     )
 
 
-def _without_breaks(value: str) -> str:
-    """Remove the line breaks around a value that stands on lines of its own."""
+def _strip_line_breaks(value: str) -> str:
+    """Remove the line breaks around a value that is on lines of its own."""
     return value[1:].removesuffix("\n") if value.startswith("\n") else value

@@ -1,31 +1,30 @@
 """Repair the arguments of a tool call, and never guess.
 
 Why so strict: arguments are commands that run and files that are written. A wrong guess
-does damage that nobody sees; a refused call costs one more request. So every value of
-the result stands in the model's own text, or is a default that the tool's schema
+does damage that nobody notices; a refused call costs one more request. So every value
+of the result comes from the model's own text, or is a default that the tool's schema
 declares. Text that parses is passed on byte for byte, except for lossless conversions
-to the types of the schema ("5" where an integer is wanted).
+to the types of the schema ("5" for an integer).
 
 Repaired, because there is only one meaning: code fences and words around the object,
 JSON inside a JSON string, Python quotes and literals, trailing commas, the same object
 twice, `{}` before the real arguments, brackets closed once too often after the object,
 missing required fields with a declared default.
 
-Refused: whatever is cut. A missing last brace looks just like a cut stream, and the
-rest of the command is unknown. Also refused: a backslash before a character that JSON
-does not escape. It may belong to a regular expression, a Windows path or doubled
-escaping, and each wants another reading. Earlier versions read Python escapes in double
-quotes as well; that changed shell commands and files. The model is asked again instead
-(`correction.py`).
+Refused: arguments that were cut off. A missing last brace looks just like a cut stream,
+and the rest of the command is unknown. Also refused: a backslash before a character
+that JSON does not escape. It may belong to a regular expression, a Windows path or
+doubled escaping, and each requires another reading. Earlier versions read Python
+escapes in double quotes as well; that changed shell commands and files. The model is
+asked again instead (`correction_request` in `assemble.py`).
 
 Of a schema only `type`, `properties`, `items`, `required`, `default` and `enum` are
 read, and `additionalProperties` by `is_valid`. References are not followed and patterns
 are not executed, so a hostile schema costs no more than one walk over the value.
 
-The usual required fields of a memory tool (title, content, context) repeat what the
-user just said, so the user's own words fill them where they are absent, blank, or
-shorter than the tool's schema allows: no client stores such a memory. No other field is
-ever filled in.
+The usual required fields of a memory tool (title, content, context) repeat the user's
+last message, so its text fills them if they are absent, blank, or shorter than the
+tool's schema allows: no client stores such a memory. No other field is ever filled in.
 
 What breaks if this changes: a wider repair acts on text that the model did not write. A
 narrower one drops calls that agents need, since local models often send fences and
@@ -45,12 +44,45 @@ from byok.core.late import compile_late
 from byok.core.wire.json_body import is_object, parse_json, write_json
 from byok.core.wire.lenient_json import BrokenJson, parse_lenient, parse_run
 
-_MAX_DEPTH = 32
+_MAX_DEPTH = 32  # of nested values in a schema
+_MAX_DECODINGS = 3  # of JSON inside a JSON string
+_MAX_EXACT_FLOAT = 2**53
 _EMPTY: dict[str, Any] = {
     "string": "", "integer": 0, "number": 0, "boolean": False, "array": [],
     "object": {}, "null": None,
 }  # fmt: skip
-_LARGEST_EXACT = 2**53
+_FENCE = "```"
+_FENCE_LABEL = compile_late(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
+_JSON_CHARS = frozenset('{}[]"')
+_LONG_NUMBER = compile_late(r"[0-9]{19}")
+
+# A source of values for required properties: (arguments, schema) -> values to set.
+Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
+
+
+class Repair(Struct, frozen=True):
+    """One repaired call, for the log."""
+
+    tool: str
+    before: str
+    after: str
+    rule: str
+
+
+class Unrepairable(ValueError):
+    """The arguments are cut or not a JSON object; the call must not be passed on.
+
+    If they are not `cut`, `offset` is the index of the first wrong character, or 0 if
+    it is unknown.
+    """
+
+    def __init__(self, message: str, offset: int = 0, *, cut: bool = False) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.cut = cut
+
+
+# ---- Values and their schema
 
 
 def coerce(
@@ -59,11 +91,11 @@ def coerce(
     """Return the value with lossless conversions; each adds a line to `rules`."""
     if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
         return value
-    wanted = _types(schema)
-    if wanted and not any(_IS[kind](value) for kind in wanted):
-        found = [(kind, new) for kind in wanted for new in _TO[kind](value)]
-        if len(found) == 1 and _is_allowed(found[0][1], schema):
-            kind, value = found[0]
+    types = _types(schema)
+    if types and not any(_IS[kind](value) for kind in types):
+        converted = [(kind, new) for kind in types for new in _TO[kind](value)]
+        if len(converted) == 1 and _is_allowed(converted[0][1], schema):
+            kind, value = converted[0]
             rules.append(f"{path or 'arguments'}: type made {kind}")
     if isinstance(value, dict):
         properties = _mapping(schema.get("properties"))
@@ -87,21 +119,21 @@ def coerce(
 
 
 def is_valid(value: Any, schema: Json, depth: int = 0) -> bool:
-    """Tell whether a schema allows a value, as far as the keywords read here say."""
+    """Tell whether a schema allows a value, by the keywords that are read here."""
     if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
         return True
-    wanted = _types(schema)
-    if wanted and not any(_IS[kind](value) for kind in wanted):
+    types = _types(schema)
+    if types and not any(_IS[kind](value) for kind in types):
         return False
     if not _is_allowed(value, schema):
         return False
     if isinstance(value, dict):
         properties = _mapping(schema.get("properties"))
-        closed = schema.get("additionalProperties") is False
-        if missing_required(value, schema) or (closed and value.keys() - properties):
+        is_closed = schema.get("additionalProperties") is False
+        if missing_required(value, schema) or (is_closed and value.keys() - properties):
             return False
-        inner = ((item, _mapping(properties.get(key))) for key, item in value.items())
-        return all(is_valid(item, known, depth + 1) for item, known in inner)
+        pairs = ((item, _mapping(properties.get(key))) for key, item in value.items())
+        return all(is_valid(item, inner, depth + 1) for item, inner in pairs)
     if isinstance(value, list):
         items = _mapping(schema.get("items"))
         return all(is_valid(item, items, depth + 1) for item in value)
@@ -168,13 +200,13 @@ _IS: dict[str, Callable[[Any], bool]] = {
 
 
 def _from_text(kind: str) -> Callable[[Any], list[Any]]:
-    """Read a string that holds the JSON of the wanted type, and nothing else."""
+    """Return a converter of strings that are just the JSON text of a type."""
 
     def read(value: Any) -> list[Any]:
         if not isinstance(value, str):
             return []
         try:
-            parsed, liberties = parse_lenient(value)  # it keeps every digit
+            parsed, liberties = parse_lenient(value)  # which rounds no number
         except ValueError:
             return []
         return [parsed] if _IS[kind](parsed) and not liberties else []
@@ -184,8 +216,8 @@ def _from_text(kind: str) -> Callable[[Any], list[Any]]:
 
 def _to_integer(value: Any) -> list[Any]:
     if isinstance(value, float):
-        exact = value.is_integer() and abs(value) < _LARGEST_EXACT
-        return [int(value)] if exact else []
+        is_exact = value.is_integer() and abs(value) < _MAX_EXACT_FLOAT
+        return [int(value)] if is_exact else []
     return _from_text("integer")(value)
 
 
@@ -206,37 +238,7 @@ _TO: dict[str, Callable[[Any], list[Any]]] = {
 }
 
 
-_FENCE = "```"
-_FENCE_LABEL = compile_late(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
-_JSON_CHARS = frozenset('{}[]"')
-_LONG_NUMBER = compile_late(r"[0-9]{19}")
-_DECODED_TWICE = 3
-
-
-class Repair(Struct, frozen=True):
-    """One repaired call, for the log."""
-
-    tool: str
-    before: str
-    after: str
-    rule: str
-
-
-# Another source for required properties: (arguments, schema) -> those to set.
-Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
-
-
-class Unrepairable(ValueError):
-    """The arguments are cut or not a JSON object; the call must not be passed on.
-
-    If they are not `cut`, `offset` is the index of the first wrong character, or 0 if
-    it is unknown.
-    """
-
-    def __init__(self, message: str, offset: int = 0, *, cut: bool = False) -> None:
-        super().__init__(message)
-        self.offset = offset
-        self.cut = cut
+# ---- The text of the arguments
 
 
 def repair_arguments(
@@ -258,7 +260,7 @@ def repair_arguments(
     try:
         value, rules = _read(raw)
     except Unrepairable:
-        if is_object(raw):  # it has a number beyond the range of a float
+        if is_object(raw):  # with a number beyond the range of a float
             return raw, []
         raise
     if mode is RepairMode.OFF:
@@ -280,13 +282,13 @@ def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
     """Read the text as an object: as strict JSON, or else with every known liberty."""
     rules: list[str] = []
     text = raw
-    for _ in range(_DECODED_TWICE):
+    for _ in range(_MAX_DECODINGS):
         if not text.strip():
             return {}, [*rules, "empty arguments"]
         try:
-            value, liberties = _strictly(text)
+            value, liberties = _parse_strictly(text)
         except (ValueError, RecursionError):
-            value, liberties = _loosely(text)
+            value, liberties = _parse_leniently(text)
         rules += liberties
         if value is None:
             return {}, [*rules, "null arguments"]
@@ -299,16 +301,14 @@ def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
     raise Unrepairable("not a JSON object")
 
 
-def _parse(text: str) -> Any:
-    return parse_json(text.encode("utf-8", "surrogatepass"))
-
-
-def _strictly(text: str) -> tuple[Any, list[str]]:
+def _parse_strictly(text: str) -> tuple[Any, list[str]]:
     """Parse JSON, without orjson if it has integers beyond 64 bits, which it rounds."""
-    return parse_lenient(text) if _LONG_NUMBER.search(text) else (_parse(text), [])
+    if _LONG_NUMBER.search(text):
+        return parse_lenient(text)
+    return parse_json(text.encode("utf-8", "surrogatepass")), []
 
 
-def _loosely(text: str) -> tuple[Any, list[str]]:
+def _parse_leniently(text: str) -> tuple[Any, list[str]]:
     """Try each possible reading of the text; the first complete value counts."""
     failures: list[BrokenJson] = []
     for candidate, liberty in _candidates(text):
@@ -317,14 +317,14 @@ def _loosely(text: str) -> tuple[Any, list[str]]:
         except BrokenJson as error:
             failures.append(error)
             continue
-        value, more = _one(values)
-        return value, [*liberty, *rules, *more]
+        value, merge_rules = _merge_values(values)
+        return value, [*liberty, *rules, *merge_rules]
     first, cut = failures[0], any(error.cut for error in failures)
     raise Unrepairable(str(first), first.at, cut=cut) from first
 
 
-def _one(values: list[Any]) -> tuple[Any, list[str]]:
-    """Return the single value that several values in a row stand for.
+def _merge_values(values: list[Any]) -> tuple[Any, list[str]]:
+    """Return the only value that several values in a row can mean, with the rule.
 
     Gateways send `{}` before the arguments, or the arguments twice.
     """
@@ -345,17 +345,17 @@ def _one(values: list[Any]) -> tuple[Any, list[str]]:
 
 def _candidates(text: str) -> list[tuple[str, list[str]]]:
     """List the possible readings: the text, its fenced part, from first { to last }."""
-    out: list[tuple[str, list[str]]] = [(text, [])]
-    if (fenced := _inside_fence(text)) is not None:
-        out.append((fenced, ["code fence"]))
+    candidates: list[tuple[str, list[str]]] = [(text, [])]
+    if (fenced := _fence_content(text)) is not None:
+        candidates.append((fenced, ["code fence"]))
     start, end = text.find("{"), text.rfind("}") + 1
     if 0 <= start < end and not _has_json(text[:start] + text[end:]):
-        out.append((text[start:end], ["stray text"]))
-    return out
+        candidates.append((text[start:end], ["stray text"]))
+    return candidates
 
 
-def _inside_fence(text: str) -> str | None:
-    """Return the content of the first code fence, unless JSON stands outside of it."""
+def _fence_content(text: str) -> str | None:
+    """Return the content of the first code fence, unless there is JSON outside."""
     start = text.find(_FENCE)
     line_end = text.find("\n", start)
     end = text.find(_FENCE, line_end)
@@ -375,10 +375,13 @@ def _write(value: Any) -> str:
     return write_json(value).decode()
 
 
-_TITLE = frozenset({"title", "name", "summary"})
-_CONTENT = frozenset({"memory", "content", "text"})
-_CONTEXT = frozenset({"context", "scenario"})
-_TITLE_LENGTH = 80
+# ---- Memory tools, whose missing fields the user's message fills
+
+
+_TITLE_FIELDS = frozenset({"title", "name", "summary"})
+_CONTENT_FIELDS = frozenset({"memory", "content", "text"})
+_CONTEXT_FIELDS = frozenset({"context", "scenario"})
+_MAX_TITLE_CHARS = 80
 # A description of storing, so not "shows memory usage" or "searches memories".
 _STORES = compile_late(
     r"\b(?:remembers?|memori[sz]es?)\b"
@@ -387,7 +390,8 @@ _STORES = compile_late(
     r"|(?:保存|存储|添加|创建|写入|记录)[^。\n]{0,20}记忆|记住",
     re.IGNORECASE,
 )
-# By the script of the user's words: when to use the memory, and whose words these are.
+# By the script of the user's text: when to use the memory, and an introduction of the
+# user's text.
 _SENTENCES = (
     (
         compile_late(r"[\u3040-\u30ff]"),
@@ -400,14 +404,15 @@ _SENTENCES = (
     (compile_late(r"[\u4e00-\u9fff]"), ("再次遇到同样的问题时使用。", "用户说：")),
 )
 _ENGLISH = "Use this when the same question comes up again.", "The user said: "
-_SHARE = 0.2  # of the characters, from which on they are of a language
+_MIN_SCRIPT_SHARE = 0.2  # of the characters, in a text of that script
 
 
 def is_memory_tool(name: str, description: str = "") -> bool:
     """Tell by its name or its description whether a tool stores memories."""
     lowered = name.lower()
-    named = "memory" in lowered or "remember" in lowered
-    return named or _STORES.search(description) is not None
+    if "memory" in lowered or "remember" in lowered:
+        return True
+    return _STORES.search(description) is not None
 
 
 def memory_supply(user_text: str) -> Supply:
@@ -417,83 +422,82 @@ def memory_supply(user_text: str) -> Supply:
     """
 
     def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
-        required, said = schema.get("required"), " ".join(user_text.split())
-        names = required if said and isinstance(required, list) else []
+        required, text = schema.get("required"), " ".join(user_text.split())
+        names = required if text and isinstance(required, list) else []
         return {
-            name: derived
+            name: value
             for name in names
             if isinstance(name, str)
-            and (derived := _derive(name, said))
-            and _lacks(name, arguments, schema)
+            and (value := _field_from(text, name))
+            and _lacks_text(name, arguments, schema)
         }
 
     return supply
 
 
-def _lacks(name: str, arguments: Mapping[str, Any], schema: Json) -> bool:
-    """Tell whether a field that may be text has none that a client would store."""
+def _lacks_text(name: str, arguments: Mapping[str, Any], schema: Json) -> bool:
+    """Tell whether a field that may be text has no text that a client would store."""
     declared = _mapping(_mapping(schema.get("properties")).get(name))
     kind = declared.get("type", "string")
     kinds = kind if isinstance(kind, list) else [kind]
     if "string" not in kinds:
         return False
-    value, least = arguments.get(name), declared.get("minLength")
+    value, min_length = arguments.get(name), declared.get("minLength")
     if not isinstance(value, str):
         return name not in arguments or (value is None and "null" not in kinds)
-    return not value.strip() or (isinstance(least, int) and len(value) < least)
+    is_short = isinstance(min_length, int) and len(value) < min_length
+    return not value.strip() or is_short
 
 
-def _derive(name: str, said: str) -> str:
-    written = (
-        words
-        for script, words in _SENTENCES
-        if len(script.findall(said)) >= _SHARE * len(said)
+def _field_from(text: str, name: str) -> str:
+    """Return the value of a memory's field, "" for an unknown field."""
+    sentences = (
+        sentences
+        for script, sentences in _SENTENCES
+        if len(script.findall(text)) >= _MIN_SCRIPT_SHARE * len(text)
     )
-    use, intro = next(written, _ENGLISH)
-    if name in _TITLE:
-        return said[:_TITLE_LENGTH]
-    if name in _CONTENT:
-        return f"{said}\n{use}"
-    if name in _CONTEXT:
-        return f"{intro}{said[:_TITLE_LENGTH]}"
+    use, intro = next(sentences, _ENGLISH)
+    if name in _TITLE_FIELDS:
+        return text[:_MAX_TITLE_CHARS]
+    if name in _CONTENT_FIELDS:
+        return f"{text}\n{use}"
+    if name in _CONTEXT_FIELDS:
+        return f"{intro}{text[:_MAX_TITLE_CHARS]}"
     return ""
 
 
-# The names of offered tools, as models spell them.
-#
-# Models put the names of tools into wrappings that they learned elsewhere: the
-# namespace of their training (`functions.view`, `default_api.view`), what follows a
-# name in their chat template (`view<|channel|>commentary`), another case (`View`).
+# ---- The names of offered tools, as models spell them
 
 
-_MAX_NAME_CHARS = 256  # characters; longer ones are no names
-_BEFORE = (
+_MAX_NAME_CHARS = 256  # longer texts are no names
+_NAMESPACES = (
     *("functions", "function", "tools", "tool", "default_api", "api", "namespace"),
     *("multi_tool_use", "recipient_name", "recipient", "python", "assistant", "call"),
 )
-_SPACES = compile_late(
-    rf"(?:to=)?(?:(?:{'|'.join(_BEFORE)})(?:\.|::?|/))*", re.IGNORECASE
+_NAMESPACE_PREFIX = compile_late(
+    rf"(?:to=)?(?:(?:{'|'.join(_NAMESPACES)})(?:\.|::?|/))*", re.IGNORECASE
 )
-_MARKS = compile_late(r"[<({\[|｜\"'`\s].*", re.DOTALL)
-_NUMBER = compile_late(r":\d+\Z|\.call\Z")  # Kimi's ids, Llama's built-in tools
-_OTHER = compile_late(r"[\s._-]+")
+_MARK_AND_TAIL = compile_late(r"[<({\[|｜\"'`\s].*", re.DOTALL)
+_SUFFIX = compile_late(r":\d+\Z|\.call\Z")  # Kimi's ids, Llama's built-in tools
+_SEPARATORS = compile_late(r"[\s._-]+")
 
 
 class ToolNames:
-    """Finds offered tools by what a model calls them.
+    """Finds offered tools by the names that a model uses for them.
 
-    `sent` are the original names by the names that the model was given.
+    Models wrap the names of tools as they learned it elsewhere: in the namespace of
+    their training (`functions.view`, `default_api.view`), with the text that follows a
+    name in their chat template (`view<|channel|>commentary`), in another case (`View`).
+
+    `sent` maps the names that were sent to the model to the original names.
     """
 
     def __init__(self, sent: Mapping[str, str]) -> None:
         self._sent = sent
-        self._folded: dict[str, set[str]] = {}
+        self._by_folded: dict[str, set[str]] = {}
         for name, original in sent.items():
-            self._folded.setdefault(_fold(name), set()).add(original)
-        self._beginnings = (
-            *(_fold(name) for name in sent),
-            *(_fold(word) for word in _BEFORE),
-        )
+            self._by_folded.setdefault(_fold(name), set()).add(original)
+        self._beginnings = (*map(_fold, sent), *map(_fold, _NAMESPACES))
 
     def find(self, name: str) -> str | None:
         """Return the original name of the only offered tool that a name can mean."""
@@ -503,26 +507,26 @@ class ToolNames:
             return None
         bare = _unwrap(name)
         if (original := self._sent.get(bare)) is not None:
-            found = self._folded.get(_fold(name.strip()), set()) | {original}
+            matches = self._by_folded.get(_fold(name.strip()), set()) | {original}
         else:
-            found = {
+            matches = {
                 tool
                 for spelling in (name.strip(), bare)
-                for tool in self._folded.get(_fold(spelling), ())
+                for tool in self._by_folded.get(_fold(spelling), ())
             }
-        return found.pop() if len(found) == 1 else None
+        return matches.pop() if len(matches) == 1 else None
 
     def can_begin(self, text: str) -> bool:
         """Tell whether a text may be the beginning of a tool's name."""
-        bare = _fold(_SPACES.sub("", text, count=1))
+        bare = _fold(_NAMESPACE_PREFIX.sub("", text, count=1))
         return any(name.startswith(bare) for name in self._beginnings)
 
 
 def _unwrap(name: str) -> str:
-    """Remove everything around a name that is known to be no part of one."""
-    name = _SPACES.sub("", name.strip(" \t\r\n\"'`<"), count=1)
-    return _NUMBER.sub("", _MARKS.sub("", name))
+    """Remove the known wrappings of a name."""
+    name = _NAMESPACE_PREFIX.sub("", name.strip(" \t\r\n\"'`<"), count=1)
+    return _SUFFIX.sub("", _MARK_AND_TAIL.sub("", name))
 
 
 def _fold(name: str) -> str:
-    return _OTHER.sub("", name.casefold())
+    return _SEPARATORS.sub("", name.casefold())
