@@ -1,1 +1,1 @@
-"""Trying out what a model takes and does, with a few small requests."""
+"""The probe: finds out what a model accepts and does, with a few small requests."""

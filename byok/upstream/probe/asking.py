@@ -1,4 +1,4 @@
-"""Asking one question of the probe, and noting what came and what was refused."""
+"""Asks one question of the probe, and records its answer and its refusals."""
 
 import asyncio
 import time
@@ -20,17 +20,23 @@ from byok.upstream.probe.report import ProbeOutcome
 from byok.upstream.reasons import reason_of
 from byok.upstream.toolcalls.assemble import answer_parts
 
-_STEP, _KEPT = 0.01, 100  # seconds between two looks at the clock; looks
-_TOO_LATE = 0.03  # seconds in which no answer of thirty numbers is written
+_MEASURE_SECONDS, _MAX_MEASURES = 0.01, 100  # of the lateness of this process
+_MAX_LATENESS = 0.03  # seconds; no model writes thirty numbers within it
 
 
 class ProbeAnswer(Struct):
-    """What came of one question.
+    """The outcome of one question; times are in seconds.
 
-    `refusals` are those that byok met on the way, and `error` is set if there was no
-    answer. `parts` are the blocks of the answer. `reads` counts the network reads that
-    brought text or reasoning, and `late` is by how many seconds this process was late
-    shortly before the first of them.
+    Attributes:
+        parts: the blocks of the answer.
+        usage: its token counts, if the upstream sent any.
+        refusals: the refusals of the request, also those that byok recovered from.
+        error: why there is no answer.
+        reads: the number of network reads with text or reasoning.
+        late: how late this process was shortly before the first of these reads.
+        requests: the number of requests.
+        first: the time to the first of these reads.
+        seconds: the time to the end of the answer.
     """
 
     parts: tuple[Part, ...] = ()
@@ -50,34 +56,34 @@ class ProbeAnswer(Struct):
 
     @property
     def is_streamed(self) -> bool | None:
-        """Whether the answer came in pieces; None if nobody can tell.
+        """Whether the answer came in pieces; None if that is uncertain.
 
-        Where this process did not run in between, pieces arrive together, too.
+        While this process does not run, several pieces arrive in one read.
         """
         if self.reads > 1:
             return True
-        return None if self.late > _TOO_LATE else False
+        return None if self.late > _MAX_LATENESS else False
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The tool calls that are whole."""
+        """The complete tool calls."""
         return [part for part in self.parts if isinstance(part, ToolCall)]
 
     @property
     def thinks(self) -> bool:
         """Whether the model showed or counted any reasoning."""
-        shown = any(isinstance(part, ThinkingPart) for part in self.parts)
-        return shown or bool(self.usage and self.usage.reasoning_tokens)
+        is_shown = any(isinstance(part, ThinkingPart) for part in self.parts)
+        return is_shown or bool(self.usage and self.usage.reasoning_tokens)
 
     @property
     def refusal(self) -> UpstreamRefused | None:
-        """The first refusal of the request itself, which no repeat would help."""
-        refused = (e for e in self.refusals if isinstance(e, UpstreamRefused))
-        return next((error for error in refused if not error.retryable), None)
+        """The first refusal of the request itself, which a retry would not help."""
+        refusals = (e for e in self.refusals if isinstance(e, UpstreamRefused))
+        return next((error for error in refusals if not error.retryable), None)
 
 
 class Prober:
-    """Asks one model, with facts that a question may assume."""
+    """Asks one model questions, which may override the known facts about it."""
 
     def __init__(
         self, upstream: HttpUpstream, model: str, *, seconds: float = 120.0
@@ -86,11 +92,11 @@ class Prober:
         self.model = model
         self._seconds = seconds
         self._refusals: list[UpstreamError] = []
-        upstream.recoveries = (_NotedFailures(self._refusals), *upstream.recoveries)
+        upstream.recoveries = (_FailureRecorder(self._refusals), *upstream.recoveries)
 
     @property
     def facts(self) -> SourcedFacts:
-        """What is known about the model by now."""
+        """The facts about the model that are known so far."""
         return self._upstream.known.sourced_facts(self.model)
 
     @property
@@ -103,10 +109,10 @@ class Prober:
         return await self._upstream.window(self.model)
 
     async def ask(self, chat: ChatRequest, **assumed: Any) -> ProbeAnswer:
-        """Ask; `assumed` are values of facts that count for this question alone.
+        """Ask a question; `assumed` overrides facts for this question alone.
 
-        So do the ways around refusals that byok finds: the next question would not send
-        what it is to try out.
+        Remedies that byok finds are forgotten: with them the next question might not
+        send the feature that it tries.
         """
         saved = self._upstream.remedies.save()
         answer = await self.ask_first(chat, **assumed)
@@ -114,22 +120,22 @@ class Prober:
         return answer
 
     async def ask_first(self, chat: ChatRequest, **assumed: Any) -> ProbeAnswer:
-        """Ask, and let later questions begin with the ways around refusals."""
+        """Ask a question, and apply the remedies that byok finds to later ones."""
         answer = ProbeAnswer()
-        collected = _Collected()
+        collector = _PartCollector()
         record = begin_record(RequestRecord())
         self._refusals.clear()
-        began = time.monotonic()
+        start = time.monotonic()
         self._upstream.known.assume(**assumed)
         watch = LatenessWatch(time.monotonic)
-        watching = asyncio.ensure_future(watch.run())
-        asked = Destination(self._upstream, self.model)
+        watch_task = asyncio.ensure_future(watch.run())
+        destination = Destination(self._upstream, self.model)
         try:
             async with asyncio.timeout(self._seconds):
-                async for batch in ask(asked, chat):
-                    if collected.take(batch):
+                async for batch in ask(destination, chat):
+                    if collector.add(batch):
                         if not answer.reads:
-                            answer.first = time.monotonic() - began
+                            answer.first = time.monotonic() - start
                             answer.late = watch.lateness()
                         answer.reads += 1
         except TimeoutError:
@@ -137,17 +143,17 @@ class Prober:
         except ByokError as error:
             answer.error = error
         finally:
-            watching.cancel()
+            watch_task.cancel()
             self._upstream.known.assume()
-        answer.seconds = time.monotonic() - began
+        answer.seconds = time.monotonic() - start
         answer.refusals = [*self._refusals]
         answer.requests = record.attempts
-        answer.parts, answer.usage = collected.parts(), collected.usage
+        answer.parts, answer.usage = collector.parts(), collector.usage
         return answer
 
 
-class _NotedFailures(Recovery):
-    """Helps with nothing: it notes the failures, also those with a way around."""
+class _FailureRecorder(Recovery):
+    """Records all failures, also those that byok recovers from; it recovers nothing."""
 
     def __init__(self, failures: list[UpstreamError]) -> None:
         self._failures = failures
@@ -159,7 +165,7 @@ class _NotedFailures(Recovery):
 
 
 class LatenessWatch:
-    """Measures by how much a process is late because others have the processors."""
+    """Measures how late this process runs because others use the processors."""
 
     def __init__(
         self,
@@ -169,34 +175,35 @@ class LatenessWatch:
         self._clock = clock
         self._sleep = sleep
         self._last = clock()
-        self._late: deque[tuple[float, float]] = deque(maxlen=_KEPT)  # when, how much
+        # The time of each measurement, and the lateness.
+        self._measures: deque[tuple[float, float]] = deque(maxlen=_MAX_MEASURES)
 
     async def run(self) -> None:
         """Measure until the task is cancelled."""
         while True:
-            await self._sleep(_STEP)
+            await self._sleep(_MEASURE_SECONDS)
             now = self._clock()
-            self._late.append((now, now - self._last - _STEP))
+            self._measures.append((now, now - self._last - _MEASURE_SECONDS))
             self._last = now
 
     def lateness(self) -> float:
         """Return the longest lateness of the last second, in seconds."""
         now = self._clock()
-        recent = [late for when, late in self._late if now - when < 1.0]
-        return max(0.0, now - self._last - _STEP, *recent)
+        recent = [late for at, late in self._measures if now - at < 1.0]
+        return max(0.0, now - self._last - _MEASURE_SECONDS, *recent)
 
 
-class _Collected:
-    """The events of one answer, joined to its parts."""
+class _PartCollector:
+    """Joins the events of one answer to its parts."""
 
     def __init__(self) -> None:
         self._pieces: list[str | ThinkingDelta] = []
         self._calls: list[ToolCall] = []
         self.usage: Usage | None = None
 
-    def take(self, batch: list[StreamEvent]) -> bool:
-        """Take the events of a network read; tell whether it brought text."""
-        before = len(self._pieces)
+    def add(self, batch: list[StreamEvent]) -> bool:
+        """Add the events of a network read; tell whether they have text or thoughts."""
+        count = len(self._pieces)
         for event in batch:
             match event:
                 case TextDelta(text=text) if text:
@@ -209,24 +216,24 @@ class _Collected:
                     self.usage = event
                 case _:
                     pass
-        return len(self._pieces) > before
+        return len(self._pieces) > count
 
     def parts(self) -> tuple[Part, ...]:
         return (*answer_parts(self._pieces, self._calls),)
 
 
-# What a case of the probe finds, and what it hands on to later cases.
-
-
 class ProbeState(Struct):
-    """What earlier cases left for later ones: the answer that called a tool."""
+    """The results that later cases need.
+
+    `called` is the answer that called a tool, and `thinks`: some answer had reasoning.
+    """
 
     called: tuple[Part, ...] = ()
     thinks: bool = False
 
 
 class Finding(Struct, frozen=True):
-    """What a case found: outcome, remark, facts, and the answers that it got."""
+    """The result of a case: outcome, remark, facts, and the answers that it got."""
 
     outcome: ProbeOutcome
     detail: str = ""
@@ -235,14 +242,14 @@ class Finding(Struct, frozen=True):
 
 
 def failure(answer: ProbeAnswer, facts: dict[str, Any] | None = None) -> Finding:
-    """Return what an answer that did not come means."""
+    """Return the finding of a failed answer; `facts` are true if it was refused."""
     error = answer.refusal or answer.error
-    assert error is not None  # noqa: S101 - the caller has seen it
-    outcome = ProbeOutcome.REFUSED if answer.refusal else ProbeOutcome.FAILED
-    shown = facts if answer.refusal else None
-    return Finding(outcome, describe(error), shown or {}, (answer,))
+    assert error is not None  # noqa: S101 - the caller has checked it
+    if answer.refusal:
+        return Finding(ProbeOutcome.REFUSED, describe(error), facts or {}, (answer,))
+    return Finding(ProbeOutcome.FAILED, describe(error), {}, (answer,))
 
 
 def describe(error: ByokError) -> str:
-    """Return an error in words of byok, with its code."""
+    """Return the reason of an error in byok's words, with its code."""
     return f"{reason_of(error)} ({error.code})"

@@ -1,7 +1,7 @@
-"""The cases of the probe, what each asks and its answer shows, and a run of them.
+"""The cases of the probe: their questions, what the answers show, and a run of them.
 
-A case differs from the first one in one thing. So where a request of it is refused,
-that thing is refused, although byok may have found a way around it.
+A case differs from the first one in one feature. So if a request of the case is
+refused, the model refuses that feature, although byok may have found a remedy.
 """
 
 import base64
@@ -39,11 +39,15 @@ from byok.upstream.probe.asking import (
 )
 from byok.upstream.probe.report import ProbeOutcome, ProbeResult
 
-# The questions of the probe: small conversations that each try one thing.
-
-
+YES, NO, SKIPPED = ProbeOutcome.YES, ProbeOutcome.NO, ProbeOutcome.SKIPPED
+REFUSED, FAILED = ProbeOutcome.REFUSED, ProbeOutcome.FAILED
 MAX_TOKENS = 1024  # of each answer; a model that reasons needs some of them for that
-_SIDE = 64  # pixels of the picture; some APIs refuse smaller ones than 28
+PREFIX_TOKENS = 10_000  # of the prompt that is to be cached, at most
+_MIN_CACHED_SHARE = 0.5  # of the second prompt
+_MAX_PROBE_SECONDS = 900.0
+_MAX_PROBE_REQUESTS = 60  # with those that byok repeats
+_MILLION = 1e6
+_SIDE = 64  # pixels of the picture; some APIs refuse fewer than 28
 _RED = b"\xff\x00\x00"
 _PREFIX_LINES = 450  # about 9,000 tokens: no vendor caches less than 4,096 or so
 _LINE_TOKENS = 30  # at most
@@ -71,7 +75,7 @@ def make_question(
     use: ToolUse = ToolUse.AUTO,
     conversation: str = "",
 ) -> ChatRequest:
-    """Return a request with these messages after the system's."""
+    """Return a request with these messages after the system message."""
     return ChatRequest(
         (_SYSTEM, *messages),
         tools,
@@ -110,32 +114,31 @@ def call_tools() -> ChatRequest:
     return make_question(_user(words), tools=(_WEATHER,))
 
 
-def go_on(said: tuple[Part, ...]) -> ChatRequest:
-    """Continue after an answer that called tools, with their results."""
-    calls = [part for part in said if isinstance(part, ToolCall)]
+def send_results(answer: tuple[Part, ...]) -> ChatRequest:
+    """Send the results of an answer that called tools."""
+    calls = [part for part in answer if isinstance(part, ToolCall)]
     results = [
         Message(Role.TOOL, (ToolResult(call.id, call.name, "18 degrees, sunny"),))
         for call in calls
     ]
-    asked = call_tool()
     return make_question(
-        *asked.messages[1:],
-        Message(Role.ASSISTANT, said),
+        *call_tool().messages[1:],
+        Message(Role.ASSISTANT, answer),
         *results,
         tools=(_WEATHER,),
     )
 
 
 def show_picture() -> ChatRequest:
-    """Ask about a picture, of which every pixel has one colour."""
+    """Ask for the colour of a picture that has only one."""
     words = TextPart("Which colour is this picture? Answer with one word.")
     return make_question(_user(words, ImagePart("image/png", _picture())))
 
 
 def share_prefix(number: int, window: int) -> ChatRequest:
-    """Ask something behind a long text that is the same each time.
+    """Ask a question after a long text that is the same each time.
 
-    It fills less than half of a window of so many tokens; 0 is unknown.
+    The text fills less than half of a window of so many tokens; 0 is unknown.
     """
     count = min(_PREFIX_LINES, window // _LINE_TOKENS // 2 or _PREFIX_LINES)
     lines = "\n".join(
@@ -147,7 +150,7 @@ def share_prefix(number: int, window: int) -> ChatRequest:
 
 
 def exceed_window(tokens: int) -> ChatRequest:
-    """Ask with more than a window of so many tokens; no text has fewer a word."""
+    """Ask with more tokens than a window has; each word is at least one token."""
     return make_question(_user(TextPart("lamp " * (tokens + 64))))
 
 
@@ -163,13 +166,8 @@ def _picture() -> str:
     return base64.b64encode(data).decode()
 
 
-YES, NO, SKIPPED = ProbeOutcome.YES, ProbeOutcome.NO, ProbeOutcome.SKIPPED
-REFUSED, FAILED = ProbeOutcome.REFUSED, ProbeOutcome.FAILED
-_CACHED = 0.5  # of the second prompt, at least
-
-
 async def try_tool(prober: Prober, state: ProbeState) -> Finding:
-    """Try one tool call; where none comes by itself, one that must come."""
+    """Try one tool call; if the model makes none by itself, a required one."""
     unknown = {"tools": None, "most_tools": 0}
     first = await prober.ask(call_tool(), **unknown)
     if first.refusal or first.error:
@@ -214,47 +212,34 @@ async def try_results(prober: Prober, state: ProbeState) -> Finding:
     """Try the turn after a tool call, with the reasoning as it came."""
     if not state.called:
         return Finding(SKIPPED, "no tool was called")
-    chat = go_on(state.called)
-    answer = await prober.ask(chat, replay=Replay.EVERY_TURN)
+    answer = await prober.ask(send_results(state.called), replay=Replay.EVERY_TURN)
     if answer.refusal or answer.error:
         return failure(answer)
-    reasoned = any(isinstance(part, ThinkingPart) for part in state.called)
-    told = "with its reasoning" if reasoned else "there was no reasoning"
-    return Finding(YES, told, {}, (answer,))
+    has_reasoning = any(isinstance(part, ThinkingPart) for part in state.called)
+    detail = "with its reasoning" if has_reasoning else "there was no reasoning"
+    return Finding(YES, detail, {}, (answer,))
 
 
 async def try_without_reasoning(prober: Prober, state: ProbeState) -> Finding:
     """Try the same turn without reasoning, as after a client that dropped it."""
-    reasoned = any(isinstance(part, ThinkingPart) for part in state.called)
-    if not reasoned:
+    if not any(isinstance(part, ThinkingPart) for part in state.called):
         return Finding(SKIPPED, "no reasoning came with a call")
-    kept = (part for part in state.called if not isinstance(part, ThinkingPart))
-    bare = tuple(map(_bare, kept))
-    chat = go_on(bare)
+    parts = tuple(
+        ToolCall(part.id, part.name, part.arguments)
+        if isinstance(part, ToolCall)
+        else part
+        for part in state.called
+        if not isinstance(part, ThinkingPart)
+    )
+    chat = send_results(parts)
     answer = await prober.ask(chat, replay=Replay.NEVER, empty_reasoning=False)
     if answer.refusal or answer.error:
         return failure(answer, {"replay": Replay.TOOL_TURNS})
     return Finding(YES, "not needed", {}, (answer,))
 
 
-def _bare(part: Part) -> Part:
-    if isinstance(part, ToolCall):
-        return ToolCall(part.id, part.name, part.arguments)
-    return part
-
-
-class ProbeCase(Struct, frozen=True):
-    """A case, and what it costs at most: requests, and tokens of all of them."""
-
-    name: str
-    run: Callable[[Prober, ProbeState], Awaitable[Finding]]
-    requests: int
-    input_tokens: int
-    output_tokens: int = MAX_TOKENS
-
-
 async def try_answer(prober: Prober, state: ProbeState) -> Finding:
-    """Try a plain answer: that it comes, in pieces, and with a count of tokens."""
+    """Try a plain answer: whether it comes in pieces, and with token counts."""
     answer = await prober.ask_first(count_to_thirty())
     if answer.error:
         return failure(answer)
@@ -290,8 +275,8 @@ async def try_picture(prober: Prober, state: ProbeState) -> Finding:
     """Try a picture, and whether the model saw it."""
     answer = await prober.ask(show_picture(), images=None)
     if answer.refusal or answer.error:
-        is_meant = answer.refusal and answer.refusal.kind is RefusalKind.NO_IMAGES
-        return failure(answer, {"images": False} if is_meant else {})
+        refuses = answer.refusal and answer.refusal.kind is RefusalKind.NO_IMAGES
+        return failure(answer, {"images": False} if refuses else {})
     if COLOUR in answer.text.lower():
         return Finding(YES, "seen", {"images": True}, (answer,))
     return Finding(NO, "accepted, but not seen", {}, (answer,))
@@ -307,14 +292,14 @@ async def try_sampling(prober: Prober, state: ProbeState) -> Finding:
 
 
 async def try_efforts(prober: Prober, state: ProbeState) -> Finding:
-    """Try every effort; after two refusals of the usual ones no further one.
+    """Try every effort; if the two usual ones are refused, no further one.
 
-    A model that does not reason may ignore them: then nothing is learned.
+    A model that does not reason may ignore efforts: then nothing is learned.
     """
-    taken: list[str] = []
+    unrefused: list[str] = []
     answers: list[ProbeAnswer] = []
     for effort in ("low", "high", *(e for e in EFFORTS if e not in ("low", "high"))):
-        if len(answers) == 2 and not taken:
+        if len(answers) == 2 and not unrefused:
             break
         chat = count_to_thirty(effort=effort)
         answer = await prober.ask(chat, efforts=(effort,))
@@ -322,8 +307,8 @@ async def try_efforts(prober: Prober, state: ProbeState) -> Finding:
         if answer.error and not answer.refusal:
             return Finding(FAILED, describe(answer.error), {}, tuple(answers))
         if not answer.refusal:
-            taken.append(effort)
-    accepted = tuple(effort for effort in EFFORTS if effort in taken)
+            unrefused.append(effort)
+    accepted = tuple(effort for effort in EFFORTS if effort in unrefused)
     if not accepted:
         return Finding(REFUSED, "none is accepted", {}, tuple(answers))
     reasons = state.thinks or prober.facts.facts.thinking
@@ -333,37 +318,37 @@ async def try_efforts(prober: Prober, state: ProbeState) -> Finding:
 
 
 async def try_cache(prober: Prober, state: ProbeState) -> Finding:
-    """Try the same long beginning twice, and see what was read from a cache."""
+    """Try the same long prefix twice, and whether it was read from a cache."""
     await prober.window()  # the prompt must fit
-    answers = [await _share_prefix(prober, 1)]
+    answers = [await _ask_with_prefix(prober, 1)]
     if isinstance(answers[0].refusal, ContextLengthExceeded):
-        answers.append(await _share_prefix(prober, 1))  # within the window by now
+        answers.append(await _ask_with_prefix(prober, 1))  # now the window is known
     if not answers[-1].error:
-        answers.append(await _share_prefix(prober, 2))
+        answers.append(await _ask_with_prefix(prober, 2))
     last = answers[-1]
     if last.refusal or last.error:
-        told = failure(last)
-        return Finding(told.outcome, told.detail, {}, tuple(answers))
+        failed = failure(last)
+        return Finding(failed.outcome, failed.detail, {}, tuple(answers))
     if last.usage is None:
         return Finding(NO, "tokens not counted", {}, tuple(answers))
     read, sent = last.usage.cache_read_tokens, last.usage.input_tokens
-    outcome = YES if read >= _CACHED * max(1, sent) else NO
+    outcome = YES if read >= _MIN_CACHED_SHARE * max(1, sent) else NO
     return Finding(outcome, f"{read} of {sent} tokens read", {}, tuple(answers))
 
 
-async def _share_prefix(prober: Prober, number: int) -> ProbeAnswer:
+async def _ask_with_prefix(prober: Prober, number: int) -> ProbeAnswer:
     window = prober.facts.facts.window
     return await prober.ask(share_prefix(number, window))
 
 
 async def try_window(prober: Prober, state: ProbeState) -> Finding:
-    """Tell the window that the server reports."""
+    """Report the window that the server reports."""
     await prober.window()
-    found = prober.facts
-    if not found.facts.window:
+    known = prober.facts
+    if not known.facts.window:
         return Finding(NO, "unknown")
-    source = found.sources["window"]
-    return Finding(YES, f"{found.facts.window} tokens, by the {source}")
+    source = known.sources["window"]
+    return Finding(YES, f"{known.facts.window} tokens, by the {source}")
 
 
 async def try_overflow(prober: Prober, state: ProbeState) -> Finding:
@@ -385,7 +370,16 @@ async def try_overflow(prober: Prober, state: ProbeState) -> Finding:
     return Finding(NO, f"answered; it counted {counted} tokens", {}, (answer,))
 
 
-PREFIX_TOKENS = 10_000
+class ProbeCase(Struct, frozen=True):
+    """A case and its maximum cost: the requests, and the tokens of all of them."""
+
+    name: str
+    run: Callable[[Prober, ProbeState], Awaitable[Finding]]
+    requests: int
+    input_tokens: int
+    output_tokens: int = MAX_TOKENS
+
+
 CASES = (
     ProbeCase("answer", try_answer, 1, 60),
     ProbeCase("tool", try_tool, 2, 400, 2 * MAX_TOKENS),
@@ -407,7 +401,7 @@ def overflow_case(window: int) -> ProbeCase:
 
 
 def result_of(case: ProbeCase, finding: Finding) -> ProbeResult:
-    """Return the result of a case, with what its answers cost."""
+    """Return the result of a case, with the cost of its answers."""
     usages = [answer.usage for answer in finding.answers if answer.usage]
     return ProbeResult(
         case.name,
@@ -421,13 +415,8 @@ def result_of(case: ProbeCase, finding: Finding) -> ProbeResult:
     )
 
 
-_MOST_SECONDS = 900.0
-_MOST_REQUESTS = 60  # with those that byok repeats
-_MILLION = 1e6
-
-
 class ProbeCost(Struct, frozen=True):
-    """What a probe costs at most; `dollars` is None where no price is known."""
+    """The maximum cost of a probe; `dollars` is None if no price is known."""
 
     requests: int
     input_tokens: int
@@ -436,15 +425,15 @@ class ProbeCost(Struct, frozen=True):
 
 
 def estimate_cost(cases: Iterable[ProbeCase], price: Price | None) -> ProbeCost:
-    """Return what these cases cost at most."""
+    """Return the maximum cost of these cases."""
     cases = tuple(cases)
-    given = sum(case.input_tokens for case in cases)
-    taken = sum(case.output_tokens for case in cases)
+    input_tokens = sum(case.input_tokens for case in cases)
+    output_tokens = sum(case.output_tokens for case in cases)
     requests = sum(case.requests for case in cases)
     if price is None or price.input is None or price.output is None:
-        return ProbeCost(requests, given, taken)
-    dollars = (given * price.input + taken * price.output) / _MILLION
-    return ProbeCost(requests, given, taken, dollars)
+        return ProbeCost(requests, input_tokens, output_tokens)
+    dollars = (input_tokens * price.input + output_tokens * price.output) / _MILLION
+    return ProbeCost(requests, input_tokens, output_tokens, dollars)
 
 
 async def run_probe(
@@ -452,19 +441,19 @@ async def run_probe(
     cases: Iterable[ProbeCase],
     on_result: Callable[[ProbeResult], None],
     *,
-    most_seconds: float = _MOST_SECONDS,
-    most_requests: int = _MOST_REQUESTS,
+    max_seconds: float = _MAX_PROBE_SECONDS,
+    max_requests: int = _MAX_PROBE_REQUESTS,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[ProbeResult]:
-    """Run the cases; beyond the limits no further one is tried.
+    """Run the cases; those beyond the limits are skipped.
 
     Raises:
         ByokError: the model does not answer the first question.
     """
     state, results = ProbeState(), list[ProbeResult]()
-    ends, spent = clock() + most_seconds, 0
+    deadline, requests = clock() + max_seconds, 0
     for case in cases:
-        if clock() >= ends or spent >= most_requests:
+        if clock() >= deadline or requests >= max_requests:
             finding = Finding(ProbeOutcome.SKIPPED, "the probe took too long")
         else:
             finding = await case.run(prober, state)
@@ -472,7 +461,7 @@ async def run_probe(
         if not results and error is not None:
             raise error
         result = result_of(case, finding)
-        spent += result.requests
+        requests += result.requests
         results.append(result)
         on_result(result)
     return results

@@ -1,6 +1,6 @@
-"""What a probe found: the outcome of each case, as JSON for the profile.
+"""The report of a probe: the outcome of each case, as JSON for the profile.
 
-Nothing of an upstream's own words is kept: they may name accounts and keys.
+It contains no text of an upstream, which may name accounts and keys.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from byok.core.chat import Json
 from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts, write_facts
 from byok.upstream.model_facts import Profile, Profiles
 
-_MOST_CASES, _LONGEST = 100, 200
-_NAMED = ("date", "byok", "dialect")
+_MAX_CASES, _MAX_TEXT_CHARS = 100, 200
+_EXPORTED_FIELDS = ("date", "byok", "dialect")
 _Count: TypeAlias = Annotated[int, Meta(ge=0, lt=10**12)]
 
 
@@ -32,10 +32,7 @@ class ProbeOutcome(StrEnum):
 
 
 class ProbeResult(Struct, frozen=True):
-    """The outcome of one case, and what it cost.
-
-    `facts` are values of facts that it shows.
-    """
+    """The outcome of one case, its cost, and the `facts` that it shows."""
 
     case: str
     outcome: ProbeOutcome
@@ -50,7 +47,7 @@ class ProbeResult(Struct, frozen=True):
 def write_report(
     results: list[ProbeResult], *, dialect: str, date: str, version: str
 ) -> Json:
-    """Return the report that a profile keeps; `date` is that of the day in ISO 8601."""
+    """Return the report for a profile; `date` is in ISO 8601."""
     cases = [*map(_write, results)]
     return {"date": date, "byok": version, "dialect": dialect, "cases": cases}
 
@@ -70,9 +67,9 @@ def keep_results(
     *,
     dialect: str,
 ) -> Profile:
-    """Store what a probe found of a model today, and return it.
+    """Store the profile of a model after a probe, and return it.
 
-    `key` names the upstream, `known` is what is known of the model besides.
+    `key` identifies the upstream, `known` are other known facts about the model.
 
     Raises:
         OSError: the file cannot be written.
@@ -85,19 +82,19 @@ def keep_results(
 
 
 def read_results(report: Json) -> list[ProbeResult]:
-    """Return the outcomes of a report; what is not valid is left out."""
+    """Return the outcomes of a report; invalid ones are left out."""
     cases = report.get("cases")
-    found = cases[:_MOST_CASES] if isinstance(cases, list) else []
-    return [result for case in found for result in _read(case)]
+    considered = cases[:_MAX_CASES] if isinstance(cases, list) else []
+    return [result for case in considered for result in _read(case)]
 
 
 def _read(case: Any) -> Iterator[ProbeResult]:
     try:
-        read = convert(case, ProbeResult)
+        result = convert(case, ProbeResult)
     except ValidationError:
         return
-    name, detail = read.case[:_LONGEST], read.detail[:_LONGEST]
-    yield replace(read, case=name, detail=detail, facts={})
+    name, detail = result.case[:_MAX_TEXT_CHARS], result.detail[:_MAX_TEXT_CHARS]
+    yield replace(result, case=name, detail=detail, facts={})
 
 
 def export_profile(vendor: str, model: str, profile: Profile) -> Json:
@@ -106,12 +103,13 @@ def export_profile(vendor: str, model: str, profile: Profile) -> Json:
     `vendor` is a preset's name, or openai_compatible.
     """
     report = profile.report
-    known = {name: v for name in _NAMED if isinstance(v := report.get(name), str)}
+    pairs = ((name, report.get(name)) for name in _EXPORTED_FIELDS)
+    fields = {name: value for name, value in pairs if isinstance(value, str)}
     cases = [*map(_write, read_results(report))]
     return {
         "vendor": vendor,
         "model": model,
-        **known,
+        **fields,
         "facts": write_facts(profile.facts),
         "cases": cases,
     }
@@ -120,10 +118,10 @@ def export_profile(vendor: str, model: str, profile: Profile) -> Json:
 def facts_of(
     model: str, results: list[ProbeResult], known: SourcedFacts | None = None
 ) -> ModelFacts:
-    """Return what all cases together show, and the dialect that refusals led to."""
-    shown: dict[str, Any] = {}
+    """Return the facts that all cases show, and the dialect that refusals led to."""
+    facts: dict[str, Any] = {}
     if known and known.sources.get("dialect") is FactSource.REFUSAL:
-        shown["dialect"] = known.facts.dialect
+        facts["dialect"] = known.facts.dialect
     for result in results:
-        shown |= result.facts
-    return ModelFacts(model, **shown)
+        facts |= result.facts
+    return ModelFacts(model, **facts)

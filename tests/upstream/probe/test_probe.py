@@ -187,8 +187,8 @@ async def test_a_probe_has_limits(
         prober,
         CASES,
         lambda result: None,
-        most_seconds=seconds,
-        most_requests=requests,
+        max_seconds=seconds,
+        max_requests=requests,
         clock=Clock(),
     )
     skipped = [one for one in results if one.outcome is ProbeOutcome.SKIPPED]
