@@ -1,8 +1,8 @@
 """The features, one row each; server, wiring and command line know only this list.
 
-The order is that of requests: the first row is asked first whether a model may be
-asked. A row imports nothing: settings are needed by every command, the running part by
-the daemon alone.
+Requests pass the features in this order: the first row decides first whether a model is
+asked. A row imports nothing: every command needs the settings, but only the daemon
+needs the running part.
 """
 
 from pkgutil import resolve_name
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 
 
 class FeatureRow(Struct, frozen=True):
-    """A feature: its name, and where its parts are, as `module:class` in its folder.
+    """A feature: its name, and its parts as `module:class` in its folder.
 
-    `name` is also that of its folder and of its section in the settings, which are in
-    `page_group` of the page's settings, "" for a group of their own, None for none.
-    `running` is what runs in the daemon. `label` begins its lines in `byok status`, ""
-    for the name. `answers` says what it answers at /byok/NAME, "" for nothing; with a
-    `command`, which is its help, `byok NAME` prints the rows of that answer.
+    Attributes:
+        name: of the feature, of its folder, and of its section in the settings.
+        settings: the class of the section.
+        running: the class of the part that runs in the daemon.
+        label: begins its lines in `byok status`; "" for the name.
+        page_group: the group of its settings on the page; "" for its own, None for no
+            settings there.
+        answers: describes its answers at /byok/NAME; "" if it gives none.
+        command: the help of `byok NAME`, which prints the rows of that answer; "" for
+            no command.
     """
 
     name: str
@@ -39,12 +44,12 @@ class FeatureRow(Struct, frozen=True):
         return section
 
     def load_running(self) -> "type[Feature]":
-        """Return the class of what runs in the daemon."""
-        kind: type[Feature] = self._load(self.running)
-        return kind
+        """Return the class of the part that runs in the daemon."""
+        feature: type[Feature] = self._load(self.running)
+        return feature
 
-    def _load(self, place: str) -> Any:
-        return resolve_name(f"{__name__}.{self.name}.{place}")
+    def _load(self, path: str) -> Any:
+        return resolve_name(f"{__name__}.{self.name}.{path}")
 
 
 ROWS: list[FeatureRow] = [

@@ -1,8 +1,8 @@
-"""What a feature is: settings of its own, and hooks around every request.
+"""The base of features: hooks around every request, and the types that they use.
 
 A feature overrides the hooks that it needs; the others cost nothing. Hooks that decide
-(`configure`, `admit`) let errors through: a cap that cannot be checked refuses. Hooks
-that watch (`request_started`, `request_finished`) change no answer.
+(`configure`, `admit`) raise their errors: if a cap cannot be checked, the request is
+refused. Hooks that watch (`request_started`, `request_finished`) change no answer.
 """
 
 import asyncio
@@ -30,19 +30,16 @@ if TYPE_CHECKING:
     from byok.upstream.own_tools import OwnTool
 
 
-# What the page reads as it changes: readers, and why one gets no more.
-
-
 class FeedEnd(StrEnum):
     """Why a page gets no more changes."""
 
-    REPLACED = "replaced"  # too many others came
+    REPLACED = "replaced"  # by newer readers, of which there were too many
     SESSION = "session"
     STOPPING = "stopping"
 
 
 class FeedReader:
-    """Waits for changes. `seen` is the last version that was taken, 0 for none."""
+    """Waits for changes; `seen` is the last version that was read, 0 for none."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -51,19 +48,19 @@ class FeedReader:
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """Signal that there is something new."""
+        """Signal a change."""
         self._woken.set()
 
-    def finish(self, why: FeedEnd) -> None:
+    def finish(self, reason: FeedEnd) -> None:
         """End the reader; the first reason counts."""
         if self.end is None:
-            self.end = why
+            self.end = reason
             self.wake()
             if self.on_end is not None:
                 self.on_end()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for something new or the end; tell whether it came in time."""
+        """Wait for a change or the end; tell whether it came in time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
@@ -74,31 +71,31 @@ class FeedReader:
 
 
 class Feed(Protocol):
-    """Something of which the page is sent what changes."""
+    """A source of changes for the page."""
 
     def open_reader(self) -> AbstractContextManager[FeedReader]:
-        """Read until the block ends."""
+        """Open a reader, which ends with the context."""
 
     def take(self, reader: FeedReader, /) -> Json:
-        """Return what a reader has not seen."""
+        """Return the changes since the last ones of a reader."""
 
 
 class Load(Protocol):
-    """How much the daemon has to do: answers in progress, and requests that wait."""
+    """The load of the daemon."""
 
     @property
     def open(self) -> int:
-        """Answers in progress."""
+        """The number of answers in progress."""
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for a place."""
+        """The number of requests that wait for their turn."""
 
 
 class Site(Struct, frozen=True):
-    """What a feature may use for as long as the daemon runs.
+    """The services of the daemon that do not depend on its settings.
 
-    `clock` gives seconds since 1970.
+    `clock` returns seconds since 1970.
     """
 
     paths: Paths
@@ -108,7 +105,7 @@ class Site(Struct, frozen=True):
 
 
 class Number(NamedTuple):
-    """A number for the metrics: its name, `counter` or `gauge`, what it means."""
+    """A number for the metrics; `kind` is `counter` or `gauge`."""
 
     name: str
     kind: str
@@ -117,9 +114,9 @@ class Number(NamedTuple):
 
 
 class OwnPage(Struct, frozen=True):
-    """A page at a path of its own, for whoever shows the token.
+    """A page at a path of its own, for clients with its token.
 
-    `token_hint` tells where the token is had. `write` gets the numbers of all features.
+    `token_hint` says where to get the token. `write` gets the numbers of all features.
     """
 
     path: str
@@ -130,7 +127,7 @@ class OwnPage(Struct, frozen=True):
 
 
 class Supplies(Protocol):
-    """What one state of the settings offers to features; `wiring.Services` has it."""
+    """The services that depend on the settings; `wiring.Services` implements it."""
 
     @property
     def settings(self) -> Settings:
@@ -138,15 +135,15 @@ class Supplies(Protocol):
 
     @property
     def price_of(self) -> PriceOf:
-        """What tells the price of a model, None if it is not known."""
+        """A function that returns the price of a model, None if it is unknown."""
 
     @property
     def ask_index(self) -> "Callable[[], Awaitable[IndexStatus]]":
-        """What asks the index of code how it stands."""
+        """A function that requests the status of the code index."""
 
     @property
     def presets(self) -> Mapping[str, str]:
-        """The vendors' names of the upstreams, by the names of these."""
+        """The presets of the upstreams, by their names."""
 
     @property
     def keys(self) -> "Mapping[str, AnyKey]":
@@ -156,8 +153,8 @@ class Supplies(Protocol):
 class Asking(Struct, frozen=True):
     """A request that is about to ask a model.
 
-    `chat` is None where the body is passed on as it came. `shows_notices`: the user
-    sees sentences that byok adds to the answer. `run` runs what takes long.
+    `chat` is None if the body is passed on unchanged. `shows_notices`: the user sees
+    sentences that byok adds to the answer. `run` runs functions that take long.
     """
 
     record: RequestRecord
@@ -169,10 +166,11 @@ class Asking(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What features say to a request: with a `refusal`, no model is asked.
+    """The decision of features about a request.
 
-    With an `answer`, byok answers these words itself. `chat` is asked in place of the
-    conversation that was given. The user sees the `notices` with the answer.
+    With a `refusal`, no model is asked. With an `answer`, byok itself answers with this
+    text. A `chat` replaces the conversation. The user sees the `notices` with the
+    answer.
     """
 
     refusal: ByokError | None = None
@@ -193,39 +191,39 @@ class Feature:
     """The base of features; its hooks do nothing. Only `close` may block."""
 
     def __init__(self, site: Site) -> None:
-        """Prepare; nothing is opened or read before `configure`."""
+        """Prepare the feature; `configure` is the first that may open or read files."""
 
     def configure(self, supplies: Supplies, /) -> None:
         """Use these settings from now on; called at the start and at each reload.
 
         Raises:
-            ConfigError: they cannot be used.
+            ConfigError: the settings cannot be used.
         """
 
     async def admit(self, asking: Asking, /) -> Verdict:
-        """Let a request ask its model, change it, or end it; may reserve something."""
+        """Let a request ask its model, change it, or end it; may reserve resources."""
         return PASS
 
     def request_started(self, record: RequestRecord, /) -> Tap | None:
-        """Read a record at its start, as an `Observer` does."""
+        """Process the record of a request at its start, as an `Observer` does."""
         return None
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Read a record at its end, also a refused one: release what was reserved."""
+        """Process a record at its end, also a refused one; release reservations."""
 
     @property
     def recalls(self) -> bool:
-        """Whether `recall` may be asked now."""
+        """Whether `recall` is available now."""
         return False
 
     async def recall(self, asked: "RetrievalRequest", /) -> str:
-        """Return what earlier conversations say to a question, "" for nothing."""
+        """Return passages of earlier conversations about a question, "" for none."""
         return ""
 
     async def answer(self, body: Json, /) -> Json:
-        """Answer what a command asks, at /byok/ and the feature's name.
+        """Answer the request of a command to /byok/ and the feature's name.
 
-        `byok NAME` prints the `rows` of the answer, as those of the status.
+        `byok NAME` prints the `rows` of the answer like those of the status.
 
         Raises:
             BadRequest: the body cannot be used.
@@ -233,17 +231,17 @@ class Feature:
         return {}
 
     async def status(self) -> Sequence[StatusRow] | None:
-        """Return what `byok status` and the page show, None for nothing at all."""
+        """Return rows for `byok status` and the page, None to show nothing at all."""
         return None
 
     @property
     def own_tools(self) -> "Sequence[OwnTool]":
-        """Tools that models are offered and byok runs itself."""
+        """Tools that are offered to models and run by byok."""
         return ()
 
     @property
     def feed(self) -> Feed | None:
-        """What the page reads as it changes, by the feature's name."""
+        """The changes for the page, if the feature has any."""
         return None
 
     @property
@@ -253,19 +251,19 @@ class Feature:
 
     @property
     def numbers(self) -> Sequence[Number]:
-        """What metrics show of this feature."""
+        """The feature's numbers for the metrics."""
         return ()
 
     @property
     def unwritten(self) -> int:
-        """How many requests wait to be written to a file that other processes read."""
+        """The number of requests to be written to a file that other processes read."""
         return 0
 
     def read_again(self) -> None:
-        """Read files anew: the process before, whose port this one has, has ended."""
+        """Read files again: the previous daemon, whose port this one has, has ended."""
 
     def stop(self) -> None:
-        """End what pages read, and timers: the daemon stops. May be called twice."""
+        """End feeds and timers: the daemon stops. May be called twice."""
 
     def close(self) -> None:
-        """Write what is left; in a thread, in the reverse order of the rows."""
+        """Write pending data; called in a thread, in the reverse order of the rows."""

@@ -10,33 +10,33 @@ from byok.dialects.model_facts import Price
 
 PriceOf: TypeAlias = Callable[[str, str], Price | None]  # by upstream and model
 _MILLION = 1_000_000
-# Failures of an upstream that has made no token.
+# Failures after which an upstream has generated no token.
 FREE_FAILURES = frozenset(
     kind.__name__ for kind in (ConnectFailed, UpstreamRefused, ContextLengthExceeded)
 )
 
 
 def no_price(upstream: str, model: str) -> Price | None:
-    """Know no price of any model."""
+    """Return None: no price is known."""
     return None
 
 
 def cost_of(record: RequestRecord, price_of: PriceOf) -> float | None:
-    """Return the US dollars that a request cost; None if any part is not known."""
+    """Return the cost of a request in US dollars; None if any part is unknown."""
     if not record.attempts:
         return 0.0
     answering = record.upstream, record.model
-    spent = [*(record.own_usage or {}).items()]
+    usages = [*(record.own_usage or {}).items()]
     if record.usage is not None:
-        spent.append((answering, record.usage))
+        usages.append((answering, record.usage))
     if not _is_counted(record):
-        models = {answering, *record.uncounted, *dict(spent)}
+        models = {answering, *record.uncounted, *dict(usages)}
         return 0.0 if all(_is_free(price_of(*model)) for model in models) else None
-    if not spent and price_of(*answering) is None:
-        return None  # what failed is free, as a rule; nobody knows that of this model
+    if not usages and price_of(*answering) is None:
+        return None  # failures are usually free, but this model may be an exception
     total = 0.0
-    for asked, usage in spent:
-        dollars = price_tokens(usage, price_of(*asked))
+    for model, usage in usages:
+        dollars = price_tokens(usage, price_of(*model))
         if dollars is None:
             return None
         total += dollars
@@ -50,9 +50,9 @@ def _is_counted(record: RequestRecord) -> bool:
     if record.usage is not None:
         return True
     if record.first_byte is not None:
-        return False  # an answer began, and broke off before its count
+        return False  # an answer began, and broke off before its token count
     if record.outcome is RequestOutcome.OK:
-        return bool(record.own_usage)  # nothing but byok's own questions was asked
+        return bool(record.own_usage)  # byok asked only its own questions
     return record.error_class in FREE_FAILURES
 
 
@@ -61,14 +61,14 @@ def _is_free(price: Price | None) -> bool:
 
 
 def write_dollars(dollars: float) -> str:
-    """Write US dollars; small sums with more digits."""
+    """Write US dollars; small amounts with more digits."""
     if not dollars:
         return "$0"
     return f"${dollars:.4f}" if dollars < 1 else f"${dollars:,.2f}"
 
 
 def write_cost(dollars: float, unpriced: int) -> str:
-    """Write a sum of costs; it has no part of the requests that are `unpriced`."""
+    """Write a sum of costs, which does not include the `unpriced` requests."""
     if not unpriced:
         return write_dollars(dollars)
     unknown = f"{unpriced:,} request{'s' * (unpriced != 1)} of unknown price"
@@ -76,7 +76,7 @@ def write_cost(dollars: float, unpriced: int) -> str:
 
 
 def price_tokens(usage: Usage, price: Price | None) -> float | None:
-    """Return what tokens cost at these prices; None if one that counts is unknown.
+    """Return the cost of tokens at these prices; None if a needed one is unknown.
 
     If a model's prompts are free, so is its cache.
     """

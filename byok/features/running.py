@@ -1,4 +1,4 @@
-"""The features of a running daemon as one: what server and wiring know of them."""
+"""All features of a running daemon, behind one interface for server and wiring."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,11 +27,11 @@ from byok.features.base import (
 if TYPE_CHECKING:
     from byok.upstream.own_tools import OwnTool, OwnTools
 
-_PAUSE = 0.02
+_POLL_SECONDS = 0.02
 
 
 class Features:
-    """All features by their names; a hook is called only where it is overridden."""
+    """All features by their names; only overridden hooks are called."""
 
     def __init__(self, running: Mapping[str, Feature]) -> None:
         self._running = running
@@ -42,29 +42,32 @@ class Features:
         self._equipped = _overriding(running, "own_tools")
 
     def configure(self, supplies: Supplies) -> None:
-        """Let all use other settings.
+        """Let all features use other settings.
 
         Raises:
-            ConfigError: one cannot use them.
+            ConfigError: a feature cannot use them.
         """
         for feature in self._running.values():
             feature.configure(supplies)
 
     async def admit(self, asking: Asking) -> Verdict:
-        """Ask each in turn, about what those before made of it, until one ends it."""
-        together = PASS
+        """Return the verdict of all features; each one sees the changes before it.
+
+        The first one that ends the request is the last one that is called.
+        """
+        combined = PASS
         for feature in self._admitting:
             verdict = await feature.admit(asking)
             if verdict is PASS:
                 continue
             if verdict.chat is not None:
                 asking = replace(asking, chat=verdict.chat)
-            notices = together.notices + verdict.notices
-            chat = verdict.chat or together.chat
-            together = replace(verdict, notices=notices, chat=chat)
+            notices = combined.notices + verdict.notices
+            chat = verdict.chat or combined.chat
+            combined = replace(verdict, notices=notices, chat=chat)
             if verdict.ends:
                 break
-        return together
+        return combined
 
     @property
     def recalls(self) -> bool:
@@ -72,7 +75,7 @@ class Features:
         return any(feature.recalls for feature in self._recalling)
 
     async def recall(self, asked: RetrievalRequest) -> str | None:
-        """Return what earlier conversations say, None if none are remembered."""
+        """Return passages of earlier conversations, None if none are remembered."""
         for feature in self._recalling:
             if feature.recalls:
                 return await feature.recall(asked)
@@ -80,8 +83,8 @@ class Features:
 
     @cached_property
     def own_tools(self) -> "OwnTools":
-        """Byok's own tools as the settings are now, and what their answers left."""
-        from byok.upstream.own_tools import OwnTools  # not before the port is open
+        """Byok's own tools by the current settings."""
+        from byok.upstream.own_tools import OwnTools  # late: the port opens sooner
 
         return OwnTools(self._list_tools)
 
@@ -95,12 +98,12 @@ class Features:
         return list(map(to_builtins, rows or ()))
 
     async def ask(self, name: str, body: Json) -> Json:
-        """Let a feature that runs answer as it answers its command."""
+        """Return a feature's answer to the request of its command."""
         return await self._running[name].answer(body)
 
     async def status(self) -> dict[str, list[Json]]:
-        """Return the rows of each that has something to show, as JSON."""
-        status = {name: await one.status() for name, one in self._running.items()}
+        """Return the rows of each feature that has something to show, as JSON."""
+        status = {n: await feature.status() for n, feature in self._running.items()}
         return {
             name: list(map(to_builtins, rows))
             for name, rows in status.items()
@@ -109,7 +112,7 @@ class Features:
 
     @property
     def handlers(self) -> dict[str, Callable[[Json], Awaitable[Json]]]:
-        """What answers commands, by what the rows say of that."""
+        """The handlers of commands, by the descriptions in the rows."""
         return {
             row.answers: self._running[row.name].answer
             for row in ROWS
@@ -118,8 +121,8 @@ class Features:
 
     @property
     def feeds(self) -> dict[str, Feed]:
-        """What the page reads as it changes, by the features' names."""
-        feeds = {name: one.feed for name, one in self._running.items()}
+        """The changes for the page, by the features' names."""
+        feeds = {name: feature.feed for name, feature in self._running.items()}
         return {name: feed for name, feed in feeds.items() if feed is not None}
 
     def page_at(self, path: str) -> OwnPage | None:
@@ -131,35 +134,37 @@ class Features:
 
     @property
     def numbers(self) -> list[Number]:
-        """What metrics show of all features."""
-        return [number for one in self._running.values() for number in one.numbers]
+        """The numbers of all features for the metrics."""
+        features = self._running.values()
+        return [number for feature in features for number in feature.numbers]
 
     async def follow_predecessor(self, seconds: float) -> None:
-        """Count what the process before, which has ended, wrote last.
+        """Count the last requests of the previous daemon, which has ended.
 
-        For so many seconds this waits until what was finished here is written, too.
+        This waits at most so many seconds until the requests of this daemon are
+        written, too.
         """
-        for _ in range(round(seconds / _PAUSE)):
+        for _ in range(round(seconds / _POLL_SECONDS)):
             if not any(feature.unwritten for feature in self._running.values()):
                 break
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_SECONDS)
         for feature in self._running.values():
             feature.read_again()
 
     def stop(self) -> None:
-        """End what pages read, and all timers."""
+        """End all feeds and timers."""
         for feature in self._running.values():
             feature.stop()
 
     def close(self) -> None:
-        """Close all, the last row first. Blocks for seconds."""
-        with ExitStack() as closing:
+        """Close all features, the last row first. Blocks for seconds."""
+        with ExitStack() as stack:
             for feature in self._running.values():
-                closing.callback(feature.close)
+                stack.callback(feature.close)
 
 
 def start_features(site: Site) -> Features:
-    """Make every feature that has a running part."""
+    """Create every feature that has a running part."""
     return Features({row.name: row.load_running()(site) for row in ROWS if row.running})
 
 

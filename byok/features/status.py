@@ -1,7 +1,7 @@
-"""How a feature stands: meters and lines, which every display writes in its way.
+"""The status of a feature: meters and lines, which each display formats itself.
 
 The page has a text for a meter's `name` and a line's `key` in each language, and shows
-the words given here where it has none.
+the text from here if it has none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,9 +14,9 @@ from byok.features.cost import write_cost
 
 
 class Meter(Struct, frozen=True, tag_field="kind", tag="meter"):
-    """How much of something is used, None for what is counted elsewhere.
+    """How much of a limit, `most`, is used; None if that is counted elsewhere.
 
-    `unpriced` requests are not in an amount of dollars.
+    An amount of dollars does not include `unpriced` requests.
     """
 
     name: str
@@ -27,10 +27,10 @@ class Meter(Struct, frozen=True, tag_field="kind", tag="meter"):
 
 
 class StatusLine(Struct, frozen=True, tag_field="kind", tag="line"):
-    """A sentence; one that `warns` is not as it should be.
+    """A sentence; it `warns` if something is wrong.
 
-    `values` are those of the page's text for the `key`, which shows `seconds` as a
-    duration and `count` as a number.
+    `values` are inserted into the page's text for the `key`, `seconds` as a duration
+    and `count` as a number.
     """
 
     text: str
@@ -52,10 +52,10 @@ def write_rows(rows: Iterable[Json]) -> list[str]:
 
 def _write_meter(row: Json) -> str:
     used, name = row["used"], row["name"]
-    most = f"${row['most']:,.2f}" if row["in_dollars"] else f"{row['most']:,}"
+    limit = f"${row['most']:,.2f}" if row["in_dollars"] else f"{row['most']:,}"
     if used is None:
-        return f"{name}: {most} at most"
+        return f"{name}: {limit} at most"
     if not row["in_dollars"]:
-        return f"{name}: {used:,} of {most} used"
+        return f"{name}: {used:,} of {limit} used"
     comma = "," if row["unpriced"] else ""
-    return f"{name}: {write_cost(used, row['unpriced'])}{comma} of {most} used"
+    return f"{name}: {write_cost(used, row['unpriced'])}{comma} of {limit} used"

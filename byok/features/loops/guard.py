@@ -1,4 +1,4 @@
-"""Loops in a conversation: noted behind the results that show them, and ended."""
+"""Warns models of loops in a conversation, and ends turns that stay in a loop."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,10 +20,10 @@ from byok.features.loops.watch import AnsweredCall, Loop, LoopWatch
 
 
 class LoopGuard(Feature):
-    """Tells a model that it goes round in circles, and ends the turn if it goes on."""
+    """Tells a model that it is in a loop, and ends the turn if the loop continues."""
 
     def __init__(self, site: Site) -> None:
-        """Keep nothing: clients send the whole conversation."""
+        """Store nothing: clients send the whole conversation."""
         super().__init__(site)
         self._limits = LoopSettings(on=False)
 
@@ -32,7 +32,7 @@ class LoopGuard(Feature):
         self._limits = supplies.settings.section(LoopSettings)
 
     async def admit(self, asking: Asking, /) -> Verdict:
-        """Add the notes; end a turn whose model was told before."""
+        """Add notes for the model; end a turn whose model was warned before."""
         chat = asking.chat
         if chat is None or not self._limits.on or not _has_results(chat):
             return PASS
@@ -49,30 +49,30 @@ def note_loops(
 ) -> tuple[ChatRequest, Loop | None]:
     """Return the conversation with notes for the model, and the loop it is in now.
 
-    A note stands where the loop showed, and stays there in later requests. Where the
-    user has spoken since, there is no loop, and no note is needed.
+    A note follows the result that showed the loop, and stays there in later requests.
+    Once the user has sent another message, there is no loop, and no note is needed.
     """
     watch, messages = LoopWatch(limits), [*chat.messages]
     loop: Loop | None = None
     has_notes = False
-    place = 0
-    while place < len(messages):
-        begin, place = place, place + 1
-        if is_said_by_user(messages[begin]):
+    end = 0
+    while end < len(messages):
+        start, end = end, end + 1
+        if is_said_by_user(messages[start]):
             watch.begin_turn()
             loop = None
-        elif messages[begin].role is Role.ASSISTANT:
+        elif messages[start].role is Role.ASSISTANT:
             loop = None
-        elif messages[begin].role is Role.TOOL:
-            while place < len(messages) and messages[place].role is Role.TOOL:
-                place += 1
-            if place < len(messages) and is_said_by_user(messages[place]):
+        elif messages[start].role is Role.TOOL:
+            while end < len(messages) and messages[end].role is Role.TOOL:
+                end += 1
+            if end < len(messages) and is_said_by_user(messages[end]):
                 continue
-            calls = calls_of(messages[begin - 1]) if begin else []
-            results = [_result_of(message) for message in messages[begin:place]]
-            loop = watch.add_step(_pair(calls, results))
+            calls = calls_of(messages[start - 1]) if start else []
+            results = [_result_of(message) for message in messages[start:end]]
+            loop = watch.add_step(_pair_results(calls, results))
             if loop is not None:
-                has_notes |= _add_note(messages, begin, place, loop.for_model)
+                has_notes |= _add_note(messages, start, end, loop.for_model)
     return (replace(chat, messages=tuple(messages)) if has_notes else chat), loop
 
 
@@ -85,25 +85,25 @@ def _result_of(message: Message) -> ToolResult:
     return result
 
 
-def _pair(
+def _pair_results(
     calls: Sequence[ToolCall], results: Sequence[ToolResult]
 ) -> list[AnsweredCall]:
-    """Pair calls with their results; one that is missing is a failure without words."""
-    found = {result.call_id: result for result in results if not result.is_missing}
+    """Pair calls with their results; a missing result is a failure without text."""
+    by_id = {result.call_id: result for result in results if not result.is_missing}
     missing = ToolResult("", "", "", is_error=True)
     return [
         AnsweredCall(call.name, call.arguments, result.content, result.is_error)
         for call in calls
-        for result in (found.get(call.id, missing),)
+        for result in (by_id.get(call.id, missing),)
     ]
 
 
-def _add_note(messages: list[Message], begin: int, end: int, note: str) -> bool:
-    """Add a note to the result that the model will read last; tell if there is one."""
-    for place in range(end - 1, begin - 1, -1):
-        result = _result_of(messages[place])
+def _add_note(messages: list[Message], start: int, end: int, note: str) -> bool:
+    """Add a note to the last result from `start` to `end`; tell if there is one."""
+    for index in range(end - 1, start - 1, -1):
+        result = _result_of(messages[index])
         if not result.is_missing:
-            noted = replace(result, content=result.content + note)
-            messages[place] = replace(messages[place], parts=(noted,))
+            with_note = replace(result, content=result.content + note)
+            messages[index] = replace(messages[index], parts=(with_note,))
             return True
     return False

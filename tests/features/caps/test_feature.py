@@ -283,7 +283,7 @@ async def test_what_this_run_writes_does_not_count_twice(journal: Path) -> None:
 async def test_a_conversation_that_was_forgotten_is_found_in_the_journal(
     journal: Path,
 ) -> None:
-    ledger = Ledger(journal, most=2)
+    ledger = Ledger(journal, max_conversations=2)
     for name in ("one", "two", "three"):
         await ledger.look_up(DAY, name)
         ledger.add(DAY, name, ONE)
@@ -337,7 +337,7 @@ def test_every_setting_is_a_cap() -> None:
 def test_a_cap_says_what_is_used_and_what_to_do(
     cap: Cap, used: float, told: str
 ) -> None:
-    assert cap.measure(SPENT, begun=1) == used
+    assert cap.measure(SPENT, running=1) == used
     assert told in cap.warning(used)
     error = cap.error(used)
     assert told in str(error)

@@ -223,10 +223,10 @@ def test_arguments_are_compared_by_value(one: str, other: str, equal: bool) -> N
 
 def test_a_strangers_words_are_shown_short_and_on_one_line() -> None:
     odd = AnsweredCall("n\x1b[2J" * 99, '{"a":\n "\u202e"}', "\n\n no\nsuch \x07" * 99)
-    for shown in (odd.shown, odd.shown_name, odd.shown_error):
+    for shown in (odd.summary, odd.short_name, odd.short_error):
         assert len(shown) < 400
         assert shown.isprintable()
-    assert call("{}").shown_error == "no result"
+    assert call("{}").short_error == "no result"
 
 
 CALL = AnsweredCall("edit", '{"path": "a.py"}', "No such text.\nMore.", is_error=True)
