@@ -1,7 +1,5 @@
-"""Conversations in the journal: the totals of each, found, sorted and in pages.
+"""Conversations in the journal: the totals of each, filtered, sorted and in pages.
 
-Rows of a journal never change, so the totals are kept in memory, in a table of their
-own, and only requests that are new are added. They are made anew where some are gone.
 All functions raise CannotStart if the journal cannot be read.
 """
 
@@ -21,7 +19,8 @@ from byok.features.journal.rows import make_row, read_number, select_rows
 from byok.features.journal.schema import ASKED, FAMILY, MODEL_NAME
 from byok.storage.database import identity_of
 
-# From the index alone, so that the length of the journal hardly matters.
+# All SQL here is byok's own text; values are bound.
+# Read from the index alone, so that the length of the journal hardly matters.
 _LATEST = """SELECT conversation, max(started) AS last FROM request
     WHERE conversation <> '' GROUP BY conversation ORDER BY last DESC LIMIT ?"""
 _TOTALS = """min(started), max(started + seconds), count(*), total(seconds),
@@ -42,17 +41,30 @@ _DEAREST = f"""SELECT id, cost, (SELECT count(*) FROM request AS other
         AND (other.started, other.id) <= (request.started, request.id))
     FROM request WHERE conversation <> '' AND conversation = ? AND cost > 0
     ORDER BY cost DESC, id LIMIT 1"""  # noqa: S608 - our own words
+# What users may sort by; conversations without a folder come last.
+SORTS = {
+    "last": ["last {}"],
+    "start": ["first {}"],
+    "cost": ["cost {}"],
+    "turns": ["requests {}"],
+    "tokens": ["input_tokens + output_tokens {}"],
+    "errors": ["failed {}"],
+    "folder": ["folder = ''", "folded(folder) {}"],
+}
+_MAX_CACHED_COUNTS = 50  # of different filters
+_SLICE = 50_000  # requests that are added at once
+_MANY = 2 * _SLICE  # new requests, for which a page should not wait
 
 
 class ConversationSums(NamedTuple):
     """A conversation: when it began and ended, and the sums of its requests.
 
-    Times are in seconds since 1970, `seconds` is how long its requests took together,
-    whatever ran at the same time. `cost` is in US dollars; `unpriced` requests to
-    models, whose price is unknown, have no part in it. `cache_read_tokens` are None
-    where no upstream told of a cache; `cache_input_tokens` is the input of the others.
-    `models` are full names, the one that answered most first, at most ten. `folder` is
-    the name of the folder in which the client worked, "" if that is not known.
+    Times are in seconds since 1970; `seconds` is the sum of the durations, also of
+    requests that ran at the same time. `cost` is in US dollars, without `unpriced`
+    requests to models of unknown price. `cache_read_tokens` are None if no upstream
+    reported a cache; `cache_input_tokens` is the input of those that did. `models` are
+    at most ten full names, the one that answered most first. `folder` is the name of
+    the folder in which the client worked, "" if that is unknown.
     """
 
     conversation: str
@@ -75,7 +87,7 @@ class ConversationSums(NamedTuple):
 
 
 class DearTurn(NamedTuple):
-    """The request that cost most, and which turn of its conversation it is, from 1."""
+    """The most expensive request, and its turn in the conversation, from 1."""
 
     number: int
     cost: float
@@ -97,8 +109,8 @@ def latest_conversations(path: Path, count: int) -> list[ConversationSums]:
 
     def read(db: sqlite3.Connection) -> list[ConversationSums]:
         rows = [*select_rows(db, _Latest, _LATEST, (count,))]
-        sums = [_add_up(db, row.conversation) for row in rows]
-        return [one for one in sums if one]
+        all_sums = [_add_up(db, row.conversation) for row in rows]
+        return [sums for sums in all_sums if sums]
 
     return read_journal(path, read, [])
 
@@ -109,7 +121,7 @@ def sum_requests(path: Path, conversation: str) -> ConversationSums | None:
 
 
 def find_dearest(path: Path, conversation: str) -> DearTurn | None:
-    """Return the dearest turn, None if all are free or of unknown price."""
+    """Return the most expensive turn, None if all are free or of unknown price."""
 
     def read(db: sqlite3.Connection) -> DearTurn | None:
         return next(select_rows(db, DearTurn, _DEAREST, (conversation,)), None)
@@ -118,39 +130,26 @@ def find_dearest(path: Path, conversation: str) -> DearTurn | None:
 
 
 def _add_up(db: sqlite3.Connection, conversation: str) -> ConversationSums | None:
-    asked = (conversation,)
-    for sums in select_rows(db, ConversationSums, _SUMS, asked):
-        models = tuple(row.model for row in select_rows(db, _Model, _MODELS, asked))
+    values = (conversation,)
+    for sums in select_rows(db, ConversationSums, _SUMS, values):
+        models = tuple(row.model for row in select_rows(db, _Model, _MODELS, values))
         return sums._replace(models=models)
     return None
 
 
-# All conversations, by what a page may sort and filter them by.
+# ---- All conversations, in a table of their totals
 
 
-# Our own words in SQL, by what users may sort by; what has no folder comes last.
-SORTS = {
-    "last": ["last {}"],
-    "start": ["first {}"],
-    "cost": ["cost {}"],
-    "turns": ["requests {}"],
-    "tokens": ["input_tokens + output_tokens {}"],
-    "errors": ["failed {}"],
-    "folder": ["folder = ''", "folded(folder) {}"],
-}
 _CLIENTS = f"""SELECT {FAMILY}, count(*) FROM talk WHERE client <> ''
     GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50"""  # noqa: S608 - our own words
 _NEWER = "SELECT count(*) FROM request WHERE id > ?"
-_MOST_COUNTED = 50  # ways to filter
-_SLICE = 50_000  # requests that are added up at once
-_MANY = 2 * _SLICE  # new requests that take longer than a page should wait
 _STATE = "SELECT count(*), coalesce(min(id), 0), coalesce(max(id), 0) FROM request"
 _NEW = f"""SELECT conversation, {_TOTALS}, iif(model = '', '', {MODEL_NAME})
     FROM request NOT INDEXED WHERE id > ? AND id <= ? AND conversation <> ''
     AND {ASKED} GROUP BY conversation, upstream, model"""  # noqa: S608 - our own words
 _NAMES = [name for name in ConversationSums._fields if name != "models"]
 _COLUMNS = ", ".join(_NAMES)
-_KEPT = f"""CREATE TABLE talk ({_COLUMNS}, PRIMARY KEY (conversation)) WITHOUT ROWID;
+_TABLES = f"""CREATE TABLE talk ({_COLUMNS}, PRIMARY KEY (conversation)) WITHOUT ROWID;
 CREATE TABLE talk_model (conversation, model, answers,
     PRIMARY KEY (conversation, model)) WITHOUT ROWID"""
 _SUMMED = (
@@ -181,20 +180,18 @@ _ADD_MODEL = """INSERT INTO talk_model VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET answers = answers + excluded.answers"""
 _MODELS_OF = """SELECT model FROM talk_model WHERE conversation = ?
     ORDER BY answers DESC, model LIMIT 10"""
-_FOUND = """count(*), total(requests), total(failed), total(input_tokens),
+_MATCH_SUMS = """count(*), total(requests), total(failed), total(input_tokens),
     total(output_tokens), total(cost), total(unpriced)"""
-
-
 _HAS_WORDS = """(instr(folded(folder || ' ' || client || ' ' || conversation), ?)
     OR EXISTS (SELECT 1 FROM talk_model AS its
         WHERE its.conversation = talk.conversation AND instr(folded(model), ?)))"""
 
 
 class ConversationQuery(Struct, frozen=True):
-    """Which conversations are shown, in which order.
+    """A filter and an order of conversations.
 
-    `words` stand in the folder, the client, the id or a model, in any case of letters;
-    `client` is a family such as `vscode`.
+    `words` are searched for in the folder, the client, the id and the models, in any
+    case of letters; `client` is a family such as `vscode`.
     """
 
     sort: str = "last"
@@ -206,24 +203,24 @@ class ConversationQuery(Struct, frozen=True):
 
     @property
     def conditions(self) -> tuple[str, list[object]]:
-        """Return a condition for SQL, and the values of its marks."""
-        found, values = ["1"], list[object]()
+        """An SQL condition, and the values of its parameters."""
+        conditions, values = ["1"], list[object]()
         if self.words:
-            found.append(_HAS_WORDS)
+            conditions.append(_HAS_WORDS)
             values += [self.words.casefold()] * 2
         if self.client:
-            found.append(f"{FAMILY} = ?")
+            conditions.append(f"{FAMILY} = ?")
             values.append(self.client)
         if self.least_cost:
-            found.append("cost >= ?")
+            conditions.append("cost >= ?")
             values.append(self.least_cost)
         if self.failed:
-            found.append("failed > 0")
-        return " AND ".join(found), values
+            conditions.append("failed > 0")
+        return " AND ".join(conditions), values
 
 
 class FoundSums(NamedTuple):
-    """The number of conversations that were found, and the sums of their requests."""
+    """The number of conversations that match, and the sums of their requests."""
 
     conversations: int = 0
     requests: int = 0
@@ -242,9 +239,9 @@ class ClientCount(NamedTuple):
 
 
 class ConversationPage(NamedTuple):
-    """Some of the conversations that were found, and the sums of all of them.
+    """Some of the conversations that match, and in `found` the sums of all of them.
 
-    `known` is how many there are at all; both are None while that is still counted.
+    `known` is the number of all conversations; both are None until they are counted.
     """
 
     conversations: Sequence[ConversationSums] = ()
@@ -260,78 +257,82 @@ class _State(NamedTuple):
 
 
 class ConversationReader:
-    """Knows the conversations of one journal, for any thread.
+    """Reads the conversations of one journal; its methods are thread-safe.
 
-    So `many` new requests take longer to add up than a page should wait.
+    Rows of a journal never change, so the totals are cached in a database in memory,
+    and only new requests are added. If some were deleted, the totals are computed
+    again. A page should not wait for so `many` new requests.
     """
 
     def __init__(self, path: Path, many: int = _MANY) -> None:
         self._path = path
         self._many = many
         self._file: tuple[int, int] | None = None
-        self._seen = _State()
-        self._counted = BoundedMap[tuple[object, ...], ConversationPage](_MOST_COUNTED)
-        self._counted_at = self._seen
+        self._state = _State()  # of the journal, when it was last read
+        self._counts = BoundedMap[tuple[object, ...], ConversationPage](
+            _MAX_CACHED_COUNTS
+        )
+        self._counted_state = self._state
         self._lock = Lock()
-        self._db = self._begin_anew()
+        self._db = self._start_over()
 
     def read(
-        self, asked: ConversationQuery, offset: int, count: int
+        self, query: ConversationQuery, offset: int, count: int
     ) -> ConversationPage:
-        """Return at most `count` conversations after so many others."""
+        """Return at most `count` conversations from `offset` on."""
         with self._lock:
-            if not read_journal(self._path, self._follow, False):
-                self._db = self._begin_anew()
-            return self._select(asked, offset, count)
+            if not read_journal(self._path, self._update, False):
+                self._db = self._start_over()
+            return self._select(query, offset, count)
 
     def is_behind(self) -> bool:
         """Tell whether many requests are new to this reader."""
-        return highest_number(self._path) - self._seen.last > self._many
+        return highest_number(self._path) - self._state.last > self._many
 
-    def _begin_anew(self) -> sqlite3.Connection:
-        self._seen = _State()
-        self._counted.clear()
+    def _start_over(self) -> sqlite3.Connection:
+        self._state = _State()
+        self._counts.clear()
         db = sqlite3.connect(":memory:", check_same_thread=False)
         db.create_function("folded", 1, str.casefold, deterministic=True)
-        db.executescript(_KEPT)
+        db.executescript(_TABLES)
         return db
 
-    def _follow(self, journal: sqlite3.Connection) -> bool:
-        """Add what is new; where some are gone, or this is another file, begin anew."""
-        journal.execute("BEGIN")  # all is read from one state
-        now = make_row(_State, journal.execute(_STATE).fetchone())
-        newer = read_number(journal, _NEWER, (self._seen.last,))
+    def _update(self, journal: sqlite3.Connection) -> bool:
+        """Add new requests; start over if some are gone, or in another file."""
+        journal.execute("BEGIN")  # for one snapshot of the file
+        state = make_row(_State, journal.execute(_STATE).fetchone())
+        newer = read_number(journal, _NEWER, (self._state.last,))
         file = identity_of(self._path)
-        if file != self._file or now.requests - newer != self._seen.requests:
-            self._db, self._file = self._begin_anew(), file
-        first = max(self._seen.last, now.first - 1)
-        for begin in range(first, now.last, _SLICE):
-            self._seen = _State(-1)  # until all was added, which damage may end
-            span = begin, min(begin + _SLICE, now.last)
+        if file != self._file or state.requests - newer != self._state.requests:
+            self._db, self._file = self._start_over(), file
+        first = max(self._state.last, state.first - 1)
+        for begin in range(first, state.last, _SLICE):
+            self._state = _State(-1)  # until all are added; damage may prevent that
+            span = begin, min(begin + _SLICE, state.last)
             self._add_new(journal, span)
-        self._seen = now
+        self._state = state
         return True
 
     def _add_new(self, journal: sqlite3.Connection, span: tuple[int, int]) -> None:
         with self._db:
             for *values, model in journal.execute(_NEW, span):
-                *sums, _ = made = make_row(ConversationSums, values)
-                self._db.execute(_ADD, sums)
+                *columns, _ = sums = make_row(ConversationSums, values)
+                self._db.execute(_ADD, columns)
                 if model:
-                    asked = make_row(_Model, (model, made.requests - made.failed))
-                    self._db.execute(_ADD_MODEL, (made.conversation, *asked))
+                    row = make_row(_Model, (model, sums.requests - sums.failed))
+                    self._db.execute(_ADD_MODEL, (sums.conversation, *row))
 
     def _select(
-        self, asked: ConversationQuery, offset: int, count: int
+        self, query: ConversationQuery, offset: int, count: int
     ) -> ConversationPage:
-        where, values = asked.conditions
-        if self._counted_at != self._seen:
-            self._counted.clear()
-            self._counted_at = self._seen
-        counted = self._counted.get((where, *values)) or self._count(where, values)
-        self._counted[where, *values] = counted
-        way = "DESC" if asked.descending else "ASC"
-        order = ", ".join(part.format(way) for part in SORTS[asked.sort])
+        where, values = query.conditions
+        if self._counted_state != self._state:
+            self._counts.clear()
+            self._counted_state = self._state
+        counted = self._counts.get((where, *values)) or self._count(where, values)
+        self._counts[where, *values] = counted
+        direction = "DESC" if query.descending else "ASC"
+        order = ", ".join(part.format(direction) for part in SORTS[query.sort])
         page = f"""SELECT {_COLUMNS} FROM talk WHERE {where}
             ORDER BY {order}, last DESC, conversation LIMIT ? OFFSET ?"""  # noqa: S608 - our own words
         rows = self._db.execute(page, (*values, count, offset))
@@ -340,10 +341,10 @@ class ConversationReader:
         )
 
     def _count(self, where: str, values: Sequence[object]) -> ConversationPage:
-        """Return the sums of what is found, which stay until requests are new."""
-        found = self._db.execute(f"SELECT {_FOUND} FROM talk WHERE {where}", values)  # noqa: S608
+        """Return a page with sums only, which are valid until the next request."""
+        query = f"SELECT {_MATCH_SUMS} FROM talk WHERE {where}"  # noqa: S608
         return ConversationPage(
-            found=make_row(FoundSums, found.fetchone()),
+            found=make_row(FoundSums, self._db.execute(query, values).fetchone()),
             known=read_number(self._db, "SELECT count(*) FROM talk", ()),
             clients=[ClientCount(*row) for row in self._db.execute(_CLIENTS)],
         )

@@ -9,10 +9,10 @@ from byok.core.record import RequestRecord
 from byok.core.redact import MARK, Redactor
 from byok.features.cost import PriceOf, cost_of
 
-_LONGEST = 200  # characters of a text
-_LONGEST_NAME = 60  # of a tool
+_MAX_TEXT_CHARS = 200
+_MAX_TOOL_CHARS = 60
 MOST = 10**12  # tokens, dollars or seconds; a sum of many still fits 64 bits
-LATEST = 9e10  # a moment; calendars end in the year 9999
+LATEST = 9e10  # seconds since 1970; calendars end in the year 9999
 Moment: TypeAlias = Annotated[float, "seconds since 1970"]
 _N = TypeVar("_N", int, float)
 
@@ -20,13 +20,13 @@ _N = TypeVar("_N", int, float)
 class JournalEntry(NamedTuple):
     """A finished request, in the order of the columns.
 
-    `started` is in seconds since 1970, `seconds` and `first_byte` are how long it took
-    to the end and to the model's first word. Tokens are those of all models that were
-    asked for the answer; `input_tokens` includes what was read from or written to the
-    upstream's cache. `cost` is in US dollars. `tool_calls` are names of tools, as
+    `started` is in seconds since 1970, `seconds` and `first_byte` are the time to the
+    end and to the model's first word. Tokens are those of all models that were asked
+    for the answer; `input_tokens` includes those that were read from or written to the
+    upstream's cache. `cost` is in US dollars. `tool_calls` are names of tools, such as
     `view x3, save-file`. `folder` is the name of the folder that the client has open,
     without its path. `retried` are the codes of failures after which an upstream was
-    asked again, each once, with spaces between them. None stands for what is not known.
+    asked again, each once, separated by spaces. None stands for an unknown number.
     """
 
     request_id: str
@@ -98,7 +98,7 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
 
 
 def name_folder(folders: Iterable[str]) -> str:
-    """Return the last part of the first path that has one, whichever the system is."""
+    """Return the last part of the first path that has one, of any operating system."""
     names = (folder.rstrip("/\\").replace("\\", "/") for folder in folders)
     return cut_text(next((name for n in names if (name := n.rpartition("/")[2])), ""))
 
@@ -106,36 +106,36 @@ def name_folder(folders: Iterable[str]) -> str:
 def name_calls(names: Iterable[str]) -> str:
     """Return names in their order, within 200 characters.
 
-    Equal ones in a row are one with a number: `view x3, save-file`. Where there is no
-    room for more, the number of calls that are missing ends it: `view, save-file, +12`.
+    Repeated names are written once with their number: `view x3, save-file`. If there is
+    no space for all, the number of missing calls is added: `view, save-file, +12`.
     """
-    cut = [name[:_LONGEST_NAME] for name in names]
-    text, left = "", len(cut)
+    cut = [name[:_MAX_TOOL_CHARS] for name in names]
+    text, remaining = "", len(cut)
     for name, run in groupby(cut):
         times = len([*run])
         part = f"{name} x{times}" if times > 1 else name
         longer = f"{text}, {part}" if text else part
-        if len(longer) + len(f", +{left}") > _LONGEST:
-            return f"{text}, +{left}"
-        text, left = longer, left - times
+        if len(longer) + len(f", +{remaining}") > _MAX_TEXT_CHARS:
+            return f"{text}, +{remaining}"
+        text, remaining = longer, remaining - times
     return text
 
 
 def hide_secrets(text: str, redactor: Redactor) -> str:
-    """Return a text of an entry without secrets, also where its limit has cut one."""
+    """Return a text of an entry without secrets, also if its limit has cut one."""
     text = text.encode("utf-8", "replace").decode()
-    spans = redactor.find_spans(text) if len(text) == _LONGEST else []
+    spans = redactor.find_spans(text) if len(text) == _MAX_TEXT_CHARS else []
     cut = min((begin for begin, end in spans if end == len(text)), default=None)
     return redactor(text) if cut is None else f"{redactor(text[:cut])}{MARK}"
 
 
 def cut_text(text: str) -> str:
-    """Return as much of a text as an entry has of it."""
-    return text if len(text) <= _LONGEST else text[:_LONGEST]
+    """Cut a text to the limit of entries."""
+    return text if len(text) <= _MAX_TEXT_CHARS else text[:_MAX_TEXT_CHARS]
 
 
 def in_bounds(number: _N) -> _N:
-    """Return a number of a request that no sum overflows, and by which none shrinks."""
+    """Limit a number of a request, so that no sum overflows or becomes smaller."""
     return max(0, min(number, MOST))
 
 
@@ -145,8 +145,8 @@ def _counts(
     """Return the tokens in, out, read from the cache and written to it."""
     if usage is None:
         return None, None, None, None
-    tokens, said = in_bounds(usage.input_tokens), in_bounds(usage.output_tokens)
+    sent, received = in_bounds(usage.input_tokens), in_bounds(usage.output_tokens)
     if not usage.cache_told:
-        return tokens, said, None, None
+        return sent, received, None, None
     read = in_bounds(usage.cache_read_tokens)
-    return tokens, said, read, in_bounds(usage.cache_creation_tokens)
+    return sent, received, read, in_bounds(usage.cache_creation_tokens)

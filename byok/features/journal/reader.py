@@ -1,7 +1,7 @@
 """Reads the journal's file, by connections that change nothing.
 
-Of a file that is partly damaged what is whole is read: the journal is only a help, and
-weeks of it should not be out of sight for one bit.
+Of a partly damaged file the undamaged requests are read: one flipped bit should not
+hide weeks of a journal.
 """
 
 import logging
@@ -23,35 +23,36 @@ from byok.storage.database import open_unchanged, version_of
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-# To read what its writer opens, closes or begins anew in this moment.
-_TRIES, _PAUSE = 5, 0.02
-# How requests are read, until damage is no longer met: all; only those that are whole;
-# these without the indexes, which takes long where there are many.
+# For a file that its writer is just opening, closing or replacing.
+_MAX_ATTEMPTS, _PAUSE = 5, 0.02  # seconds
+# An SQL hint and a condition, in the order in which they are tried after damage: all
+# requests, undamaged ones, and these without the indexes, which is slow.
 _ALL, _WHOLE, _UNINDEXED = ("", "1"), ("", whole_row()), ("NOT INDEXED", whole_row())
-_left_out: dict[Path, int] = {}
+_left_out: dict[Path, int] = {}  # the number of damaged requests
 
 
 def read_journal(path: Path, read: Callable[[sqlite3.Connection], T], nothing: T) -> T:
-    """Return what `read` gets by a connection that changes nothing.
+    """Return the result of `read`, which gets a connection that changes nothing.
 
-    If it meets damage, it is called again with what is whole. Without a journal,
-    `nothing` is returned.
+    If `read` meets damage, it is called again for undamaged requests only. Without a
+    journal, `nothing` is returned.
 
     Raises:
-        CannotStart: `corrupt_data`, `storage_full` or `newer_data`, it cannot be read.
+        CannotStart: the journal cannot be read; its code is `corrupt_data`,
+            `storage_full` or `newer_data`.
     """
     try:
         mode = path.lstat().st_mode
     except OSError:
         return nothing
-    if not stat.S_ISREG(mode):  # nor does the daemon write there
+    if not stat.S_ISREG(mode):  # the daemon does not write there either
         raise CannotStart(
             f"The journal {path} is a link or no file.",
             code="corrupt_data",
             hint="Move it away, and restart byok if it runs (byok restart).",
         )
     try:
-        return _read_what_is_whole(path, read, nothing)
+        return _read_undamaged(path, read, nothing)
     except sqlite3.DatabaseError as error:
         if not os.path.lexists(path):  # it was moved away meanwhile
             return nothing
@@ -69,7 +70,7 @@ def read_journal(path: Path, read: Callable[[sqlite3.Connection], T], nothing: T
         ) from error
 
 
-def _read_what_is_whole(
+def _read_undamaged(
     path: Path, read: Callable[[sqlite3.Connection], T], nothing: T
 ) -> T:
     try:
@@ -85,12 +86,12 @@ def _read_what_is_whole(
 
 
 def left_out(path: Path) -> int:
-    """Return how many requests were damaged when this process last met one there."""
+    """Return the number of damaged requests that this process found in a journal."""
     return _left_out.get(path, 0)
 
 
 def read_whole(path: Path, read: Callable[[sqlite3.Connection], None]) -> None:
-    """Let `read` read what is whole of a damaged journal, without its indexes.
+    """Call `read` for the undamaged requests of a journal, without its indexes.
 
     Raises:
         CannotStart: a later byok wrote it.
@@ -103,36 +104,37 @@ def _read(
     path: Path,
     read: Callable[[sqlite3.Connection], T],
     nothing: T,
-    shown: tuple[str, str] = _ALL,
+    view: tuple[str, str] = _ALL,
 ) -> T:
-    db, version = _open_to_read(path)
+    db, version = _open_with_retries(path)
     with closing(db):
-        if shown is not _ALL or version < JOURNAL.version:  # until the daemon writes
-            show_requests(db, version, *shown)
+        # An old version remains until the daemon writes.
+        if view is not _ALL or version < JOURNAL.version:
+            show_requests(db, version, *view)
         return read(db)
 
 
 def _read_damaged(
     path: Path, read: Callable[[sqlite3.Connection], T], db: sqlite3.Connection
 ) -> T:
-    """Read, count what was left out, and say it in the log when that changes."""
-    found = read(db)
-    all_of_them = "SELECT count(*) FROM main.request NOT INDEXED"
-    query = f"SELECT ({all_of_them}) - (SELECT count(*) FROM request)"  # noqa: S608 - our own words
+    """Read, count the damaged requests, and log that number when it changes."""
+    result = read(db)
+    total = "SELECT count(*) FROM main.request NOT INDEXED"
+    query = f"SELECT ({total}) - (SELECT count(*) FROM request)"  # noqa: S608 - our own words
     (count,) = db.execute(query).fetchone()
     if count != _left_out.get(path):
         _left_out[path] = count
         _log.warning("%s is damaged: it is read without %d requests", path, count)
-    return found
+    return result
 
 
-def _open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open a journal, and return its version too; its writer may just end or begin.
+def _open_with_retries(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Open a journal and return its version, too; its writer may just end or begin.
 
     Raises:
         sqlite3.DatabaseError: it cannot be read.
     """
-    for _ in range(_TRIES - 1):
+    for _ in range(_MAX_ATTEMPTS - 1):
         try:
             return _open(path)
         except sqlite3.DatabaseError as error:
@@ -152,5 +154,5 @@ def _open(path: Path) -> tuple[sqlite3.Connection, int]:
 
 
 def _read_text(stored: bytes) -> str:
-    """Return a text; what a damaged file has in it need not be UTF-8."""
+    """Decode a text; in a damaged file it need not be UTF-8."""
     return stored.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Queries of the journal: requests and repairs.
+"""Queries of the journal: requests and repairs. Failures are in `weights.py`.
 
 All functions raise CannotStart if the journal cannot be read.
 """
@@ -18,6 +18,23 @@ from byok.features.journal.schema import ASKED, MENDED, MODEL_NAME
 _COLUMNS = ", ".join(("id", *JournalEntry._fields))
 HIGHEST = "SELECT coalesce(max(id), 0) FROM request"
 _LAST_CHARACTER = "\U0010ffff"
+# What requests may be ranked by: an SQL condition, and the column of the order. A slow
+# request that failed is an error, and not among the slow ones.
+LARGEST = {
+    "seconds": ("seconds > 0 AND outcome <> 'failed'", "seconds"),
+    "cost": ("cost > 0", "cost"),
+    "failed": ("outcome = 'failed' AND model <> ''", "started"),
+}
+_MAX_MODELS = 100
+_MAX_REPAIRED = 50
+_MODEL = f"iif(upstream <> '' AND model <> '', {MODEL_NAME}, upstream || model)"
+_ANSWERS = f"""SELECT {_MODEL}, count(*) FROM request
+    WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
+_BY_MODEL = f"""SELECT {_MODEL}, 0, count(*), total(repairs), total(dropped_calls),
+    total(notices), total(loop <> ''), total(max(0, attempts - 1))
+    FROM request WHERE {MENDED} AND started >= ?
+    GROUP BY upstream, model
+    ORDER BY total(repairs + dropped_calls + (attempts > 1)) DESC LIMIT ?"""  # noqa: S608 - our own words
 
 
 class StoredEntry(NamedTuple):
@@ -28,11 +45,11 @@ class StoredEntry(NamedTuple):
 
 
 class LogFilter(Struct, frozen=True):
-    """Which requests are shown.
+    """A filter of requests.
 
-    Without `everything` these are questions to models and what did not end well.
-    `errors`: only failures; `conversation` is the start of an id, "" for any,
-    and the whole id if it is `exact`.
+    Without `everything`, only questions to models and unsuccessful requests match.
+    `errors`: only failures match. `conversation` is the prefix of an id, "" for any, or
+    the whole id if it is `exact`.
     """
 
     errors: bool = False
@@ -42,19 +59,19 @@ class LogFilter(Struct, frozen=True):
 
     @property
     def conditions(self) -> tuple[list[str], list[object]]:
-        """Return conditions for SQL, and the values of their marks."""
-        found, values = list[str](), list[object]()
+        """SQL conditions, and the values of their parameters."""
+        conditions, values = list[str](), list[object]()
         if not self.everything:
-            found.append(ASKED)
+            conditions.append(ASKED)
         if self.errors:
-            found.append("outcome = 'failed'")
+            conditions.append("outcome = 'failed'")
         if self.conversation and self.exact:
-            found.append("conversation <> '' AND conversation = ?")
+            conditions.append("conversation <> '' AND conversation = ?")
             values.append(self.conversation)
         elif self.conversation:
-            found.append("conversation <> '' AND conversation BETWEEN ? AND ?")
+            conditions.append("conversation <> '' AND conversation BETWEEN ? AND ?")
             values += [self.conversation, self.conversation + _LAST_CHARACTER]
-        return found, values
+        return conditions, values
 
 
 NO_FILTER = LogFilter()
@@ -79,34 +96,26 @@ def entries_before(
 ) -> list[StoredEntry]:
     """Return the last requests that started before that one, the latest first.
 
-    All requests start before None; none before one that is gone, as the oldest go.
+    All requests start before None; none before a deleted one, as the oldest are
+    deleted.
     """
-    before, values = [], list[object]()
+    conditions, values = [], list[object]()
     if number is not None:
-        before = ["(started, id) < (SELECT started, id FROM request WHERE id = ?)"]
+        conditions = ["(started, id) < (SELECT started, id FROM request WHERE id = ?)"]
         values = [number]
-    return _select(path, wanted, before, values, "started DESC, id DESC", count)
-
-
-# Our own words in SQL: what stands out, and what of it comes first. What failed after a
-# long time is not among the slow ones: it is an error.
-LARGEST = {
-    "seconds": ("seconds > 0 AND outcome <> 'failed'", "seconds"),
-    "cost": ("cost > 0", "cost"),
-    "failed": ("outcome = 'failed' AND model <> ''", "started"),
-}
+    return _select(path, wanted, conditions, values, "started DESC, id DESC", count)
 
 
 def largest_entries(
     path: Path, by: str, begin: float, end: float, count: int
 ) -> list[StoredEntry]:
-    """Return what stands out of the requests that started from `begin` to before `end`.
+    """Return the largest of the requests that started from `begin` to before `end`.
 
     `by` is one of LARGEST; moments are in seconds since 1970.
     """
-    condition, first = LARGEST[by]
+    condition, column = LARGEST[by]
     conditions = ["started >= ?", "started < ?", condition]
-    order = f"{first} DESC, id DESC"
+    order = f"{column} DESC, id DESC"
     return _select(path, NO_FILTER, conditions, [begin, end], order, count)
 
 
@@ -123,9 +132,9 @@ def _select(
     order: str,
     count: int,
 ) -> list[StoredEntry]:
-    more, more_values = wanted.conditions
-    where = " AND ".join((*conditions, *more, "1"))
-    bound = [*values, *more_values]
+    filters, filter_values = wanted.conditions
+    where = " AND ".join((*conditions, *filters, "1"))
+    bound = [*values, *filter_values]
     return read_journal(path, lambda db: read_rows(db, where, bound, order, count), [])
 
 
@@ -136,7 +145,7 @@ def read_rows(
     order: str,
     count: int,
 ) -> list[StoredEntry]:
-    """Return at most `count` requests that fulfil `where`, SQL with marks for `values`.
+    """Return at most `count` requests that match `where`, SQL with bound `values`.
 
     Raises:
         sqlite3.DatabaseError: they cannot be read.
@@ -149,26 +158,11 @@ def read_rows(
     ]
 
 
-# Repairs in the journal, by model; failures are in `weights.py`.
-
-
-_MOST_MODELS = 100
-_LAST_MENDED = 50
-_PLACE = f"iif(upstream <> '' AND model <> '', {MODEL_NAME}, upstream || model)"
-_ANSWERS = f"""SELECT {_PLACE}, count(*) FROM request
-    WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
-_BY_MODEL = f"""SELECT {_PLACE}, 0, count(*), total(repairs), total(dropped_calls),
-    total(notices), total(loop <> ''), total(max(0, attempts - 1))
-    FROM request WHERE {MENDED} AND started >= ?
-    GROUP BY upstream, model
-    ORDER BY total(repairs + dropped_calls + (attempts > 1)) DESC LIMIT ?"""  # noqa: S608 - our own words
-
-
 class MendedModel(NamedTuple):
-    """What byok repaired in answers of one model, its full name or "" for none.
+    """Byok's repairs in answers of one model, which is its full name or "" for none.
 
-    `answers` are all requests that asked it, `mended` those with anything that counts
-    here. `retries` are how often was asked once more, `loops` turns in circles.
+    `answers` is the number of requests that asked it, `mended` of those with any of the
+    other counts. `retries` counts repeated requests, `loops` requests in a loop.
     """
 
     model: str
@@ -181,15 +175,15 @@ class MendedModel(NamedTuple):
     retries: int
 
 
-class _Place(NamedTuple):
+class _ModelAnswers(NamedTuple):
     name: str
     answers: int = 0
 
 
 class Mended(NamedTuple):
-    """What byok repaired since a time; the latest requests are first."""
+    """Byok's repairs since a time; the latest requests are first."""
 
-    requests: int  # to models, whatever became of them
+    requests: int  # to models, with any outcome
     models: list[MendedModel]
     latest: list[StoredEntry]
 
@@ -198,17 +192,13 @@ def find_mended(path: Path, since: float) -> Mended:
     """Return repairs since then, in seconds since 1970."""
 
     def read(db: sqlite3.Connection) -> Mended:
-        answers = dict(select_rows(db, _Place, _ANSWERS, (since,)))
+        answers = dict(select_rows(db, _ModelAnswers, _ANSWERS, (since,)))
         where, order = f"{MENDED} AND started >= ?", "started DESC, id DESC"
+        rows = select_rows(db, MendedModel, _BY_MODEL, (since, _MAX_MODELS))
         return Mended(
             sum(answers.values()),
-            [
-                row._replace(answers=answers.get(row.model, 0))
-                for row in select_rows(
-                    db, MendedModel, _BY_MODEL, (since, _MOST_MODELS)
-                )
-            ],
-            read_rows(db, where, [since], order, _LAST_MENDED),
+            [row._replace(answers=answers.get(row.model, 0)) for row in rows],
+            read_rows(db, where, [since], order, _MAX_REPAIRED),
         )
 
     return read_journal(path, read, Mended(0, [], []))

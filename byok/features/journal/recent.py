@@ -1,4 +1,4 @@
-"""What the requests of a week tell: how upstreams answer, and which clients ask.
+"""The state of upstreams and the last use of clients, by the requests of a week.
 
 All functions raise CannotStart if the journal cannot be read.
 """
@@ -17,8 +17,8 @@ from byok.features.journal.rows import read_number, select_rows
 from byok.features.journal.schema import FAMILY
 from byok.storage.database import identity_of
 
-_WINDOW = 7 * 86_400.0
-_GROUPS = frozenset({"reach", "address", "keys", "limits"})  # of the upstream's own
+_WINDOW = 7 * 86_400.0  # seconds
+_UPSTREAM_GROUPS = frozenset({"reach", "address", "keys", "limits"})  # of errors
 _PREFIX = "upstream_"
 _NEW = """SELECT upstream, model, outcome, error, started + seconds FROM request
     WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND model <> ''
@@ -29,10 +29,10 @@ _CLIENTS = f"""SELECT {FAMILY}, max(started) FROM request
 
 
 class UpstreamState(NamedTuple):
-    """How an upstream has answered lately; times are in seconds since 1970.
+    """Whether an upstream `answers`, or fails with the `code`.
 
-    It `answers`, or fails with the `code`, `since` then; `last` is the latest request
-    that says so, to that `model`.
+    Times are in seconds since 1970. The state exists `since` a first request, and was
+    `last` confirmed by one to the `model`.
     """
 
     answers: bool
@@ -56,65 +56,65 @@ class _Ended(NamedTuple):
     ended: float
 
 
-class _Seen(NamedTuple):
+class _LastUse(NamedTuple):
     family: str
     last: Moment
 
 
 class RecentRequests:
-    """Follows one journal, for any thread; what was read is not read again."""
+    """Reads new requests of one journal, each once; its methods are thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: tuple[int, int] | None = None
-        self._seen = 0
-        self._known: dict[str, UpstreamState] = {}
+        self._last = 0  # the number of the last request that was read
+        self._upstreams: dict[str, UpstreamState] = {}
         self._clients: dict[str, float] = {}
         self._lock = Lock()
 
     def upstreams(self, now: float) -> Mapping[str, UpstreamState]:
         """Return the states by the names of upstreams; unused ones are missing."""
         with self._lock:
-            self._follow(now)
-            return dict(self._known)
+            self._update(now)
+            return dict(self._upstreams)
 
     def clients(self, now: float) -> Mapping[str, float]:
         """Return when each family of clients last asked, the latest first."""
         with self._lock:
-            self._follow(now)
-            latest = sorted(self._clients.items(), key=lambda one: -one[1])
+            self._update(now)
+            latest = sorted(self._clients.items(), key=lambda item: -item[1])
             return dict(latest)
 
-    def _follow(self, now: float) -> None:
-        def follow(db: sqlite3.Connection) -> None:
+    def _update(self, now: float) -> None:
+        def read_new(db: sqlite3.Connection) -> None:
             file = identity_of(self._path)
             last = read_number(db, HIGHEST, ())
-            if self._file != file or last < self._seen:
-                self._file, self._seen = file, 0
-                self._known.clear()
+            if self._file != file or last < self._last:
+                self._file, self._last = file, 0
+                self._upstreams.clear()
                 self._clients.clear()
-            span = self._seen, last, now - _WINDOW
-            # What is old is found by its time, what is new by its number.
-            hint = "" if self._seen else "+"
+            span = self._last, last, now - _WINDOW
+            # The first time rows are selected by the index of times, later by number.
+            hint = "" if self._last else "+"
             for row in select_rows(db, _Ended, _NEW.format(hint), span):
                 self._add(row)
-            for family, seen in select_rows(db, _Seen, _CLIENTS.format(hint), span):
-                self._clients[family] = max(seen, self._clients.get(family, seen))
-            self._seen = last
+            for family, used in select_rows(db, _LastUse, _CLIENTS.format(hint), span):
+                self._clients[family] = max(used, self._clients.get(family, used))
+            self._last = last
 
-        read_journal(self._path, follow, None)
+        read_journal(self._path, read_new, None)
 
     def _add(self, row: _Ended) -> None:
         answers = row.outcome == "ok"
-        if not answers and not _is_its_fault(row.error):
+        if not answers and not _is_upstream_fault(row.error):
             return
         state = UpstreamState(answers, row.ended, row.ended, row.error, row.model)
-        before = self._known.get(row.upstream)
-        self._known[row.upstream] = before.follow(state) if before else state
+        earlier = self._upstreams.get(row.upstream)
+        self._upstreams[row.upstream] = earlier.follow(state) if earlier else state
 
 
-def _is_its_fault(code: str) -> bool:
+def _is_upstream_fault(code: str) -> bool:
     row = error_rows().get(code)
     if row is None or not code.startswith(_PREFIX):
         return False
-    return row.group in _GROUPS or code == "upstream_failed"
+    return row.group in _UPSTREAM_GROUPS or code == "upstream_failed"

@@ -1,6 +1,6 @@
 """The tables of the journal, its version, and the steps from older versions.
 
-Who reads a file before its writer has brought it to the newest version sees the new
+Readers of a file that its writer has not yet upgraded to the newest version see the new
 columns with their defaults.
 """
 
@@ -9,14 +9,14 @@ from contextlib import closing
 
 from byok.storage.kind import DatabaseKind, Policy, sql_step
 
-# Questions to models, and what did not end well: what people look at.
+# Requests that people are interested in: questions to models, and unsuccessful ones.
 ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"
 # A client without its version, as SQL.
 FAMILY = "substr(client, 1, instr(client || '/', '/') - 1)"
-# The full name of a model, as lists and settings have it, as SQL.
+# The full name of a model, as in lists and settings, as SQL.
 MODEL_NAME = "'byok:' || upstream || ':' || model"
-# What was mended on a request's way. The index holds rows that fulfil exactly these
-# words, so queries must use them too.
+# Requests with any repair. The index has the rows of exactly this condition, so queries
+# must use the same text.
 MENDED = (
     "(repairs > 0 OR dropped_calls > 0 OR notices > 0 OR loop <> '' OR attempts > 1)"
 )
@@ -94,9 +94,9 @@ JOURNAL = DatabaseKind(
 def show_requests(
     db: sqlite3.Connection, version: int, hint: str = "", where: str = "1"
 ) -> None:
-    """Let a connection that only reads see the requests as this version has them.
+    """Create a temporary view of the requests with the columns of this version.
 
-    `hint` and `where` are words of SQL for those of the file.
+    `hint` and `where` are SQL for the selection from the file.
 
     Raises:
         sqlite3.DatabaseError: it cannot be read.
@@ -105,14 +105,14 @@ def show_requests(
     if version < JOURNAL.version:
         with closing(sqlite3.connect(":memory:")) as new:
             JOURNAL.create_tables(new)
-            there = _defaults(db)
+            present = _defaults(db)
             added = [
                 f"{default} AS {name}"
                 for name, default in _defaults(new).items()
-                if name not in there
+                if name not in present
             ]
     columns = ", ".join(("*", *added))
-    # A name is looked for among temporary views first, which are not in the file.
+    # SQLite looks for a name among temporary views first, which are not in the file.
     source = f"SELECT {columns} FROM main.request {hint}"  # noqa: S608 - our own words
     db.execute(f"CREATE TEMP VIEW request AS SELECT * FROM ({source}) WHERE {where}")  # noqa: S608
 

@@ -1,6 +1,6 @@
-"""Sums of the journal: by day, model and so on, over time, and for caps.
+"""Sums of the journal: by day, model and so on, for caps, and over time for charts.
 
-All functions that read it raise CannotStart if it cannot be read.
+All functions that read the journal raise CannotStart if it cannot be read.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from byok.features.journal.rows import make_row, read_number, select_rows
 from byok.features.journal.schema import FAMILY, MODEL_NAME
 from byok.storage.database import identity_of
 
-# Our own words in SQL, by what users may ask for.
+# What users may group by, as SQL. All SQL here is byok's own text.
 GROUPS = {
     "day": "date(started, 'unixepoch', 'localtime')",
     "model": MODEL_NAME,
@@ -41,6 +41,34 @@ SUMS = f"""count(*), total(outcome = 'failed'), total(input_tokens IS NULL
     total(iif(cache_read_tokens IS NULL, 0, input_tokens))"""
 
 
+_CAP_SUMS = """SELECT total(model <> '' AND attempts > 0),
+    total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)),
+    total(cost), total(cost IS NULL AND model <> '') FROM request WHERE """
+_MAX_NUMBER = 2**63 - 1
+_TICK = 1e-6  # seconds; the resolution of a datetime
+# What a chart may be split by, as SQL.
+SPLITS = {
+    "model": GROUPS["model"],
+    "client": FAMILY,
+    "purpose": "purpose",
+    "upstream": "upstream",
+}
+MOST_BUCKETS = 400
+MOST_PARTS = 6
+_MAX_GROUPS = 50  # of one bucket; further ones are summed without their names
+_MAX_CACHED_BUCKETS = 256
+_SAMPLE_SIZE = 2000  # requests of a bucket from which percentiles are computed
+_MIN_WRITING_SECONDS = 0.1  # a shorter answer has no speed
+_WITHIN = "started >= ? AND started < ?"
+_FROM = f"FROM request WHERE {_WITHIN}"
+_STATE = f"SELECT count(*), max(id) {_FROM}"
+_TIMES = f"""SELECT {{}}, first_byte, seconds, iif(outcome = 'ok', output_tokens, NULL)
+    {_FROM} AND model <> '' AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
+_YESTERDAY = f"SELECT count(*) {_FROM} AND model <> ''"
+_FAILED = f"SELECT count(*) {_FROM} AND outcome = 'failed'"
+_Span: TypeAlias = tuple[float, float]
+
+
 class UsageTable(NamedTuple):
     """The largest groups, how many more there are, and the sum of all."""
 
@@ -52,10 +80,10 @@ class UsageTable(NamedTuple):
 class UsageRow(NamedTuple):
     """The sums of one group.
 
-    `failed` requests are among `requests`. `uncounted` are those that took tokens, but
-    no upstream told how many; `unpriced` are those whose `cost` in US dollars is
-    unknown. The sums are without them. `cache_input_tokens` is the part of the input
-    whose upstreams told what came from a cache.
+    `failed` requests are among `requests`. `uncounted` requests took tokens that no
+    upstream counted, and `unpriced` ones have an unknown `cost` in US dollars; the sums
+    do not include them. `cache_input_tokens` is the part of the input whose upstreams
+    reported what came from a cache.
     """
 
     key: str
@@ -74,8 +102,8 @@ class UsageRow(NamedTuple):
 def sum_usage(path: Path, by: str, since: float) -> list[UsageRow]:
     """Return the sums of all requests that asked a model, one row for each group.
 
-    `by` is one of GROUPS, `since` are seconds since 1970. Days are in order; other
-    groups are, by cost and tokens, the largest first.
+    `by` is one of GROUPS, `since` is in seconds since 1970. Days are in order; of other
+    groups the largest come first, by cost and tokens.
     """
     return top_usage(path, by, since, sys.maxsize).rows
 
@@ -110,17 +138,11 @@ def add_rows(rows: list[UsageRow]) -> UsageRow:
     return total
 
 
-# Totals of the journal for caps: what a day or a conversation has spent so far.
-
-
-_SUMS = """SELECT total(model <> '' AND attempts > 0),
-    total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)),
-    total(cost), total(cost IS NULL AND model <> '') FROM request WHERE """
-_ALL = 2**63 - 1
+# ---- For caps
 
 
 class JournalSums(NamedTuple):
-    """The sums of requests to models; `unpriced` have no part in `dollars`."""
+    """The sums of requests to models; `dollars` do not include `unpriced` requests."""
 
     requests: int = 0
     tokens: int = 0
@@ -128,19 +150,19 @@ class JournalSums(NamedTuple):
     unpriced: int = 0
 
     def plus(self, other: "JournalSums") -> "JournalSums":
-        """Return both together."""
+        """Return the sum of both."""
         return JournalSums(*map(operator.add, self, other))
 
 
 def sum_period(
     path: Path, begin: float, end: float, last: int | None = None
 ) -> JournalSums:
-    """Add up what started from `begin` to before `end`, in seconds since 1970.
+    """Sum requests that started from `begin` to before `end`, in seconds since 1970.
 
-    `last` is the highest number of an entry that counts, None for any.
+    Entries after the number `last` do not count, unless it is None.
 
     Raises:
-        OSError: its folder cannot be read.
+        OSError: the folder of the journal cannot be read.
     """
     return _add_up(path, "started >= ? AND started < ? AND id <= ?", [begin, end], last)
 
@@ -148,38 +170,35 @@ def sum_period(
 def sum_conversation(
     path: Path, conversation: str, last: int | None = None
 ) -> JournalSums:
-    """Add up a conversation, as far back as the journal goes.
+    """Sum the requests of a conversation, as far back as the journal goes.
 
     Raises:
-        OSError: its folder cannot be read.
+        OSError: the folder of the journal cannot be read.
     """
-    named = cut_text(conversation).encode("utf-8", "replace").decode()
+    name = cut_text(conversation).encode("utf-8", "replace").decode()
     where = "conversation <> '' AND conversation = ? AND id <= ?"
-    return _add_up(path, where, [named], last)
+    return _add_up(path, where, [name], last)
 
 
 def _add_up(
     path: Path, where: str, values: Sequence[object], last: int | None
 ) -> JournalSums:
-    bound = (*values, _ALL if last is None else last)
+    values = (*values, _MAX_NUMBER if last is None else last)
 
     def read(db: sqlite3.Connection) -> JournalSums:
-        return make_row(JournalSums, db.execute(_SUMS + where, bound).fetchone())
+        return make_row(JournalSums, db.execute(_CAP_SUMS + where, values).fetchone())
 
     return read_journal(path, read, JournalSums())
 
 
-# Time in equal steps of the local calendar: hours, quarters of a day, days, weeks.
-#
-# Where summer time begins or ends a day has 23 or 25 hours, and so has its bucket.
-
-
-MOST_BUCKETS = 400
-_TICK = 1e-6  # seconds; a date has no parts of a microsecond
+# ---- Steps of the local calendar
 
 
 class Step(StrEnum):
-    """How long a bucket is; six hours begin at 0, 6, 12 and 18, a week on Monday."""
+    """The length of a bucket; six hours begin at 0, 6, 12 and 18, a week on Monday.
+
+    When summer time begins or ends, a day has 23 or 25 hours, and so has its bucket.
+    """
 
     HOUR = "hour"
     SIX_HOURS = "six_hours"
@@ -193,11 +212,11 @@ _HOURS = {Step.HOUR: 1, Step.SIX_HOURS: 6, Step.DAY: 24, Step.WEEK: 7 * 24}
 def make_buckets(since: float, until: float, step: Step) -> list[tuple[float, float]]:
     """Return start and end of all buckets of a period, in seconds since 1970.
 
-    The first begins at `since`, even within a step; the last is whole, and holds the
+    The first begins at `since`, even within a step; the last is a whole step with the
     moment before `until`. Each ends where the next one begins.
 
     Raises:
-        ValueError: that would be more than MOST_BUCKETS.
+        ValueError: there would be more than MOST_BUCKETS.
     """
     begin = _begin_of(step, until - _TICK)
     buckets = [(max(begin, since), _end_of(step, begin))] if since < until else []
@@ -210,13 +229,13 @@ def make_buckets(since: float, until: float, step: Step) -> list[tuple[float, fl
 
 
 def days_before(moment: float, days: int) -> float:
-    """Return the midnight with which the day begins that was so many `days` ago."""
+    """Return the midnight at which the day began that was so many `days` ago."""
     today = _midnight(datetime.fromtimestamp(moment))
     return (today - timedelta(days=days)).timestamp()
 
 
 def month_begin(moment: float) -> float:
-    """Return the midnight with which the month of the local calendar begins."""
+    """Return the midnight at which the month of the local calendar began."""
     return _midnight(datetime.fromtimestamp(moment)).replace(day=1).timestamp()
 
 
@@ -232,71 +251,45 @@ def hours_before(moment: float, hours: int) -> float:
 
 
 def _begin_of(step: Step, moment: float) -> float:
-    here = datetime.fromtimestamp(moment)
+    local = datetime.fromtimestamp(moment)
     if step is Step.HOUR:
         # `fold` stays: an hour that the clock shows twice is two buckets.
-        begin = here.replace(minute=0, second=0, microsecond=0)
+        begin = local.replace(minute=0, second=0, microsecond=0)
     else:
-        begin = _midnight(here)
+        begin = _midnight(local)
         if step is Step.SIX_HOURS:
-            begin = begin.replace(hour=here.hour - here.hour % 6)
+            begin = begin.replace(hour=local.hour - local.hour % 6)
         elif step is Step.WEEK:
             begin -= timedelta(days=begin.weekday())
-    found = begin.timestamp()
-    # A time that the clock leaves out counts from before or after the gap.
-    return found if found <= moment else begin.replace(fold=1).timestamp()
+    seconds = begin.timestamp()
+    # A time that the clock skips counts from before or after the gap.
+    return seconds if seconds <= moment else begin.replace(fold=1).timestamp()
 
 
 def _end_of(step: Step, begin: float) -> float:
-    """Return where the next step begins; that is looked for, as lengths differ."""
+    """Return where the next step begins; steps differ in length."""
     seconds = _HOURS[step] * 3600
     end = _begin_of(step, begin + seconds)
-    # Of a longer one the begin is found again.
+    # `end` is `begin` again if this step is longer than usual.
     return end if end > begin else _begin_of(step, begin + seconds + 2 * 3600)
 
 
-def _midnight(here: datetime) -> datetime:
-    return here.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+def _midnight(local: datetime) -> datetime:
+    return local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
-# Sums of the journal over time, for charts: a row for each hour, day and so on.
-#
-# Rows of a journal never change, so the sums of a bucket stay what they are while it
-# holds as many requests, and the same last one. That is asked of an index, in a tenth
-# of the time, and only buckets that differ are added up.
-
-
-MOST_PARTS = 6
-# Our own words in SQL, by what a chart may be split by.
-SPLITS = {
-    "model": GROUPS["model"],
-    "client": FAMILY,
-    "purpose": "purpose",
-    "upstream": "upstream",
-}
-_MOST_GROUPS = 50  # of one bucket; the names of further ones are not kept
-_MOST_KNOWN = 256  # buckets
-_SAMPLE = 2000  # about so many requests of a bucket tell its percentiles
-_WITHIN = "started >= ? AND started < ?"
-_FROM = f"FROM request WHERE {_WITHIN}"
-_STATE = f"SELECT count(*), max(id) {_FROM}"
-_TIMES = f"""SELECT {{}}, first_byte, seconds, iif(outcome = 'ok', output_tokens, NULL)
-    {_FROM} AND model <> '' AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
-_SHORTEST = 0.1  # seconds of writing that tell a speed
-_YESTERDAY = f"SELECT count(*) {_FROM} AND model <> ''"
-_FAILED = f"SELECT count(*) {_FROM} AND outcome = 'failed'"
-_Span: TypeAlias = tuple[float, float]
+# ---- Over time
 
 
 class Percentiles(NamedTuple):
-    """Half of the values are at most `median`, 95 % at most `high`; None if none is."""
+    """Half of the values are at most `median`, 95 % at most `high`, or None."""
 
     median: float | None = None
     high: float | None = None
 
 
 class Bucket(NamedTuple):
-    """The sums of one stretch of time; `begin` and `end` are seconds since 1970.
+    """The sums of one step of time; `begin` and `end` are in seconds since 1970.
 
     `parts` are the sums of each name of the series, then those of all other names if
     there are any. Durations are in seconds.
@@ -314,11 +307,13 @@ class Bucket(NamedTuple):
 class Series(NamedTuple):
     """Buckets without a gap, the oldest first, and the names that they are split by.
 
-    `names` are the largest groups by tokens; `others` tells whether there are more.
-    `caches` are what each model did in each bucket, in no order.
-    `speed` is the median of the answers in tokens per second, as each bucket has one
-    of its own; `speeds` are those of the names. Within `medians`, in seconds, half of
-    the requests of each name ended.
+    Attributes:
+        names: the largest groups by tokens.
+        others: whether there are more groups.
+        buckets: the sums.
+        speed: the median of all answers in tokens per second, and `speeds` by name.
+        medians: the median durations of the requests in seconds, by name.
+        caches: the cache use of each model in each bucket, in no order.
     """
 
     names: Sequence[str]
@@ -331,10 +326,10 @@ class Series(NamedTuple):
 
 
 class Day(NamedTuple):
-    """A day up to now, by hours and upstreams, and how much of that failed.
+    """A day up to now, by hours and upstreams.
 
-    `failed` requests are counted for each hour, also those that found no model.
-    `yesterday` had so many requests to models by the same time.
+    `failed` has the number of failed requests of each hour, also of those without a
+    model, and `yesterday` the number of requests to models by the same time.
     """
 
     series: Series
@@ -350,19 +345,22 @@ class _Times(NamedTuple):
 
     @property
     def speed(self) -> float | None:
-        """The tokens per second from the first to the last, None if that is unknown."""
+        """The tokens per second after the first byte, None if that is unknown."""
         if not self.tokens or self.first_byte is None:
             return None
         writing = self.seconds - self.first_byte
-        return self.tokens / writing if writing >= _SHORTEST else None
+        return self.tokens / writing if writing >= _MIN_WRITING_SECONDS else None
 
 
 class _Sums(NamedTuple):
-    """What is known of a bucket; `state` are its requests and the last one's number."""
+    """The sums of a bucket, `other` those of all groups beyond `groups`.
+
+    `state` is the number of its requests, and the number of the last one.
+    """
 
     state: tuple[int, int | None] = (0, None)
     groups: Sequence[UsageRow] = ()
-    rest: UsageRow = UsageRow("")
+    other: UsageRow = UsageRow("")
     first_byte: Percentiles = Percentiles()
     seconds: Percentiles = Percentiles()
     durations: Mapping[str, Sequence[float]] = MappingProxyType({})
@@ -374,48 +372,53 @@ _NOTHING = _Sums()
 
 
 class SeriesReader:
-    """Adds up one journal, for any thread; what has not changed is not read again."""
+    """Sums the requests of one journal over time; its methods are thread-safe.
+
+    Rows of a journal never change, so the sums of a bucket are cached until it has
+    another number of requests, or another last one. An index answers that in a tenth of
+    the time.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: tuple[int, int] | None = None
-        self._known = BoundedMap[tuple[_Span, str], _Sums](_MOST_KNOWN)
+        self._cache = BoundedMap[tuple[_Span, str], _Sums](_MAX_CACHED_BUCKETS)
         self._lock = Lock()
 
     def read(self, since: float, until: float, step: Step, by: str = "") -> Series:
-        """Add up what started in a period, in seconds since 1970.
+        """Sum the requests that started in a period, in seconds since 1970.
 
         `by` is one of SPLITS, or "". See `make_buckets` for the buckets.
 
         Raises:
-            ValueError: these would be too many buckets.
+            ValueError: there would be too many buckets.
         """
         spans = make_buckets(since, until, step)
         with self._lock:
-            return _arrange(spans, self._read_spans(spans, by), by)
+            return _make_series(spans, self._read_spans(spans, by), by)
 
     def read_day(self, now: float) -> Day:
-        """Add up the day of this moment, in seconds since 1970, until then."""
-        midnight, before = days_before(now, 0), days_before(now, 1)
+        """Sum the requests of the current day until `now`, in seconds since 1970."""
+        midnight, previous = days_before(now, 0), days_before(now, 1)
         spans = make_buckets(midnight, max(now, midnight + _TICK), Step.HOUR)
-        earlier = before, before + now - midnight
+        yesterday_span = previous, previous + now - midnight
 
         def count(db: sqlite3.Connection) -> tuple[list[int], int]:
             failed = [read_number(db, _FAILED, span) for span in spans]
-            return failed, read_number(db, _YESTERDAY, earlier)
+            return failed, read_number(db, _YESTERDAY, yesterday_span)
 
         with self._lock:
-            read = self._read_spans(spans, "upstream")
+            all_sums = self._read_spans(spans, "upstream")
             failed, yesterday = read_journal(self._path, count, ([0] * len(spans), 0))
-        series = _arrange(spans, read, "upstream", _MOST_GROUPS)
+        series = _make_series(spans, all_sums, "upstream", _MAX_GROUPS)
         return Day(series, failed, yesterday)
 
     def _read_spans(self, spans: Sequence[_Span], by: str) -> list[_Sums]:
         def read(db: sqlite3.Connection) -> list[_Sums]:
             if self._file != (file := identity_of(self._path)):
                 self._file = file
-                self._known.clear()
-            db.execute("BEGIN")  # all is read from one state
+                self._cache.clear()
+            db.execute("BEGIN")  # for one snapshot of the file
             return [self._read_span(db, span, by) for span in spans]
 
         return read_journal(self._path, read, [_NOTHING] * len(spans))
@@ -424,13 +427,13 @@ class SeriesReader:
         state = db.execute(_STATE, span).fetchone()
         if not state[0]:
             return _NOTHING
-        known = self._known.get((span, by))
-        if known is None or known.state != state:
-            known = self._known[span, by] = _add_up_steps(db, span, by, state)
-        return known
+        sums = self._cache.get((span, by))
+        if sums is None or sums.state != state:
+            sums = self._cache[span, by] = _sum_span(db, span, by, state)
+        return sums
 
 
-def _add_up_steps(
+def _sum_span(
     db: sqlite3.Connection, span: _Span, by: str, state: tuple[int, int]
 ) -> _Sums:
     query = f"SELECT '', {SUMS} {_FROM} AND model <> ''"
@@ -440,15 +443,15 @@ def _add_up_steps(
             "AND model <> '' GROUP BY 1 "
             "ORDER BY total(input_tokens) + total(output_tokens) DESC, 1"
         )
-    groups, rest = list[UsageRow](), UsageRow("")
+    groups, other = list[UsageRow](), UsageRow("")
     for row in select_rows(db, UsageRow, query, span):
-        if len(groups) < _MOST_GROUPS:
+        if len(groups) < _MAX_GROUPS:
             groups.append(row)
         else:
-            rest = add_rows([rest, row])
-    sampled = (*span, math.ceil(state[0] / _SAMPLE))
+            other = add_rows([other, row])
+    values = (*span, math.ceil(state[0] / _SAMPLE_SIZE))
     query = _TIMES.format(SPLITS.get(by, "''"))
-    times = [*select_rows(db, _Times, query, sampled)]
+    times = [*select_rows(db, _Times, query, values)]
     first = _percentiles(time.first_byte for time in times)
     seconds = _percentiles(time.seconds for time in times)
     durations: dict[str, array[float]] = {}
@@ -458,46 +461,46 @@ def _add_up_steps(
         if (speed := time.speed) is not None:
             speeds.setdefault(time.name, array("d")).append(speed)
     caches = read_uses(db, _WITHIN, span)
-    return _Sums(state, groups, rest, first, seconds, durations, speeds, caches)
+    return _Sums(state, groups, other, first, seconds, durations, speeds, caches)
 
 
 def _percentiles(values: Iterable[float | None]) -> Percentiles:
-    known = sorted(value for value in values if value is not None)
-    if not known:
+    ordered = sorted(value for value in values if value is not None)
+    if not ordered:
         return Percentiles()
-    return Percentiles(_at(known, 0.5), _at(known, 0.95))
+    median, high = (ordered[math.ceil(p * len(ordered)) - 1] for p in (0.5, 0.95))
+    return Percentiles(median, high)
 
 
-def _at(ordered: Sequence[float], part: float) -> float:
-    return ordered[math.ceil(part * len(ordered)) - 1]
-
-
-def _arrange(
-    spans: Sequence[_Span], read: Sequence[_Sums], by: str, most: int = MOST_PARTS
+def _make_series(
+    spans: Sequence[_Span],
+    all_sums: Sequence[_Sums],
+    by: str,
+    max_parts: int = MOST_PARTS,
 ) -> Series:
-    """Give all buckets the same parts: those that are the largest in the whole time."""
+    """Return buckets with the same parts: the largest ones of the whole time."""
     tokens = dict[str, int]()
-    for row in (row for sums in read for row in sums.groups if by):
-        spent = row.input_tokens + row.output_tokens
-        tokens[row.key] = tokens.get(row.key, 0) + spent
+    for row in (row for sums in all_sums for row in sums.groups if by):
+        total = row.input_tokens + row.output_tokens
+        tokens[row.key] = tokens.get(row.key, 0) + total
     ordered = sorted(tokens, key=lambda name: (-tokens[name], name))
-    names = ordered[:most]
+    names = ordered[:max_parts]
     others = len(ordered) > len(names)
     buckets = [
         Bucket(
             *span,
-            add_rows([*sums.groups, sums.rest]),
+            add_rows([*sums.groups, sums.other]),
             _parts(sums, names, others=others) if by else [],
             sums.first_byte,
             sums.seconds,
             _median(sums.speeds.values()),
         )
-        for span, sums in zip(spans, read, strict=True)
+        for span, sums in zip(spans, all_sums, strict=True)
     ]
-    speed = _median(known for sums in read for known in sums.speeds.values())
-    speeds = [_median(sums.speeds.get(name, ()) for sums in read) for name in names]
-    medians = [_median(sums.durations.get(name, ()) for sums in read) for name in names]
-    caches = [use for sums in read for use in sums.caches]
+    speed = _median(part for sums in all_sums for part in sums.speeds.values())
+    speeds = [_median(sums.speeds.get(n, ()) for sums in all_sums) for n in names]
+    medians = [_median(sums.durations.get(n, ()) for sums in all_sums) for n in names]
+    caches = [use for sums in all_sums for use in sums.caches]
     return Series(names, others, buckets, speed, speeds, medians, caches)
 
 
@@ -506,9 +509,9 @@ def _median(parts: Iterable[Sequence[float]]) -> float | None:
 
 
 def _parts(sums: _Sums, names: Sequence[str], *, others: bool) -> list[UsageRow]:
-    named = {row.key: row for row in sums.groups}
-    parts = [named.get(name, UsageRow(name)) for name in names]
+    by_name = {row.key: row for row in sums.groups}
+    parts = [by_name.get(name, UsageRow(name)) for name in names]
     if others:
-        left = [row for row in sums.groups if row.key not in names]
-        parts.append(add_rows([*left, sums.rest]))
+        unnamed = [row for row in sums.groups if row.key not in names]
+        parts.append(add_rows([*unnamed, sums.other]))
     return parts
