@@ -15,14 +15,21 @@ from byok.core.platform.paths import READ_PLAIN, make_private, write_private
 from byok.core.record import Head, Hop
 from byok.core.wire.json_body import parse_json
 
-MAGIC = b'{"byok_capture":1,'  # how each file begins
+MAGIC = b'{"byok_capture":1,'  # the beginning of each file
+KEPT_SECONDS = 86_400.0
+MOST_BYTES = 200_000_000  # of all files
+_MAX_FACTS_BYTES = 65_536
+_MAX_READ_BYTES = 300_000_000  # of a file
+_NAME = re.compile(r"([0-9a-f]{16})\.capture\.jsonl")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.capture\.jsonl\.[a-z0-9_]{8}")
+_ID_PREFIX = re.compile(r"[0-9a-f]{4,16}")
 
 
 class Piece(NamedTuple):
-    """What one read or write carried, or a head; already redacted.
+    """The text of one read or write, or a head; already redacted.
 
-    `at` is in seconds since the request came. `attempt` counts the requests to
-    upstreams, 0 at the client's side. `left_out` counts bytes that were not kept.
+    `at` is in seconds since the request came. `attempt` is the number of the request to
+    an upstream, 0 on the client's side. `left_out` is the number of dropped bytes.
     """
 
     at: float
@@ -41,21 +48,20 @@ class Capture(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id of the request, which its answer has as X-Request-Id."""
+        """The id of the request, which is in its answer as X-Request-Id."""
         return str(self.facts.get("id", ""))
 
     def text(self, hop: Hop, attempt: int = 0) -> str:
-        """Return what passed on a hop, without heads."""
-        return "".join(piece.text for piece in self._on(hop, attempt))
+        """Return the text that passed on a hop, without heads."""
+        return "".join(piece.text for piece in self._pieces_on(hop, attempt))
 
     def head(self, hop: Hop, attempt: int = 0) -> Head | None:
         """Return the last head on a hop."""
-        heads = [piece.head for piece in self._on(hop, attempt) if piece.head]
+        heads = [piece.head for piece in self._pieces_on(hop, attempt) if piece.head]
         return heads[-1] if heads else None
 
-    def _on(self, hop: Hop, attempt: int) -> Iterable[Piece]:
-        here = (hop, attempt)
-        return (piece for piece in self.pieces if (piece.hop, piece.attempt) == here)
+    def _pieces_on(self, hop: Hop, attempt: int) -> Iterable[Piece]:
+        return (p for p in self.pieces if (p.hop, p.attempt) == (hop, attempt))
 
     @property
     def attempts(self) -> list[int]:
@@ -64,7 +70,7 @@ class Capture(Struct, frozen=True):
 
 
 def encode_capture(capture: Capture) -> bytes:
-    """Write the facts and then each piece as a line of JSON."""
+    """Encode the facts, and then each piece, as a line of JSON."""
     facts = orjson.dumps(capture.facts)[1:]
     rows = map(write_piece, capture.pieces)
     lines = [MAGIC + facts, *map(orjson.dumps, rows)]
@@ -86,7 +92,7 @@ def write_piece(piece: Piece) -> dict[str, Any]:
 
 
 def decode_capture(raw: bytes) -> Capture:
-    """Read a file.
+    """Decode the content of a file.
 
     Raises:
         ByokError: it is no capture, or a damaged one.
@@ -116,21 +122,6 @@ def _decode_pieces(rows: Iterable[Any]) -> Iterable[Piece]:
         )
 
 
-# The folder of captures: what is in it, what is too old or too much.
-#
-# Only files that are byok's own are read or deleted: plain ones of this user, with such
-# a name and such a beginning. No link is followed.
-
-
-KEPT_SECONDS = 86_400.0
-MOST_BYTES = 200_000_000
-_NAME = re.compile(r"([0-9a-f]{16})\.capture\.jsonl")
-_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.capture\.jsonl\.[a-z0-9_]{8}")
-_BEGUN = re.compile(r"[0-9a-f]{4,16}")
-_LONGEST_FACTS = 65_536
-_LARGEST = 300_000_000  # bytes that are ever read of a file
-
-
 class StoredCapture(NamedTuple):
     """A file of a capture; `written` is in seconds since 1970."""
 
@@ -141,7 +132,11 @@ class StoredCapture(NamedTuple):
 
 
 class CaptureFolder:
-    """Reads, writes and deletes captures. All methods block."""
+    """Reads, writes and deletes captures. All methods block.
+
+    Only byok's own files are read or deleted: plain files of this user with the right
+    name and beginning. Links are not followed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -160,37 +155,37 @@ class CaptureFolder:
 
     def contents(self) -> list[StoredCapture]:
         """Return all captures, the oldest first."""
-        found = [
-            StoredCapture(match[1], path, facts.st_size, facts.st_mtime)
-            for path, facts in self._files()
-            if (match := _NAME.fullmatch(path.name)) and _begins_right(path)
+        captures = [
+            StoredCapture(match[1], path, status.st_size, status.st_mtime)
+            for path, status in self._files()
+            if (match := _NAME.fullmatch(path.name)) and _has_magic(path)
         ]
-        return sorted(found, key=lambda stored: (stored.written, stored.id))
+        return sorted(captures, key=lambda stored: (stored.written, stored.id))
 
-    def find(self, begun: str) -> StoredCapture:
-        """Return the capture whose id begins like this.
+    def find(self, prefix: str) -> StoredCapture:
+        """Return the capture whose id begins with a prefix.
 
         Raises:
-            ConfigError: none does, or several do.
+            ConfigError: there is none, or several.
         """
         hint = "Run: byok capture list"
-        if not _BEGUN.fullmatch(begun):
+        if not _ID_PREFIX.fullmatch(prefix):
             raise ConfigError("An id has 4 to 16 characters of 0-9a-f.", hint=hint)
-        found = [stored for stored in self.contents() if stored.id.startswith(begun)]
-        if len(found) != 1:
-            several = f"Several captures begin with {begun}."
-            none = f"No capture begins with {begun}."
-            raise ConfigError(several if found else none, hint=hint)
-        return found[0]
+        matches = [stored for stored in self.contents() if stored.id.startswith(prefix)]
+        if len(matches) != 1:
+            several = f"Several captures begin with {prefix}."
+            none = f"No capture begins with {prefix}."
+            raise ConfigError(several if matches else none, hint=hint)
+        return matches[0]
 
-    def read(self, begun: str) -> Capture:
-        """Return the content of the capture whose id begins like this.
+    def read(self, prefix: str) -> Capture:
+        """Return the content of the capture whose id begins with a prefix.
 
         Raises:
-            ConfigError: none does, or several do.
+            ConfigError: there is none, or several.
             ByokError: it is damaged.
         """
-        return decode_capture(_read(self.find(begun).path, _LARGEST))
+        return decode_capture(_read(self.find(prefix).path, _MAX_READ_BYTES))
 
     def facts(self, stored: StoredCapture) -> dict[str, Any]:
         """Return the facts of a capture alone.
@@ -198,53 +193,54 @@ class CaptureFolder:
         Raises:
             ByokError: it is damaged.
         """
-        first, _, _ = _read(stored.path, _LONGEST_FACTS).partition(b"\n")
+        first, _, _ = _read(stored.path, _MAX_FACTS_BYTES).partition(b"\n")
         return decode_capture(first).facts
 
     def tidy(self, now: float, most_bytes: int = MOST_BYTES) -> int:
-        """Delete what is older than a day, then the oldest; return how many are left.
+        """Delete captures older than a day, then the oldest; return how many remain.
 
-        `now` is in seconds since 1970. What is from more than a day ahead was written
-        before the clock was set back; nobody knows its age, so it goes too.
+        `now` is in seconds since 1970. A capture of more than a day ahead was written
+        before the clock was set back; its age is unknown, so it is deleted, too.
         """
-        for path, facts in self._files():
-            if _TEMPORARY.fullmatch(path.name) and _is_old(facts.st_mtime, now):
+        for path, status in self._files():
+            if _TEMPORARY.fullmatch(path.name) and _is_old(status.st_mtime, now):
                 path.unlink(missing_ok=True)
-        left = []
+        remaining = []
         for stored in self.contents():
             if _is_old(stored.written, now):
                 stored.path.unlink(missing_ok=True)
             else:
-                left.append(stored)
-        total = sum(stored.size for stored in left)
+                remaining.append(stored)
+        total = sum(stored.size for stored in remaining)
         while total > most_bytes:
-            total -= left[0].size
-            left.pop(0).path.unlink(missing_ok=True)
-        return len(left)
+            total -= remaining[0].size
+            remaining.pop(0).path.unlink(missing_ok=True)
+        return len(remaining)
 
     def clear(self) -> int:
-        """Delete all captures; return how many these were."""
-        found = self.contents()
-        for stored in found:
+        """Delete all captures; return their number."""
+        captures = self.contents()
+        for stored in captures:
             stored.path.unlink(missing_ok=True)
-        return len(found)
+        return len(captures)
 
     def sweep(self) -> None:
-        """Delete what a killed daemon left half written; for the only writer."""
+        """Delete temporary files of a killed daemon; for the only writer."""
         for path, _ in self._files():
-            if _TEMPORARY.fullmatch(path.name) and _begins_right(path, whole=False):
+            if _TEMPORARY.fullmatch(path.name) and _has_magic(path, whole=False):
                 path.unlink(missing_ok=True)
 
     def _files(self) -> list[tuple[Path, os.stat_result]]:
         """Return the plain files of this user, unless the folder itself is a link."""
         if not _is_private(self.path):
             return []
-        found = []
+        files = []
         for entry in os.scandir(self.path):
-            facts = entry.stat(follow_symlinks=False)
-            if stat.S_ISREG(facts.st_mode) and _is_own(facts) and facts.st_nlink == 1:
-                found.append((Path(entry.path), facts))
-        return found
+            status = entry.stat(follow_symlinks=False)
+            is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+            if is_plain and _is_own(status):
+                files.append((Path(entry.path), status))
+        return files
 
 
 def _is_old(written: float, now: float) -> bool:
@@ -252,28 +248,28 @@ def _is_old(written: float, now: float) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Tell whether it is a folder, no link, that only this user can enter."""
+    """Tell whether a path is a folder, no link, that only this user can enter."""
     try:
-        facts = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return False
-    shared = hasattr(os, "geteuid") and facts.st_mode & 0o077
-    return stat.S_ISDIR(facts.st_mode) and _is_own(facts) and not shared
+    is_shared = hasattr(os, "geteuid") and status.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and _is_own(status) and not is_shared
 
 
-def _is_own(facts: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
+def _is_own(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
-def _begins_right(path: Path, *, whole: bool = True) -> bool:
+def _has_magic(path: Path, *, whole: bool = True) -> bool:
     """Tell whether a file is a capture, or without `whole` the beginning of one."""
     try:
-        begun = _read(path, len(MAGIC))
+        start = _read(path, len(MAGIC))
     except OSError:
         return False
-    return begun == MAGIC if whole else MAGIC.startswith(begun)
+    return start == MAGIC if whole else MAGIC.startswith(start)
 
 
-def _read(path: Path, most: int) -> bytes:
+def _read(path: Path, max_bytes: int) -> bytes:
     with os.fdopen(os.open(path, READ_PLAIN), "rb") as file:
-        return file.read(most)
+        return file.read(max_bytes)

@@ -1,6 +1,7 @@
-"""What upstreams' caches saved, and what lost ones cost, in tokens and in dollars.
+"""The savings of upstreams' prompt caches, and the cost of expired ones.
 
-Prices are those of now. What reads the journal raises CannotStart if it cannot be read.
+Both are in tokens and in dollars, at today's prices. Functions that read the journal
+raise CannotStart if it cannot be read.
 """
 
 import sqlite3
@@ -15,11 +16,11 @@ from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import select_rows
 
 _MILLION = 1_000_000
-_LIFETIME = 300.0  # seconds for which upstreams keep a prompt, at least
-_LEAST_LOST = 1000  # tokens; upstreams keep no shorter prompts
+_LIFETIME = 300.0  # seconds for which upstreams cache a prompt, at least
+_MIN_LOST = 1000  # tokens; upstreams cache no shorter prompts
 _USES = """SELECT upstream, model, total(cache_read_tokens), total(cache_written_tokens)
     FROM request WHERE {} AND cache_read_tokens NOT NULL GROUP BY upstream, model"""
-# What was asked after a pause, with what the cache held before it.
+# The requests after a pause, with the number of tokens in the cache before it.
 _AFTER_PAUSES = f"""SELECT id, conversation, upstream, model, max(0, since - took),
     kept, input_tokens, cache_read_tokens, cache_written_tokens FROM (
         SELECT id, started, conversation, upstream, model, input_tokens,
@@ -35,10 +36,10 @@ _AFTER_PAUSES = f"""SELECT id, conversation, upstream, model, max(0, since - too
 
 
 class ExpiredCache(NamedTuple):
-    """The upstream had forgotten the prompt: `pause` seconds after the turn before.
+    """A prompt was no longer cached, `pause` seconds after the turn before.
 
-    So many `tokens` were paid in full that had been in the cache; `extra_cost` is what
-    that cost in US dollars, None if a price is not known.
+    `tokens` that had been in the cache were paid in full; `extra_cost` is the
+    difference in US dollars, None if a price is unknown.
     """
 
     pause: float
@@ -47,10 +48,11 @@ class ExpiredCache(NamedTuple):
 
 
 class CacheUse(NamedTuple):
-    """What a model `read` from its upstream's cache and wrote to it, in tokens.
+    """A model's use of its upstream's cache, in tokens.
 
-    It had `lost` so many, of which some were `rewritten`, in so many `losses`; the
-    `latest` of these is a request by its number, its conversation, and the upstream.
+    `losses` is how often a cache had expired, `lost` the tokens of these caches, and
+    `rewritten` those of them that were cached again. The `latest` loss is a request by
+    its number, its conversation, and the upstream.
     """
 
     upstream: str
@@ -64,12 +66,12 @@ class CacheUse(NamedTuple):
 
 
 class CacheSums(NamedTuple):
-    """What caches did: tokens that were `read`, and what was `saved` in US dollars.
+    """The sums of cache use: tokens that were `read`, and US dollars `saved`.
 
-    Less than nothing was saved if writing to them cost more. In so many `losses`
-    tokens were `lost`, which cost `lost_cost` more. Of those that were read or lost,
-    `unpriced` and `lost_unpriced` have no part in the dollars. The `latest` request
-    that lost a cache is told by its number, its conversation, and the upstream.
+    `saved` is negative if writing to caches cost more. In `losses` requests, `lost`
+    tokens were no longer cached, which cost `lost_cost` more. `unpriced` of the read
+    and `lost_unpriced` of the lost tokens are not in the dollars. The `latest` loss is
+    a request by its number, its conversation, and the upstream.
     """
 
     read: int = 0
@@ -95,55 +97,54 @@ class _AfterPause(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """The tokens that are paid in full and were in the cache before."""
+        """The tokens that were paid in full, but were cached before."""
         lost = min(self.kept, self.input_tokens or 0) - self.cache_read_tokens
-        return lost if lost >= max(_LEAST_LOST, self.kept / 2) else 0
+        return lost if lost >= max(_MIN_LOST, self.kept / 2) else 0
 
     @property
     def rewritten(self) -> int:
-        """Those of them that went into the cache again."""
+        """The lost tokens that were cached again."""
         return min(self.lost, self.cache_written_tokens or 0)
 
 
 def find_expired(
     path: Path, conversations: Sequence[str], price_of: PriceOf
 ) -> dict[str, dict[int, ExpiredCache]]:
-    """Return the turns whose prompt was no longer kept, by conversation and number.
+    """Return the turns whose prompt was no longer cached, by conversation and number.
 
-    It was not if much less of it came from the cache than the turn before had put or
-    found there, which was long ago, while the prompt goes on as it was.
+    A prompt had expired if much less of it was read from the cache than the turn before
+    had written or read, although it begins with the same tokens, after a long pause.
     """
     where = f"conversation IN ({', '.join('?' * len(conversations))})"
-    found: dict[str, dict[int, ExpiredCache]] = {}
-    nothing = list[_AfterPause]()
+    result: dict[str, dict[int, ExpiredCache]] = {}
     read = partial(_losses, where=where, values=conversations)
-    for turn in read_journal(path, read, nothing):
+    for turn in read_journal(path, read, list[_AfterPause]()):
         price = price_of(turn.upstream, turn.model)
         extra = _price_cache(price, turn.lost, -turn.rewritten)
         expired = ExpiredCache(turn.pause, turn.lost, extra)
-        found.setdefault(turn.conversation, {})[turn.number] = expired
-    return found
+        result.setdefault(turn.conversation, {})[turn.number] = expired
+    return result
 
 
 def read_uses(
     db: sqlite3.Connection, where: str, values: Sequence[object]
 ) -> list[CacheUse]:
-    """Return what each model did with caches in requests that fit `where`."""
+    """Return the cache use of each model in requests that match `where`."""
     query = _USES.format(where)
     uses = {use[:2]: use for use in select_rows(db, CacheUse, query, values)}
     for turn in _losses(db, where, values):
-        known = uses[turn.upstream, turn.model]
-        uses[turn.upstream, turn.model] = known._replace(
-            lost=known.lost + turn.lost,
-            rewritten=known.rewritten + turn.rewritten,
-            losses=known.losses + 1,
-            latest=max(known.latest, (turn.number, turn.conversation, turn.upstream)),
+        use = uses[turn.upstream, turn.model]
+        uses[turn.upstream, turn.model] = use._replace(
+            lost=use.lost + turn.lost,
+            rewritten=use.rewritten + turn.rewritten,
+            losses=use.losses + 1,
+            latest=max(use.latest, (turn.number, turn.conversation, turn.upstream)),
         )
     return [*uses.values()]
 
 
 def sum_cache(uses: Iterable[CacheUse], price_of: PriceOf) -> CacheSums:
-    """Return the sums of all, at the prices of now."""
+    """Return the sums of all uses, at today's prices."""
     total = CacheSums()
     for use in uses:
         price = price_of(use.upstream, use.model)
@@ -163,7 +164,7 @@ def sum_cache(uses: Iterable[CacheUse], price_of: PriceOf) -> CacheSums:
 
 
 def weigh_cache(path: Path, conversation: str, price_of: PriceOf) -> CacheSums:
-    """Return what caches did in a conversation."""
+    """Return the sums of cache use in a conversation."""
     where = "conversation <> '' AND conversation = ?"
     read = partial(read_uses, where=where, values=(conversation,))
     return sum_cache(read_journal(path, read, list[CacheUse]()), price_of)
@@ -178,10 +179,7 @@ def _losses(
 
 
 def _price_cache(price: Price | None, read: int, written: int) -> float | None:
-    """Return what tokens would cost more if they were not read from a cache.
-
-    Nor would those be `written` to it.
-    """
+    """Return how much more tokens would cost if no cache were read or written."""
     price = price or Price()
     total = 0.0
     for tokens, cached in ((read, price.cache_read), (written, price.cache_write)):

@@ -1,4 +1,4 @@
-"""Failures in the journal by what they ask of the user: to act, to look, or nothing.
+"""Failures in the journal by what the user should do: act, look, or nothing.
 
 All functions raise CannotStart if the journal cannot be read.
 """
@@ -19,29 +19,30 @@ from byok.features.journal.reading import StoredEntry, read_rows
 from byok.features.journal.rows import read_number, select_rows
 from byok.features.journal.schema import MENDED
 
-BARS = 24  # of a picture of the time in which something failed
-_MOST = 500  # codes, each with an upstream and a model
-_MOST_MODELS = 10
-_EXAMPLES = 5  # requests of a group
-_MOST_WITH_EXAMPLES = 100  # groups
-_PLACE = f"cast((started - :since) * {BARS} / (:until - :since) AS INTEGER)"
-# What an answer of any model of the upstream proves to be over; all else is over when
-# the same model answers.
-_OF_UPSTREAM = frozenset({"keys", "limits", "reach"})
-# A plus keeps an index out that has no order by time.
+# All SQL here is byok's own text.
+BARS = 24  # of a chart of the failures over time
+_MAX_ROWS = 500  # a row has a code, an upstream and a model
+_MAX_MODELS = 10
+_MAX_EXAMPLES = 5  # requests of a group
+_MAX_GROUPS_WITH_EXAMPLES = 100
+_BAR = f"cast((started - :since) * {BARS} / (:until - :since) AS INTEGER)"
+# Groups of errors that are over when any model of the upstream answers; other errors
+# are over when the same model answers.
+_UPSTREAM_GROUPS = frozenset({"keys", "limits", "reach"})
+# In these queries a plus keeps SQLite from using an index that is not ordered by time.
 _COUNTED = "upstream, model, count(*), min(started), max(started)"
 _FAILED = f"""SELECT error, {_COUNTED} FROM request
     WHERE outcome = 'failed' AND started >= :since
-    GROUP BY error, upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
+    GROUP BY error, upstream, model ORDER BY 6 DESC LIMIT {_MAX_ROWS}"""  # noqa: S608 - our own words
 _FIRST_FAILURE = "substr(retried, 1, instr(retried || ' ', ' ') - 1)"
 _WAS_RETRIED = f"{MENDED} AND attempts > 1 AND outcome = 'ok'"
 _RETRIED = f"""SELECT {_FIRST_FAILURE}, {_COUNTED}
     FROM request WHERE {_WAS_RETRIED} AND started >= :since
-    GROUP BY 1, upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
+    GROUP BY 1, upstream, model ORDER BY 6 DESC LIMIT {_MAX_ROWS}"""  # noqa: S608 - our own words
 _CANCELLED = f"""SELECT '', {_COUNTED} FROM request
     WHERE outcome = 'cancelled' AND started >= :since AND +model <> ''
-    GROUP BY +upstream, +model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
-_BY_TIME = f"""SELECT error, upstream, {_PLACE}, count(*) FROM request
+    GROUP BY +upstream, +model ORDER BY 6 DESC LIMIT {_MAX_ROWS}"""  # noqa: S608 - our own words
+_BY_TIME = f"""SELECT error, upstream, {_BAR}, count(*) FROM request
     WHERE outcome = 'failed' AND started >= :since AND started < :until
     GROUP BY 1, 2, 3"""  # noqa: S608 - our own words
 _OK = "SELECT started FROM request WHERE outcome = 'ok' AND model <> ''"
@@ -63,17 +64,21 @@ class Ending(StrEnum):
     """How the requests of a group ended."""
 
     FAILED = "failed"
-    RETRIED = "retried"  # byok asked once more, or another model, which answered
+    RETRIED = "retried"  # and then answered, perhaps by another model
     CANCELLED = "cancelled"
 
 
 class ErrorGroup(Struct, frozen=True):
-    """Requests that failed with a code at an upstream, or were tried again after it.
+    """Requests that failed with a code at an upstream, or were retried after it.
 
-    Times are in seconds since 1970. `cured` are those after which it answered again;
-    `goes_on` says that it has not since the last one. `bars` counts them in equal parts
-    of the time asked for, the oldest first. `examples` are the last of them, unless
-    cancelled.
+    Attributes:
+        weight: how much the user has to do about it.
+        cured: the number of requests after which the upstream answered again.
+        first: when the first request started, and `last` the last one, in seconds since
+            1970.
+        goes_on: whether the upstream has not answered since the last one.
+        bars: the numbers of requests in equal parts of the period, the oldest first.
+        examples: the last of the requests; none of cancelled ones.
     """
 
     weight: ErrorWeight
@@ -102,25 +107,25 @@ class _Failure(NamedTuple):
 class _Bar(NamedTuple):
     code: str
     upstream: str
-    place: int
+    index: int
     requests: int
 
 
-class _Moment(NamedTuple):
+class _Start(NamedTuple):
     started: Moment
 
 
 def by_weight(group: ErrorGroup) -> tuple[int, bool, float]:
-    """Sort the heaviest first, of these what requests have met, then the latest."""
+    """Sort the heaviest first, then groups with requests, then the latest."""
     return list(ErrorWeight).index(group.weight), not group.requests, -group.last
 
 
 def weigh_errors(
     path: Path, since: float, until: float, upstreams: Collection[str]
 ) -> list[ErrorGroup]:
-    """Return all groups of that time, the heaviest first, and of these the latest.
+    """Return all groups of a period, the heaviest first, and of these the latest.
 
-    What is wrong with none of the `upstreams` any more needs nobody.
+    Errors of an upstream that is not among `upstreams` need no action.
     """
 
     def read(db: sqlite3.Connection) -> list[ErrorGroup]:
@@ -132,22 +137,23 @@ def weigh_errors(
         ):
             rows = select_rows(db, _Failure, query, {"since": since})
             groups += [
-                _group(ending, ErrorWeight.CURED, same, (_sum(same), False))
-                for same in _gather(rows).values()
+                _make_group(ending, ErrorWeight.CURED, same, (_count(same), False))
+                for same in _by_upstream(rows).values()
             ]
         groups.sort(key=by_weight)
-        shown, rest = groups[:_MOST_WITH_EXAMPLES], groups[_MOST_WITH_EXAMPLES:]
-        return [*(_add_examples(db, since, one) for one in shown), *rest]
+        for index, group in enumerate(groups[:_MAX_GROUPS_WITH_EXAMPLES]):
+            groups[index] = _add_examples(db, since, group)
+        return groups
 
     return read_journal(path, read, [])
 
 
 def find_needs(path: Path, since: float, upstreams: Collection[str]) -> set[str]:
-    """Return the codes of errors that only the user can mend, and that go on."""
+    """Return the codes of continuing errors that only the user can fix."""
 
     def read(db: sqlite3.Connection) -> set[str]:
-        found = _find_failures(db, since, upstreams, {})
-        return {one.code for one in found if one.weight is ErrorWeight.NEEDS_YOU}
+        groups = _find_failures(db, since, upstreams, {})
+        return {g.code for g in groups if g.weight is ErrorWeight.NEEDS_YOU}
 
     return read_journal(path, read, set())
 
@@ -160,20 +166,18 @@ def _find_failures(
 ) -> Iterator[ErrorGroup]:
     table = error_rows()
     rows = select_rows(db, _Failure, _FAILED, {"since": since})
-    for (code, upstream), same in _gather(rows).items():
+    for (code, upstream), failures in _by_upstream(rows).items():
         row = table.get(code)
         weight = row.weight if row else ErrorWeight.LOOK
-        is_of_upstream = row is not None and row.group in _OF_UPSTREAM
-        cured = [_count_cured(db, since, one, is_of_upstream) for one in same]
-        goes_on = any(
-            after < one.requests for after, one in zip(cured, same, strict=True)
-        )
-        is_there = not upstream or upstream in upstreams
-        if weight is ErrorWeight.NEEDS_YOU and not (goes_on and is_there):
+        is_of_upstream = row is not None and row.group in _UPSTREAM_GROUPS
+        cured = [_count_cured(db, since, f, is_of_upstream) for f in failures]
+        goes_on = any(n < f.requests for n, f in zip(cured, failures, strict=True))
+        exists = not upstream or upstream in upstreams
+        if weight is ErrorWeight.NEEDS_YOU and not (goes_on and exists):
             weight = ErrorWeight.LOOK
         outcome = sum(cured), goes_on
-        known = bars.get((code, upstream))
-        yield _group(Ending.FAILED, weight, same, outcome, known)
+        counts = bars.get((code, upstream))
+        yield _make_group(Ending.FAILED, weight, failures, outcome, counts)
 
 
 def _add_examples(
@@ -184,67 +188,68 @@ def _add_examples(
         return group
     values = since, group.code, group.upstream
     order = "started DESC, id DESC"
-    return replace(group, examples=read_rows(db, where, values, order, _EXAMPLES))
+    return replace(group, examples=read_rows(db, where, values, order, _MAX_EXAMPLES))
 
 
-def _gather(rows: Iterable[_Failure]) -> dict[tuple[str, str], list[_Failure]]:
-    found: dict[tuple[str, str], list[_Failure]] = {}
+def _by_upstream(rows: Iterable[_Failure]) -> dict[tuple[str, str], list[_Failure]]:
+    """Return the failures by code and upstream."""
+    groups: dict[tuple[str, str], list[_Failure]] = {}
     for row in rows:
-        found.setdefault((row.code, row.upstream), []).append(row)
-    return found
+        groups.setdefault((row.code, row.upstream), []).append(row)
+    return groups
 
 
-def _sum(same: Iterable[_Failure]) -> int:
-    return sum(one.requests for one in same)
+def _count(failures: Iterable[_Failure]) -> int:
+    return sum(failure.requests for failure in failures)
 
 
 def _count_cured(
     db: sqlite3.Connection, since: float, failure: _Failure, is_of_upstream: bool
 ) -> int:
-    """Return after how many of these requests there was an answer."""
+    """Return the number of these requests after which there was an answer."""
     if not failure.upstream:
         query = _LAST
     elif is_of_upstream or not failure.model:
         query = _LAST_OF_UPSTREAM
     else:
         query = _LAST_OF_MODEL
-    named = {"since": since, **failure._asdict()}
-    for answer in select_rows(db, _Moment, query, named):
+    values = {"since": since, **failure._asdict()}
+    for answer in select_rows(db, _Start, query, values):
         if answer.started > failure.last:
             return failure.requests
-        return read_number(db, _BEFORE, {**named, "last": answer.started})
+        return read_number(db, _BEFORE, {**values, "last": answer.started})
     return 0
 
 
 def _count_bars(
     db: sqlite3.Connection, since: float, until: float
 ) -> dict[tuple[str, str], list[int]]:
-    found: dict[tuple[str, str], list[int]] = {}
+    bars: dict[tuple[str, str], list[int]] = {}
     for row in select_rows(db, _Bar, _BY_TIME, {"since": since, "until": until}):
-        counts = found.setdefault((row.code, row.upstream), [0] * BARS)
-        counts[min(row.place, BARS - 1)] += row.requests
-    return found
+        counts = bars.setdefault((row.code, row.upstream), [0] * BARS)
+        counts[min(row.index, BARS - 1)] += row.requests
+    return bars
 
 
-def _group(
+def _make_group(
     ending: Ending,
     weight: ErrorWeight,
-    same: list[_Failure],
+    failures: list[_Failure],
     outcome: tuple[int, bool],
     bars: list[int] | None = None,
 ) -> ErrorGroup:
     cured, goes_on = outcome
-    models = [one.model for one in same if one.model]
+    models = [failure.model for failure in failures if failure.model]
     return ErrorGroup(
         weight,
         ending,
-        same[0].code,
-        same[0].upstream,
-        models[:_MOST_MODELS],
-        _sum(same),
+        failures[0].code,
+        failures[0].upstream,
+        models[:_MAX_MODELS],
+        _count(failures),
         cured,
-        min(one.first for one in same),
-        max(one.last for one in same),
+        min(failure.first for failure in failures),
+        max(failure.last for failure in failures),
         goes_on,
         bars or [0] * BARS,
     )

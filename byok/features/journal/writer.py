@@ -1,8 +1,8 @@
-"""The one thread that writes the journal, in batches, and deletes what expired.
+"""The thread that writes the journal, in batches, and deletes expired requests.
 
 It must never delay or fail an answer. So `add` only appends to a queue of limited
-length, and whatever cannot be written is counted and forgotten: where the disk is full,
-the file is locked or there can be no file. The log says so once.
+length, and requests that cannot be written are counted and dropped: because the disk is
+full, the file is locked or cannot be created. The log says so once.
 """
 
 import logging
@@ -27,16 +27,16 @@ from byok.features.status import StatusLine
 from byok.storage.database import HelpDatabase, expired_before, read_pragma, transaction
 from byok.storage.worker import Worker
 
-# What the journal deletes: expired requests, and the oldest if it is too large.
-#
-# One step is small, so that whatever is written meanwhile hardly waits.
-#
-# A clock that is ahead for less than a day costs a week of the journal, and not all of
-# it: see `expired_before`.
-
-
+_log = logging.getLogger(__name__)
 STEP = 500  # requests, or pages of the file
-_SPARE = 256  # free pages that stay, as they are soon used again
+_SPARE_PAGES = 256  # free pages that stay, as they are soon used again
+_COLUMNS = ", ".join(("id", *JournalEntry._fields))
+_MARKS = ", ".join("?" * (1 + len(JournalEntry._fields)))
+_COPY = f"INSERT OR IGNORE INTO request ({_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608 - our own words
+_INSERT = (
+    f"INSERT INTO request ({', '.join(JournalEntry._fields)}) "  # noqa: S608 - our own names
+    f"VALUES ({', '.join('?' * len(JournalEntry._fields))})"
+)
 _OLD = """DELETE FROM request WHERE id IN (
     SELECT id FROM request WHERE started < ? ORDER BY started LIMIT ?)"""
 _OLDEST = "DELETE FROM request WHERE id IN (SELECT id FROM request ORDER BY id LIMIT ?)"
@@ -45,21 +45,22 @@ _OLDEST = "DELETE FROM request WHERE id IN (SELECT id FROM request ORDER BY id L
 def tidy(
     db: sqlite3.Connection, *, now: float, keep_days: int, most_bytes: int
 ) -> bool:
-    """Do one step; return whether more is left to do.
+    """Delete a small step of rows, so that writers hardly wait; tell if more remain.
 
-    Requests that are older than `keep_days` go, as the clock says `now`, in seconds
-    since 1970; then the oldest while the content is larger than `most_bytes`. The file
-    becomes smaller.
+    First requests are deleted that are older than `keep_days` at `now`, in seconds
+    since 1970, then the oldest while the content is larger than `most_bytes`. The file
+    becomes smaller. A clock that is ahead for less than a day costs a week of the
+    journal, and not all of it: see `expired_before`.
     """
-    before = expired_before(db, "request", "started", now, keep_days)
-    gone = db.execute(_OLD, (before, STEP)).rowcount
-    if gone < STEP and _content_bytes(db) > most_bytes:
-        gone = db.execute(_OLDEST, (STEP,)).rowcount
+    limit = expired_before(db, "request", "started", now, keep_days)
+    deleted = db.execute(_OLD, (limit, STEP)).rowcount
+    if deleted < STEP and _content_bytes(db) > most_bytes:
+        deleted = db.execute(_OLDEST, (STEP,)).rowcount
     free = read_pragma(db, "freelist_count")
-    if free > _SPARE:
+    if free > _SPARE_PAGES:
         # `execute` would free a single page.
         db.executescript(f"PRAGMA incremental_vacuum({STEP})")
-    return gone == STEP or free > _SPARE + STEP
+    return deleted == STEP or free > _SPARE_PAGES + STEP
 
 
 def _content_bytes(db: sqlite3.Connection) -> int:
@@ -67,27 +68,18 @@ def _content_bytes(db: sqlite3.Connection) -> int:
     return pages * read_pragma(db, "page_size")
 
 
-# The file: only a help, and never lost as a whole.
-
-
-_log = logging.getLogger(__name__)
-_COLUMNS = ", ".join(("id", *JournalEntry._fields))
-_MARKS = ", ".join("?" * (1 + len(JournalEntry._fields)))
-_COPY = f"INSERT OR IGNORE INTO request ({_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608 - our own words
-
-
 def journal_file(path: Path) -> HelpDatabase:
     """Return the journal for the only process that writes it.
 
-    Of a damaged one, what can be read is copied to the new one.
+    A damaged one is replaced by a new one with its undamaged requests.
     """
     failure = "requests are not written to the journal"
     return HelpDatabase(path, JOURNAL, failure, salvage_rows)
 
 
 def salvage_rows(aside: Path, db: sqlite3.Connection) -> None:
-    """Copy what is whole of a journal that was set aside into a new one."""
-    # From both ends, as rows behind a damaged page cannot be reached from before it.
+    """Copy the undamaged requests of a journal that was set aside into a new one."""
+    # From both ends, because a damaged page blocks the way to the rows after it.
     for order in ("id", "id DESC"):
         try:
             read_whole(aside, partial(_copy, db, order))
@@ -103,7 +95,7 @@ def check_rows(db: sqlite3.Connection) -> None:
     """Check that all requests can be read, which takes a second for 200,000.
 
     Raises:
-        sqlite3.DatabaseError: one is damaged.
+        sqlite3.DatabaseError: at least one is damaged.
     """
     damaged = f"({whole_row()}) IS NOT TRUE"
     query = f"SELECT count(*) FROM request NOT INDEXED WHERE {damaged}"  # noqa: S608 - our own words
@@ -122,21 +114,13 @@ def _copy(db: sqlite3.Connection, order: str, damaged: sqlite3.Connection) -> No
         db.execute("COMMIT")
 
 
-# The thread, and what it is given.
-
-
-_INSERT = (
-    f"INSERT INTO request ({', '.join(JournalEntry._fields)}) "  # noqa: S608 - our own names
-    f"VALUES ({', '.join('?' * len(JournalEntry._fields))})"
-)
-
-
 class WriterLimits(Struct, frozen=True):
-    """How much the writer keeps and waits; times in seconds.
+    """The limits of the writer; times in seconds.
 
-    `waiting` entries are in the queue at most. The first is written at once; then a
-    batch grows for `gather` before the next is. Old requests are looked for every
-    `tidy`, with a `pause` between two steps. Closing waits for `last_words`.
+    The queue has at most `waiting` entries. The first one is written at once; after
+    that, entries are collected for `gather` and written as a batch. Old requests are
+    deleted every `tidy`, with a `pause` between two steps. Closing waits for
+    `last_words`.
     """
 
     waiting: int = 2000
@@ -148,20 +132,20 @@ class WriterLimits(Struct, frozen=True):
 
 
 def _insert(db: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> bool:
-    """Write rows, all or none; True as a sign that it was done."""
+    """Write rows, all or none; return True, because `HelpDatabase.use` may fail."""
     with transaction(db):
         db.executemany(_INSERT, rows)
     return True
 
 
 class JournalKeeper(Feature):
-    """Keeps finished requests of clients as entries; its thread writes them.
+    """Makes entries of finished requests of clients; its thread writes them.
 
     Requests without the token, and those of byok's own commands, are not recorded.
     """
 
     def __init__(self, site: Site, limits: WriterLimits | None = None) -> None:
-        """Take the file; nothing is opened before the first request has ended."""
+        """Set up; the file is opened when the first request has ended."""
         self._log_file = site.paths.log
         self._clock = site.clock
         self._price_of: PriceOf = no_price
@@ -172,7 +156,7 @@ class JournalKeeper(Feature):
         self._redactor = site.redactor
         self._limits = limits or WriterLimits()
         self._waiting: deque[JournalEntry] = deque()
-        self._is_due = False  # somebody will look into the queue
+        self._is_scheduled = False  # the thread will process the queue
         self._writing = 0  # entries that left the queue, and are not in the file yet
         self._worker = Worker("journal", chore=self._tidy, every=self._limits.tidy)
         self._file = journal_file(site.paths.journal)
@@ -186,7 +170,7 @@ class JournalKeeper(Feature):
 
     @property
     def unwritten(self) -> int:
-        """The number of requests that are still to be written."""
+        """The number of requests that are not written yet."""
         return len(self._waiting) + self._writing
 
     @property
@@ -196,7 +180,7 @@ class JournalKeeper(Feature):
         return (Number("byok_journal_lost_total", "counter", meaning, self.lost),)
 
     async def status(self) -> Sequence[StatusLine] | None:
-        """Tell if requests could not be written."""
+        """Return a warning if requests could not be written."""
         if not self.lost:
             return None
         requests = "1 request" if self.lost == 1 else f"{self.lost:,} requests"
@@ -204,39 +188,39 @@ class JournalKeeper(Feature):
         return [StatusLine(text, "journal.lost", {"count": self.lost}, warns=True)]
 
     def configure(self, supplies: Supplies, /) -> None:
-        """Keep requests for so many days (0 for none), at these prices, from now on."""
+        """Use the days for which requests are kept (0: none), and the prices."""
         settings = supplies.settings.section(JournalSettings)
         self._keep_days = settings.keep_days
         self._keeps_folders = settings.folder_names
         self._price_of = supplies.price_of
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Keep the facts of a request."""
+        """Add the entry of a request."""
         if self._keep_days and record.is_of_client:
             self.add(make_entry(record, self._clock(), self._price_of))
 
     def add(self, entry: JournalEntry) -> None:
-        """Take an entry; returns at once. For one thread."""
+        """Queue an entry; returns at once. For one thread."""
         if self._worker.is_closed or len(self._waiting) >= self._limits.waiting:
             if not self._refused:
                 _log.warning("requests ended faster than the journal could be written")
             self._refused += 1
             return
         self._waiting.append(entry)
-        if not self._is_due:
-            self._is_due = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self._worker.offer(self._write)
 
     def close(self) -> None:
-        """Write what is left; later requests are not kept. Blocks for seconds."""
+        """Write the queue; later requests are not recorded. Blocks for seconds."""
         self._worker.close(self._file.close, self._limits.last_words)
         if missing := self.lost + self.unwritten:
             _log.warning("%d requests are missing in the journal", missing)
 
-    # In the thread.
+    # ---- In the thread
 
     def _write(self) -> None:
-        self._is_due = False
+        self._is_scheduled = False
         while self._waiting:
             size = min(len(self._waiting), self._limits.waiting)
             self._writing = size
@@ -251,8 +235,8 @@ class JournalKeeper(Feature):
         self._worker.pause(self._limits.gather)
 
     def _clean(self, batch: Sequence[JournalEntry]) -> list[tuple[object, ...]]:
-        """Remove secrets, and what cannot be stored, from texts that are a client's."""
-        # The texts of a batch are mostly the same.
+        """Remove secrets and invalid characters from the texts of clients."""
+        # Cached, because the texts of a batch are mostly the same.
         clean = cache(partial(hide_secrets, redactor=self._redactor))
         return [
             entry._replace(
@@ -266,7 +250,7 @@ class JournalKeeper(Feature):
         ]
 
     def _tidy(self) -> None:
-        """Remove what is too old or too much, while nothing else is to do."""
+        """Delete a step of old requests, and schedule the next step."""
         now, limits = time.monotonic(), self._limits
         if now < self._tidy_at or not self._keep_days:
             return
@@ -277,7 +261,7 @@ class JournalKeeper(Feature):
             keep_days=self._keep_days,
             most_bytes=limits.most_bytes,
         )
-        if self._file.use(step):  # it goes on behind the next batch
+        if self._file.use(step):  # the next step follows the next batch
             self._tidy_at = 0.0
             self._worker.pause(limits.pause)
             self._worker.offer(self._tidy)
