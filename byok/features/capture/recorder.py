@@ -1,6 +1,6 @@
-"""Capturing: switched on for a while, written by one thread that redacts.
+"""Captures requests while it is switched on; one thread redacts and writes them.
 
-While it is off, a request costs one comparison, and a network read nothing more.
+While it is off, it costs one comparison a request, and nothing for a network read.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ _log = logging.getLogger(__name__)
 DEFAULT_SECONDS = 600.0
 LONGEST_SECONDS = 86_400.0
 _TIDY_SECONDS = 600.0
-_WRITE_SECONDS = 5.0  # for what is still to be written
+_WRITE_SECONDS = 5.0  # to finish writing
 
 
 class CaptureLimits(Struct, frozen=True):
-    """Most bytes of one request, of all that are in memory, and of all files.
+    """Maximum bytes of one request, of all in memory, and of all files.
 
-    `pieces` are the most of one request.
+    `pieces` is the maximum number of pieces of one request.
     """
 
     request: int = 20_000_000
@@ -43,7 +43,7 @@ class CaptureLimits(Struct, frozen=True):
 
 
 class CaptureRecorder(Feature):
-    """Keeps the bytes of clients' requests while it is on."""
+    """Captures the bytes of clients' requests while it is on."""
 
     def __init__(
         self,
@@ -62,18 +62,18 @@ class CaptureRecorder(Feature):
         tidy = partial(self._attempt, self._tidy)
         self._worker = Worker("capture", chore=tidy, every=_TIDY_SECONDS)
         self._has_begun = False
-        self.taken = 0  # bytes, of all requests
-        self._written = 0  # those of them that the thread has done with
+        self.taken = 0  # bytes of all requests
+        self._written = 0  # bytes that the thread has processed
         self.kept = 0  # requests
         self._failed = 0
         self._refused = 0
 
     def switch_on(self, seconds: float = DEFAULT_SECONDS) -> None:
-        """Keep requests that begin within so many seconds, a day at most."""
+        """Capture requests that begin within so many seconds, a day at most."""
         self._until = self._clock() + min(seconds, LONGEST_SECONDS)
 
     def switch_off(self) -> None:
-        """Keep no more requests; those in progress are kept to their end."""
+        """Capture no more requests; those in progress are captured to their end."""
         self._until = 0.0
 
     @property
@@ -82,19 +82,19 @@ class CaptureRecorder(Feature):
         return max(0.0, self._until - self._clock()) if self._until else 0.0
 
     def configure(self, supplies: Supplies, /) -> None:
-        """Delete what is left of earlier days, in the background."""
+        """Delete captures of earlier days, in the background."""
         if self._folder.path.is_dir():
             self._begin()
 
     def close(self) -> None:
-        """Write what is left. Blocks for seconds."""
+        """Write pending captures. Blocks for seconds."""
         self._worker.close()
 
     async def answer(self, body: Json, /) -> Json:
-        """Switch capturing on, off or neither, and tell how it stands.
+        """Switch capturing on, off or neither, and return its state.
 
         Raises:
-            BadRequest: 422, the body asks for something else.
+            BadRequest: 422, the body is invalid.
         """
         match body.get("switch", ""):
             case "":
@@ -120,7 +120,7 @@ class CaptureRecorder(Feature):
         return (StatusLine(text, "capture.on", values, warns=True),)
 
     def describe(self) -> dict[str, Any]:
-        """Tell whether it is on, what was kept since the start, and what was lost."""
+        """Return whether it is on, and the numbers of captured and lost requests."""
         return {
             "on": bool(self.seconds_left),
             "seconds": round(self.seconds_left),
@@ -130,16 +130,16 @@ class CaptureRecorder(Feature):
         }
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all is written; tell whether it is. Blocks."""
+        """Wait until all is written; tell whether it was in time. Blocks."""
         return not wait([self._worker.run(lambda: None)], seconds).not_done
 
     @property
-    def has_room(self) -> bool:
-        """Whether more bytes may be held in memory."""
+    def has_memory(self) -> bool:
+        """Whether more bytes may be stored in memory."""
         return self.taken - self._written < self.limits.memory
 
     def request_started(self, record: RequestRecord, /) -> "_RequestTap | None":
-        """Return what takes the bytes of the request, None while it is off."""
+        """Return a tap for the bytes of the request, None while it is off."""
         if self._until and self._clock() >= self._until:
             self._until = 0.0
         if not self._until:
@@ -148,7 +148,7 @@ class CaptureRecorder(Feature):
         return tap
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Give the request to the thread; not what came without the token."""
+        """Pass the request to the thread, unless it came without the token."""
         tap = self._taps.pop(record.request_id, None) if self._taps else None
         if tap is None:
             return
@@ -156,40 +156,42 @@ class CaptureRecorder(Feature):
             self.kept += 1
             facts = _facts(record, self._wall_clock())
             self._begin()
-            if self._worker.offer(partial(self._keep, facts, tap.pieces, tap.size)):
+            if self._worker.offer(partial(self._process, facts, tap.pieces, tap.size)):
                 return
             self._refused += 1
         self.taken -= tap.size
 
     def _begin(self) -> None:
-        """Let the thread delete what is too old, now and again."""
+        """Start to delete old captures in the thread, now and regularly."""
         if not self._has_begun:
             self._has_begun = True
             self._worker.offer(partial(self._attempt, self._folder.sweep))
             self._worker.offer(partial(self._attempt, self._tidy))
 
-    # In the thread. What does not get onto the disk is counted and forgotten; the log
-    # says so once.
+    # ---- In the thread
 
-    def _keep(self, facts: dict[str, Any], pieces: list[RawPiece], size: int) -> None:
+    def _process(
+        self, facts: dict[str, Any], pieces: list[RawPiece], size: int
+    ) -> None:
         try:
             self._attempt(partial(self._write, facts, pieces))
         finally:
             self._written += size
 
     def _write(self, facts: dict[str, Any], pieces: list[RawPiece]) -> None:
-        shown = tuple(scrub(pieces, self._redactor))
+        scrubbed = tuple(scrub(pieces, self._redactor))
         facts = {
             name: self._redactor(value) if isinstance(value, str) else value
             for name, value in facts.items()
         }
-        self._folder.write(Capture({**facts, "byok": __version__}, shown))
+        self._folder.write(Capture({**facts, "byok": __version__}, scrubbed))
         self._tidy()
 
     def _tidy(self) -> None:
         self._folder.tidy(self._wall_clock(), self.limits.files)
 
     def _attempt(self, work: Callable[[], object]) -> None:
+        """Run `work`; failures are counted, and logged once."""
         is_done = False
         try:
             work()
@@ -202,7 +204,7 @@ class CaptureRecorder(Feature):
 
 
 class _RequestTap:
-    """Tap of one request: keeps what passes, within the limits."""
+    """Tap of one request: stores the pieces that pass, within the limits."""
 
     def __init__(self, recorder: CaptureRecorder, clock: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -223,14 +225,14 @@ class _RequestTap:
             (hop, attempt) not in self._cut
             and self.size + size <= limits.request
             and len(self.pieces) < limits.pieces
-            and recorder.has_room
+            and recorder.has_memory
         )
         if fits:
             self.size += size
             recorder.taken += size
             self.pieces.append(RawPiece(at, hop, attempt, piece))
         elif (hop, attempt) not in self._cut and len(self._cut) < limits.pieces:
-            # Behind a gap nothing is kept: a secret may have begun in it.
+            # Nothing is stored after a gap: a secret may have begun in it.
             self._cut.add((hop, attempt))
             self.pieces.append(RawPiece(at, hop, attempt, size))
 
@@ -240,7 +242,7 @@ def _size(head: Head) -> int:
 
 
 def _facts(record: RequestRecord, now: float) -> dict[str, Any]:
-    """Return what is known of a request; `now` is in seconds since 1970."""
+    """Return the facts about a request; `now` is in seconds since 1970."""
     usage = record.total_usage
     return {
         "id": record.request_id,

@@ -1,7 +1,8 @@
-"""Remove secrets and texts from what passed, before any of it reaches the disk.
+"""Remove secrets, and if needed all texts, from captures before they are stored.
 
-The pieces of a hop are joined first: a read may end within a key. Of headers only the
-values of harmless ones stay, of addresses no value of a query and no user.
+The pieces of a hop are joined first, because a read may end within a key. Only the
+values of harmless headers stay, and the values of queries and the users of addresses
+are removed.
 """
 
 import codecs
@@ -16,21 +17,18 @@ from byok.core.redact import MARK, Redactor
 from byok.core.wire.inflate import Inflate
 from byok.features.capture.capture import Capture, Piece
 
-# Find the strings of JSON within any text: bodies, lines, server-sent events.
-#
-# The places are those of the text itself, so whatever stands there can be replaced
-# without writing the JSON anew. Broken JSON is read as far as it goes.
+# ---- The strings of JSON within any text: bodies, lines, server-sent events
 
 
-# Possessive: else 128 bytes are kept for each letter of a string, to go back to.
+# Possessive: a backtracking pattern stores 128 bytes for each letter of a string.
 _TOKEN = re.compile(r'"([^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+)("?)|[{}\[\]:,]|\n')
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 class JsonString(NamedTuple):
-    """A string without its quotes: where it begins and ends, and the keys above it.
+    """A string without its quotes: its offsets, and the keys above it.
 
-    `is_key` tells the name of a field; its `path` ends with the field around it.
+    `is_key`: it is the name of a field, and its `path` ends with the field around it.
     """
 
     start: int
@@ -40,21 +38,25 @@ class JsonString(NamedTuple):
 
 
 def find_strings(text: str) -> Iterator[JsonString]:
-    """Yield the strings in their order; lists add nothing to a path."""
-    place = _Place()
+    """Yield the strings in their order; lists add nothing to a path.
+
+    The offsets are those in `text`, so a string can be replaced without encoding the
+    JSON again. Broken JSON is read as far as possible.
+    """
+    position = _Position()
     for token in _TOKEN.finditer(text):
         if text[token.start()] != '"':
-            place.read(text, token)
+            position.read(text, token)
             continue
         start, end = token.span(1)
-        is_key = place.awaits_key and _is_followed_by_colon(text, token.end())
-        yield JsonString(start, end, place.path, is_key)
+        is_key = position.awaits_key and _is_followed_by_colon(text, token.end())
+        yield JsonString(start, end, position.path, is_key)
         if is_key:
-            place.key = text[start:end]
+            position.key = text[start:end]
 
 
-class _Place:
-    """Where in a value the reader is: the keys around it, innermost last."""
+class _Position:
+    """The position of the reader in a value: the keys around it, innermost last."""
 
     def __init__(self) -> None:
         self._stack: list[str | None] = []  # the key in each object, None for a list
@@ -69,7 +71,7 @@ class _Place:
                 self.awaits_key = self._stack[-1] is not None
                 if self.awaits_key:
                     self._stack[-1] = ""
-            case "{" | "[" as mark if len(self._stack) < _DEEPEST:
+            case "{" | "[" as mark if len(self._stack) < _MAX_DEPTH:
                 self._stack.append("" if mark == "{" else None)
                 self.awaits_key = mark == "{"
             case "}" | "]" if self._stack:
@@ -79,18 +81,22 @@ class _Place:
                 self._stack[-1] = self.key
                 self.awaits_key = False
             case "\n" if text.startswith("data:", token.end()):
-                self._stack.clear()  # an event begins anew
+                self._stack.clear()  # another event begins
             case _:
                 return
         self.path = tuple(key for key in self._stack if key)
 
 
-def _is_followed_by_colon(text: str, at: int) -> bool:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at < len(text) and text[at] == ":"
+def _is_followed_by_colon(text: str, offset: int) -> bool:
+    while offset < len(text) and text[offset] in " \t\r\n":
+        offset += 1
+    return offset < len(text) and text[offset] == ":"
 
 
+# ---- Secrets
+
+
+# Headers whose values stay, unless they contain a secret.
 PLAIN_HEADERS = frozenset(
     [
         "accept",
@@ -120,22 +126,21 @@ PLAIN_HEADERS = frozenset(
         "x-request-session-id",
     ]
 )
-"""Headers whose values are kept, as far as they hold no secret."""
 _LIMITS = re.compile(r"(anthropic-|x-)?ratelimit-[a-z-]+")
 _QUERY_VALUE = re.compile(r"(?<==)[^&#]*")
-LONGEST_BASE64 = 1024  # characters; what is longer is a picture or a file
-_WINDOW, _OVERLAP = 64 * 1024, 16 * 1024
-# From the begin of a run only: long words would take the square of their length.
+LONGEST_BASE64 = 1024  # characters; longer base64 is a picture or a file
+_WINDOW, _OVERLAP = 64 * 1024, 16 * 1024  # characters
+# Only from the beginning of a run: long words would take the square of their length.
 _BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_\-])[A-Za-z0-9+/_\-]{{{LONGEST_BASE64},}}=*")
+_ANSWERS = (Hop.FROM_UPSTREAM, Hop.TO_CLIENT)
+_TAIL = 4096  # characters that are removed before a gap
+_MAX_ODD_SHARE = 0.1  # of the characters of a text
 
 FindSecrets = Callable[[str], Iterable[tuple[int, int]]]
-_ANSWERS = (Hop.FROM_UPSTREAM, Hop.TO_CLIENT)
-_TAIL = 4096  # characters before a place where something is missing
-_MOST_ODD = 0.1  # of the characters; what has more is no text
 
 
 class RawPiece(NamedTuple):
-    """What passed, as it was: a head, bytes, or how many bytes were left out."""
+    """Unchanged content: a head, bytes, or the number of bytes that were left out."""
 
     at: float
     hop: Hop
@@ -144,11 +149,11 @@ class RawPiece(NamedTuple):
 
 
 class HiddenSpan(NamedTuple):
-    """A part of a text that is replaced by `shown`."""
+    """A part of a text that is replaced by another text."""
 
     start: int
     end: int
-    shown: str
+    replacement: str
 
 
 def scrub(pieces: Sequence[RawPiece], redactor: Redactor) -> Iterator[Piece]:
@@ -168,7 +173,7 @@ def scrub(pieces: Sequence[RawPiece], redactor: Redactor) -> Iterator[Piece]:
 
 
 def _streams(pieces: Sequence[RawPiece]) -> dict[tuple[Hop, int], list[int]]:
-    """Return the numbers of the pieces that belong together."""
+    """Return the numbers of the pieces of each hop and attempt."""
     streams: defaultdict[tuple[Hop, int], list[int]] = defaultdict(list)
     for number, piece in enumerate(pieces):
         streams[piece.hop, piece.attempt].append(number)
@@ -178,7 +183,7 @@ def _streams(pieces: Sequence[RawPiece]) -> dict[tuple[Hop, int], list[int]]:
 def _scrub_stream(
     pieces: Sequence[RawPiece], numbers: Iterable[int], redactor: Redactor
 ) -> dict[int, str]:
-    """Return the texts of the pieces of one stream; of what is no text, nothing."""
+    """Return the texts of the pieces of one stream, nothing if they are no text."""
     coding, is_cut, hop = "", False, Hop.FROM_CLIENT
     parts: dict[int, bytes] = {}
     for number in numbers:
@@ -201,7 +206,7 @@ def _scrub_stream(
 
 
 def _decode(parts: dict[int, bytes], coding: str) -> dict[int, str] | None:
-    """Return the texts; a letter cut in two goes to the later one. None: no text."""
+    """Decode the parts, None if they are no text; split letters go to the later one."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts: dict[int, str] = {}
     try:
@@ -214,34 +219,34 @@ def _decode(parts: dict[int, bytes], coding: str) -> dict[int, str] | None:
         texts[number] += decoder.decode(b"", final=True)
     size = sum(map(len, texts.values()))
     odd = sum(text.count("\ufffd") + 10 * text.count("\0") for text in texts.values())
-    return None if odd > _MOST_ODD * size else texts
+    return None if odd > _MAX_ODD_SHARE * size else texts
 
 
 def _cut_tail(spans: list[HiddenSpan], size: int) -> list[HiddenSpan]:
-    """Take off the end, where a secret may have begun that was left out."""
+    """Hide the end of a text too, where a secret may have begun that was cut off."""
     start = max(0, size - _TAIL)
-    kept = [span for span in spans if span.start < start]
-    if kept and kept[-1].end > start:
-        start = kept.pop().start
-    return [*kept, HiddenSpan(start, size, "[cut]")]
+    earlier = [span for span in spans if span.start < start]
+    if earlier and earlier[-1].end > start:
+        start = earlier.pop().start
+    return [*earlier, HiddenSpan(start, size, "[cut]")]
 
 
 def _replace(texts: list[str], spans: list[HiddenSpan]) -> Iterator[str]:
-    """Replace spans of the joined texts; a mark goes to where its span begins."""
-    at, number = 0, 0
+    """Replace spans of the joined texts, each in the text in which it starts."""
+    begin, number = 0, 0
     for text in texts:
-        end, here, shown = at + len(text), at, []
+        end, done, parts = begin + len(text), begin, []
         while number < len(spans) and spans[number].start < end:
             span = spans[number]
-            if span.start >= at:
-                shown += [text[here - at : span.start - at], span.shown]
-            here = min(span.end, end)
+            if span.start >= begin:
+                parts += [text[done - begin : span.start - begin], span.replacement]
+            done = min(span.end, end)
             if span.end > end:
                 break
             number += 1
-        shown.append(text[here - at :])
-        yield "".join(shown)
-        at = end
+        parts.append(text[done - begin :])
+        yield "".join(parts)
+        begin = end
 
 
 def _scrub_head(head: Head, redactor: Redactor) -> Head:
@@ -250,81 +255,81 @@ def _scrub_head(head: Head, redactor: Redactor) -> Head:
 
 
 def _scrub_header(name: str, value: str, redactor: Redactor) -> tuple[str, str]:
-    low = name.lower()
-    plain = low in PLAIN_HEADERS or _LIMITS.fullmatch(low)
-    return redactor(name), redactor(value) if plain else MARK
+    lowered = name.lower()
+    is_plain = lowered in PLAIN_HEADERS or _LIMITS.fullmatch(lowered)
+    return redactor(name), redactor(value) if is_plain else MARK
 
 
 def _scrub_line(line: str, redactor: Redactor) -> str:
-    """Keep the names of a query, and drop its values, a fragment and the user."""
+    """Remove the user, the values of the query, and a fragment."""
     address, mark, query = redactor(line).partition("?")
     address = re.sub(r"(?<=://)[^/@]*@", f"{MARK}@", address.partition("#")[0])
     return address + mark + _QUERY_VALUE.sub(MARK, query.partition("#")[0])
 
 
 def find_spans(text: str, secrets: FindSecrets, *, fragments: bool) -> list[HiddenSpan]:
-    """Return what has to be replaced, in order and apart from each other.
+    """Return the spans to hide, in order and without overlap.
 
     With `fragments` the text is a stream of events or lines of JSON.
     """
-    found = [*_windows(text, secrets)]
+    found = [*_search_windows(text, secrets)]
     if fragments:
-        found += _in_fields(text, secrets)
-    long = [HiddenSpan(*place, "") for place in _windows(text, _find_base64)]
-    return _merge([HiddenSpan(*place, MARK) for place in found], long)
+        found += _search_fields(text, secrets)
+    base64 = [HiddenSpan(*span, "") for span in _search_windows(text, _find_base64)]
+    return _merge([HiddenSpan(*span, MARK) for span in found], base64)
 
 
-def _windows(text: str, find: FindSecrets) -> Iterator[tuple[int, int]]:
-    """Yield places in the whole text; what a window cuts is looked at again."""
+def _search_windows(text: str, find: FindSecrets) -> Iterator[tuple[int, int]]:
+    """Yield the spans that `find` finds in overlapping windows of the text."""
     start = 0
     while True:
         end = min(len(text), start + _WINDOW)
-        places = [(start + a, start + b) for a, b in find(text[start:end])]
-        yield from places
+        spans = [(start + a, start + b) for a, b in find(text[start:end])]
+        yield from spans
         if end == len(text):
             return
-        # What reaches the end may go on; it is searched again from its beginning.
-        cut = [begin for begin, stop in places if stop == end and begin > start]
+        # A span that reaches the end may continue; the next window begins with it.
+        cut = [begin for begin, stop in spans if stop == end and begin > start]
         start = max(start + _OVERLAP, min([end - _OVERLAP, *cut]))
 
 
-def _in_fields(text: str, secrets: FindSecrets) -> Iterator[tuple[int, int]]:
-    """Yield the places of secrets that are spread over strings of the same field."""
+def _search_fields(text: str, secrets: FindSecrets) -> Iterator[tuple[int, int]]:
+    """Yield the parts of secrets that are spread over strings of the same field."""
     fields: defaultdict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     for string in find_strings(text):
         if not string.is_key and string.end > string.start:
             fields[string.path].append((string.start, string.end))
-    for places in fields.values():
-        if len(places) > 1:
-            joined = "".join(text[start:end] for start, end in places)
-            yield from _trace(places, sorted(_windows(joined, secrets)))
+    for strings in fields.values():
+        if len(strings) > 1:
+            joined = "".join(text[start:end] for start, end in strings)
+            yield from _trace(strings, sorted(_search_windows(joined, secrets)))
 
 
 def _trace(
-    places: list[tuple[int, int]], found: list[tuple[int, int]]
+    strings: list[tuple[int, int]], found: list[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Translate places in the joined text to places in the whole one."""
-    at, number = 0, 0
+    """Translate spans of the joined strings to spans of the whole text."""
+    offset, number = 0, 0  # of a string in the joined text, and its number
     for start, end in _join(found):
-        while number < len(places) and at + _size(places[number]) <= start:
-            at += _size(places[number])
+        while number < len(strings) and offset + _size(strings[number]) <= start:
+            offset += _size(strings[number])
             number += 1
-        here, seek = at, number
-        while seek < len(places) and here < end:
-            begin, size = places[seek][0], _size(places[seek])
-            yield begin + max(0, start - here), begin + min(size, end - here)
-            here += size
-            seek += 1
+        begin, current = offset, number
+        while current < len(strings) and begin < end:
+            string, size = strings[current][0], _size(strings[current])
+            yield string + max(0, start - begin), string + min(size, end - begin)
+            begin += size
+            current += 1
 
 
-def _size(place: tuple[int, int]) -> int:
-    return place[1] - place[0]
+def _size(span: tuple[int, int]) -> int:
+    return span[1] - span[0]
 
 
-def _join(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join places that touch; they are sorted."""
+def _join(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join sorted spans that touch."""
     joined: list[tuple[int, int]] = []
-    for start, end in found:
+    for start, end in spans:
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         elif end > start:
@@ -336,28 +341,21 @@ def _find_base64(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _BASE64.finditer(text)]
 
 
-def _merge(secrets: list[HiddenSpan], long: list[HiddenSpan]) -> list[HiddenSpan]:
-    """Put both kinds together; a secret within base64 ends with it."""
-    all_of_them = _join(sorted((span.start, span.end) for span in (*secrets, *long)))
-    large = _join(sorted((span.start, span.end) for span in long))
-    starts = dict(large)
+def _merge(secrets: list[HiddenSpan], base64: list[HiddenSpan]) -> list[HiddenSpan]:
+    """Merge both kinds; a span that is more than base64 counts as a secret."""
+    merged = _join(sorted((span.start, span.end) for span in (*secrets, *base64)))
+    pure = dict(_join(sorted((span.start, span.end) for span in base64)))
     return [
         HiddenSpan(
-            start, end, MARK if starts.get(start) != end else _count(end - start)
+            start,
+            end,
+            f"[base64 of {end - start} characters]" if pure.get(start) == end else MARK,
         )
-        for start, end in all_of_them
+        for start, end in merged
     ]
 
 
-def _count(size: int) -> str:
-    return f"[base64 of {size} characters]"
-
-
-# Replace texts by placeholders of equal length; the structure of JSON stays.
-#
-# What is kept: marks of JSON, white space, names of fields, counts, and the few values
-# that tell what an event is. Of everything else each letter becomes an `x`, so that a
-# report shows where a call was cut or how much was said, and not what.
+# ---- Placeholders of equal length for all texts
 
 
 _HIDDEN = re.compile(r'(?:\\u[0-9a-fA-F]{4}|\\.)|[^{}\[\]":,\\\s]')
@@ -368,99 +366,104 @@ _LITERAL = re.compile(r"[\s{}\[\]:,]|-?\d[\d.eE+-]{0,30}|true|false|null")
 _DIGIT = re.compile(r"\d")
 _COUNTS = re.compile(r"type|index|id|status|stop_reason|\w*_tokens|token_usage")
 # Fields whose values are words of a protocol.
-_TELLING = frozenset(
+_PROTOCOL_FIELDS = frozenset(
     ("type", "role", "object", "finish_reason", "stop_reason", "status", "code")
 )
-# What stands below these is a user's, whatever the fields are called.
-_OWN = frozenset(
+# Everything below these fields is the user's own, also the names of fields.
+_USER_FIELDS = frozenset(
     ("input", "args", "arguments", "parameters", "properties", "input_schema")
 )
 
 
 def hide_content(capture: Capture) -> Capture:
-    """Return the capture without what a user or a model said."""
+    """Return the capture without the texts of users and models."""
     texts: dict[tuple[Hop, int], str] = {}
-    places: dict[tuple[Hop, int], int] = {}
+    offsets: dict[tuple[Hop, int], int] = {}
     for piece in capture.pieces:
         stream = piece.hop, piece.attempt
         if stream not in texts:
             texts[stream] = hide_text(capture.text(*stream))
-            places[stream] = 0
-    return Capture(capture.facts, tuple(_hide_pieces(capture, texts, places)))
+            offsets[stream] = 0
+    return Capture(capture.facts, tuple(_hide_pieces(capture, texts, offsets)))
 
 
 def _hide_pieces(
     capture: Capture,
     texts: dict[tuple[Hop, int], str],
-    places: dict[tuple[Hop, int], int],
+    offsets: dict[tuple[Hop, int], int],
 ) -> Iterator[Piece]:
     """Cut the hidden texts where the pieces were cut."""
     for piece in capture.pieces:
         stream = piece.hop, piece.attempt
-        at = places[stream]
-        places[stream] = end = at + len(piece.text)
-        yield piece._replace(text=texts[stream][at:end])
+        start = offsets[stream]
+        offsets[stream] = end = start + len(piece.text)
+        yield piece._replace(text=texts[stream][start:end])
 
 
 def hide_text(text: str) -> str:
-    """Return a text of the same length in which nothing can be read."""
-    shown: list[str] = []
-    at, counts = 0, False
+    """Return a text of the same length in which nothing can be read.
+
+    The structure of JSON, white space, names of fields, counts and the few values that
+    identify an event stay. All other letters become an `x`, so that a report shows
+    where a call was cut or how long a text was, and not the text.
+    """
+    parts: list[str] = []
+    end, is_count = 0, False
     for string in find_strings(text):
-        shown.append(_hide_between(text[at : string.start], counts=counts))
+        parts.append(_hide_between(text[end : string.start], is_count=is_count))
         content = text[string.start : string.end]
-        tells = _tells(string, content)
-        shown.append(content if tells else _hide(content))
-        at = string.end
-        counts = string.is_key and tells and _COUNTS.fullmatch(content) is not None
-    shown.append(_hide_between(text[at:], counts=counts))
-    return "".join(shown)
+        is_harmless = _is_harmless(string, content)
+        parts.append(content if is_harmless else _hide_string(content))
+        end = string.end
+        is_count = bool(string.is_key and is_harmless and _COUNTS.fullmatch(content))
+    parts.append(_hide_between(text[end:], is_count=is_count))
+    return "".join(parts)
 
 
-def _tells(string: JsonString, content: str) -> bool:
-    """Tell whether a string says nothing of a user's."""
+def _is_harmless(string: JsonString, content: str) -> bool:
+    """Tell whether a string has nothing of the user's texts."""
     if content == MARK:
         return True
-    if _OWN.intersection(string.path):
+    if _USER_FIELDS.intersection(string.path):
         return False
     if string.is_key:
         return _KEY.fullmatch(content) is not None
     last = string.path[-1] if string.path else ""
-    return last in _TELLING and _WORD.fullmatch(content) is not None
+    return last in _PROTOCOL_FIELDS and _WORD.fullmatch(content) is not None
 
 
-def _hide(content: str) -> str:
-    return _HIDDEN.sub(lambda match: _like(match[0]), content)
+def _hide_string(content: str) -> str:
+    return _HIDDEN.sub(lambda match: _placeholder(match[0]), content)
 
 
-def _like(found: str) -> str:
-    """Keep an escape of JSON, unless it stands for any letter."""
-    return found if len(found) == 2 else "x" * len(found)
+def _placeholder(char: str) -> str:
+    """Return x for each character, but a short escape of JSON unchanged."""
+    return char if len(char) == 2 else "x" * len(char)
 
 
-def _hide_between(text: str, *, counts: bool) -> str:
-    """Hide what stands between strings, but for JSON and the frames of events.
+def _hide_between(text: str, *, is_count: bool) -> str:
+    """Hide the text between strings, except JSON and the frames of events.
 
-    Digits become ones, unless the number `counts` something.
+    Digits become ones, unless the number `is_count`.
     """
     lines = text.splitlines(keepends=True)
-    return "".join(_hide_line(line, counts=counts) for line in lines)
+    return "".join(_hide_line(line, is_count=is_count) for line in lines)
 
 
-def _hide_line(line: str, *, counts: bool) -> str:
-    shown: list[str] = []
-    at = 0
+def _hide_line(line: str, *, is_count: bool) -> str:
+    parts: list[str] = []
+    offset = 0
     if frame := _FRAME.match(line):
-        shown.append(frame[0])
-        at = frame.end()
-    while at < len(line):
-        if line[at] == '"':
-            shown.append('"')
-            at += 1
-        elif literal := _LITERAL.match(line, at):
-            shown.append(literal[0] if counts else _DIGIT.sub("1", literal[0]))
-            at = literal.end()
+        parts.append(frame[0])
+        offset = frame.end()
+    while offset < len(line):
+        if line[offset] == '"':
+            parts.append('"')
+            offset += 1
+        elif literal := _LITERAL.match(line, offset):
+            parts.append(literal[0] if is_count else _DIGIT.sub("1", literal[0]))
+            offset = literal.end()
         else:
-            shown.append("x")
-            at += 1
-    return "".join(shown)
+            parts.append("x")
+            offset += 1
+    return "".join(parts)

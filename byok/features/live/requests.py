@@ -1,12 +1,12 @@
-"""Live requests: the open ones and the latest, as the page reads them.
+"""Live requests for the page: the open ones and the latest.
 
-While nobody looks, a request costs an entry in a dict and, at its end, one in a ring.
-While somebody does, each new request gets a tap that counts what passes; those that
-were open before have none, as a tap is attached at the start.
+Without a reader, a request costs an entry in a dict and, at its end, one in a ring
+buffer. With a reader, each new request gets a tap that counts bytes; requests that were
+open before have no tap, because it is attached at the start.
 
-Changes are versions, not messages. Shortly after something happened, the readers wake.
-Each asks when it can, whatever differs by then gets the next version, and it is told
-what is newer than what it saw. So nothing queues for one that reads slowly.
+Changes are versions, not messages. Shortly after a change, the readers wake. When a
+reader asks, the changes so far get the next version, and it receives all that are newer
+than its last version. So nothing is queued for a slow reader.
 """
 
 import asyncio
@@ -24,13 +24,17 @@ from byok.features.base import Feature, Feed, FeedEnd, FeedReader, Site, Supplie
 from byok.features.cost import PriceOf, no_price
 from byok.features.journal.entry import JournalEntry, hide_secrets, make_entry
 
-# A timer that runs only after something happened.
+MOST_ENDED = 200
+MOST_READERS = 8
+_MAX_MESSAGE_CHARS = 1000
+_PULSE_SECONDS = 0.25  # between two batches of changes
+_NO_ENDPOINT = RequestRecord().endpoint
 
 
 class Pulse:
-    """Acts once, `seconds` after the first note since it last acted.
+    """Calls a function once, `seconds` after the first `note` since the last call.
 
-    `due` is true in between: whoever notes something often asks that first.
+    `due` is true meanwhile: callers that note changes often check it first.
     """
 
     __slots__ = ("_act", "_seconds", "_timer", "due", "on")
@@ -43,14 +47,14 @@ class Pulse:
         self.on = False  # while off, notes are ignored
 
     def note(self) -> None:
-        """Act soon; to be called on the loop."""
+        """Schedule the call; to be called on the loop."""
         if self.on and not self.due:
             self.due = True
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._seconds, self._fire)
 
     def stop(self) -> None:
-        """Ignore notes from now on, and act no more."""
+        """Ignore notes from now on, and cancel the call."""
         self.on = self.due = False
         if self._timer is not None:
             self._timer.cancel()
@@ -59,9 +63,6 @@ class Pulse:
     def _fire(self) -> None:
         self.due, self._timer = False, None
         self._act()
-
-
-# What a page gets about a request while it is open, and when it has ended.
 
 
 class Counter:
@@ -79,7 +80,7 @@ class Counter:
         self._pulse = pulse
 
     def __call__(self, hop: Hop, piece: bytes | Head, /) -> None:
-        """Count one piece, but no head."""
+        """Count a piece, unless it is a head."""
         if isinstance(piece, Head):
             return
         if hop is Hop.TO_CLIENT:
@@ -88,7 +89,7 @@ class Counter:
         elif hop is Hop.FROM_UPSTREAM:
             self.received += len(piece)
             self.reads += 1
-        # The page's own stream would otherwise tell of itself without an end.
+        # Otherwise the page's own stream would cause changes without an end.
         if not self._pulse.due and self._record.is_of_client:
             self._pulse.note()
 
@@ -96,33 +97,33 @@ class Counter:
 class OpenRow:
     """An open request, and the versions in which it last changed."""
 
-    __slots__ = ("_changed", "_counted", "_counter", "_passed", "_record", "_seen")
+    __slots__ = ("_changed", "_counted", "_counter", "_entry", "_passed", "_record")
 
     def __init__(self, record: RequestRecord, counter: Counter | None) -> None:
         self._record = record
         self._counter = counter
-        self._seen: JournalEntry | None = None
+        self._entry: JournalEntry | None = None
         self._passed = 0
         self._changed = self._counted = 0
 
     def refresh(self, version: int) -> None:
-        """Check whether the request has changed since the last check."""
-        # Whatever is told of it, but for the time that passes.
-        seen = make_entry(self._record, 0.0, no_price)._replace(seconds=0.0)
-        if seen != self._seen:
-            self._seen, self._changed = seen, version
+        """Store the version if the request has changed since the last check."""
+        # All facts but the elapsed time.
+        entry = make_entry(self._record, 0.0, no_price)._replace(seconds=0.0)
+        if entry != self._entry:
+            self._entry, self._changed = entry, version
         counter = self._counter
         passed = counter.pieces + counter.reads if counter else 0
         if passed != self._passed:
             self._passed, self._counted = passed, version
 
-    def tell(self, since: int, now: float, redactor: Redactor) -> Json | None:
-        """Return what differs since a version: all facts, the counts alone, or None."""
+    def changes(self, since: int, now: float, redactor: Redactor) -> Json | None:
+        """Return the changes since a version: all facts, only counts, or None."""
         if self._changed > since:
             entry = make_entry(self._record, now, no_price)
-            told = _facts(entry, self._record.message, redactor)
-            # Not before the end: a request may cost nothing so far, and will not.
-            return {**told, "cost": None, **_counts(self._counter)}
+            facts = _facts(entry, self._record.message, redactor)
+            # The cost is unknown before the end.
+            return {**facts, "cost": None, **_counts(self._counter)}
         if self._counted > since:
             record = self._record
             names = {"request_id": record.request_id, "seconds": record.seconds}
@@ -131,10 +132,10 @@ class OpenRow:
 
 
 class EndedRow(NamedTuple):
-    """A request that has ended, and the version that reports it.
+    """A request that has ended, and the version of its end.
 
-    `entry` makes its facts: most requests are never read. `message` is what was said
-    of its failure, by the upstream too, which the journal does not keep.
+    `entry` is a function, because most requests are never read. `message` is the text
+    of its failure, also of the upstream, which the journal does not store.
     """
 
     entry: Callable[[], JournalEntry]
@@ -142,53 +143,47 @@ class EndedRow(NamedTuple):
     version: int
     message: str = ""
 
-    def tell(self, redactor: Redactor) -> Json:
+    def facts(self, redactor: Redactor) -> Json:
         """Return all facts."""
-        told = _facts(self.entry(), self.message, redactor)
-        return {**told, **_counts(self.counter)}
+        facts = _facts(self.entry(), self.message, redactor)
+        return {**facts, **_counts(self.counter)}
 
 
 def _facts(entry: JournalEntry, message: str, redactor: Redactor) -> dict[str, Any]:
-    """Return an entry with the names of its fields; texts without secrets.
+    """Return the fields of an entry by name, without secrets, and the message.
 
-    The message is in the language of whoever reads it.
+    The message is in the language of the current reader.
     """
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         name: hide_secrets(value, redactor) if isinstance(value, str) else value
         for name, value in entry._asdict().items()
     }
-    return {**told, "message": translate(hide_secrets(message, redactor)[:_LONGEST])}
+    text = hide_secrets(message, redactor)[:_MAX_MESSAGE_CHARS]
+    return {**facts, "message": translate(text)}
 
 
 def _counts(counter: Counter | None) -> dict[str, int | None]:
-    """Return what was counted; None where nobody looked when the request began."""
+    """Return the counts, None if the request began without a reader."""
     names = ("sent", "pieces", "received", "reads")
     return {name: getattr(counter, name, None) for name in names}
 
 
-MOST_ENDED = 200
-_LONGEST = 1000  # characters of a message
-MOST_READERS = 8
-_EVERY = 0.25  # seconds between two batches
-_NO_ENDPOINT = RequestRecord().endpoint
-
-
 class LiveRequests(Feature):
-    """Knows which client requests are open or have just ended.
+    """The client requests that are open or have just ended.
 
     Requests without the token, and those of byok's own commands and page, are left out.
     """
 
-    def __init__(self, site: Site, *, every: float = _EVERY) -> None:
-        """Send batches at least `every` so many seconds."""
+    def __init__(self, site: Site, *, every: float = _PULSE_SECONDS) -> None:
+        """Wake readers at most once in `every` seconds."""
         self._price_of: PriceOf = no_price
         self._redactor = site.redactor
         self._clock = site.clock
         self._open: dict[str, RequestRecord] = {}
         self._counters: dict[str, Counter] = {}
-        self._rows: dict[str, OpenRow] = {}  # of open requests that were told
+        self._rows: dict[str, OpenRow] = {}  # of open requests that readers know
         self._ended: deque[EndedRow] = deque(maxlen=MOST_ENDED)
-        self._gone = 0  # the version of the last that left the ring
+        self._dropped = 0  # the version of the last row that left the ring buffer
         self._version = 0
         self._readers: list[FeedReader] = []
         self._pulse = Pulse(self._wake, every)
@@ -200,11 +195,11 @@ class LiveRequests(Feature):
 
     @property
     def feed(self) -> Feed:
-        """The requests, as they begin, pass and end."""
+        """The requests, as they begin, change and end."""
         return self
 
     def request_started(self, record: RequestRecord, /) -> Counter | None:
-        """Remember an open request; bytes are counted while a page reads."""
+        """Store an open request; its bytes are counted if there is a reader."""
         self._open[record.request_id] = record
         if not self._readers:
             return None
@@ -212,14 +207,14 @@ class LiveRequests(Feature):
         return counter
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Keep the facts of a request among the latest."""
+        """Store the facts of a request among the latest."""
         self._open.pop(record.request_id, None)
         self._rows.pop(record.request_id, None)
         counter = self._counters.pop(record.request_id, None)
         if not record.is_of_client:
             return
         if len(self._ended) == MOST_ENDED:
-            self._gone = self._ended[0].version
+            self._dropped = self._ended[0].version
         entry = partial(make_entry, record, self._clock(), self._price_of)
         ended = EndedRow(entry, counter, self._version + 1, record.message)
         self._ended.append(ended)
@@ -227,7 +222,7 @@ class LiveRequests(Feature):
 
     @contextmanager
     def open_reader(self) -> Iterator[FeedReader]:
-        """Read requests until the block ends; of too many readers the oldest ends."""
+        """Open a reader for this context; of too many readers the oldest ends."""
         reader = FeedReader()
         self._readers.append(reader)
         self._pulse.on = not self._closed
@@ -245,23 +240,23 @@ class LiveRequests(Feature):
                 self._rows.clear()
 
     def take(self, reader: FeedReader, /) -> Json:
-        """Return what a reader has not seen; everything if too much is gone by now.
+        """Return the changes for a reader; everything if some were dropped meanwhile.
 
-        `whole`: the rows replace all that were sent before. `now` is in seconds since
-        1970. A row without `outcome` has only new counts of the request `request_id`.
+        `whole`: the rows replace all earlier ones. `now` is in seconds since 1970. A
+        row without `outcome` has only new counts of the request `request_id`.
         """
         self._refresh()
-        whole = reader.seen < max(1, self._gone)
+        whole = reader.seen < max(1, self._dropped)
         since = 0 if whole else reader.seen
         reader.seen = self._version
         now, hide = self._clock(), self._redactor
-        rows = [row.tell(hide) for row in self._ended if row.version > since]
-        told = (row.tell(since, now, hide) for row in self._rows.values())
-        rows += [row for row in told if row is not None]
+        rows = [row.facts(hide) for row in self._ended if row.version > since]
+        changes = (row.changes(since, now, hide) for row in self._rows.values())
+        rows += [row for row in changes if row is not None]
         return {"rows": rows, "now": now, "whole": whole}
 
     def stop(self) -> None:
-        """Tell all readers, also later ones, that the daemon stops."""
+        """End all readers, also later ones: the daemon stops."""
         self._closed = True
         self._pulse.stop()
         for reader in self._readers:
@@ -272,7 +267,7 @@ class LiveRequests(Feature):
             reader.wake()
 
     def _refresh(self) -> None:
-        """Give what differs from the last version the next one."""
+        """Give all changes since the last version the next one."""
         self._version += 1
         for request_id, record in self._open.items():
             if record.is_of_client and record.endpoint != _NO_ENDPOINT:
