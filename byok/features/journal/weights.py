@@ -107,7 +107,7 @@ class _Failure(NamedTuple):
 class _Bar(NamedTuple):
     code: str
     upstream: str
-    index: int
+    position: int
     requests: int
 
 
@@ -227,7 +227,7 @@ def _count_bars(
     bars: dict[tuple[str, str], list[int]] = {}
     for row in select_rows(db, _Bar, _BY_TIME, {"since": since, "until": until}):
         counts = bars.setdefault((row.code, row.upstream), [0] * BARS)
-        counts[min(row.index, BARS - 1)] += row.requests
+        counts[min(row.position, BARS - 1)] += row.requests
     return bars
 
 

@@ -1,1 +1,1 @@
-"""Earlier conversations of the editor, kept on this machine and found again."""
+"""Earlier conversations of the editor, stored on this machine and searched."""

@@ -1,7 +1,7 @@
-"""Remembers the editor's conversations while it is on, and says so.
+"""Stores the editor's conversations while it is on, and shows that it does.
 
-Off, it opens and writes nothing: what was remembered before stays until it is forgotten
-by `byok memory forget`.
+While it is off, it opens and writes nothing: conversations that were stored before stay
+until `byok memory forget` deletes them.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class ConversationMemory(Feature):
-    """Reads chats as they pass; others than the editor's are not remembered."""
+    """Reads the editor's chats as they pass; those of other clients are not stored."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._on = False
         self._keeper: MemoryKeeper | None = None
-        self._reading: dict[str, TurnReader] = {}  # by request
+        self._readers: dict[str, TurnReader] = {}  # by request
 
     @property
     def recalls(self) -> bool:
@@ -36,60 +36,60 @@ class ConversationMemory(Feature):
         return self._on
 
     def configure(self, supplies: Supplies, /) -> None:
-        """Remember conversations or not, for so many days, from now on."""
+        """Start or stop storing conversations by the settings."""
         settings = supplies.settings.section(MemorySettings)
         self._on = settings.on
         if self._on:
             self._open().begin(settings.days)
         elif self._keeper is not None:
-            self._reading.clear()
-            self._keeper.rest()
+            self._readers.clear()
+            self._keeper.pause()
 
     async def admit(self, asking: Asking, /) -> Verdict:
-        """Read the answer of a chat that the user sees."""
+        """Attach a reader to the answer of a chat that the user sees."""
         if not self._on or asking.chat is None or not asking.shows_notices:
             return PASS
         from byok.features.memory.turns import Turn, TurnReader
 
         record = asking.record
-        begun = Turn(
+        turn = Turn(
             record.conversation or record.request_id,
             record.folders,
             self._site.clock(),
             asking.chat.question,
         )
-        reader = self._reading[record.request_id] = TurnReader(begun)
+        reader = self._readers[record.request_id] = TurnReader(turn)
         record.listener = reader.read
         return PASS
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Keep what was read."""
-        reader = self._reading.pop(record.request_id, None) if self._reading else None
+        """Store the turn that was read."""
+        reader = self._readers.pop(record.request_id, None) if self._readers else None
         if reader is not None and self._keeper is not None:
-            self._keeper.keep(reader)
+            self._keeper.store(reader)
 
     async def recall(self, asked: RetrievalRequest, /) -> str:
-        """Return what earlier conversations say to a question."""
+        """Return passages of earlier conversations about a question."""
         keeper = self._open()
         return await asyncio.wrap_future(keeper.run(partial(keeper.recall, asked)))
 
     async def answer(self, body: Json, /) -> Json:
-        """Tell what is kept, and forget what the body names, also while it is off.
+        """Delete what the body names, and list the rest; also while it is off.
 
         Raises:
             BadRequest: 422, the body cannot be used.
         """
         keeper = self._open()
-        self._drop(body.get("forget"))
+        self._drop_readers(body.get("forget"))
         try:
-            told = await asyncio.wrap_future(keeper.run(partial(keeper.answer, body)))
+            reply = await asyncio.wrap_future(keeper.run(partial(keeper.answer, body)))
         finally:
             if not self._on:
-                keeper.rest()
-        return {"on": self._on, **told}
+                keeper.pause()
+        return {"on": self._on, **reply}
 
     async def status(self) -> Sequence[StatusLine] | None:
-        """Tell how much is kept while it is on, and if something is left after that."""
+        """Return how much is stored, or while it is off, whether a file remains."""
         keeper = self._keeper
         if not self._on or keeper is None:
             if not self._site.paths.memory.exists():
@@ -102,18 +102,18 @@ class ConversationMemory(Feature):
         return (_describe(size.conversations, day_of(size.since)),)
 
     def close(self) -> None:
-        """Write what is left. Blocks for seconds."""
+        """Write pending turns. Blocks for seconds."""
         if self._keeper is not None:
             self._keeper.close()
 
-    def _drop(self, forgotten: object) -> None:
-        """Keep nothing of answers in progress that belong to what is forgotten."""
-        name = forgotten.get("conversation") if isinstance(forgotten, dict) else None
+    def _drop_readers(self, forget: object) -> None:
+        """Drop the readers of answers in progress that must be forgotten, too."""
+        name = forget.get("conversation") if isinstance(forget, dict) else None
         hide = self._site.redactor
-        self._reading = {
+        self._readers = {
             request: reader
-            for request, reader in self._reading.items()
-            if forgotten != "all"
+            for request, reader in self._readers.items()
+            if forget != "all"
             and not (isinstance(name, str) and reader.is_of(name, hide))
         }
 
@@ -129,7 +129,9 @@ class ConversationMemory(Feature):
 def _describe(conversations: int, since: str) -> StatusLine:
     if not conversations:
         return StatusLine("on: nothing is kept yet", "memory.empty")
-    one, more = "1 conversation", f"{conversations:,} conversations"
-    text = f"on: {one if conversations == 1 else more} kept, since {since}"
+    number = "1 conversation"
+    if conversations > 1:
+        number = f"{conversations:,} conversations"
+    text = f"on: {number} kept, since {since}"
     values: dict[str, float | str] = {"count": conversations, "since": since}
     return StatusLine(text, "memory.on", values)

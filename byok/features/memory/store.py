@@ -1,10 +1,10 @@
-"""The file of remembered turns: written, counted, forgotten.
+"""The file of stored turns: writes, counts and deletes them.
 
-Each turn has its terms, those of the code index, so that `parse_fare` finds "how is the
-fare parsed". A question reads all of them. An index over them would answer sooner, but
-what is forgotten must be gone at once: SQLite's full-text index keeps the words of
-deleted rows until it happens to merge them, and a table of postings was three times as
-large as the turns, and took seconds to forget a month.
+Each turn has its terms, those of the code index, so that `parse_fare` matches "how is
+the fare parsed". A search reads all of them. An index would be faster, but deleted
+turns must be gone at once: SQLite's full-text index keeps the words of deleted rows
+until it happens to merge them, and a table of postings was three times as large as the
+turns, and took seconds to delete a month.
 """
 
 import sqlite3
@@ -18,9 +18,9 @@ from byok.storage.database import expired_before
 from byok.storage.kind import DatabaseKind, Policy
 
 DAY = 86_400
-_LAST_DAY = 253_402_128_000  # of the year 9999, whatever the time zone
-_MOST_TURNS = 10_000
-_LONGEST_NAMES = 8000
+_LAST_DAY = 253_402_128_000  # in the year 9999 in every time zone
+_MAX_TURNS = 10_000
+_MAX_NAMES_CHARS = 8000
 
 MEMORY = DatabaseKind(
     """CREATE TABLE turn (
@@ -51,7 +51,7 @@ CREATE INDEX turn_began ON turn (began)""",
 
 
 class MemorySize(NamedTuple):
-    """How many conversations and turns are kept, and since when; 0 for none."""
+    """The numbers of conversations and turns, and the time of the first, 0 for none."""
 
     conversations: int
     turns: int
@@ -59,7 +59,7 @@ class MemorySize(NamedTuple):
 
 
 class ConversationRow(NamedTuple):
-    """A conversation, as a list shows it; `question` is its first."""
+    """A conversation in a list, with its first question."""
 
     name: str
     began: float
@@ -69,19 +69,19 @@ class ConversationRow(NamedTuple):
 
 
 def day_of(moment: float) -> str:
-    """Write the day of a moment, which a wrong clock may have put anywhere.
+    """Return the day of a moment in this machine's time zone, in ISO 8601.
 
-    As everywhere that a user sees days, it is this machine's.
+    Any moment is accepted, as a clock may have been wrong.
     """
     seconds = min(max(DAY, moment), _LAST_DAY)
     return datetime.fromtimestamp(seconds).date().isoformat()
 
 
-def keep_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
-    """Write a turn, or add to the last one of its conversation what has no question.
+def store_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
+    """Write a turn; one without a question is added to the last of its conversation.
 
-    An agent's turn has many requests; only the first one has the user's words. Of a
-    long answer the end is kept, which says what came out.
+    An agent's turn has many requests, and only the first has the user's message. Of a
+    long answer the end is stored, which has the outcome.
     """
     last = None
     if not turn.question:
@@ -92,12 +92,12 @@ def keep_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
     number = None
     if last is not None:
         number, *fields, _ = last
-        before = KeptTurn(*fields)
-        answers = filter(None, (before.answer, turn.answer))
-        turn = before._replace(
+        stored = KeptTurn(*fields)
+        answers = filter(None, (stored.answer, turn.answer))
+        turn = stored._replace(
             answer="\n\n".join(answers)[-LONGEST_ANSWER:],
-            tools=_join_names(before.tools, turn.tools),
-            files=_join_names(before.files, turn.files),
+            tools=_join_names(stored.tools, turn.tools),
+            files=_join_names(stored.files, turn.files),
         )
     db.execute(
         "INSERT OR REPLACE INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -108,51 +108,49 @@ def keep_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
 def _terms_of(turn: KeptTurn) -> str:
     """Return the terms of a turn; a word of the question counts twice.
 
-    A question in another script has the English words that code search reads in it too:
-    its own pairs of ideographs are hardly ever the same in another question.
+    A question in another script also gets the English words that code search derives
+    from it: its own pairs of ideographs hardly ever occur in another question.
     """
-    asked = turn.question
-    found = join_terms(" ".join((asked, asked, turn.answer, turn.tools, turn.files)))
-    if asked.isascii():
-        return found
-    return " ".join((found, *parse_query(asked).terms))
+    question = turn.question
+    texts = (question, question, turn.answer, turn.tools, turn.files)
+    text_terms = join_terms(" ".join(texts))
+    if question.isascii():
+        return text_terms
+    return " ".join((text_terms, *parse_query(question).terms))
 
 
-def _join_names(before: str, more: str) -> str:
+def _join_names(names: str, more: str) -> str:
     """Join names, each on a line, without repeats."""
-    lines = filter(None, (*before.split("\n"), *more.split("\n")))
-    return "\n".join(dict.fromkeys(lines))[-_LONGEST_NAMES:]
+    lines = filter(None, (*names.split("\n"), *more.split("\n")))
+    return "\n".join(dict.fromkeys(lines))[-_MAX_NAMES_CHARS:]
 
 
 def measure(db: sqlite3.Connection) -> MemorySize:
-    """Count what is kept."""
+    """Count the stored conversations and turns."""
     counts = "SELECT count(DISTINCT conversation), count(*), min(began) FROM turn"
     conversations, turns, since = db.execute(counts).fetchone()
     return MemorySize(conversations, turns, since or 0.0)
 
 
-def list_conversations(db: sqlite3.Connection, most: int) -> list[ConversationRow]:
-    """Return the conversations that went on last, the newest first."""
-    found = db.execute(
+def list_conversations(db: sqlite3.Connection, count: int) -> list[ConversationRow]:
+    """Return the conversations with the latest turns, the newest first."""
+    rows = db.execute(
         "SELECT conversation, began, turns, folders, question FROM "
         "(SELECT min(id) AS first, max(id) AS last, count(*) AS turns "
         "FROM turn GROUP BY conversation) JOIN turn ON id = first "
         "ORDER BY last DESC LIMIT ?",
-        (most,),
+        (count,),
     )
-    return [ConversationRow(*row) for row in found]
-
-
-# What is forgotten: the file holds nothing of it any more, nor does its log.
+    return [ConversationRow(*row) for row in rows]
 
 
 def forget_conversation(db: sqlite3.Connection, name: str) -> int:
-    """Delete a conversation; return how many turns it had."""
+    """Delete a conversation; return the number of its turns."""
     return _delete(db, "conversation = ?", name)
 
 
 def forget_before(db: sqlite3.Connection, moment: float) -> int:
-    """Delete the turns that began before a moment; return how many."""
+    """Delete the turns that began before a moment; return their number."""
     return _delete(db, "began < ?", moment)
 
 
@@ -160,13 +158,13 @@ def forget_expired(db: sqlite3.Connection, now: float, days: int) -> int:
     """Delete turns that are older than so many days, and the oldest of too many."""
     expired = forget_before(db, expired_before(db, "turn", "began", now, days))
     oldest = "id IN (SELECT id FROM turn ORDER BY id DESC LIMIT -1 OFFSET ?)"
-    return expired + _delete(db, oldest, _MOST_TURNS)
+    return expired + _delete(db, oldest, _MAX_TURNS)
 
 
 def _delete(db: sqlite3.Connection, condition: str, value: object) -> int:
-    """Delete turns, then whatever of them is left in the file; return how many."""
-    gone = db.execute(f"DELETE FROM turn WHERE {condition}", (value,)).rowcount  # noqa: S608 - our own words
-    if gone:
+    """Delete turns, also from free pages and the write-ahead log; return the number."""
+    count = db.execute(f"DELETE FROM turn WHERE {condition}", (value,)).rowcount  # noqa: S608 - our own words
+    if count:
         db.executescript("PRAGMA incremental_vacuum")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return gone
+    return count

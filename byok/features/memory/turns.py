@@ -1,7 +1,7 @@
-"""One turn of a conversation as it passes: what is kept of it, and what is cut.
+"""Reads one turn of a conversation, and cuts it for the store.
 
-Only what a request adds is read, its question and its answer, never the history before
-it: a long conversation costs no more than a short one.
+Only the question and the answer of a request are read, never the history before them: a
+long conversation costs no more than a short one.
 """
 
 import re
@@ -15,19 +15,19 @@ from byok.core.events import StreamEvent, TextDelta
 from byok.search.retrieval.masking import mask_lines
 
 LONGEST_QUESTION, LONGEST_ANSWER = 4000, 8000
-_LONGEST_NAME = 100
-_LONGEST_PATH = 300
-_MOST_NAMES = 100
-_SPARE = 20_000  # characters behind the limit, so that a key is masked as a whole
-_LONGEST_ARGUMENTS = 100_000
-_OF_KEYS = "".join(map(chr, range(33, 127)))  # letters, digits and signs
-_NAMES_FILE = re.compile(r"\w*(?:path|file|file_?name)s?", re.IGNORECASE)
+_MAX_NAME_CHARS = 100
+_MAX_PATH_CHARS = 300
+_MAX_CALLS = 100
+_SPARE = 20_000  # characters after the limit, so that a key is masked as a whole
+_MAX_ARGUMENT_CHARS = 100_000
+_KEY_CHARS = "".join(map(chr, range(33, 127)))  # letters, digits and signs
+_FILE_ARGUMENT = re.compile(r"\w*(?:path|file|file_?name)s?", re.IGNORECASE)
 
 
 class Turn(NamedTuple):
-    """What passed in one request, and when; with a question, a new turn begins.
+    """The content of one request; with a question, a new turn begins.
 
-    `folders` are those that the client's window has open.
+    `began` is in seconds since 1970, `folders` are open in the client's window.
     """
 
     conversation: str
@@ -39,24 +39,24 @@ class Turn(NamedTuple):
     files: tuple[str, ...] = ()
 
     def clean(self, redactor: Callable[[str], str]) -> "KeptTurn":
-        """Return the turn as it may be written: short, and without secrets."""
+        """Return the turn for the store: short, and without secrets."""
 
         def clean_names(names: Sequence[str], longest: int) -> str:
             return "\n".join(clean_text(name, longest, redactor) for name in names)
 
         return KeptTurn(
             clean_name(self.conversation, redactor),
-            clean_names(self.folders, _LONGEST_PATH),
+            clean_names(self.folders, _MAX_PATH_CHARS),
             self.began,
             clean_text(self.question, LONGEST_QUESTION, redactor),
             clean_text(self.answer, LONGEST_ANSWER, redactor),
-            clean_names(self.tools, _LONGEST_NAME),
-            clean_names(self.files, _LONGEST_PATH),
+            clean_names(self.tools, _MAX_NAME_CHARS),
+            clean_names(self.files, _MAX_PATH_CHARS),
         )
 
 
 class KeptTurn(NamedTuple):
-    """A turn as it is written; of folders, tools and files there is one a line."""
+    """A turn in the store; folders, tools and files have a line each."""
 
     conversation: str
     folders: str
@@ -68,71 +68,72 @@ class KeptTurn(NamedTuple):
 
 
 def clean_text(text: str, longest: int, redactor: Callable[[str], str]) -> str:
-    """Return the beginning of a text without secrets, and without half a character.
+    """Return the beginning of a text without secrets and lone surrogates.
 
-    More is read than is kept, and a word that is cut there is left out: half a key has
-    no form by which it could be known.
+    More than `longest` characters are searched for secrets, and a word that is cut at
+    the end of these is left out: half of a key cannot be recognised.
     """
-    read = text[: longest + _SPARE]
-    if len(read) < len(text):
-        read = read.rstrip(_OF_KEYS)
-    masked = redactor(read.encode("utf-8", "replace").decode()).split("\n")
+    searched = text[: longest + _SPARE]
+    if len(searched) < len(text):
+        searched = searched.rstrip(_KEY_CHARS)
+    masked = redactor(searched.encode("utf-8", "replace").decode()).split("\n")
     return "\n".join(mask_lines(masked, longest=longest + _SPARE))[:longest]
 
 
 def clean_name(conversation: str, redactor: Callable[[str], str]) -> str:
-    """Return the name by which a conversation is kept."""
-    return clean_text(conversation, _LONGEST_NAME, redactor)
+    """Return the name of a conversation in the store."""
+    return clean_text(conversation, _MAX_NAME_CHARS, redactor)
 
 
 class TurnReader:
     """Reads the events of an answer as they pass."""
 
-    def __init__(self, begun: Turn) -> None:
-        self._begun = begun._replace(
-            question=begun.question[: LONGEST_QUESTION + _SPARE + 1]
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn._replace(
+            question=turn.question[: LONGEST_QUESTION + _SPARE + 1]
         )
         self._texts: list[str] = []
-        self._room = LONGEST_ANSWER + _SPARE + 1
+        self._remaining = LONGEST_ANSWER + _SPARE + 1  # characters
         self._calls: list[tuple[str, str]] = []
 
     def is_of(self, conversation: str, redactor: Callable[[str], str]) -> bool:
-        """Tell whether the answer is of a conversation, by its id or kept name."""
-        kept = clean_name(self._begun.conversation, redactor)
-        return kept == clean_name(conversation, redactor)
+        """Tell whether the answer is of a conversation, by its id or stored name."""
+        name = clean_name(self._turn.conversation, redactor)
+        return name == clean_name(conversation, redactor)
 
     def read(self, batch: Sequence[StreamEvent]) -> None:
-        """Take the text and the tool calls of one network read."""
+        """Store the text and the tool calls of one network read."""
         for event in batch:
             if type(event) is TextDelta:
-                if self._room > 0:
-                    self._texts.append(event.text[: self._room])
-                    self._room -= len(event.text)
-            elif type(event) is ToolCall and len(self._calls) < _MOST_NAMES:
-                fits = len(event.arguments) <= _LONGEST_ARGUMENTS
+                if self._remaining > 0:
+                    self._texts.append(event.text[: self._remaining])
+                    self._remaining -= len(event.text)
+            elif type(event) is ToolCall and len(self._calls) < _MAX_CALLS:
+                fits = len(event.arguments) <= _MAX_ARGUMENT_CHARS
                 self._calls.append((event.name, event.arguments if fits else ""))
 
     def finish(self) -> Turn | None:
-        """Return the turn, None if the model said nothing."""
+        """Return the turn, None if the answer was empty."""
         answer = "".join(self._texts)
         if not (answer.strip() or self._calls):
             return None
-        files = (file for _, given in self._calls for file in _files_in(given))
-        return self._begun._replace(
+        files = (file for _, arguments in self._calls for file in _files_in(arguments))
+        return self._turn._replace(
             answer=answer,
             tools=tuple(dict.fromkeys(name for name, _ in self._calls)),
-            files=tuple(dict.fromkeys(files))[:_MOST_NAMES],
+            files=tuple(dict.fromkeys(files))[:_MAX_CALLS],
         )
 
 
 def _files_in(arguments: str) -> Iterator[str]:
-    """Give the paths among the arguments of a call, by the names that these have."""
+    """Yield the paths among the arguments of a call, which have names of paths."""
     try:
-        given = orjson.loads(arguments)
-    except (ValueError, TypeError):  # cut, or half a character
+        fields = orjson.loads(arguments)
+    except (ValueError, TypeError):  # cut off, or a lone surrogate
         return
-    for name, value in given.items() if isinstance(given, dict) else ():
-        if _NAMES_FILE.fullmatch(name):
-            for one in value if isinstance(value, list) else [value]:
-                if isinstance(one, str) and len(one) <= _LONGEST_PATH and one.strip():
-                    yield " ".join(one.split())
+    for name, value in fields.items() if isinstance(fields, dict) else ():
+        if _FILE_ARGUMENT.fullmatch(name):
+            for path in value if isinstance(value, list) else [value]:
+                is_path = isinstance(path, str) and len(path) <= _MAX_PATH_CHARS
+                if is_path and path.strip():
+                    yield " ".join(path.split())

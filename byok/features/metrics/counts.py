@@ -1,8 +1,8 @@
-"""What is counted of requests: rows of numbers by labels, and histograms of durations.
+"""Counts of requests: rows of numbers by labels, and histograms of durations.
 
-What clients and upstreams call a model is theirs: a hostile name may be long, hold a
-key or control characters, and there may be a new one in every request. So there are
-never more rows than a limit.
+Names of models come from clients and upstreams: a hostile name may be long, contain a
+key or control characters, and be another one in every request. So the number of rows is
+limited.
 """
 
 from bisect import bisect_left
@@ -19,8 +19,8 @@ from byok.features.journal.entry import in_bounds
 
 MOST_ROWS = 200
 OTHER = "other"
-_LONGEST = 120  # characters of a label
-_LONGEST_READ = 1000  # characters of a name that are looked at
+_MAX_LABEL_CHARS = 120
+_MAX_NAME_CHARS = 1000  # of a name, before it is made a label
 
 Labels: TypeAlias = tuple[str, ...]
 Row = TypeVar("Row")
@@ -44,16 +44,16 @@ class Histogram:
         self.total += value
 
     def buckets(self) -> Iterator[tuple[str, int]]:
-        """Give each bound, `+Inf` last, with how many values do not exceed it."""
-        so_far = 0
+        """Yield each bound, `+Inf` last, with the number of values up to it."""
+        total = 0
         bounds = [*map(str, self._bounds), "+Inf"]
         for bound, count in zip(bounds, self._counts, strict=True):
-            so_far += count
-            yield bound, so_far
+            total += count
+            yield bound, total
 
 
 class Rows(Generic[Row]):
-    """One row for each combination of labels; those that are too many share `other`.
+    """One row for each combination of labels; those beyond the limit share `other`.
 
     `make` makes an empty row, `hide` removes secrets from a label.
     """
@@ -67,16 +67,16 @@ class Rows(Generic[Row]):
         self._by_labels: dict[Labels, Row] = {}
 
     def find(self, key: Labels) -> Row:
-        """Return the row of these names, as clients and upstreams write them."""
+        """Return the row of these names, which are those of clients and upstreams."""
         row = self._by_key.get(key)
         return self._find_short(key) if row is None else row
 
     def __iter__(self) -> Iterator[tuple[Labels, Row]]:
-        """Give each row with its labels, which are safe to show."""
+        """Yield each row with its labels, which are safe to show."""
         return iter(self._by_labels.items())
 
     def _find_short(self, key: Labels) -> Row:
-        short = tuple(name[:_LONGEST_READ] for name in key)
+        short = tuple(name[:_MAX_NAME_CHARS] for name in key)
         if (row := self._by_key.get(short)) is not None:
             return row
         if len(self._by_key) >= MOST_ROWS - 1:
@@ -92,17 +92,17 @@ class Rows(Generic[Row]):
         return row
 
     def _label(self, name: str) -> str:
-        return escape(self._hide(name))[:_LONGEST]
+        return escape(self._hide(name))[:_MAX_LABEL_CHARS]
 
 
 class Count(Struct):
-    """How often something happened."""
+    """A count of events."""
 
     times: int = 0
 
 
 class ModelNumbers(Struct):
-    """What one model was asked and told; `cost` is in US dollars, as far as known."""
+    """The numbers of one model; `cost` is in US dollars, as far as it is known."""
 
     attempts: int = 0
     input_tokens: int = 0
@@ -141,7 +141,7 @@ class RequestMetrics:
         self.errors = Rows(Count, hide)
 
     def start(self, record: RequestRecord) -> None:
-        """Count a request that is open; also while off, or it would end below zero."""
+        """Count an open request; also while off, or `open` might fall below zero."""
         self.open += 1
 
     def finish(self, record: RequestRecord) -> None:
@@ -166,8 +166,8 @@ class RequestMetrics:
             row.first_byte.add(record.first_byte)
         if record.usage is not None:
             row.add_usage(record.usage)
-        for asked, usage in (record.own_usage or {}).items():
-            self.models.find(asked).add_usage(usage)
+        for model, usage in (record.own_usage or {}).items():
+            self.models.find(model).add_usage(usage)
         cost = cost_of(record, self.price_of)
         if cost is None:
             row.without_cost += 1

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _PATH = "/metrics"
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_INDEX_SECONDS = 2.0  # until a page is written without the index
-_KEEP_SECONDS = 10.0  # for which the index is not asked again: it counts its rows
-_LAG_EVERY = 1.0  # seconds
+_INDEX_SECONDS = 2.0  # after which a page is written without the index
+_CACHE_SECONDS = 10.0  # of the status of the index, which has to count its rows
+_SAMPLE_SECONDS = 1.0  # between two samples of the lag
 
 
 class Metrics(Feature):
@@ -39,7 +39,7 @@ class Metrics(Feature):
         self._index_until = float("-inf")
 
     def configure(self, supplies: Supplies, /) -> None:
-        """Count and answer from now on, or not; the token file is made if needed.
+        """Start or stop counting; the token file is created if needed.
 
         Raises:
             ConfigError: the token file is not private.
@@ -53,7 +53,7 @@ class Metrics(Feature):
         (self._lag.start if on else self._lag.stop)()
 
     def request_started(self, record: RequestRecord, /) -> None:
-        """Count a request that is open."""
+        """Count an open request."""
         self._requests.start(record)
 
     def request_finished(self, record: RequestRecord, /) -> None:
@@ -62,56 +62,56 @@ class Metrics(Feature):
 
     @property
     def page(self) -> OwnPage | None:
-        """The page, while it is on; else the path is unknown to byok."""
+        """The page while it is on; else byok does not have the path."""
         if not self._requests.on or self._token is None:
             return None
         hint = "byok token --metrics prints the one for /metrics."
         return OwnPage(_PATH, _CONTENT_TYPE, self._token, hint, self._write)
 
     def stop(self) -> None:
-        """Look at the loop no more."""
+        """Stop sampling the event loop."""
         self._lag.stop()
 
     async def _write(self, numbers: Sequence[Number]) -> bytes:
-        from byok.features.metrics.page import Moment, write_page  # by those who look
+        from byok.features.metrics.page import Snapshot, write_page  # late: rarely used
 
-        moment = Moment(
+        snapshot = Snapshot(
             self._site.load.open,
             self._site.load.waiting,
             numbers,
-            self._lag.seen,
+            self._lag.histogram,
             await self._index_status(),
         )
-        return write_page(self._requests, moment, self._started)
+        return write_page(self._requests, snapshot, self._started)
 
     async def _index_status(self) -> "IndexStatus | None":
-        """Return the last status of the index, None if it does not tell one in time."""
+        """Return the last status of the index, None if it does not answer in time."""
         now = self._clock()
         if self._ask_index is not None and now >= self._index_until:
-            self._index_until = now + _KEEP_SECONDS
+            self._index_until = now + _CACHE_SECONDS
             try:
                 async with asyncio.timeout(_INDEX_SECONDS):
                     self._index = await self._ask_index()
             except (ByokError, TimeoutError):
-                self._index = None  # the page says that it is not up
+                self._index = None  # the page shows that it is not up
         return self._index
 
 
 class LoopLag:
-    """The lag of the event loop, which delays every open stream.
+    """Measures the lag of the event loop, which delays every open stream.
 
     It samples the loop once a second between `start` and `stop`.
     """
 
-    def __init__(self, every: float = _LAG_EVERY) -> None:
+    def __init__(self, every: float = _SAMPLE_SECONDS) -> None:
         self._every = every
         self._next: asyncio.TimerHandle | None = None
-        self.seen = Histogram(LAG_SECONDS)
+        self.histogram = Histogram(LAG_SECONDS)
 
     def start(self) -> None:
         """Start sampling; to be called on the loop."""
         if self._next is None:
-            self._wait(asyncio.get_running_loop())
+            self._schedule(asyncio.get_running_loop())
 
     def stop(self) -> None:
         """Stop sampling."""
@@ -119,10 +119,10 @@ class LoopLag:
             self._next.cancel()
             self._next = None
 
-    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         due = loop.time() + self._every
-        self._next = loop.call_at(due, self._look, loop, due)
+        self._next = loop.call_at(due, self._sample, loop, due)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        self.seen.add(max(0.0, loop.time() - due))
-        self._wait(loop)
+    def _sample(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self.histogram.add(max(0.0, loop.time() - due))
+        self._schedule(loop)

@@ -19,7 +19,7 @@ from byok.features.metrics.counts import (
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _MODEL = ("upstream", "model")
-# Name, meaning, and what it is of the numbers of a model.
+# Name, meaning, and a function that returns the value from the numbers of a model.
 _MODEL_COUNTERS: tuple[tuple[str, str, Callable[[ModelNumbers], float]], ...] = (
     ("byok_upstream_attempts_total", "Requests to upstreams, with repetitions.",
      lambda row: row.attempts),
@@ -98,15 +98,15 @@ class Exposition:
     def _write(
         self, name: str, pairs: Iterable[tuple[str, str]], number: float
     ) -> None:
-        shown = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in pairs)
-        shown = f"{{{shown}}}" if shown else ""
-        self._lines.append(f"{name}{shown} {number!r}\n")
+        labels = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in pairs)
+        labels = f"{{{labels}}}" if labels else ""
+        self._lines.append(f"{name}{labels} {number!r}\n")
 
 
-class Moment(NamedTuple):
-    """What is true now; `code_index` is None if it did not answer.
+class Snapshot(NamedTuple):
+    """Current values; `numbers` are those of other features.
 
-    `numbers` are those of other features.
+    `code_index` is None if it did not answer.
     """
 
     open_answers: int
@@ -116,8 +116,8 @@ class Moment(NamedTuple):
     code_index: IndexStatus | None
 
 
-def write_page(metrics: RequestMetrics, moment: Moment, started: float) -> bytes:
-    """Write the page; the daemon was `started` at these seconds since 1970."""
+def write_page(metrics: RequestMetrics, snapshot: Snapshot, started: float) -> bytes:
+    """Write the page; `started`, the daemon's start, is in seconds since 1970."""
     page = Exposition()
     _add_process(page, started)
     _add_requests(page, metrics)
@@ -126,19 +126,19 @@ def write_page(metrics: RequestMetrics, moment: Moment, started: float) -> bytes
         "byok_open_requests", "gauge", "Requests that are not ended.", metrics.open
     )
     page.add_one(
-        "byok_open_answers", "gauge", "Answers in progress.", moment.open_answers
+        "byok_open_answers", "gauge", "Answers in progress.", snapshot.open_answers
     )
     page.add_one(
         "byok_waiting_requests", "gauge", "Requests that wait for a place.",
-        moment.waiting,
+        snapshot.waiting,
     )  # fmt: skip
-    for number in moment.numbers:
+    for number in snapshot.numbers:
         page.add_one(*number)
     page.add_histogram(
         "byok_loop_lag_seconds", "How late the event loop was, once a second.", (),
-        [((), moment.lag)],
+        [((), snapshot.lag)],
     )  # fmt: skip
-    _add_index(page, moment.code_index)
+    _add_index(page, snapshot.code_index)
     return page.encode()
 
 
@@ -161,7 +161,7 @@ def _add_process(page: Exposition, started: float) -> None:
 
 
 def _resident_bytes() -> int | None:
-    """Return the memory of this process, None where the system does not tell it."""
+    """Return the memory of this process, None if the system does not report it."""
     try:
         pages = Path("/proc/self/statm").read_text("ascii").split()[1]
     except OSError:
@@ -204,8 +204,8 @@ def _add_models(page: Exposition, metrics: RequestMetrics) -> None:
 
 
 def _add_index(page: Exposition, index: IndexStatus | None) -> None:
-    told = 0 if index is None else 1
-    page.add_one("byok_index_up", "gauge", "1 if the code index answered.", told)
+    is_up = 0 if index is None else 1
+    page.add_one("byok_index_up", "gauge", "1 if the code index answered.", is_up)
     if index is None:
         return
     page.add_one(

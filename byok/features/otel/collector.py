@@ -24,9 +24,10 @@ from byok.core.urls import is_loopback
 from byok.upstream.transport import Route, tls_context
 
 _log = logging.getLogger(__name__)
-_SECONDS = 5.0  # of silence of a collector
-_MOST_WAITING, _MOST_AT_ONCE = 1024, 256  # spans
-_EVERY = 5000  # milliseconds between two batches
+_TIMEOUT = 5.0  # seconds
+_MAX_QUEUED, _MAX_BATCH = 1024, 256  # spans
+_BATCH_MILLISECONDS = 5000  # between two batches
+_SEND_MILLISECONDS = 30_000
 _PATH = "/v1/traces"
 
 
@@ -34,21 +35,21 @@ class Collector(SpanExporter):
     """Sends batches to one address; what it rejects is dropped."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], route: Route) -> None:
-        """Take a checked address; nothing is sent before the first batch.
+        """Set up for a valid address; the first batch opens the connection.
 
         Raises:
             ConfigError: the CA file cannot be used.
         """
-        whole = endpoint.rstrip("/")
-        self._url = whole if whole.endswith(_PATH) else whole + _PATH
+        url = endpoint.rstrip("/")
+        self._url = url if url.endswith(_PATH) else url + _PATH
         self._headers = {**headers, "Content-Type": "application/x-protobuf"}
         self._client = httpx.Client(
             verify=tls_context(route.ca_file),
             proxy=None if is_loopback(endpoint) else route.proxy or None,
             trust_env=False,
-            timeout=_SECONDS,
+            timeout=_TIMEOUT,
         )
-        self._failing = False
+        self._is_failing = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send a batch; the body of the answer is not read."""
@@ -57,33 +58,35 @@ class Collector(SpanExporter):
             with self._client.stream(
                 "POST", self._url, content=body, headers=self._headers
             ) as answer:
-                why = "" if answer.is_success else f"status {answer.status_code}"
+                reason = "" if answer.is_success else f"status {answer.status_code}"
         except httpx.HTTPError as error:
-            why = type(error).__name__
-        self._tell(why)
-        return SpanExportResult.FAILURE if why else SpanExportResult.SUCCESS
+            reason = type(error).__name__
+        self._log_failure(reason)
+        return SpanExportResult.FAILURE if reason else SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:
         """Close the connection."""
         self._client.close()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Do nothing: whatever comes is sent at once."""
+        """Do nothing: a batch is sent at once."""
         return True
 
-    def _tell(self, why: str) -> None:
+    def _log_failure(self, reason: str) -> None:
         """Log the first failure of several, and never the address or its headers."""
-        if why and not self._failing:
+        if reason and not self._is_failing:
             host = urlsplit(self._url).hostname
-            _log.warning("spans cannot be sent to %s: %s", host, why)
-        self._failing = bool(why)
+            _log.warning("spans cannot be sent to %s: %s", host, reason)
+        self._is_failing = bool(reason)
 
 
 def open_provider(exporter: SpanExporter) -> tuple[TracerProvider, Callable[[], None]]:
-    """Return what makes spans, and what sends the rest and ends; nothing is global."""
+    """Return a provider, which is not global, and the function that shuts it down."""
     resource = Resource({"service.name": "byok", "service.version": __version__})
     provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
     provider.add_span_processor(
-        BatchSpanProcessor(exporter, _MOST_WAITING, _EVERY, _MOST_AT_ONCE, 30_000)
+        BatchSpanProcessor(
+            exporter, _MAX_QUEUED, _BATCH_MILLISECONDS, _MAX_BATCH, _SEND_MILLISECONDS
+        )
     )
     return provider, provider.shutdown

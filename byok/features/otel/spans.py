@@ -1,8 +1,8 @@
-"""A span of each request to a model; off unless a collector is set.
+"""Makes a span of each request to a model; off unless a collector is set.
 
-Its attributes are OpenTelemetry's for generative AI, never content. The names are those
-of the semantic conventions after 1.36 (`gen_ai.provider.name`); what these have no name
-for begins with `byok.`.
+The attributes are OpenTelemetry's for generative AI, never content. Their names are
+those of the semantic conventions after 1.36 (`gen_ai.provider.name`); names that these
+do not have begin with `byok.`.
 """
 
 import threading
@@ -22,17 +22,15 @@ from byok.settings.sections import NetworkSettings
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
-_LAST_SECONDS = 3.0  # for spans that were not sent when the daemon ends
-
-
-Attributes: TypeAlias = dict[str, str | int | float]
-_LONGEST, _LONGEST_READ = 200, 1000  # characters of a text
-_MOST_TOKENS = 10**12
+_CLOSE_SECONDS = 3.0  # for pending spans when the daemon ends
+_MAX_LABEL_CHARS, _MAX_TEXT_CHARS = 200, 1000  # of a label; of the text before
+_MAX_TOKENS = 10**12
 _OPERATIONS = {
     "/v1/embeddings": "embeddings",
     "/v1/completions": "text_completion",
     "/completion": "text_completion",
 }
+Attributes: TypeAlias = dict[str, str | int | float]
 
 
 class Spans(Feature):
@@ -58,8 +56,8 @@ class Spans(Feature):
         target = section, supplies.settings.network
         if target == self._target:
             return
-        tracer, end = _open(*target) if section.endpoint else (None, None)
-        self._leave()
+        tracer, end = _open_tracer(*target) if section.endpoint else (None, None)
+        self._shut_down()
         self._target, self._tracer, self._end = target, tracer, end
 
     def request_finished(self, record: RequestRecord, /) -> None:
@@ -81,12 +79,12 @@ class Spans(Feature):
         span.end(now)
 
     def close(self) -> None:
-        """Send what is left; blocks for seconds at most."""
-        if sender := self._leave():
-            sender.join(_LAST_SECONDS)
+        """Send pending spans; blocks for seconds at most."""
+        if sender := self._shut_down():
+            sender.join(_CLOSE_SECONDS)
 
-    def _leave(self) -> threading.Thread | None:
-        """Send the last spans in a thread: a dead collector delays nobody."""
+    def _shut_down(self) -> threading.Thread | None:
+        """Send pending spans in a thread, so that a dead collector blocks nothing."""
         end, self._end, self._tracer, self._target = self._end, None, None, None
         if end is None:
             return None
@@ -95,7 +93,7 @@ class Spans(Feature):
         return sender
 
 
-def _open(
+def _open_tracer(
     section: OtelSettings, network: NetworkSettings
 ) -> tuple["Tracer", Callable[[], None]]:
     from byok.upstream.transport import Route
@@ -115,7 +113,7 @@ def _open(
 
 
 def span_name(record: RequestRecord, hide: Callable[[str], str]) -> str:
-    """Return the name of a request's span: what was asked of which model."""
+    """Return the name of a request's span: the operation and the model."""
     return f"{_operation(record)} {_label(record.model, hide)}".rstrip()
 
 
@@ -131,7 +129,7 @@ def attributes_of(
     removes secrets.
     """
     preset = presets.get(record.upstream, record.upstream)
-    found: Attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": _operation(record),
         "gen_ai.provider.name": preset_of(preset).otel or preset,
         "gen_ai.request.model": record.model,
@@ -149,22 +147,22 @@ def attributes_of(
         "error.type": error_type(record),
     }
     if record.first_byte is not None:
-        found["gen_ai.response.time_to_first_chunk"] = record.first_byte
+        attributes["gen_ai.response.time_to_first_chunk"] = record.first_byte
     if cost is not None:
-        found["byok.cost_usd"] = cost
+        attributes["byok.cost_usd"] = cost
     if usage := record.total_usage:
-        found |= _tokens(usage)
+        attributes |= _tokens(usage)
     return {
         name: _label(value, hide) if isinstance(value, str) else value
-        for name, value in found.items()
+        for name, value in attributes.items()
         if value != ""
     }
 
 
 def error_type(record: RequestRecord) -> str:
-    """Return what kind of failure a request ended with, "" for none."""
-    cancelled = record.outcome is RequestOutcome.CANCELLED
-    return record.error or ("cancelled" if cancelled else "")
+    """Return the code of a failure, or "cancelled", or "" for a success."""
+    is_cancelled = record.outcome is RequestOutcome.CANCELLED
+    return record.error or ("cancelled" if is_cancelled else "")
 
 
 def _operation(record: RequestRecord) -> str:
@@ -179,8 +177,8 @@ def _tokens(usage: Usage) -> Attributes:
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_creation_tokens,
         "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
     }
-    return {name: min(max(n, 0), _MOST_TOKENS) for name, n in counts.items()}
+    return {name: min(max(n, 0), _MAX_TOKENS) for name, n in counts.items()}
 
 
 def _label(text: str, hide: Callable[[str], str]) -> str:
-    return escape(hide(text[:_LONGEST_READ]))[:_LONGEST]
+    return escape(hide(text[:_MAX_TEXT_CHARS]))[:_MAX_LABEL_CHARS]

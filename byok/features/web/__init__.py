@@ -1,1 +1,1 @@
-"""Web tools: models search the web and read pages; byok does it for them."""
+"""Web tools: byok searches the web and reads pages for models."""

@@ -1,23 +1,23 @@
-"""What all calls of the web tools share: their count of a day, and how they fail."""
+"""The common part of web tools: a count of the day's calls, and the last failure."""
 
 from collections.abc import Callable
 from datetime import date, datetime
 
 from byok.core.redact import Redactor
 
-_MOST_SHOWN = 160  # characters of a query or an address, to the user
+_MAX_LINE_CHARS = 160  # of a query or an address in the line for the user
 
 
 class WebFailure(Exception):
-    """Why nothing was found or read, as a sentence for model and user."""
+    """The reason of a failed call, as a sentence for model and user."""
 
 
 class WebCalls:
-    """Counts the calls of each day of this machine's clock, and hears how they went.
+    """Counts the calls of each day of this machine's clock, and stores failures.
 
     Attributes:
-        most: how many a day may have, 0 for any number.
-        failure: why the last one failed, "" if it did not.
+        most: the maximum number of calls a day, 0 for any number.
+        failure: why the last call failed, "" if it did not.
     """
 
     def __init__(self, clock: Callable[[], float], redactor: Redactor) -> None:
@@ -36,13 +36,13 @@ class WebCalls:
             self._day, self._used = today, 0
         return self._used
 
-    def begin(self, given: str) -> str:
-        """Count a call; return what it sends, without the secrets that byok knows.
+    def begin(self, argument: str) -> str:
+        """Count a call; return its argument without the secrets that byok knows.
 
         Raises:
-            WebFailure: nothing was given, or today has had as many as it may.
+            WebFailure: the argument is empty, or the day's limit is reached.
         """
-        if not given.strip():
+        if not argument.strip():
             raise WebFailure("not done: the call names nothing")
         if self.most and self.used >= self.most:
             raise WebFailure(
@@ -50,12 +50,12 @@ class WebCalls:
                 "(per_day under [web] in the settings of byok)"
             )
         self._used = self.used + 1
-        return self._redactor(given)
+        return self._redactor(argument)
 
-    def end(self, what: str, failure: WebFailure | None = None) -> str:
-        """Return the line for the user, and remember how the call went."""
+    def end(self, description: str, failure: WebFailure | None = None) -> str:
+        """Store the outcome of a call; return the line for the user."""
         self.failure = self._redactor(str(failure)) if failure else ""
-        shown = " ".join(self._redactor(what).split())
-        if len(shown) > _MOST_SHOWN:
-            shown = f"{shown[:_MOST_SHOWN]}…"
-        return f"{shown}: {self.failure}." if failure else f"{shown}."
+        line = " ".join(self._redactor(description).split())
+        if len(line) > _MAX_LINE_CHARS:
+            line = f"{line[:_MAX_LINE_CHARS]}…"
+        return f"{line}: {self.failure}." if failure else f"{line}."

@@ -1,4 +1,4 @@
-"""Web tools: a feature that offers them, and shows how they stand."""
+"""The feature that offers web tools, and shows their status."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class WebTools(Feature):
-    """Gives models their web tools while the settings name who searches."""
+    """Offers models web tools while the settings name a provider."""
 
     def __init__(self, site: Site) -> None:
-        """Keep nothing but a count; nothing is loaded or asked before a model calls."""
+        """Set up without tools; the first call of a model loads them."""
         super().__init__(site)
         self._calls = WebCalls(site.clock, site.redactor)
         self._settings = WebSettings()
@@ -25,10 +25,10 @@ class WebTools(Feature):
 
     def configure(self, supplies: Supplies, /) -> None:
         """Use these settings from now on."""
-        own = self._settings = supplies.settings.section(WebSettings)
-        self._calls.most = own.per_day
+        self._settings = supplies.settings.section(WebSettings)
+        self._calls.most = self._settings.per_day
         self._tools = ()
-        if own.on:
+        if self._settings.on:
             from byok.features.web.tools import make_tools
 
             self._tools = make_tools(self._calls, supplies)
@@ -39,19 +39,19 @@ class WebTools(Feature):
         return self._tools
 
     async def status(self) -> Sequence[StatusRow] | None:
-        """Show what today has used, and what is not as it should be."""
+        """Return the use of today, and what is wrong."""
         if not self._settings.on:
             return None
-        who, used = self._settings.search.value, self._calls.used
+        provider, used = self._settings.search.value, self._calls.used
         rows: list[StatusRow] = [
             StatusLine(
-                f"by {who}, {used:,} searches and pages today",
+                f"by {provider}, {used:,} searches and pages today",
                 "web.used",
-                {"who": who, "count": used},
+                {"who": provider, "count": used},
             )
         ]
-        if most := self._settings.per_day:
-            rows.append(Meter("web_per_day", used, most))
+        if limit := self._settings.per_day:
+            rows.append(Meter("web_per_day", used, limit))
         if self._settings.fetch and not can_read():
             rows.append(StatusLine(NO_EXTRACTOR, "web.no_extractor", warns=True))
         if failure := self._calls.failure:

@@ -1,9 +1,10 @@
 """Reads pages of the web, of public addresses only.
 
-The address is checked where it is used: the connection goes to what the check has seen,
-so a name that means another address a moment later changes nothing. Redirects are
-followed one by one, each checked anew. With a proxy it is the proxy that connects:
-then a name is refused if it means an address here that is not public.
+The address is checked by the resolver of the connection, which uses the checked
+address: a name that resolves to another address a moment later changes nothing.
+Redirects are followed one by one, each with its own check. With a proxy, the proxy
+connects: then a name is refused if this machine resolves it to an address that is not
+public.
 """
 
 import asyncio
@@ -23,10 +24,10 @@ from byok.upstream.http_body import read_plain
 from byok.upstream.transport import Route, tls_context
 
 SECONDS = 10.0
-MOST_BYTES = 5 * 2**20  # of a page, decompressed; the rest is not read
-_MOST_REDIRECTS = 5
-_LONGEST_URL = 2000
-_READ = 2**12  # bytes of one read: compressed ones may grow a thousandfold
+MOST_BYTES = 5 * 2**20  # of a page, decompressed; reading ends there
+_MAX_REDIRECTS = 5
+_MAX_URL_CHARS = 2000
+_READ_BYTES = 2**12  # of one read: compressed bytes may grow a thousandfold
 _TEXT = re.compile(r"text/[\w.+-]+|application/(?:[\w.+-]+\+)?(?:json|xml)")
 _NOT_PUBLIC = [
     ipaddress.ip_network(network)
@@ -58,29 +59,29 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 def is_public(address: str) -> bool:
     """Tell whether an IP address is one of the public internet.
 
-    Of IPv6 only what is given out is, which leaves out mapped, tunnelled and local
-    ones; a NAT64 address is public if the one in it is.
+    Of IPv6, only the allocated range is public, so mapped, tunnelled and local
+    addresses are not; a NAT64 address is public if the IPv4 address in it is.
     """
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.scope_id is not None:
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.scope_id is not None:
             return False
-        if found in _NAT64:
-            return is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)))
-        if found not in _GLOBAL:
+        if ip in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _GLOBAL:
             return False
-    return not any(found in network for network in _NOT_PUBLIC)
+    return not any(ip in network for network in _NOT_PUBLIC)
 
 
 class NotPublic(OSError):
-    """A name means an address that is not public."""
+    """A name has an address that is not public."""
 
 
 class PublicResolver(AbstractResolver):
-    """Resolves names of which all addresses are public."""
+    """Resolves only names that have no other than public addresses."""
 
     def __init__(self, resolver: AbstractResolver | None) -> None:
         self._resolver = resolver or aiohttp.ThreadedResolver()
@@ -93,18 +94,18 @@ class PublicResolver(AbstractResolver):
         Raises:
             NotPublic: one of them is not public.
         """
-        found = await self._resolver.resolve(host, port, family)
-        if not all(is_public(entry["host"]) for entry in found):
+        addresses = await self._resolver.resolve(host, port, family)
+        if not all(is_public(entry["host"]) for entry in addresses):
             raise NotPublic(host)
-        return found
+        return addresses
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the inner resolver."""
         await self._resolver.close()
 
 
 class FetchedPage(Struct, frozen=True):
-    """A page as it came; `is_cut` if it was longer than what was read."""
+    """The raw content of a page; `is_cut` if the page is longer."""
 
     url: str
     media_type: str
@@ -123,13 +124,13 @@ async def fetch_page(
     """Read a page, at most 5 MB of it, within some seconds.
 
     Raises:
-        WebFailure: it may not or cannot be read.
+        WebFailure: the page must not or cannot be read.
     """
     public = PublicResolver(resolver)
     try:
         async with asyncio.timeout(seconds), _session(route, public) as http:
             url = _check(address)
-            for _ in range(_MOST_REDIRECTS + 1):
+            for _ in range(_MAX_REDIRECTS + 1):
                 if route.proxy:
                     await _check_name(url, public)
                 async with http.get(
@@ -147,7 +148,7 @@ async def fetch_page(
         raise WebFailure("not read: the server cannot be reached") from error
     except (aiohttp.ClientError, OSError, ValueError, ConfigError) as error:
         raise WebFailure("not read: the connection failed") from error
-    raise WebFailure(f"not read: it redirects more than {_MOST_REDIRECTS} times")
+    raise WebFailure(f"not read: it redirects more than {_MAX_REDIRECTS} times")
 
 
 def _refused() -> WebFailure:
@@ -174,17 +175,17 @@ def _session(route: Route, public: PublicResolver) -> aiohttp.ClientSession:
 
 
 def _check(address: str | URL) -> URL:
-    """Return an address that may be tried: its name is not resolved yet.
+    """Return a valid address, whose name is not resolved yet.
 
     Raises:
-        WebFailure: it may not.
+        WebFailure: the address must not be read.
     """
     try:
         url = URL(address)
         host, port = url.raw_host or "", url.port
     except (ValueError, TypeError) as error:
         raise WebFailure("not read: that is no address") from error
-    if len(str(url)) > _LONGEST_URL:
+    if len(str(url)) > _MAX_URL_CHARS:
         raise WebFailure("not read: the address is too long")
     if url.scheme not in ("http", "https") or not host:
         raise WebFailure("not read: only http and https addresses may be")
@@ -204,7 +205,7 @@ def _check(address: str | URL) -> URL:
 
 
 async def _check_name(url: URL, public: PublicResolver) -> None:
-    """Check a name that a proxy resolves; one that is unknown here is the proxy's."""
+    """Check a name that a proxy resolves; only the proxy may know it."""
     try:
         await public.resolve(url.raw_host or "", url.port or 0, socket.AF_UNSPEC)
     except NotPublic as error:
@@ -224,15 +225,16 @@ def _target(url: URL, response: aiohttp.ClientResponse) -> URL:
 
 
 async def _read(url: URL, response: aiohttp.ClientResponse) -> FetchedPage:
-    kind = response.content_type if "Content-Type" in response.headers else "text/html"
+    has_type = "Content-Type" in response.headers
+    media_type = response.content_type if has_type else "text/html"
     if response.status != 200:
         raise WebFailure(f"not read: it answered with status {response.status}")
-    if not _TEXT.fullmatch(kind):
-        raise WebFailure(f"not read: it is {kind[:60]}, and byok reads text only")
+    if not _TEXT.fullmatch(media_type):
+        raise WebFailure(f"not read: it is {media_type[:60]}, and byok reads text only")
     try:
-        reads = response.content.iter_chunked(_READ)
+        reads = response.content.iter_chunked(_READ_BYTES)
         coding = response.headers.get("Content-Encoding", "")
         content, is_cut = await read_plain(reads, MOST_BYTES, coding)
     except UpstreamGarbled as error:
         raise WebFailure("not read: its compression is damaged or a trap") from error
-    return FetchedPage(str(url), kind, response.charset or "", content, is_cut)
+    return FetchedPage(str(url), media_type, response.charset or "", content, is_cut)

@@ -1,4 +1,4 @@
-"""Who searches the web: each provider is a row; values in, values out."""
+"""The providers of web searches, a row each: writes requests, reads answers; no I/O."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,23 +11,25 @@ from byok import __version__
 
 AGENT = f"byok/{__version__}"
 MOST_RESULTS = 10
-_TAG = re.compile(r"</?[a-z][^<>]{0,40}>", re.IGNORECASE)  # marks words that were found
-_ADDRESS = re.compile(r"https?://\S{1,2000}")  # shown whole or not at all
-_TITLE, _SNIPPET = 200, 500  # characters
+_TAG = re.compile(r"</?[a-z][^<>]{0,40}>", re.IGNORECASE)  # around matching words
+_ADDRESS = re.compile(r"https?://\S{1,2000}")  # never cut
+_MAX_TITLE_CHARS, _MAX_SNIPPET_CHARS = 200, 500
 
 
 class Provider(Struct, frozen=True):
-    """How a provider is asked, and where its answer has what.
+    """The API of a provider.
 
     Attributes:
-        base_url: where it is; "" for a server of the user's own.
-        key_env: the usual variable of its key; "" if it needs none.
-        key_header: the header of the key, and what stands in it before the key.
-        words: the name of the parameter with the question; `count` that of the number
-            of results, and `more` are others.
-        is_post: the parameters are a body of JSON.
-        results: the keys on the way to the list; `snippets` where its items may have
-            the words that were found.
+        base_url: its address; "" for a server of the user.
+        key_env: the usual environment variable of its key; "" if it needs none.
+        key_header: the header of the key, and the text before the key in it.
+        path: of searches.
+        words: the name of the parameter with the query.
+        count: the name of the parameter with the number of results, "" for none.
+        more: other parameters.
+        is_post: whether the parameters are a body of JSON.
+        results: the keys that lead to the list of results.
+        snippets: the fields of a result that may have text of the page.
     """
 
     base_url: str = ""
@@ -42,14 +44,14 @@ class Provider(Struct, frozen=True):
     snippets: Sequence[str] = ("content",)
 
     def parameters(self, words: str) -> dict[str, Any]:
-        """Return the parameters of a question."""
+        """Return the parameters of a query."""
         count = {self.count: MOST_RESULTS} if self.count else {}
         return {self.words: words, **count, **self.more}
 
     def headers(self, key: str) -> dict[str, str]:
-        """Return the headers of a question."""
-        name, before = self.key_header
-        return {name: f"{before}{key}"} if name and key else {}
+        """Return the headers with a key."""
+        name, prefix = self.key_header
+        return {name: f"{prefix}{key}"} if name and key else {}
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -94,7 +96,7 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 class SearchHit(NamedTuple):
-    """A result of a search, as one line each."""
+    """A result of a search; each field is one line."""
 
     url: str
     title: str
@@ -102,54 +104,57 @@ class SearchHit(NamedTuple):
 
 
 def read_hits(provider: Provider, answer: Any) -> list[SearchHit]:
-    """Return the first results of an answer; what is none is left out.
+    """Return the first results of an answer; invalid ones are left out.
 
     Raises:
-        ValueError: there is no list of results in it.
+        ValueError: the answer has no list of results.
     """
-    found = answer
+    items = answer
     for key in provider.results:
-        found = found.get(key) if isinstance(found, dict) else None
-    if found is None and isinstance(answer, dict) and not answer.get("error"):
-        found = []  # some leave out a list that is empty
-    if not isinstance(found, list):
+        items = items.get(key) if isinstance(items, dict) else None
+    if items is None and isinstance(answer, dict) and not answer.get("error"):
+        items = []  # some providers leave out an empty list
+    if not isinstance(items, list):
         raise ValueError("it holds no results")
-    hits = (hit for item in found[:1000] if (hit := _read_hit(provider, item)))
+    hits = (hit for item in items[:1000] if (hit := _read_hit(provider, item)))
     return [hit for hit, _ in zip(hits, range(MOST_RESULTS), strict=False)]
 
 
 def name_failures(answer: Any) -> str:
-    """Return which engines of a SearXNG gave no answer, and why; "" for none."""
-    told = answer.get("unresponsive_engines") if isinstance(answer, dict) else None
-    named: list[str] = []
-    for pair in told if isinstance(told, list) else []:
+    """Return the engines of a SearXNG that failed, with the reasons; "" for none."""
+    pairs = answer.get("unresponsive_engines") if isinstance(answer, dict) else None
+    failures: list[str] = []
+    for pair in pairs if isinstance(pairs, list) else []:
         match pair:
-            case [str(engine), str(why)]:
-                named.append(f"{_line(engine, 40)} ({_line(why, 80)})")
+            case [str(engine), str(reason)]:
+                failures.append(f"{_one_line(engine, 40)} ({_one_line(reason, 80)})")
             case _:
                 pass
-    return ", ".join(named[:5])
+    return ", ".join(failures[:5])
 
 
 def _read_hit(provider: Provider, item: Any) -> SearchHit | None:
     url = item.get("url") if isinstance(item, dict) else None
     if not isinstance(url, str) or not _ADDRESS.fullmatch(url):
         return None
-    shown = " … ".join(next(filter(None, map(list, _texts(provider, item))), []))
-    return SearchHit(url, _line(item.get("title"), _TITLE), _line(shown, _SNIPPET))
+    texts = next(filter(None, map(list, _snippet_texts(provider, item))), [])
+    title = _one_line(item.get("title"), _MAX_TITLE_CHARS)
+    return SearchHit(url, title, _one_line(" … ".join(texts), _MAX_SNIPPET_CHARS))
 
 
-def _texts(provider: Provider, item: Mapping[str, Any]) -> Iterator[Iterator[str]]:
-    """Give the texts of each place where an item may have some."""
+def _snippet_texts(
+    provider: Provider, item: Mapping[str, Any]
+) -> Iterator[Iterator[str]]:
+    """Yield the texts of each field that may have text of the page."""
     for name in provider.snippets:
-        held = item.get(name)
-        some = held[:5] if isinstance(held, list) else [held]
-        yield (text for text in some if isinstance(text, str) and text)
+        value = item.get(name)
+        values = value[:5] if isinstance(value, list) else [value]
+        yield (text for text in values if isinstance(text, str) and text)
 
 
-def _line(text: Any, most: int) -> str:
-    """Return a text as one line without marks, cut."""
+def _one_line(text: Any, longest: int) -> str:
+    """Return a text as one line without tags, cut."""
     if not isinstance(text, str):
         return ""
-    plain = unescape(_TAG.sub("", text[: 4 * most]))
-    return " ".join(plain.split())[:most]
+    plain = unescape(_TAG.sub("", text[: 4 * longest]))
+    return " ".join(plain.split())[:longest]

@@ -14,7 +14,7 @@ from byok.settings.section import SettingsClash, SettingsSection
 
 
 class SearchProvider(StrEnum):
-    """Who searches the web."""
+    """The provider of web searches."""
 
     OFF = "off"
     SEARXNG = "searxng"
@@ -63,21 +63,21 @@ class WebSettings(SettingsSection):
 
     @property
     def provider(self) -> Provider:
-        """Who is asked.
+        """The API of the provider.
 
         Raises:
-            KeyError: nobody.
+            KeyError: search is off.
         """
         return PROVIDERS[self.search]
 
     @property
     def base_url(self) -> str:
-        """Where the provider is, "" for nowhere."""
+        """The address of the provider, "" if search is off."""
         return (self.url or self.provider.base_url) if self.on else ""
 
     @property
     def _is_near(self) -> bool:
-        """Whether the address is of this machine, or of a private network."""
+        """Whether the address is on this machine, or in a private network."""
         if is_loopback(self.url):
             return True
         try:

@@ -1,4 +1,4 @@
-"""The web tools: what models are told of them, and what a call of each does."""
+"""The web tools: their definitions for models, and their calls."""
 
 from msgspec import Struct
 
@@ -43,12 +43,13 @@ _FETCH = ToolDefinition(
 
 
 def make_tools(calls: WebCalls, supplies: Supplies) -> tuple[OwnTool, ...]:
-    """Return the tools for settings that name who searches."""
-    own, network = supplies.settings.section(WebSettings), supplies.settings.network
-    searching = _WebSearch(calls, own, supplies.keys.get(WEB_SEARCH), network)
-    reads = own.fetch and can_read()
-    route = Route(network.proxy, network.ca_file)
-    return (searching, _WebFetch(calls, route)) if reads else (searching,)
+    """Return the tools for settings that name a provider."""
+    settings = supplies.settings.section(WebSettings)
+    network = supplies.settings.network
+    search = _WebSearch(calls, settings, supplies.keys.get(WEB_SEARCH), network)
+    if not (settings.fetch and can_read()):
+        return (search,)
+    return (search, _WebFetch(calls, Route(network.proxy, network.ca_file)))
 
 
 class _WebSearch(Struct, frozen=True):
@@ -61,7 +62,7 @@ class _WebSearch(Struct, frozen=True):
     definition: ToolDefinition = _SEARCH
 
     async def run(self, arguments: Json, /) -> OwnResult:
-        """Search, and show the results as a list."""
+        """Search, and return the results as a list."""
         words = arguments.get("query")
         words = words if isinstance(words, str) else ""
         try:

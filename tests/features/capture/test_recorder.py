@@ -105,7 +105,7 @@ def test_recorder_keeps_requests_of_clients_only(
     recorder.switch_on()
     play(recorder, b"x", **facts)
     assert contents(recorder, tmp_path) == []
-    assert recorder.has_room
+    assert recorder.has_memory
     recorder.close()
 
 
@@ -132,7 +132,7 @@ def test_memory_and_pieces_are_limited(
     [capture] = contents(recorder, tmp_path)
     assert 0 < len(capture.pieces) <= kept
     assert capture.pieces[-1].left_out
-    assert recorder.has_room
+    assert recorder.has_memory
     recorder.close()
 
 
@@ -175,7 +175,7 @@ def test_a_folder_that_cannot_be_used_is_said_once(
         play(recorder, b"x", number=number)
     recorder.close()
     assert recorder.describe()["lost"] == 5
-    assert recorder.has_room
+    assert recorder.has_memory
     assert len(caplog.records) == 1
     assert (tmp_path / "capture").read_text() == "a file"
 
@@ -211,6 +211,6 @@ def test_a_request_that_cannot_be_scrubbed_stops_no_other(
     [capture] = contents(recorder, tmp_path)
     assert capture.id == f"{2:016x}"
     assert recorder.describe()["lost"] == 1
-    assert recorder.has_room
+    assert recorder.has_memory
     assert "Traceback" in caplog.text  # it is a bug, and can be found
     recorder.close()

@@ -136,7 +136,7 @@ def hide(text: str, *, fragments: bool = False) -> str:
     shown, at = [], 0
     for span in find_spans(text, redactor().find_spans, fragments=fragments):
         assert at <= span.start < span.end
-        shown += [text[at : span.start], span.shown]
+        shown += [text[at : span.start], span.replacement]
         at = span.end
     return "".join(shown) + text[at:]
 

@@ -207,7 +207,7 @@ def record_of(**fields: Any) -> RequestRecord:
 def told_at_the_end(record: RequestRecord) -> Any:
     record.finish(200)
     entry = make_entry(record, 5000.0, lambda upstream, model: None)
-    return EndedRow(lambda: entry, None, 1, record.message).tell(Redactor())
+    return EndedRow(lambda: entry, None, 1, record.message).facts(Redactor())
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_each_fact_that_changes_is_told(name: str, value: object) -> None:
     row.refresh(1)
     setattr(record, name, value)
     row.refresh(2)
-    told: Any = row.tell(1, 5000.0, Redactor())
+    told: Any = row.changes(1, 5000.0, Redactor())
     shown = "input_tokens" if name == "usage" else name
     assert told[shown] == (1 if name == "usage" else value)
     assert [told[name] for name in COUNTS] == [None] * 4  # nobody looked at its start
@@ -263,4 +263,4 @@ def opened(record: RequestRecord) -> Any:
     """Return what is told of an open request."""
     row = OpenRow(record, None)
     row.refresh(1)
-    return row.tell(0, 5000.0, Redactor())
+    return row.changes(0, 5000.0, Redactor())

@@ -23,7 +23,7 @@ from byok.features.metrics.counts import (
     Rows,
 )
 from byok.features.metrics.feature import LoopLag
-from byok.features.metrics.page import Exposition, Moment, write_page
+from byok.features.metrics.page import Exposition, Snapshot, write_page
 from tests.fakes.clock import Clock
 from tests.fakes.patience import PATIENCE
 
@@ -150,13 +150,13 @@ async def test_a_blocked_loop_shows_and_stop_ends_it() -> None:
     lag.start()  # as after a reload
     time.sleep(0.05)
     async with asyncio.timeout(PATIENCE):
-        while not lag.seen.total:
+        while not lag.histogram.total:
             await asyncio.sleep(0)
-    assert lag.seen.total >= 0.04
+    assert lag.histogram.total >= 0.04
     lag.stop()
-    counted = [*lag.seen.buckets()]
+    counted = [*lag.histogram.buckets()]
     await asyncio.sleep(0.01)
-    assert [*lag.seen.buckets()] == counted
+    assert [*lag.histogram.buckets()] == counted
     lag.stop()
 
 
@@ -165,7 +165,7 @@ INDEX = IndexStatus("ready", "", 7, SearchMode.AUTO, (), {"blobs": 5, "bytes_hel
 
 
 def samples_of(metrics: RequestMetrics, index: IndexStatus | None) -> dict[str, float]:
-    moment = Moment(2, 3, [LOST], Histogram(LAG_SECONDS), index)
+    moment = Snapshot(2, 3, [LOST], Histogram(LAG_SECONDS), index)
     text = write_page(metrics, moment, 1_700_000_000.0).decode()
     families = [*text_string_to_metric_families(text)]
     names = [family.name for family in families]
