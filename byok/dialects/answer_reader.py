@@ -234,6 +234,9 @@ class EventReader(AnswerReader[ServerSentEvent]):
         """Read `[DONE]`, which some gateways send in protocols that lack this mark."""
 
 
+# --- Finish reasons ---
+
+
 def read_finish(
     reason: str, otherwise: FinishReason = FinishReason.STOP
 ) -> FinishReason:
@@ -250,6 +253,9 @@ def read_finish(
             retryable=True,
         )
     return _REASONS.get(word, otherwise)
+
+
+# --- Answers in another dialect ---
 
 
 def dialect_of(document: Any) -> str:
@@ -294,6 +300,9 @@ def check_protocol(document: Any, expected: str) -> None:
         code="upstream_protocol",
         hint=hint,
     )
+
+
+# --- Think blocks ---
 
 
 def tags_of(data: Json) -> tuple[str, str] | None:

@@ -137,6 +137,9 @@ _find_grammar_words = when(_GRAMMAR)
 _find_role_order = when(ROLE_ORDER)
 
 
+# --- Changes of a conversation ---
+
+
 def has_calls(chat: ChatRequest) -> bool:
     """Tell whether the history has tool calls or results."""
     return any(map(_is_call, parts_of(chat.messages)))
@@ -551,6 +554,9 @@ def _change_parts(
     return replace(chat, messages=tuple(map(rewrite, chat.messages)))
 
 
+# --- Which change a refusal asks for ---
+
+
 def _match_tools(
     text: str, tools: Mapping[str, ToolDefinition]
 ) -> Iterator[ToolDefinition]:
@@ -736,6 +742,9 @@ def _find_names(refused: RefusedRequest) -> RemedyMatch:
 def name_spelling(remedy: Remedy) -> Spelling:
     """Return the spelling of tool names by a remedy for refused ones."""
     return NameRule(int(remedy.version), remedy.what).spell
+
+
+# --- The table ---
 
 
 # Remedies that rewrite the conversation: the same rows in the table of each dialect.

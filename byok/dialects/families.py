@@ -67,7 +67,7 @@ _GPT = (
         images=True,
         thinking=True,
         sampling=False,
-        replay=Replay.EVERY_TURN,  # as encrypted items, where the API gives them
+        replay=Replay.EVERY_TURN,  # as encrypted items, if the API sends them
     ),
     _row(r"gpt-oss", tools=True, images=False, thinking=True, efforts=_LOW_HIGH),
     _row(r"gpt-4(?:\.1|o)(?!.*(?:audio|realtime|search))", tools=True, images=True),

@@ -186,6 +186,9 @@ def _read_row(model: str, row: Any) -> ModelFacts:
     )
 
 
+# --- Public lists of models ---
+
+
 class Doubt(Struct, frozen=True):
     """A fact on which the lists, or a list and the previous table, do not agree."""
 

@@ -246,7 +246,7 @@ HOST_MODELS = DefaultModels(_OPEN.chat + _GPT.chat, _OPEN.small)
 _IN_TEMPLATE = "chat_template_kwargs.preserve_thinking"
 
 PRESETS: dict[str, Preset] = {
-    # local servers, in the order in which they are looked for
+    # Local servers, in the order in which byok looks for them.
     "ollama": Preset(
         {OLLAMA: "http://127.0.0.1:11434", OPENAI_CHAT: "http://127.0.0.1:11434/v1"},
         local=True,
@@ -275,7 +275,7 @@ PRESETS: dict[str, Preset] = {
         window_cure="Load the model with a longer context length in LM Studio.",
         title="LM Studio",
     ),
-    # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
+    # The similar server of llama-cpp-python answers nothing to `auto`.
     "llamacpp": Preset(
         {OPENAI_CHAT: "http://127.0.0.1:8080/v1"},
         local=True,
@@ -306,7 +306,7 @@ PRESETS: dict[str, Preset] = {
         window_cure="Start SGLang with a larger --context-length.",
         title="SGLang",
     ),
-    # hosted APIs
+    # Hosted APIs.
     "anthropic": Preset(
         {
             ANTHROPIC: "https://api.anthropic.com/v1",
@@ -415,7 +415,7 @@ PRESETS: dict[str, Preset] = {
         {OPENAI_CHAT: "https://api.mistral.ai/v1"},
         "MISTRAL_API_KEY",
         quirks=Quirks(
-            stream_options=False,  # it counts unasked
+            stream_options=False,  # it always sends counts
             tool_ids=IdRule(9, is_exact=True),
             needs=("roles",),
         ),
@@ -485,7 +485,7 @@ PRESETS: dict[str, Preset] = {
             parallel_tool_calls=False,
             replay=Replay.TOOL_TURNS,
             effort=EffortForm.SWITCH,
-            # reasoning of earlier turns is kept
+            # The reasoning of earlier turns is kept.
             with_tools={
                 "tool_stream": True,
                 "thinking": {"type": "enabled", "clear_thinking": False},
@@ -625,7 +625,7 @@ PRESETS: dict[str, Preset] = {
         {OPENAI_CHAT: "https://ollama.com/v1", OLLAMA: "https://ollama.com"},
         "OLLAMA_API_KEY",
     ),
-    # used only by name
+    # It is used only by name.
     "inception": Preset(
         {OPENAI_CHAT: "https://api.inceptionlabs.ai/v1"},
         "INCEPTION_API_KEY",
@@ -680,7 +680,7 @@ PRESETS: dict[str, Preset] = {
         vendor="dashscope",
         title="Alibaba DashScope CN (Qwen)",
     ),
-    # has no common address: base_url is the user's own resource
+    # There is no common address: base_url is the user's own resource.
     "azure": Preset(
         {OPENAI_RESPONSES: "", OPENAI_CHAT: ""},
         "AZURE_OPENAI_API_KEY",
@@ -717,7 +717,7 @@ def find_preset(kind: str, base_url: str) -> str:
         return kind
     on_host = [n for n, p in PRESETS.items() if not p.local and p.is_at(base_url)]
     below = (n for n in on_host if base_url.startswith(PRESETS[n].base_url or "-"))
-    # The ports of other local servers are common to many programs.
+    # Other local servers cannot be told by their ports, which many programs use.
     is_ollama = is_ollama_here(base_url)
     return next(iter((*below, *on_host, OLLAMA if is_ollama else kind)))
 

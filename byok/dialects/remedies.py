@@ -248,23 +248,7 @@ def _apply(
     return item, tuple(notices)
 
 
-def switch_row(names: Mapping[str, str]) -> RemedyRow:
-    """Return the row for refusals that refer to another API of the same upstream.
-
-    `names` maps text of a refusal, in lower case, to the dialect of that API. The row
-    helps only if the upstream has that dialect.
-    """
-
-    def find(refused: RefusedRequest) -> RemedyMatch:
-        text = refused.text.lower()
-        mentioned = (dialect for words, dialect in names.items() if words in text)
-        dialect = next((name for name in mentioned if name in refused.dialects), None)
-        return (dialect, "") if dialect else None
-
-    def teach(remedy: Remedy) -> ModelFacts:
-        return ModelFacts("", dialect=remedy.what)
-
-    return RemedyRow(find, teaches=teach)
+# --- Refused parameters and efforts ---
 
 
 def read_parameter(body: Json, path: str) -> Any:
@@ -454,6 +438,28 @@ def _use_nearest_effort(body: Json, remedy: Remedy) -> Body:
     if not nearest:
         return drop_parameter(body, remedy.what)
     return set_parameter(body, remedy.what, nearest)
+
+
+# --- Another dialect ---
+
+
+def switch_row(names: Mapping[str, str]) -> RemedyRow:
+    """Return the row for refusals that refer to another API of the same upstream.
+
+    `names` maps text of a refusal, in lower case, to the dialect of that API. The row
+    helps only if the upstream has that dialect.
+    """
+
+    def find(refused: RefusedRequest) -> RemedyMatch:
+        text = refused.text.lower()
+        mentioned = (dialect for words, dialect in names.items() if words in text)
+        dialect = next((name for name in mentioned if name in refused.dialects), None)
+        return (dialect, "") if dialect else None
+
+    def teach(remedy: Remedy) -> ModelFacts:
+        return ModelFacts("", dialect=remedy.what)
+
+    return RemedyRow(find, teaches=teach)
 
 
 def missing_path_row(dialect: str) -> RemedyRow:

@@ -135,7 +135,7 @@ def _think_with_budget(body: Json, _: Remedy) -> Body:
 
 
 def _find_least_thinking(refused: RefusedRequest) -> RemedyMatch:
-    """Find the least thinking of a model that cannot be told not to think."""
+    """Find the setting for the least thinking of a model that always thinks."""
     text = refused.text.lower()
     if not _ALWAYS_THINKS.search(text):
         return None

@@ -295,7 +295,7 @@ class GeminiAnswer(EventReader):
         self._usage: Any = None
         self._sources: dict[str, str] = {}
         self._notices: list[Notice] = []
-        self._has_unknown_finish = False  # the user was told about an unknown reason
+        self._has_unknown_finish = False  # there is a notice about an unknown reason
         self._in_thought = False  # a thought was emitted, but not its data yet
 
     def _end_if_finished(self) -> None:

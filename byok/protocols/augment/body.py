@@ -25,7 +25,8 @@ def value(body: Json, name: str) -> Any:
 def text(body: Json, *names: str) -> str:
     """Return the first of the fields that is a string or a number, else ""."""
     for name in names:
-        field = value(body, name)
+        if (field := value(body, name)) is None:
+            continue
         if isinstance(field, str):
             return field
         if isinstance(field, (int, float)) and not isinstance(field, bool):

@@ -107,6 +107,9 @@ def indent(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
+# --- The extent of a completion ---
+
+
 class OneLine:
     """The extent of a completion inside a line: up to the end of that line.
 
@@ -221,6 +224,9 @@ class IndentedBlock:
         return closed > missing
 
 
+# --- Repetitions of the text around the cursor ---
+
+
 class RepetitionRemover:
     """A Stage[str, str] that removes a repetition of the text before the cursor.
 
@@ -316,6 +322,9 @@ def _closes(start: str, end: str) -> bool:
     if brackets(end)[0] and brackets(start)[1]:
         return True
     return any(quote in end and start.count(quote) % 2 for quote in _QUOTES)
+
+
+# --- The reply ---
 
 
 class Cutter:

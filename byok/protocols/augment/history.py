@@ -34,6 +34,7 @@ from byok.core.conversation_builder import ConversationBuilder
 from byok.core.escapes import truncate_middle
 from byok.core.wire.encrypted_content import read_encrypted
 from byok.core.wire.json_body import is_object
+from byok.dialects.safe_names import NO_OUTPUT
 from byok.protocols.augment.body import integer, mapping, objects, text
 from byok.protocols.augment.nodes import ResponseNode, UserTurn, one_line, read_turn
 
@@ -44,7 +45,6 @@ _NOTICE_LINES = re.compile(
     r"(?:^|(?<=>))[ \t]*\[byok\] (?:(?!</)[^\n])*\n?", re.MULTILINE
 )
 Block: TypeAlias = TextPart | ThinkingPart | ToolCall
-NO_OUTPUT = "(no output)"
 MAX_ORPHAN_CHARS = 8000
 # It stands beside the result, because the system message must not change between turns.
 RECORD = (
