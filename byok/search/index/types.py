@@ -102,7 +102,7 @@ class Span(NamedTuple):
 
 
 class Document(NamedTuple):
-    """What is indexed of one chunk: terms, joined by spaces.
+    """The indexed terms of one chunk, joined by spaces.
 
     `body` has the terms of its text, `symbols` those of the names that it defines, and
     `marks` stand for these names as a whole (`parse/prepare.py`).

@@ -1,1 +1,1 @@
-"""What is asked of others: with consent, with bounds, and not again at once."""
+"""Requests to servers of others: with consent, bounded, paused after failures."""

@@ -1,6 +1,6 @@
 """Gives every chunk of code a vector, in the background, after the words are indexed.
 
-The only state are the rows of the store: what is missing is computed from them, so
+The only state is that of the store: missing vectors are computed from its rows, so
 filling can be ended at any moment. The vectors of a batch are stored in one
 transaction, and none is requested again.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from byok.search.index.store.store import Store
 
 RECIPE = "1"
-MAX_TEXT_CHARS = 600  # characters of a text; about 440 are usual, or 150 tokens
+MAX_TEXT_CHARS = 600  # about 440 are usual, or 150 tokens
 # Tokens of a chunk's text and a model's prefix, measured over eight repositories; a
 # token is about three characters of code.
 USUAL_TOKENS = 150

@@ -218,7 +218,7 @@ class Workspace:
         return len(self._members) + len(self._others)
 
     def expect(self, paths: Iterable[str]) -> None:
-        """Add files that were found and will be read."""
+        """Add files that will be read."""
         with self._lock:
             self._others.update(p for p in paths if p not in self._members)
 
@@ -296,7 +296,7 @@ class Workspace:
             return f"w{self.id}.{self._version}", ids
 
     def read_steering(self) -> Steering:
-        """Find the files that decide what is read, such as the settings of git."""
+        """Find the files that control indexing again, and return them."""
         self.steering = steering_of(self.root)
         return self.steering
 

@@ -106,12 +106,12 @@ class Matrix:
         """Add chunks whose vectors were written to the blocks."""
         count, added = len(self._snapshot.columns.blob), len(columns.blob)
         if count + added > len(self._buffers.blob):
-            room = max(BLOCK, (count + added) * 5 // 4)
+            capacity = max(BLOCK, (count + added) * 5 // 4)
             current = self._snapshot.columns if count else _ZEROS
             self._buffers = Columns(
-                np.resize(current.blob, room),
-                np.resize(current.ordinal, room),
-                np.resize(current.place, room),
+                np.resize(current.blob, capacity),
+                np.resize(current.ordinal, capacity),
+                np.resize(current.place, capacity),
             )
         blob, ordinal, place = self._buffers
         end = count + added

@@ -120,12 +120,8 @@ class TeamCollection(ABC):
         With `among`, only these texts are compared.
         """
         [numbers] = to_numbers(question.reshape(1, -1))
-        received_scores = await self._nearest(
-            numbers, repositories, among, limit, seconds
-        )
-        scores = (
-            (name, check_score(received)) for name, received in received_scores[:limit]
-        )
+        answer = await self._nearest(numbers, repositories, among, limit, seconds)
+        scores = ((name, check_score(received)) for name, received in answer[:limit])
         return {name: score for name, score in scores if name and score is not None}
 
     @abstractmethod

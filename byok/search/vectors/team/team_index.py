@@ -203,14 +203,10 @@ class TeamIndex:
                 limit=limit,
                 seconds=self._question_seconds,
             )
-            keys_by_point = few
+            by_point = few
             if scores and not few:
-                keys_by_point = await asyncio.to_thread(names.points, keys)
-            return {
-                keys_by_point[p]: score
-                for p, score in scores.items()
-                if p in keys_by_point
-            }
+                by_point = await asyncio.to_thread(names.points, keys)
+            return {by_point[p]: score for p, score in scores.items() if p in by_point}
 
         return await self._try(search) or {}
 
