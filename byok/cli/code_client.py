@@ -41,7 +41,7 @@ def with_client(
     """Run `work` with a client of the index."""
 
     async def run() -> T:
-        async with LocalClient(find_paths(), opener(config)) as client:
+        async with LocalClient(find_paths(), index_opener(config)) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -64,20 +64,20 @@ def ask_index(
     return with_client(work, config=config)
 
 
-def opener(
+def index_opener(
     config: Path | None,
 ) -> Callable[[Iterable[Path]], AbstractAsyncContextManager[Ask]]:
     """Return a function that reads the settings and opens the index in this process."""
 
     @asynccontextmanager
-    async def open_own(roots: Iterable[Path]) -> AsyncIterator[Ask]:
+    async def open_index(roots: Iterable[Path]) -> AsyncIterator[Ask]:
         from byok.server.code_endpoints import open_answers  # it loads the server
 
         settings, paths = load(config)
         async with open_answers(settings, paths, roots) as ask:
             yield ask
 
-    return open_own
+    return open_index
 
 
 def resolve_parent(path: Path) -> Path:
@@ -109,7 +109,7 @@ class Agent(Struct, eq=False):
     start: Callable[[], None] = lambda: None
     _roots: list[str] | None = None
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Start indexing before the first question; switch to a daemon that runs.
 
         Raises:
@@ -164,7 +164,7 @@ class Agent(Struct, eq=False):
         return await self.read_text(question, folders)
 
     async def _scope(self) -> list[str]:
-        """Return the workspaces to search, after the index was told to follow them."""
+        """Return the workspaces to search, which the index follows from now on."""
         if self._roots is None:
             answer = await self.client.ask(Service.INDEX_STATUS, {})
             if self.requested:

@@ -241,7 +241,7 @@ class LocalClient(Struct, eq=False):
     """
 
     paths: Paths
-    open_own: OpenIndex
+    open_index: OpenIndex
     roots: Sequence[Path] = ()
     patience: float = _LOCK_SECONDS
     start_seconds: float = START_SECONDS
@@ -332,7 +332,7 @@ class LocalClient(Struct, eq=False):
     async def _connect(self, daemon: Instance | None) -> _Backend:
         async with AsyncExitStack() as stack:
             if daemon is None:
-                opening = self.open_own(self._check_roots())
+                opening = self.open_index(self._check_roots())
             else:
                 opening = talking(daemon, self.paths)
             ask = await stack.enter_async_context(opening)

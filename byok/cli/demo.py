@@ -297,7 +297,7 @@ def _serving(folder: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def _run(folder: str, *words: str, captures: bool = False) -> subprocess.Popen[str]:
-    """Start a command of this byok, in a folder where nobody else left a module."""
+    """Start a command of this byok, in a folder without modules of other programs."""
     return subprocess.Popen(  # noqa: S603 - our own interpreter
         [sys.executable, "-P", "-m", "byok", *words],
         cwd=folder,

@@ -80,7 +80,7 @@ class Candidate(Struct, frozen=True):
 
     @property
     def detail(self) -> str:
-        """What a user wants to know before choosing it."""
+        """The trouble, or the source of the key and the number of models."""
         if self.trouble:
             return self.trouble
         parts = [f"key in {self.key_source}"] if self.key_source else []

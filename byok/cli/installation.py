@@ -50,9 +50,8 @@ def upgrade(
     installation = find_installation()
     if extra and extra not in list_extras():
         extras = ", ".join(list_extras())
-        raise ConfigError(
-            f"byok has no part called {extra}.", hint=f"One of: {extras}."
-        )
+        hint = f"One of: {extras}."
+        raise ConfigError(f"byok has no part called {extra}.", hint=hint)
     commands = (
         installation.extra_commands(extra) if extra else installation.upgrade_commands()
     )
@@ -139,9 +138,7 @@ def uninstall(
             hint="Do what the lines above say, then run `byok uninstall` again.",
         )
     stop_daemon(paths)
-    _remove_own(
-        paths, list_files()
-    )  # listed again: the steps above may have added some
+    _remove_own(paths, list_files())  # again: the steps above may have added files
     for removal in program:
         removal.carry_out()
     say("byok is removed.")

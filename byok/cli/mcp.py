@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.code_client import WorkspacesOption, folders, opener
+from byok.cli.code_client import WorkspacesOption, folders, index_opener
 from byok.cli.command_context import ConfigOption, load
 from byok.cli.terminal import tell
 from byok.core.platform.paths import find_paths
@@ -57,9 +57,9 @@ def mcp(
         return await search_text(*load(config), requested, question, folders)
 
     async def run() -> None:
-        index = opener(config)
+        open_index = index_opener(config)
         async with LocalClient(
-            paths, index, requested, patience=_LOCK_SECONDS
+            paths, open_index, requested, patience=_LOCK_SECONDS
         ) as client:
             agent = Agent(
                 client,

@@ -39,7 +39,7 @@ _OutgoingReader = MemoryObjectReceiveStream[SessionMessage]
 class AskingClient(CodeSource, Protocol):
     """Answers questions, and switches to a daemon when one has started."""
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Open the index, or switch to a daemon that runs now."""
 
 
@@ -211,7 +211,7 @@ async def _poll_daemon(client: AskingClient) -> None:
     last_error = ""
     while True:
         try:
-            await client.look()
+            await client.refresh()
         except (ByokError, OSError) as error:
             failure = from_os_error(error) if isinstance(error, OSError) else error
             if last_error != failure.sentence:  # logged once; each call reports it, too

@@ -327,7 +327,7 @@ class Asker:
 
 
 def find_asker(command: str, *, yes: bool) -> Asker:
-    """Return who answers; `command` is what a script has to run without --yes."""
+    """Return an asker for this terminal; `command` is the one for scripts."""
     return Asker(command, is_person=not yes and sys.stdin.isatty(), takes_best=yes)
 
 

@@ -60,7 +60,7 @@ def parse_nodes(text: str) -> Node | None:
 
 
 def leaves(text: str) -> Iterator[Leaf]:
-    """Give all values without members, as they stand there."""
+    """Yield all values without members, as they are written."""
     root = parse_nodes(text)
     if root is not None:
         yield from _leaves(text, root, ())
@@ -90,7 +90,7 @@ def _plain_value(text: str, node: Node) -> Any:
 
 
 def read_raw(text: str, path: SettingPath) -> str | None:
-    """Return a value as it stands in a text, None if it does not."""
+    """Return a value as it is written in a text; None if there is none."""
     place = _locate(text, path)
     node = place.node if place else None
     return text[node.start : node.end] if node else None

@@ -133,7 +133,7 @@ def leaves(text: str) -> Iterator[Leaf]:
 
 
 def read(text: str, path: SettingPath) -> Any:
-    """Return the value at a path, or MISSING; nobody may change it."""
+    """Return the value at a path, or MISSING; callers must not change it."""
     return find_value(_load(text), path)
 
 

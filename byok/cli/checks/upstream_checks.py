@@ -407,7 +407,7 @@ async def check_window(context: CheckContext, name: str) -> CheckResult:
 
 
 async def asked_upstreams(context: CheckContext) -> Iterable[str] | CheckResult:
-    """Return the upstreams whose models are asked; a result if they are not to be."""
+    """Return the upstreams to ask a question, or a result if asking is switched off."""
     return await upstreams_of(context) if context.asks_models else _NOT_ASKED
 
 

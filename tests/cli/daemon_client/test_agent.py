@@ -87,7 +87,7 @@ def folder(path: Path) -> Path:
 async def test_agent_searches_the_folders_that_are_named(tmp_path: Path) -> None:
     own, root = Own(tmp_path / "other"), folder(tmp_path / "root")
     async with agent(own, Text(), tmp_path / "other", root) as asks:
-        await asks.look()
+        await asks.refresh()
         assert await answer(asks) == "by the index"
     assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
     assert own.opened == [[root]]
@@ -123,7 +123,7 @@ async def test_agent_searches_text_while_another_process_has_the_index(
     own, text = Own(), Text()
     own.error = IndexInUse("No.")
     async with agent(own, text, root, *([root] if named else [])) as asks:
-        await asks.look()
+        await asks.refresh()
         assert text.starts == 1
         assert await answer(asks) == "by text"
         assert text.asked == [("where", [root])]

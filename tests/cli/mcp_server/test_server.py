@@ -35,7 +35,7 @@ class Asks:
         self.answer = answer
         self.asked: list[Json] = []
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         if isinstance(self.answer, Exception):
             raise self.answer
 
