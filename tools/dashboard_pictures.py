@@ -1,7 +1,7 @@
 """Write docs/images/dashboard-*.png anew: `python -m tools.dashboard_pictures`.
 
-Each is what the system's Chromium shows of a daemon with two weeks of made-up history,
-a small workspace, and requests under way. Look at them before you commit them.
+The system's Chromium renders the page of a daemon with two weeks of made-up history, a
+small workspace, and requests in progress. Look at the pictures before you commit them.
 """
 
 import argparse
@@ -47,11 +47,11 @@ from tests.fakes.upstream import (
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 HEIGHT = 760
-# What is shown instead of what differs each time: the first texts by the second ones.
+# Pairs of a text that differs each time, and the text that is shown instead.
 Mask: TypeAlias = list[tuple[str, str]]
-_SHOWN_PLACE = "/home/ana"
-_SHOWN_URL = "http://127.0.0.1:8765"
-_SHOWN_URLS = {
+_MASKED_FOLDER = "/home/ana"
+_MASKED_URL = "http://127.0.0.1:8765"
+_MASKED_URLS = {
     "openrouter": "https://openrouter.ai/api/v1",
     "deepseek": "https://api.deepseek.com/v1",
     "ollama": "http://127.0.0.1:11434/v1",
@@ -71,7 +71,7 @@ _ENDED = [
     Script([*tool_answer("view", '{"path": "bakery/oven.py"}')[:-1], *_USED]),
     refusal(400, "This model does not know the parameter top_k."),
 ]
-# Replace in texts and fields what differs each time.
+# JavaScript that replaces texts in the page and its fields.
 _MASK = """(pairs) => {
   const change = (text) => pairs.reduce((now, [a, b]) => now.replaceAll(a, b), text);
   for (const broken of document.querySelectorAll(":has(> wbr)")) {
@@ -88,7 +88,7 @@ _MASK = """(pairs) => {
     if (changed !== field.value) field.value = changed;
   }
 }"""
-# Return the colours of a picture's points.
+# JavaScript that returns the pixels of a picture.
 _POINTS = """async (shot) => {
   const read = await fetch(`data:image/png;base64,${shot}`);
   const image = await createImageBitmap(await read.blob());
@@ -102,7 +102,7 @@ _POINTS = """async (shot) => {
 
 
 class Picture(NamedTuple):
-    """One picture: its file, the panel's address, and how it is looked at."""
+    """One picture: its file, the panel's address, and the settings of the browser."""
 
     name: str
     address: str
@@ -112,7 +112,7 @@ class Picture(NamedTuple):
 
 
 def list_pictures() -> list[Picture]:
-    """Return all: each panel, some also dark, narrow or in Chinese."""
+    """Return the pictures of each panel, of some also dark, narrow or in Chinese."""
     panels = read_panels()
     pictures = [Picture(f"dashboard-{panel}", panel) for panel in panels]
     pictures.append(Picture("dashboard-conversation", f"conversations/{_longest()}"))
@@ -124,7 +124,7 @@ def list_pictures() -> list[Picture]:
 
 def _longest() -> str:
     """Return the conversation with the most turns."""
-    names = Counter(one.conversation for one in history(0) if one.conversation)
+    names = Counter(row.conversation for row in history(0) if row.conversation)
     return names.most_common(1)[0][0]
 
 
@@ -133,22 +133,22 @@ async def make_pictures(
 ) -> None:
     """Write pictures; BYOK_HOME must name an empty folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    place = find_paths().state_dir.parent.parent
-    async with _furnished(place) as (editor, mask):
+    root = find_paths().state_dir.parent.parent
+    async with _running_daemon(root) as (editor, mask):
         for picture in pictures:
-            await _take(browser, editor, mask, folder, picture)
+            await _render(browser, editor, mask, folder, picture)
 
 
 @asynccontextmanager
-async def _furnished(place: Path) -> AsyncIterator[tuple[Editor, Mask]]:
-    """Run a daemon that answers some requests while the block lasts."""
+async def _running_daemon(root: Path) -> AsyncIterator[tuple[Editor, Mask]]:
+    """Run a daemon with a history, some answered requests and some in progress."""
     async with AsyncExitStack() as opened:
         fakes = {name: FakeUpstream() for name in UPSTREAMS}
         for name, fake in fakes.items():
             await opened.enter_async_context(fake)
             fake.models = [UPSTREAMS[name], *_MORE_MODELS.get(name, ())]
         urls = {name: fake.url for name, fake in fakes.items()}
-        furnish(find_paths(), urls, time.time(), make_bakery(place / "bakery"))
+        furnish(find_paths(), urls, time.time(), make_bakery(root / "bakery"))
         first = next(iter(fakes.values()))
         editor = await opened.enter_async_context(running(environ=ENVIRON))
         asker = await signed_in(editor)  # streams are measured while a page is open
@@ -162,8 +162,8 @@ async def _furnished(place: Path) -> AsyncIterator[tuple[Editor, Mask]]:
         ]
         while first.open < len(asking) or not await _is_indexed(editor):
             await asyncio.sleep(0.02)
-        mask = [(str(place), _SHOWN_PLACE), (editor.daemon.url, _SHOWN_URL)]
-        mask += [(url, _SHOWN_URLS[name]) for name, url in urls.items()]
+        mask = [(str(root), _MASKED_FOLDER), (editor.daemon.url, _MASKED_URL)]
+        mask += [(url, _MASKED_URLS[name]) for name, url in urls.items()]
         yield editor, mask
         for task in asking:
             task.cancel()
@@ -181,11 +181,11 @@ async def _ask(editor: Editor, number: int, question: str) -> None:
     await editor.post("/chat-stream", body, headers=client)
 
 
-async def _take(
+async def _render(
     browser: Browser, editor: Editor, mask: Mask, folder: Path, picture: Picture
 ) -> None:
     url = editor.daemon.url
-    looks = visiting(
+    visit = visiting(
         browser,
         url,
         width=picture.width,
@@ -193,11 +193,11 @@ async def _take(
         theme=picture.theme,
         language=picture.language,
     )
-    async with looks as (context, _):
+    async with visit as (context, _):
         page = await context.new_page()
         await sign_in(page, url)
         await open_panel(page, picture.address)
-        await _use(page, picture.address)
+        await _show_content(page, picture.address)
         await page.evaluate("document.activeElement.blur()")
         await page.evaluate(_MASK, [list(pair) for pair in mask])
         shot = base64.b64encode(await page.screenshot(animations="disabled"))
@@ -210,23 +210,24 @@ async def _take(
 
 
 def _pack(points: bytearray, width: int, height: int) -> bytes:
-    """Return a PNG of red, green, blue and alpha of each point, without the latter.
+    """Return a PNG of RGBA pixels, without the alpha channel.
 
-    Rows are not filtered as browsers do it: that is a fifth larger where most is flat.
+    Rows are not filtered as browsers do it, which makes flat pictures a fifth larger.
     """
     del points[3::4]
-    rows = (points[at : at + 3 * width] for at in range(0, len(points), 3 * width))
+    size = 3 * width
+    rows = (points[start : start + size] for start in range(0, len(points), size))
     content = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     parts = [b"\x89PNG\r\n\x1a\n"]
     for name, part in ((b"IHDR", head), (b"IDAT", content), (b"IEND", b"")):
-        size, checked = struct.pack(">I", len(part)), name + part
-        parts += [size, checked, struct.pack(">I", zlib.crc32(checked))]
+        length, chunk = struct.pack(">I", len(part)), name + part
+        parts += [length, chunk, struct.pack(">I", zlib.crc32(chunk))]
     return b"".join(parts)
 
 
-async def _use(page: Page, panel: str) -> None:
-    """Do what shows what the panel is for."""
+async def _show_content(page: Page, panel: str) -> None:
+    """Use the panel so that the picture shows its content."""
     if panel == "search":
         await page.locator("#search-query").fill("Where is the oven heated?")
         await page.locator("#search-query").press("Enter")
@@ -236,7 +237,7 @@ async def _use(page: Page, panel: str) -> None:
         await page.locator("main details[open] button").first.click()
         await settle(page)
     if panel in ("live", "usage"):
-        await page.wait_for_timeout(1500)  # a chart has a frame of its own
+        await page.wait_for_timeout(1500)  # charts are drawn in a later frame
 
 
 async def _run(folder: Path) -> None:

@@ -117,25 +117,21 @@ def _order(targets: Sequence[Target], turn: int) -> list[Target]:
 
 
 def _measure(
-    scenario: Scenario,
-    target: Target,
-    load: Generator,
-    seconds: float,
-    figures: Figures,
+    scenario: Scenario, target: Target, load: Generator, seconds: float, row: Figures
 ) -> None:
     forget_peak(target.pid)
     start = cpu_seconds(target.pid)
     result = load.run(scenario, target, seconds)
     cpu = cpu_seconds(target.pid) - start
     chunks = result["chunks"]
-    figures.cpu.append(1e6 * cpu / chunks if chunks else math.nan)
-    figures.rate.append(chunks / result["seconds"])
-    figures.memory.append(memory_mib(target.pid, "VmHWM"))
-    figures.streams += result["requests"]
-    figures.damaged += result["damaged"]
-    figures.reasons += result["reasons"]
+    row.cpu.append(1e6 * cpu / chunks if chunks else math.nan)
+    row.rate.append(chunks / result["seconds"])
+    row.memory.append(memory_mib(target.pid, "VmHWM"))
+    row.streams += result["requests"]
+    row.damaged += result["damaged"]
+    row.reasons += result["reasons"]
     if result["first"]:
-        figures.first.append(result["first"][0])
+        row.first.append(result["first"][0])
     if result["way"]:
-        figures.p50.append(result["way"][0])
-        figures.p99.append(result["way"][1])
+        row.p50.append(result["way"][0])
+        row.p99.append(result["way"][1])

@@ -88,16 +88,13 @@ def _run(name: str, folder: Path, minutes: float) -> int:
     (folder / "result.json").unlink(missing_ok=True)
     started = time.monotonic()
     log = folder / "log.txt"
-    with (
-        tempfile.TemporaryDirectory() as home,
-        log.open("w", encoding="utf-8") as log_file,
-    ):
+    with tempfile.TemporaryDirectory() as home, log.open("wb") as output:
         result = subprocess.run(
             [
                 *(sys.executable, "-m", "tools.fuzz", "--child", name),
                 *("--folder", str(folder), "--minutes", str(minutes)),
             ],
-            stdout=log_file,
+            stdout=output,
             stderr=subprocess.STDOUT,
             cwd=_ROOT,
             env={
@@ -128,13 +125,11 @@ def _report(name: str, folder: Path, log: Path, code: int, wall: float) -> int:
         return 1
     facts = json.loads(result.read_text())
     covered = _COVERAGE.findall(text)
-    coverage = (
-        "edges {}, features {}, corpus {}".format(*covered[-1]) if covered else ""
-    )
+    figures = "edges {}, features {}, corpus {}".format(*covered[-1]) if covered else ""
     print(
         f"{name}: {facts['executions']:,} executions in "
         f"{facts['cpu_seconds'] / 60:.1f} CPU minutes ({wall / 60:.1f} on the clock)"
-        f"; {len(facts['findings'])} findings{'; ' + coverage if coverage else ''}",
+        f"; {len(facts['findings'])} findings{'; ' + figures if figures else ''}",
         flush=True,
     )
     for key, value in facts["facts"].items():

@@ -20,15 +20,7 @@ _WITH_VALUE = (
     *("const", "default", "enum", "minimum", "exclusiveMinimum", "exclusiveMaximum"),
     *("pattern", "format", "description", "title", "examples", "nullable", "required"),
 )
-_REMOVED_NAMES = (
-    "$ref",
-    "$defs",
-    "oneOf",
-    "allOf",
-    "const",
-    "additionalProperties",
-    "not",
-)
+_REMOVED = ("$ref", "$defs", "oneOf", "allOf", "const", "additionalProperties", "not")
 
 
 def check(data: bytes) -> None:
@@ -57,7 +49,7 @@ def check_schema(schema: dict[str, Any]) -> None:
     nodes = list(_nodes(result))
     assert len(nodes) <= _MAX_NODES
     for node in nodes:
-        assert not [name for name in _REMOVED_NAMES if name in node]
+        assert not [name for name in _REMOVED if name in node]
         assert not isinstance(node.get("type"), list)
         assert set(node) == {"anyOf"} or "anyOf" not in node
         assert set(node.get("required", ())) <= set(node.get("properties", ()))
@@ -80,10 +72,9 @@ def _schema(draw: Draw, depth: int) -> dict[str, Any]:
     if depth > 8:
         return schema
     if not draw.one_in(4):
-        several = draw.one_in(5)
-        schema["type"] = (
-            [draw.of(_KINDS), draw.of(_KINDS)] if several else draw.of(_KINDS)
-        )
+        is_union = draw.one_in(5)
+        kind = draw.of(_KINDS)
+        schema["type"] = [kind, draw.of(_KINDS)] if is_union else kind
     for _ in range(draw.upto(3)):
         match draw.upto(5):
             case 0:

@@ -264,12 +264,9 @@ class _Survey:
         if daemon.fake is not None:
             passed_on = case.operation.path.startswith("/v1/")
             daemon.fake.play(self._random.choice(_scripts(passed_on)))
-            for requests_so_far in (
-                daemon.fake.requests,
-                daemon.fake.bodies,
-                daemon.fake.headers,
-            ):
-                requests_so_far.clear()
+            fake = daemon.fake
+            for history in (fake.requests, fake.bodies, fake.headers):
+                history.clear()
         headers = {"Authorization": f"Bearer {daemon.token}"}
         try:
             response = case.call(

@@ -105,7 +105,7 @@ class Traffic:
                 )
 
     async def run(self, seconds: float, streams: int, rate: float) -> None:
-        """Let everything happen at once."""
+        """Run all clients, small requests and samples concurrently."""
         start = time.monotonic()
         self.end = start + seconds
         async with session() as http, asyncio.TaskGroup() as group:
@@ -116,7 +116,7 @@ class Traffic:
             group.create_task(self.samples(start, min(10.0, seconds / 20)))
 
     def summarise(self, outcome: Outcome) -> Outcome:
-        """Add what was found to an outcome."""
+        """Add the figures and goals to an outcome."""
         last = self.memory[-1][0]
         warm = _WARM_UP_SECONDS if last > 2 * _WARM_UP_SECONDS else last / 2
         later = [sample for sample in self.memory if sample[0] >= warm]
