@@ -31,7 +31,8 @@ def cost_of(record: RequestRecord, price_of: PriceOf) -> float | None:
         usages.append((answering, record.usage))
     if not _is_counted(record):
         models = {answering, *record.uncounted, *dict(usages)}
-        return 0.0 if all(_is_free(price_of(*model)) for model in models) else None
+        prices = [price_of(*model) for model in models]
+        return 0.0 if all(price and price.is_free for price in prices) else None
     if not usages and price_of(*answering) is None:
         return None  # failures are usually free, but this model may be an exception
     total = 0.0
@@ -54,10 +55,6 @@ def _is_counted(record: RequestRecord) -> bool:
     if record.outcome is RequestOutcome.OK:
         return bool(record.own_usage)  # byok asked only its own questions
     return record.error_class in FREE_FAILURES
-
-
-def _is_free(price: Price | None) -> bool:
-    return price is not None and price.is_free
 
 
 def write_dollars(dollars: float) -> str:

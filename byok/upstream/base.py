@@ -8,7 +8,6 @@ know how they are computed.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -22,11 +21,9 @@ from byok.core.routing import ListedModel
 from byok.dialects.base import Codec
 from byok.dialects.fim_templates import FimMode
 from byok.upstream.fitting import Fitted
-from byok.upstream.http_sender import RequestKey
+from byok.upstream.http_sender import NO_HEADERS, RequestKey
 from byok.upstream.remedies import RequestRemedies, WrittenRequest
 from byok.upstream.retry import Patience
-
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class ForwardedResponse(Struct, frozen=True):
@@ -117,25 +114,20 @@ class Plan(Struct, frozen=True):
         destination: the upstream and model that are asked.
         request: the question, with broken calls and their corrections at its end.
         corrections: how often the model was asked to repeat a tool call.
-        failures: the destinations that failed before, each with its last error.
-        has_others: whether other models can be asked; a busy one is waited for briefly
-            then.
+        failures: the destinations that failed before, each with its error.
+        has_others: other models can be asked, so a busy one is waited for briefly.
         has_void_thoughts: whether the client has thoughts of a failed attempt, and was
             not told yet that they are void.
         restored: the request with the provider data that the client dropped.
-        described: notices about pictures that were replaced by descriptions, None if
-            no picture was.
-        fitted: the conversation cut to the context window; None also if the window is
-            of no concern.
+        described: notices about pictures replaced by descriptions, None if none was.
+        fitted: the conversation cut to the window; None also if no window matters.
         is_cut: whether more was left out than for the question before.
         shortenings: how often the request was shortened after a refusal.
         mode: how a gap is filled or a next edit requested, and `codec` encodes it; both
             are None for a chat.
         patience: how long the upstream is waited for.
-        key: the API key of this request; `refused_key` is why an earlier key was given
-            up.
-        remedies: the remedies with which the request was `written`, which is the
-            encoded request.
+        key: the API key; `refused_key` is the refusal of an earlier key.
+        remedies: the remedies of the encoded request, which is `written`.
         urgent: notices that the user gets before the request is sent.
     """
 

@@ -30,7 +30,6 @@ from byok.core.wire.inflate import with_inflate
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.chat_changes import PICTURES
 from byok.upstream.base import (
-    NO_HEADERS,
     Destination,
     ForwardedResponse,
     Plan,
@@ -40,7 +39,7 @@ from byok.upstream.base import (
 from byok.upstream.catalog import fetch_models
 from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.http_body import describing_headers, drain, hang_up, pass_on
-from byok.upstream.http_sender import Sender, UpstreamKeys
+from byok.upstream.http_sender import NO_HEADERS, Sender, UpstreamKeys
 from byok.upstream.model_facts import KnownModels, Profiles, fact_sources
 from byok.upstream.recoveries import AnotherFimMode, AnotherKey, AnotherRemedy, Wait
 from byok.upstream.remedies import Remedies, RequestRemedies

@@ -32,7 +32,8 @@ from byok.core.events import (
     Usage,
 )
 from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
-from byok.upstream.base import NO_HEADERS, ForwardedResponse, Plan, Recovery
+from byok.upstream.base import ForwardedResponse, Plan, Recovery
+from byok.upstream.http_sender import NO_HEADERS
 
 MODEL = "echo"
 _MAX_ECHO = 2000  # characters
@@ -111,8 +112,12 @@ def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
 
     Messages that an editor adds beside the results of tools are no questions.
     """
-    questions = (m for m in reversed(chat.messages) if not _is_editor_context(m))
-    last = next(questions, chat.messages[-1])
+    candidates = (
+        message
+        for message in reversed(chat.messages)
+        if message.role is not Role.USER or is_said_by_user(message)
+    )
+    last = next(candidates, chat.messages[-1])
     if last.role is Role.TOOL:
         results = [p for p in last.parts if isinstance(p, ToolResult)]
         echo = results[-1].content[:_MAX_ECHO]
@@ -128,10 +133,6 @@ def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
     arguments = question[start:end] if 0 <= start < end else "{}"
     call = ToolCallDelta(0, "call_demo", tool.name, arguments)
     return f"I am byok's demo, no model. Calling {tool.name} as you asked.", call
-
-
-def _is_editor_context(message: Message) -> bool:
-    return message.role is Role.USER and not is_said_by_user(message)
 
 
 def _find_tool(

@@ -46,16 +46,10 @@ SummariseFor: TypeAlias = Callable[[str, Sequence[Message], int, int], Awaitable
 class Fitted(Struct, frozen=True):
     """A request that was shortened to the window, if possible; weights are in bytes.
 
-    Attributes:
-        chat: the shortened request.
-        fixed_weight: of the tools and the system message, which are not shortened
-            further; part of `weight`.
-        weight: of the whole request.
-        is_new: whether more was cut than in the turn before.
-        cuts_system: whether the system message had to be cut, because it left no space
-            for anything else.
-        is_counted: whether the upstream counts the tokens of just what was weighed.
-        notice: for the user.
+    `fixed_weight` is that of the tools and the system message, which are not shortened
+    further. `is_new`: more was cut than in the turn before. `cuts_system`: the system
+    message was cut, because it left no space for anything else. `is_counted`: the
+    upstream counts the tokens of just what was weighed. `notice` is for the user.
     """
 
     chat: ChatRequest

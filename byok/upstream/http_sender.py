@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import httpx
@@ -27,7 +28,7 @@ from byok.upstream.transport import Route, Transports
 _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_SECONDS = 10.0  # to read the text of a refusal; its status says enough
 _MAX_CACHED = 256  # URLs, some of which contain a model's name; and request headers
-_NO_HEADERS: Mapping[str, str] = {}
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class KeySource(Protocol):
@@ -189,7 +190,7 @@ class Sender:
         api: Api,
         path: str,
         content: bytes | None = None,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: Mapping[str, str] = NO_HEADERS,
         key: KeySource | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request as `send` does, and yield its response until it is closed."""
@@ -205,7 +206,7 @@ class Sender:
         api: Api,
         path: str,
         content: bytes | None = None,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: Mapping[str, str] = NO_HEADERS,
         key: KeySource | None = None,
         *,
         timeouts: Timeouts | None = None,

@@ -154,17 +154,10 @@ class MomentMemory:
         return self._moments.get(conversation)
 
     def store(
-        self,
-        conversation: str,
-        last: StoredMoment,
-        moment: ChatMoment | None,
-        notice: str,
+        self, id_: str, last: StoredMoment, moment: ChatMoment | None, notice: str
     ) -> None:
-        """Store the moment of a request after the `last` one of its conversation.
-
-        A conversation without a usable id is not stored.
-        """
-        if not 0 < len(conversation) <= MAX_ID_LENGTH:
+        """Store the moment of a request after the `last` one of its conversation."""
+        if not 0 < len(id_) <= MAX_ID_LENGTH:
             return
         image_at, other_at = last.image_at, last.other_at
         if moment is ChatMoment.IMAGE:
@@ -172,8 +165,7 @@ class MomentMemory:
         else:
             other_at = self.clock()
         notices = last.notices | {notice} if notice else last.notices
-        stored = StoredMoment(moment, image_at, other_at, notices)
-        self._moments[conversation] = stored
+        self._moments[id_] = StoredMoment(moment, image_at, other_at, notices)
 
     def is_cached(self, last: StoredMoment) -> bool:
         """Tell whether only the image model has a conversation in its cache."""

@@ -231,7 +231,6 @@ class RequestRemedies(Struct, frozen=True):
 
     @property
     def _tried_dialects(self) -> set[str]:
-        """The names of the dialects in which the request was encoded."""
         apis = (*(api for api, _ in self.earlier), self.api)
         return {api.dialect.name for api in apis}
 
@@ -352,7 +351,6 @@ class ContextSizes:
 
 
 def _estimate_tokens(chat: ChatRequest) -> int:
-    """Estimate the tokens of a prompt and its answer."""
     weight = weigh_tools(chat.tools) + sum(map(weigh, chat.messages))
     if chat.fim is not None:
         weight = len(chat.fim.prefix.encode()) + len(chat.fim.suffix.encode())

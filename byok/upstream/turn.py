@@ -184,9 +184,7 @@ class TurnAnswer:
 
     def end_failed(self) -> list[StreamEvent]:
         """Return the last events for the client after the last attempt failed."""
-        is_useless = self._must_be_whole or any(
-            isinstance(event, Finish) for event in self.buffered
-        )
+        is_useless = self._must_be_whole or Finish in map(type, self.buffered)
         useful = () if is_useless else self.buffered
         remaining = [event for event in useful if not isinstance(event, Usage)]
         self.abandon()

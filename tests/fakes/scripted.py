@@ -11,13 +11,13 @@ from byok.core.errors import ByokError, ContextLengthExceeded
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.upstream.ask import ask
 from byok.upstream.base import (
-    NO_HEADERS,
     Destination,
     ForwardedResponse,
     Plan,
     Recovery,
     Upstream,
 )
+from byok.upstream.http_sender import NO_HEADERS
 from byok.upstream.transport import Route, Transports
 
 Answer = list[list[StreamEvent]]

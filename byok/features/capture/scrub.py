@@ -433,12 +433,8 @@ def _is_harmless(string: JsonString, content: str) -> bool:
 
 
 def _hide_string(content: str) -> str:
-    return _HIDDEN.sub(lambda match: _placeholder(match[0]), content)
-
-
-def _placeholder(char: str) -> str:
-    """Return x for each character, but a short escape of JSON unchanged."""
-    return char if len(char) == 2 else "x" * len(char)
+    """Replace each character by an x, but leave short escapes of JSON."""
+    return _HIDDEN.sub(lambda m: m[0] if len(m[0]) == 2 else "x" * len(m[0]), content)
 
 
 def _hide_between(text: str, *, is_count: bool) -> str:

@@ -78,21 +78,21 @@ NO_FILTER = LogFilter()
 
 
 def last_entries(
-    path: Path, count: int, wanted: LogFilter = NO_FILTER
+    path: Path, count: int, log_filter: LogFilter = NO_FILTER
 ) -> list[StoredEntry]:
     """Return the last requests, the oldest first; none without a journal."""
-    return _select(path, wanted, [], [], "id DESC", count)[::-1]
+    return _select(path, log_filter, [], [], "id DESC", count)[::-1]
 
 
 def entries_since(
-    path: Path, number: int, count: int, wanted: LogFilter = NO_FILTER
+    path: Path, number: int, count: int, log_filter: LogFilter = NO_FILTER
 ) -> list[StoredEntry]:
     """Return at most `count` requests with a higher number, the oldest first."""
-    return _select(path, wanted, ["id > ?"], [number], "id", count)
+    return _select(path, log_filter, ["id > ?"], [number], "id", count)
 
 
 def entries_before(
-    path: Path, number: int | None, count: int, wanted: LogFilter = NO_FILTER
+    path: Path, number: int | None, count: int, log_filter: LogFilter = NO_FILTER
 ) -> list[StoredEntry]:
     """Return the last requests that started before that one, the latest first.
 
@@ -103,7 +103,7 @@ def entries_before(
     if number is not None:
         conditions = ["(started, id) < (SELECT started, id FROM request WHERE id = ?)"]
         values = [number]
-    return _select(path, wanted, conditions, values, "started DESC, id DESC", count)
+    return _select(path, log_filter, conditions, values, "started DESC, id DESC", count)
 
 
 def largest_entries(
@@ -126,13 +126,13 @@ def highest_number(path: Path) -> int:
 
 def _select(
     path: Path,
-    wanted: LogFilter,
+    log_filter: LogFilter,
     conditions: Iterable[str],
     values: Iterable[object],
     order: str,
     count: int,
 ) -> list[StoredEntry]:
-    filters, filter_values = wanted.conditions
+    filters, filter_values = log_filter.conditions
     where = " AND ".join((*conditions, *filters, "1"))
     bound = [*values, *filter_values]
     return read_journal(path, lambda db: read_rows(db, where, bound, order, count), [])

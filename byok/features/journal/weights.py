@@ -74,8 +74,7 @@ class ErrorGroup(Struct, frozen=True):
     Attributes:
         weight: how much the user has to do about it.
         cured: the number of requests after which the upstream answered again.
-        first: when the first request started, and `last` the last one, in seconds since
-            1970.
+        first: the start of the first request, in seconds since 1970; `last`: the last.
         goes_on: whether the upstream has not answered since the last one.
         bars: the numbers of requests in equal parts of the period, the oldest first.
         examples: the last of the requests; none of cancelled ones.
@@ -192,7 +191,6 @@ def _add_examples(
 
 
 def _by_upstream(rows: Iterable[_Failure]) -> dict[tuple[str, str], list[_Failure]]:
-    """Return the failures by code and upstream."""
     groups: dict[tuple[str, str], list[_Failure]] = {}
     for row in rows:
         groups.setdefault((row.code, row.upstream), []).append(row)

@@ -34,7 +34,9 @@ class LoopGuard(Feature):
     async def admit(self, asking: Asking, /) -> Verdict:
         """Add notes for the model; end a turn whose model was warned before."""
         chat = asking.chat
-        if chat is None or not self._limits.on or not _has_results(chat):
+        if chat is None or not self._limits.on:
+            return PASS
+        if not any(message.role is Role.TOOL for message in chat.messages):
             return PASS
         noted, loop = await asking.run(partial(note_loops, chat, self._limits))
         if loop is not None:
@@ -74,10 +76,6 @@ def note_loops(
             if loop is not None:
                 has_notes |= _add_note(messages, start, end, loop.for_model)
     return (replace(chat, messages=tuple(messages)) if has_notes else chat), loop
-
-
-def _has_results(chat: ChatRequest) -> bool:
-    return Role.TOOL in [message.role for message in chat.messages]
 
 
 def _result_of(message: Message) -> ToolResult:

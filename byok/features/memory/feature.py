@@ -129,9 +129,7 @@ class ConversationMemory(Feature):
 def _describe(conversations: int, since: str) -> StatusLine:
     if not conversations:
         return StatusLine("on: nothing is kept yet", "memory.empty")
-    number = "1 conversation"
-    if conversations > 1:
-        number = f"{conversations:,} conversations"
+    number = f"{conversations:,} conversation{'s' * (conversations > 1)}"
     text = f"on: {number} kept, since {since}"
     values: dict[str, float | str] = {"count": conversations, "since": since}
     return StatusLine(text, "memory.on", values)

@@ -403,7 +403,9 @@ class JournalApi:
         before = read_number(body, "before")
         log_filter = LogFilter(conversation=name, exact=True)
         entries = await self._read(
-            partial(entries_before, number=before, count=_TURNS + 1, wanted=log_filter)
+            partial(
+                entries_before, number=before, count=_TURNS + 1, log_filter=log_filter
+            )
         )
         sums = await self._read(partial(sum_requests, conversation=name))
         price_of = self._services.price_of

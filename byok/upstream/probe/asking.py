@@ -36,7 +36,7 @@ class ProbeAnswer(Struct):
         late: how late this process was shortly before the first of these reads.
         requests: the number of requests.
         first: the time to the first of these reads.
-        seconds: the time to the end of the answer.
+        seconds: the time to its end.
     """
 
     parts: tuple[Part, ...] = ()

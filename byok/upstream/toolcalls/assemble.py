@@ -292,7 +292,6 @@ class ToolCallAssembler:
             )
 
     def _stores_memory(self, name: str) -> bool:
-        """Tell whether a tool that was offered stores memories."""
         offered = (tool for tool in self._tools if tool.name == name)
         return any(is_memory_tool(tool.name, tool.description) for tool in offered)
 

@@ -46,7 +46,7 @@ _SMALL_BUFFER = 256  # up to which every piece is inspected
 # The characters that are read in all, and those that each attempt counts for, so that
 # the work stays linear.
 _MAX_WORK, _ATTEMPT_WORK = 6 * MAX_ARGUMENT_CHARS, 2000
-_MAX_PASSED_PIECES = 64  # until they are reported to the lead
+_MAX_PASSED = 64  # pieces, until they are reported to the lead
 _FIRST_INDEX = 1000  # of printed calls; higher than those of an upstream
 _WHOLE_REASONS = (FinishReason.STOP, FinishReason.TOOL_CALLS)
 
@@ -234,7 +234,6 @@ class Lead:
 
 
 def _last_sentence(text: str) -> str:
-    """Return the last sentence of a text, with its full stop."""
     ends = [end.end() for end in _SENTENCE.finditer(text, 0, max(0, len(text) - 1))]
     return text[ends[-1] :] if ends else text
 
@@ -247,7 +246,7 @@ def _with_prefixes(words: Iterable[str]) -> str:
 
 
 # Where calls may begin: some marks anywhere, other forms at the beginning of a line.
-_may_have_start = re.compile(r"[<\[\n\]]").search
+_may_start = re.compile(r"[<\[\n\]]").search
 _LINE = r"[{\[`~✿]|" + _with_prefixes(
     ("to=", "assistant to=", "commentary to=", "functools[", "Action:", "call:", ">>>")
 )
@@ -291,11 +290,7 @@ class PrintedCallReader:
                 event, quiet = events[0], self._text.quiet
                 if type(event) is TextDelta:
                     text = event.text
-                    if (
-                        quiet is None
-                        or len(quiet) >= _MAX_PASSED_PIECES
-                        or _may_have_start(text)
-                    ):
+                    if quiet is None or len(quiet) >= _MAX_PASSED or _may_start(text):
                         return self._text.feed(text)
                     quiet.append(text)
                     return events
@@ -401,8 +396,8 @@ class PrintedText:
         self._work = _MAX_WORK
         self._lead = Lead()
         self._passed: list[str] = []  # pieces that the lead does not know yet
-        # The same list, as long as a piece without a match of `_may_have_start` only
-        # has to be appended to it; else None.
+        # The same list, as long as a piece without a match of `_may_start` only has to
+        # be appended to it; else None.
         self.quiet: list[str] | None = None
         self._begins_line = True  # the text so far ends where a line begins
 
@@ -414,7 +409,7 @@ class PrintedText:
 
     def feed(self, text: str) -> list[StreamEvent]:
         """Add a piece of the text; return the events that cannot belong to calls."""
-        if len(self._passed) >= _MAX_PASSED_PIECES:
+        if len(self._passed) >= _MAX_PASSED:
             self._update_lead()
         may_begin = self._work > 0 and self._find_start(text, 0) is not None
         if not self._buffer and not may_begin:

@@ -194,7 +194,12 @@ def _in_order(parts: list[Part], call_data: list[CallData | None]) -> list[Part]
     expected: list[Part] = []
     for data, call in calls:
         expected += (*data.thinking, call)
-    received = [p for p in parts if isinstance(p, ToolCall) or _has_data(p)]
+    received = [
+        part
+        for part in parts
+        if isinstance(part, ToolCall)
+        or (isinstance(part, ThinkingPart) and part.provider_data is not None)
+    ]
     if received[: len(expected)] == expected:
         return parts
     first = len(calls[0][0].thinking)
@@ -204,12 +209,7 @@ def _in_order(parts: list[Part], call_data: list[CallData | None]) -> list[Part]
     return [*expected[:first], *texts, *expected[first:], *others]
 
 
-def _has_data(part: Part) -> bool:
-    return isinstance(part, ThinkingPart) and part.provider_data is not None
-
-
 def _with_scopes(chat: ChatRequest, origin: Origin) -> Iterator[tuple[Message, str]]:
-    """Yield each message with the scope of its calls."""
     names = conversations(chat)
     for message, name in zip(chat.messages, names, strict=False):
         yield message, (_scope(name, origin) if calls_of(message) else "")

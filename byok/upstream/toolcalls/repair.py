@@ -523,7 +523,6 @@ class ToolNames:
 
 
 def _unwrap(name: str) -> str:
-    """Remove the known wrappings of a name."""
     name = _NAMESPACE_PREFIX.sub("", name.strip(" \t\r\n\"'`<"), count=1)
     return _SUFFIX.sub("", _MARK_AND_TAIL.sub("", name))
 

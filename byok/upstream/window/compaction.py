@@ -355,7 +355,7 @@ def plan(
     replacement = _NO_REPLACEMENT
     if draft.total > low_water:
         old = [point for point in points if point <= newest]
-        replacement = _find_front(draft, old, budget, user_texts)
+        replacement = _find_replacement(draft, old, budget, user_texts)
     if draft.weight(replacement.cut) + replacement.weight > budget:
         between = draft.weight(replacement.cut, newest)
         draft.cap_results(newest, low_water - replacement.weight - between)
@@ -386,7 +386,7 @@ class _Replacement(Struct, frozen=True):
 _NO_REPLACEMENT = _Replacement(0, (), 0)
 
 
-def _find_front(
+def _find_replacement(
     draft: "_Draft",
     points: Sequence[int],
     budget: int,
