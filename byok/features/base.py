@@ -216,7 +216,7 @@ class Feature:
         """Whether `recall` is available now."""
         return False
 
-    async def recall(self, asked: "RetrievalRequest", /) -> str:
+    async def recall(self, request: "RetrievalRequest", /) -> str:
         """Return passages of earlier conversations about a question, "" for none."""
         return ""
 

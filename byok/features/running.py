@@ -74,11 +74,11 @@ class Features:
         """Whether earlier conversations are remembered."""
         return any(feature.recalls for feature in self._recalling)
 
-    async def recall(self, asked: RetrievalRequest) -> str | None:
+    async def recall(self, request: RetrievalRequest) -> str | None:
         """Return passages of earlier conversations, None if none are remembered."""
         for feature in self._recalling:
             if feature.recalls:
-                return await feature.recall(asked)
+                return await feature.recall(request)
         return None
 
     @cached_property

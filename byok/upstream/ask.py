@@ -112,7 +112,7 @@ class _Question:
         self._turn = turn
         self._own = own
         self._call_retry = AnotherToolCall(turn, corrections)
-        # These recoveries stay the same, whatever upstream is asked.
+        # The recoveries that do not depend on the upstream.
         self._outer = (*destination.recoveries, self._call_retry)
         self._recoveries: Sequence[Recovery] = self._outer
         self.is_over = False

@@ -56,8 +56,8 @@ class CircuitBreaker:
         Raises:
             NotReady: the breaker is open.
         """
-        while 0 < (left := self.seconds_left()) < _MAX_WAIT:
-            await self._sleep(left)
+        while 0 < (remaining := self.seconds_left()) < _MAX_WAIT:
+            await self._sleep(remaining)
         with suppress(TimeoutError):
             async with asyncio.timeout(_MAX_WAIT):
                 while self._is_probing:
@@ -80,10 +80,10 @@ class CircuitBreaker:
         """
         if self._until is None:
             return
-        if (left := self.seconds_left()) > 0:
+        if (remaining := self.seconds_left()) > 0:
             raise NotReady(
                 f"{self._cause} After several failures in a row the next attempt is "
-                f"made in {math.ceil(left)} s.",
+                f"made in {math.ceil(remaining)} s.",
                 code="upstream_down",
                 hint=self._hint,
                 upstream=self._upstream,

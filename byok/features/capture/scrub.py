@@ -272,11 +272,11 @@ def find_spans(text: str, secrets: FindSecrets, *, fragments: bool) -> list[Hidd
 
     With `fragments` the text is a stream of events or lines of JSON.
     """
-    found = [*_search_windows(text, secrets)]
+    secret_spans = [*_search_windows(text, secrets)]
     if fragments:
-        found += _search_fields(text, secrets)
+        secret_spans += _search_fields(text, secrets)
     base64 = [HiddenSpan(*span, "") for span in _search_windows(text, _find_base64)]
-    return _merge([HiddenSpan(*span, MARK) for span in found], base64)
+    return _merge([HiddenSpan(*span, MARK) for span in secret_spans], base64)
 
 
 def _search_windows(text: str, find: FindSecrets) -> Iterator[tuple[int, int]]:
@@ -306,11 +306,11 @@ def _search_fields(text: str, secrets: FindSecrets) -> Iterator[tuple[int, int]]
 
 
 def _trace(
-    strings: list[tuple[int, int]], found: list[tuple[int, int]]
+    strings: list[tuple[int, int]], spans: list[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
     """Translate spans of the joined strings to spans of the whole text."""
     offset, number = 0, 0  # of a string in the joined text, and its number
-    for start, end in _join(found):
+    for start, end in _join(spans):
         while number < len(strings) and offset + _size(strings[number]) <= start:
             offset += _size(strings[number])
             number += 1

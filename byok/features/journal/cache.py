@@ -22,11 +22,12 @@ _USES = """SELECT upstream, model, total(cache_read_tokens), total(cache_written
     FROM request WHERE {} AND cache_read_tokens NOT NULL GROUP BY upstream, model"""
 # The requests after a pause, with the number of tokens in the cache before it.
 _AFTER_PAUSES = f"""SELECT id, conversation, upstream, model, max(0, since - took),
-    kept, input_tokens, cache_read_tokens, cache_written_tokens FROM (
+    cached_before, input_tokens, cache_read_tokens, cache_written_tokens FROM (
         SELECT id, started, conversation, upstream, model, input_tokens,
             cache_read_tokens, cache_written_tokens, prompt_change,
             lag(seconds) OVER turns AS took, started - lag(started) OVER turns AS since,
-            lag(cache_read_tokens + ifnull(cache_written_tokens, 0)) OVER turns AS kept
+            lag(cache_read_tokens + ifnull(cache_written_tokens, 0)) OVER turns
+                AS cached_before
         FROM request WHERE conversation <> '' AND cache_read_tokens NOT NULL
             AND conversation IN (SELECT conversation FROM request
                 WHERE conversation <> '' AND {{0}})
@@ -90,7 +91,7 @@ class _AfterPause(NamedTuple):
     upstream: str
     model: str
     pause: float
-    kept: int
+    cached_before: int
     input_tokens: int | None
     cache_read_tokens: int
     cache_written_tokens: int | None
@@ -98,8 +99,8 @@ class _AfterPause(NamedTuple):
     @property
     def lost(self) -> int:
         """The tokens that were paid in full, but were cached before."""
-        lost = min(self.kept, self.input_tokens or 0) - self.cache_read_tokens
-        return lost if lost >= max(_MIN_LOST, self.kept / 2) else 0
+        lost = min(self.cached_before, self.input_tokens or 0) - self.cache_read_tokens
+        return lost if lost >= max(_MIN_LOST, self.cached_before / 2) else 0
 
     @property
     def rewritten(self) -> int:

@@ -68,10 +68,10 @@ class ConversationMemory(Feature):
         if reader is not None and self._keeper is not None:
             self._keeper.store(reader)
 
-    async def recall(self, asked: RetrievalRequest, /) -> str:
+    async def recall(self, request: RetrievalRequest, /) -> str:
         """Return passages of earlier conversations about a question."""
         keeper = self._open()
-        return await asyncio.wrap_future(keeper.run(partial(keeper.recall, asked)))
+        return await asyncio.wrap_future(keeper.run(partial(keeper.recall, request)))
 
     async def answer(self, body: Json, /) -> Json:
         """Delete what the body names, and list the rest; also while it is off.

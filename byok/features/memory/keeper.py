@@ -84,11 +84,11 @@ class MemoryKeeper:
 
     # ---- In the thread
 
-    def recall(self, asked: RetrievalRequest) -> str:
+    def recall(self, request: RetrievalRequest) -> str:
         """Return passages of other conversations about a question, "" for none."""
-        name = clean_name(asked.conversation, self._redactor)
-        asked = replace(asked, conversation=name)
-        search = partial(recall, asked=asked, now=self._clock())
+        name = clean_name(request.conversation, self._redactor)
+        request = replace(request, conversation=name)
+        search = partial(recall, request=request, now=self._clock())
         return self._redactor(self._read(search) or "")
 
     def measure(self) -> MemorySize:

@@ -47,17 +47,17 @@ class _Candidate(NamedTuple):
         )
 
 
-def recall(db: sqlite3.Connection, asked: RetrievalRequest, now: float) -> str:
+def recall(db: sqlite3.Connection, request: RetrievalRequest, now: float) -> str:
     """Return the best passages of other conversations, "" if none matches.
 
     If the folders of the question are known, only conversations in them count.
     """
-    query = parse_query(asked.query)
+    query = parse_query(request.query)
     if query.only_stop_words or query.only_task_words or not query.terms:
         return ""
-    folders = (*asked.roots, *asked.folders)
-    turns = _find_turns(db, query.terms, folders, asked.conversation, now)
-    max_chars = min(_MAX_CHARS, asked.length // 4 if asked.code else asked.length)
+    folders = (*request.roots, *request.folders)
+    turns = _find_turns(db, query.terms, folders, request.conversation, now)
+    max_chars = min(_MAX_CHARS, request.length // 4 if request.code else request.length)
     text = ""
     for turn in turns:
         block = _write_turn(turn, query.terms)
