@@ -38,7 +38,7 @@ from byok.server.http.gate import Gate, shutting_down
 from byok.server.http.guard import Guard, client_of
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import (
-    COMMON,
+    BASE_HEADERS,
     HttpExchange,
     body_bytes,
     explain_failure,
@@ -181,7 +181,9 @@ class App(Struct, eq=False):
             return self._health()
         if is_visit(request):
             exchange.record.endpoint = PREFIX + "/"
-            return Response(status=302, headers={**COMMON, "Location": PREFIX + "/"})
+            return Response(
+                status=302, headers={**BASE_HEADERS, "Location": PREFIX + "/"}
+            )
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
@@ -322,5 +324,5 @@ class FeaturePages:
             return exchange.refuse_method("GET")
         body = await page.write(self._features.numbers)
         return Response(
-            body=body, headers={**COMMON, "Content-Type": page.content_type}
+            body=body, headers={**BASE_HEADERS, "Content-Type": page.content_type}
         )

@@ -161,7 +161,7 @@ class OpenFolders:
     def __init__(self, limit: int = _MAX_WINDOWS) -> None:
         self._folders = BoundedMap[str, list[str]](limit)
 
-    def note(self, headers: Mapping[str, str], body: Json) -> list[str]:
+    def remember(self, headers: Mapping[str, str], body: Json) -> list[str]:
         """Remember the folders that a chat names, if any; return its window's."""
         session = window_of(headers)
         folders = open_folders(body) if session else []

@@ -54,7 +54,7 @@ class Completer(Struct, frozen=True):
     under_way: dict[Hashable, _Running] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
-    async def understand(
+    async def prepare(
         self,
         row: Generate,
         decode: Decode[CompletionObject],
@@ -64,9 +64,9 @@ class Completer(Struct, frozen=True):
     ) -> LateAnswer:
         """Choose the model and read the body; a cached text needs no model."""
         request_id, generator = exchange.request_id, self.generator
-        request = await generator.begin(row, body, exchange, run)
+        request = await generator.choose_model(row, body, exchange, run)
         request = replace(request, defaults=self._shorten(request.defaults))
-        job = await generator.read(request, decode)
+        job = await generator.decode(request, decode)
         blobs = await run(partial(blob_names, body))
         reply, destination = job.reply(ReplyFacts(request_id)), request.destination
         cursor = reply.cursor
@@ -78,7 +78,7 @@ class Completer(Struct, frozen=True):
             return partial(answer_with, remaining)
         session = window_of(exchange.request.headers)
         asker = (session, row.path, cursor.path) if session else request_id
-        verdict = await generator.judge(request, job.chat)
+        verdict = await generator.ask_features(request, job.chat)
         answer = ModelAnswer(
             destination, job.chat, reply, exchange.record, generator.tools, verdict
         )

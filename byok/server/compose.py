@@ -22,7 +22,7 @@ from byok.server.generate import Generator, Grounding, ModelChooser
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
-from byok.server.http.stream import EVENTS, LINES, LineStream
+from byok.server.http.stream import EVENT_HEADERS, LINE_HEADERS, LineStream
 from byok.server.mcp.endpoint import DaemonCode, ToolEndpoint
 from byok.server.model_answer import AnswerTools
 from byok.server.official import Relay
@@ -32,7 +32,7 @@ from byok.wiring.services import Services
 _MAKE_PAGE = late_function("byok.server.dashboard.api:make_page_handlers")
 
 
-class Frame(Struct, frozen=True):
+class LastingParts(Struct, frozen=True):
     """Parts that outlive the services: a reload of the settings replaces only these.
 
     `sessions` are those of the dashboard, `clock` gives seconds since 1970.
@@ -49,16 +49,18 @@ class Frame(Struct, frozen=True):
     recent: RecentAnswers
 
 
-def make_endpoints(services: Services, frame: Frame) -> tuple[Endpoints, MakeHandlers]:
+def make_endpoints(
+    services: Services, lasting: LastingParts
+) -> tuple[Endpoints, MakeHandlers]:
     """Build the endpoints for clients and commands, and the page's handler factory."""
-    settings, gate, timing = services.settings, frame.gate, frame.timing
+    settings, gate, timing = services.settings, lasting.gate, lasting.timing
     official = settings.routing.official
     models = ModelLists(services.catalog, services.router, settings)
     relay = Relay(services.official, official, gate, timing.official)
     grounding = Grounding(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
-    admission = Admission(gate, frame.conversations)
+    admission = Admission(gate, lasting.conversations)
     chooser = ModelChooser(
         settings.routing.models,
         services.router,
@@ -70,16 +72,16 @@ def make_endpoints(services: Services, frame: Frame) -> tuple[Endpoints, MakeHan
         settings.tools,
         services.provider_data,
         services.redactor,
-        frame.features.own_tools,
+        lasting.features.own_tools,
     )
-    admit = frame.features.admit
+    admit = lasting.features.admit
     local: dict[str, LocalHandler] = {
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,
-        **CodeEndpoints(services.context, frame.features.recall).handlers,
+        **CodeEndpoints(services.context, lasting.features.recall).handlers,
         **embed_handlers(services.embeddings),
         **daemon_handlers(
-            services, frame.control, frame.features, frame.sessions.admit
+            services, lasting.control, lasting.features, lasting.sessions.admit
         ),
     }
     generator = Generator(
@@ -89,7 +91,7 @@ def make_endpoints(services: Services, frame: Frame) -> tuple[Endpoints, MakeHan
         grounding,
         tools,
         admission,
-        partial(LineStream, headers=LINES, timing=timing),
+        partial(LineStream, headers=LINE_HEADERS, timing=timing),
         services.chat_places,
         admit,
         translator_into(language_in_force()),
@@ -101,17 +103,17 @@ def make_endpoints(services: Services, frame: Frame) -> tuple[Endpoints, MakeHan
             services.router,
             tools,
             admission,
-            partial(LineStream, headers=EVENTS, timing=timing),
+            partial(LineStream, headers=EVENT_HEADERS, timing=timing),
             admit,
             services.moments,
-            frame.recent,
+            lasting.recent,
         ),
         models,
         local,
         services.chat_places,
-        ToolEndpoint(DaemonCode(local, frame.features)),
+        ToolEndpoint(DaemonCode(local, lasting.features)),
     )
     gap = timing.body_gap
-    endpoints = Endpoints(frame.guard, official, handlers, relay, body_gap=gap)
-    control, features, clock = frame.control, frame.features, frame.clock
+    endpoints = Endpoints(lasting.guard, official, handlers, relay, body_gap=gap)
+    control, features, clock = lasting.control, lasting.features, lasting.clock
     return endpoints, partial(_MAKE_PAGE, local, services, control, features, clock)

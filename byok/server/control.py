@@ -33,7 +33,7 @@ class Source(NamedTuple):
     overrides: Mapping[str, Any] = MappingProxyType({})
     options: Mapping[str, str] = MappingProxyType({})
 
-    def judge(self, tables: Mapping[str, Any]) -> Settings:
+    def validate(self, tables: Mapping[str, Any]) -> Settings:
         """Return the settings that a file with these tables would give.
 
         Raises:

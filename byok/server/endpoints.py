@@ -41,9 +41,9 @@ from byok.server.routes import (
     Elsewhere,
     Row,
     check_body,
-    choose_where,
+    find_elsewhere,
     find_row,
-    longest_body,
+    max_body_bytes,
 )
 from byok.server.translate import Translator
 from byok.settings.sections import OfficialSettings
@@ -68,11 +68,11 @@ class Handlers(Struct, frozen=True):
     agents: ToolEndpoint
     folders: OpenFolders = field(default_factory=OpenFolders)
 
-    def note(self, row: Row, exchange: HttpExchange, body: Json) -> None:
+    def record_request(self, row: Row, exchange: HttpExchange, body: Json) -> None:
         """Record the folders, purpose and model of a request, whoever answers it."""
         record = exchange.record
         if isinstance(row, Generate):
-            folders = self.folders.note(exchange.request.headers, body)
+            folders = self.folders.remember(exchange.request.headers, body)
             record.folders = tuple(folders)
             is_chat = row.purpose is Purpose.CHAT
             record.purpose = purpose_of_chat(body) if is_chat else row.purpose
@@ -81,7 +81,7 @@ class Handlers(Struct, frozen=True):
             record.purpose = Purpose.CHAT if isinstance(row, Ask) else ""
             record.model_asked = first_text(body, "model")[:MAX_ID_LENGTH]
 
-    async def understand(
+    async def prepare(
         self,
         row: Row,
         exchange: HttpExchange,
@@ -96,11 +96,11 @@ class Handlers(Struct, frozen=True):
         """
         match row:
             case Generate(how=Completing(decode)):
-                return await self.completer.understand(row, decode, body, exchange, run)
+                return await self.completer.prepare(row, decode, body, exchange, run)
             case Generate():
-                return await self.generator.understand(row, body, exchange, run)
+                return await self.generator.prepare(row, body, exchange, run)
             case Forward():
-                return await self.translator.understand(row, raw, body, exchange, run)
+                return await self.translator.prepare(row, raw, body, exchange, run)
             case ListModels(model_id=name):
                 codex = CODEX_VERSION in exchange.request.query
                 answer = partial(self.models.for_openai, name, is_for_codex=codex)
@@ -141,7 +141,7 @@ class Endpoints(Struct, frozen=True):
         row, is_known = find_row(request.raw_path)
         exchange.record.endpoint = row.path if is_known else "(unknown)"
         _check_rights(row, exchange.requester)
-        limit = longest_body(self.settings, row)
+        limit = max_body_bytes(self.settings, row)
         guard.check_length(request, limit)
         if not is_known:
             self._log_unknown(row.path)
@@ -151,11 +151,11 @@ class Endpoints(Struct, frozen=True):
         if request.method != allowed and (is_known or request.method != "GET"):
             return exchange.refuse_method(allowed)
         length = request.content_length if request.body_exists else 0
-        async with self.large.room(length) as run:
-            answer = await self._understand(row, exchange, limit, run)
+        async with self.large.slot(length) as run:
+            answer = await self._prepare_answer(row, exchange, limit, run)
         return await answer()
 
-    async def _understand(
+    async def _prepare_answer(
         self, row: Row, exchange: HttpExchange, limit: int, run: Runner
     ) -> LateAnswer:
         """Read the body, and return the function that answers it."""
@@ -163,10 +163,10 @@ class Endpoints(Struct, frozen=True):
         body = await run(partial(parse_request, raw))
         check_body(row, body)
         _observe_body(exchange, raw, body)
-        self.handlers.note(row, exchange, body)
-        match choose_where(self.settings, row, body):
+        self.handlers.record_request(row, exchange, body)
+        match find_elsewhere(self.settings, row, body):
             case None:
-                return await self.handlers.understand(row, exchange, raw, body, run)
+                return await self.handlers.prepare(row, exchange, raw, body, run)
             case Elsewhere(Generate() | Local() as endpoint, group, ServedBy.OFF):
                 request_id = exchange.request_id
                 off = partial(off_answer, endpoint, group, body, request_id)
@@ -183,9 +183,9 @@ class Endpoints(Struct, frozen=True):
         self, row: Row, exchange: HttpExchange, raw: bytes
     ) -> StreamResponse:
         """Answer a request that the official service did not answer."""
-        async with self.large.room(len(raw)) as run:
+        async with self.large.slot(len(raw)) as run:
             body = await run(partial(parse_request, raw))
-            answer = await self.handlers.understand(row, exchange, raw, body, run)
+            answer = await self.handlers.prepare(row, exchange, raw, body, run)
             del body
         return await answer()
 

@@ -220,7 +220,7 @@ class Generator(Struct, frozen=True):
     say: Callable[[str], str]
     logged_notes: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_LOGGED_NOTES))
 
-    async def understand(
+    async def prepare(
         self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
     ) -> LateAnswer:
         """Choose the model, decode the body, and look up the code that it is about.
@@ -228,7 +228,7 @@ class Generator(Struct, frozen=True):
         Raises:
             BadRequest: the body lacks the subject of the request.
         """
-        request = await self.begin(row, body, exchange, run)
+        request = await self.choose_model(row, body, exchange, run)
         if row.purpose is Purpose.CHAT and not flag(body, "silent"):
             window = window_of(exchange.request.headers)
             self.places.note(window, request.destination.upstream.name)
@@ -248,8 +248,8 @@ class Generator(Struct, frozen=True):
     async def _ask(self, request: Request, decode: Decode[R]) -> ModelAnswer[R]:
         """Build the question for the model, and the reply that formats its answer."""
         body, exchange, run = request.body, request.exchange, request.run
-        job = await self.read(request, decode)
-        verdict = await self.judge(request, job.chat)
+        job = await self.decode(request, decode)
+        verdict = await self.ask_features(request, job.chat)
         if verdict.chat is not None:
             job = replace(job, chat=verdict.chat)
         if not verdict.ends:
@@ -262,7 +262,7 @@ class Generator(Struct, frozen=True):
         destination, record = request.destination, exchange.record
         return ModelAnswer(destination, chat, reply, record, self.tools, verdict)
 
-    async def begin(
+    async def choose_model(
         self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
     ) -> Request:
         """Choose the model, and find the defaults for it."""
@@ -272,7 +272,7 @@ class Generator(Struct, frozen=True):
         defaults = replace(defaults, state=self.models.decoding)
         return Request(row, body, exchange, run, destination, defaults)
 
-    async def read(self, request: Request, decode: Decode[R]) -> ReplyJob[R]:
+    async def decode(self, request: Request, decode: Decode[R]) -> ReplyJob[R]:
         """Decode the body; a secret that nobody asked about becomes no question."""
         job = await request.run(partial(decode, request.body, request.defaults))
         self._log_notes(request.destination, job.chat.notes)
@@ -287,7 +287,7 @@ class Generator(Struct, frozen=True):
         is_unasked = (is_next_edit and not _instruction(body)) or chat.fim is not None
         return is_unasked and self.context.is_secret(first_text(body, "path"))
 
-    async def judge(self, request: Request, chat: ChatRequest) -> Verdict:
+    async def ask_features(self, request: Request, chat: ChatRequest) -> Verdict:
         """Ask the features whether the model may be asked; without messages pass."""
         if not chat.messages:
             return PASS

@@ -2,7 +2,7 @@
 
 A request has two phases: its body is read, then it is answered without the body. A body
 may have tens of megabytes, and ten times that once it is parsed; an answer may take
-minutes. So `understand()` methods read a body and return a `LateAnswer`: a function
+minutes. So `prepare` methods read a body and return a `LateAnswer`: a function
 that answers once, and holds what the answer needs but nothing of the body. `Endpoints`
 releases the body, and its slot among the large ones, before it calls that function. It
 raises a ByokError only before anything was sent.

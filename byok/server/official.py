@@ -26,8 +26,8 @@ from byok.protocols.augment.endpoints import Endpoint
 from byok.protocols.augment.models import merge_models
 from byok.server.http.deadlines import OfficialTiming
 from byok.server.http.gate import Gate
-from byok.server.http.reply import COMMON, HttpExchange
-from byok.server.http.stream import LINES, OpenStream
+from byok.server.http.reply import BASE_HEADERS, HttpExchange
+from byok.server.http.stream import LINE_HEADERS, OpenStream
 from byok.server.model_answer import LateAnswer
 from byok.settings.sections import OfficialSettings
 from byok.upstream.base import ForwardedResponse
@@ -227,7 +227,7 @@ class Relay:
             answer, raw = await self._fetch(path, group, content, exchange.request)
         self._health.note_success(group, path)
         exchange.record.upstream = OFFICIAL
-        headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
+        headers = _headers({**BASE_HEADERS, _TYPE: "application/json"}, answer)
         return Response(body=raw, status=answer.status, headers=headers)
 
     async def _pass_on_stream(
@@ -245,7 +245,9 @@ class Relay:
     async def _stream(
         self, exchange: HttpExchange, answer: ForwardedResponse
     ) -> StreamResponse:
-        stream = OpenStream(exchange, _headers(LINES, answer), status=answer.status)
+        stream = OpenStream(
+            exchange, _headers(LINE_HEADERS, answer), status=answer.status
+        )
         try:
             async with self._gate.raise_on_stop():
                 async for data in answer.reads:

@@ -160,7 +160,7 @@ class Elsewhere(Struct, frozen=True):
     where: ServedBy
 
 
-def longest_body(official: OfficialSettings, row: Row) -> int:
+def max_body_bytes(official: OfficialSettings, row: Row) -> int:
     """Return the maximum size of a body, in bytes.
 
     A body that byok itself ignores may be larger if the official service answers it.
@@ -172,7 +172,9 @@ def longest_body(official: OfficialSettings, row: Row) -> int:
     return row.max_body
 
 
-def choose_where(settings: OfficialSettings, row: Row, body: Json) -> Elsewhere | None:
+def find_elsewhere(
+    settings: OfficialSettings, row: Row, body: Json
+) -> Elsewhere | None:
     """Return where the settings send a request; None means that byok answers.
 
     A request for a model with byok's prefix is always byok's, even if its upstream is

@@ -65,7 +65,7 @@ class Daemon:
 
     def __init__(
         self,
-        front: "_Front",
+        front: "_EarlyParts",
         control: Control,
         services: "Services",
         accept_no_more: Callable[[], Awaitable[None]],
@@ -112,7 +112,7 @@ class Daemon:
         await self._accept_no_more()
         await self._front.app.gate.stop(self.timing.grace)
 
-    async def hurry(self) -> None:
+    async def end_streams(self) -> None:
         """End every stream with a last line now."""
         await self._front.app.gate.stop(0)
 
@@ -157,7 +157,7 @@ async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-class _Front(Struct, frozen=True):
+class _EarlyParts(Struct, frozen=True):
     """The parts that exist before the services are open, and outlive a reload."""
 
     site: Site
@@ -227,7 +227,7 @@ def _make_front(
     timing: Timing,
     inherited: Sequence[socket],
     observers: Sequence[Observer],
-) -> _Front:
+) -> _EarlyParts:
     """Bind the port, and build the parts that check and record requests."""
     paths, limits, add_secret = site.paths, settings.limits, site.redactor.add
     features = start_features(site)
@@ -257,7 +257,7 @@ def _make_front(
         timing=timing,
     )
     server = HttpServer(app, connections, timing.head, timing.patience)
-    return _Front(
+    return _EarlyParts(
         site, features, timing, app, dashboard, server, sockets, port, instance
     )
 
@@ -266,7 +266,7 @@ def _import_endpoints() -> None:
     import byok.server.compose  # noqa: F401 - imports the hundred modules of requests
 
 
-def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
+def _opener(front: _EarlyParts, control: Control) -> Callable[["Services"], None]:
     """Return a function that opens the endpoints for services, at start and on reload.
 
     Conversations outlive the services, so that their turns keep their order, and so do
@@ -274,10 +274,10 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
     """
     from byok.protocols.v1.recent_answers import RecentAnswers
     from byok.server.admission import Conversations
-    from byok.server.compose import Frame, make_endpoints
+    from byok.server.compose import LastingParts, make_endpoints
 
     features = front.features
-    frame = Frame(
+    lasting = LastingParts(
         front.app.guard,
         front.app.gate,
         Conversations(),
@@ -291,7 +291,7 @@ def _opener(front: _Front, control: Control) -> Callable[["Services"], None]:
 
     def open_for(services: "Services") -> None:
         features.configure(services)
-        endpoints, make_page = make_endpoints(services, frame)
+        endpoints, make_page = make_endpoints(services, lasting)
         front.app.open(endpoints, services.shrink)
         front.dashboard.open(make_page)
         services.catalog.refresh()
@@ -394,7 +394,7 @@ class Serving:
         stop.cancel()
         await asyncio.gather(stop, hurry, return_exceptions=True)
         if self._stop_now.is_set():
-            await daemon.hurry()
+            await daemon.end_streams()
 
     async def _start_successor(self, daemon: Daemon) -> None:
         sockets = daemon.copy_sockets()

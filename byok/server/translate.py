@@ -33,7 +33,7 @@ from byok.protocols.v1.block_reply import (
 from byok.protocols.v1.fields import anthropic_error, openai_error
 from byok.protocols.v1.recent_answers import RecentAnswers
 from byok.server.admission import Admission
-from byok.server.http.reply import COMMON, HttpExchange, error_for_user
+from byok.server.http.reply import BASE_HEADERS, HttpExchange, error_for_user
 from byok.server.http.stream import LineStream, OpenStream
 from byok.server.model_answer import (
     AnswerTools,
@@ -72,7 +72,7 @@ class Translator(Struct, frozen=True):
     recent: RecentAnswers
     logged_names: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_LOGGED_NAMES))
 
-    async def understand(
+    async def prepare(
         self,
         row: Forward,
         raw: bytes,
@@ -98,7 +98,7 @@ class Translator(Struct, frozen=True):
         has_same_api = upstream.serves(row.upstream_path, model) and not is_byoks
         if has_same_api or not isinstance(row, (Ask, CountTokens)):
             if not isinstance(row, CountTokens):
-                await self._judge(exchange, destination)
+                await self._ask_features(exchange, destination)
             content = await run(partial(with_string, raw, body, "model", model))
             return partial(self._forward, row, exchange, destination, content)
         question: Question = await run(partial(row.decode, body))
@@ -106,7 +106,7 @@ class Translator(Struct, frozen=True):
         if isinstance(row, CountTokens):
             count = {"input_tokens": estimate_tokens(question)}
             return partial(answer_with, {**count, **row.about})
-        verdict = await self._judge(exchange, destination, question.chat, run)
+        verdict = await self._ask_features(exchange, destination, question.chat, run)
         if verdict.chat is not None:
             question = replace(question, chat=verdict.chat)
         head = ReplyHead(
@@ -125,7 +125,7 @@ class Translator(Struct, frozen=True):
             facts = await run(partial(_read_facts, row, body))
         return await self.moments.choose(usual, rule, facts)
 
-    async def _judge(
+    async def _ask_features(
         self,
         exchange: HttpExchange,
         destination: Destination,
@@ -190,7 +190,7 @@ class Translator(Struct, frozen=True):
             async with self.admission.gate.raise_on_stop():
                 answer = await stack.enter_async_context(opened)
                 record.note_first_byte()
-                headers = {**COMMON, **_JSON, **answer.headers}
+                headers = {**BASE_HEADERS, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
                     whole = await read_to_end(answer.reads)
                     record.usage = _count_tokens(path, whole)

@@ -139,20 +139,20 @@ def folders(known: OpenFolders, headers: dict[str, str]) -> Any:
 
 def test_open_folders_are_kept_per_window() -> None:
     known = OpenFolders()
-    known.note(window("a"), chat("/a"))
-    known.note(window("b"), chat("/b"))
-    known.note(window("a"), {"nodes": []})
+    known.remember(window("a"), chat("/a"))
+    known.remember(window("b"), chat("/b"))
+    known.remember(window("a"), {"nodes": []})
     assert folders(known, window("a")) == ["/a"]
     assert folders(known, window("b")) == ["/b"]
     assert folders(known, window("c")) == []
-    known.note({}, chat("/none"))
+    known.remember({}, chat("/none"))
     assert folders(known, {}) == []
 
 
 def test_open_folders_of_the_oldest_windows_are_forgotten() -> None:
     known = OpenFolders(limit=2)
     for name in ("a", "b", "a", "c"):
-        known.note(window(name), chat(f"/{name}"))
+        known.remember(window(name), chat(f"/{name}"))
     assert folders(known, window("b")) == []
     assert folders(known, window("a")) == ["/a"]
     assert folders(known, window("c")) == ["/c"]

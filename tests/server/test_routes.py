@@ -18,7 +18,7 @@ from byok.server.openai_api import (
     one_model,
     takes_api_key,
 )
-from byok.server.routes import choose_where, find_row, longest_body
+from byok.server.routes import find_elsewhere, find_row, max_body_bytes
 from byok.settings.sections import OfficialSettings
 
 PATHS = [row.path for row in ENDPOINTS]
@@ -184,14 +184,14 @@ def test_served_by_gives_the_place_of_a_request(
     path: str, body: dict[str, Any], where: ServedBy | None
 ) -> None:
     settings = OfficialSettings.model_validate(OFFICIAL)
-    found = choose_where(settings, find_row(path)[0], body)
+    found = find_elsewhere(settings, find_row(path)[0], body)
     assert (found.where if found else None) is where
     assert found is None or found.row.path == path
 
 
 def test_served_by_off_counts_for_every_model() -> None:
     settings = OfficialSettings(chat=ServedBy.OFF)
-    found = choose_where(settings, find_row("/chat")[0], ASKED)
+    found = find_elsewhere(settings, find_row("/chat")[0], ASKED)
     assert found is not None
     assert (found.group, found.where) == (EndpointGroup.CHAT, ServedBy.OFF)
 
@@ -211,7 +211,7 @@ def test_body_limit_is_small_where_nobody_reads_the_body(
     path: str, mebibytes: int
 ) -> None:
     settings = OfficialSettings.model_validate(OFFICIAL)
-    assert longest_body(settings, find_row(path)[0]) == mebibytes * 2**20
+    assert max_body_bytes(settings, find_row(path)[0]) == mebibytes * 2**20
 
 
 def test_openai_api_lists_a_model_by_its_full_id() -> None:

@@ -49,7 +49,7 @@ from byok.server.dashboard.journal_api import JournalApi
 from byok.server.dashboard.models_api import ModelsApi
 from byok.server.dashboard.settings_page import SettingsApi
 from byok.server.endpoints import LocalHandler
-from byok.server.http.stream import LINES, OpenStream
+from byok.server.http.stream import LINE_HEADERS, OpenStream
 from byok.settings import UpstreamSettings
 from byok.settings.keys import KeyWanted, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
@@ -71,7 +71,7 @@ _MAX_FILES = 200
 _MAX_SKIPPED = 3  # of a name
 _HEARTBEAT_SECONDS = 15.0  # of silence before a line without changes
 _LAST_LINE_SECONDS = 0.3  # to send the last line to a page that does not read
-_HEADERS = {**LINES, "Cache-Control": "no-store", **PAGE_HEADERS}
+_HEADERS = {**LINE_HEADERS, "Cache-Control": "no-store", **PAGE_HEADERS}
 _OTHER_WAYS = (
     "Store it by command: byok keys set {name} --store key-file. "
     "Or set the variable {variable}."

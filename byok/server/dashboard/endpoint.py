@@ -33,7 +33,7 @@ from byok.server.http.body import parse_request, read_body
 from byok.server.http.gate import shutting_down
 from byok.server.http.guard import Guard
 from byok.server.http.protocol import note_token
-from byok.server.http.reply import COMMON, HttpExchange, json_response
+from byok.server.http.reply import BASE_HEADERS, HttpExchange, json_response
 
 if TYPE_CHECKING:
     from byok.core.chat import Json
@@ -278,7 +278,9 @@ def _send_file(exchange: HttpExchange, name: str) -> Response:
         raise _not_found()
     if exchange.request.method not in ("GET", "HEAD"):
         return exchange.refuse_method("GET, HEAD")
-    return Response(body=file.content, headers={**COMMON, "Content-Type": file.kind})
+    return Response(
+        body=file.content, headers={**BASE_HEADERS, "Content-Type": file.kind}
+    )
 
 
 def _not_found() -> BadRequest:
@@ -294,7 +296,7 @@ def end_worker() -> Response:
     """Answer with a script that ends the service worker; the path does not matter."""
     return Response(
         body=_END_SCRIPT,
-        headers={**COMMON, "Content-Type": "text/javascript; charset=utf-8"},
+        headers={**BASE_HEADERS, "Content-Type": "text/javascript; charset=utf-8"},
     )
 
 

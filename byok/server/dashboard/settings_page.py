@@ -255,7 +255,7 @@ class SettingsPage(NamedTuple):
 
     file: Path
     paths: Paths
-    judge: Callable[[Tables], Settings]
+    validate: Callable[[Tables], Settings]
     options: Mapping[str, str]
     redact: Callable[[str], str]
     find_moves: Callable[[Tables, Tables], list[SettingFault]]
@@ -269,7 +269,7 @@ class SettingsPage(NamedTuple):
             revision = _revision(raw)
             given = decode_settings(raw or b"", self.file)
             if raw is not None:
-                self.judge(given)
+                self.validate(given)
         except ConfigError as reason:
             faults_found = faults_of(reason)
             error = str(reason) if faults_found else reason.sentence
@@ -329,7 +329,7 @@ class SettingsPage(NamedTuple):
         return [*outcome.faults]
 
     def _apply(self, before: bytes | None, changes: Sequence[Change]) -> Outcome:
-        outcome = apply_changes(before, changes, self.file, self.judge)
+        outcome = apply_changes(before, changes, self.file, self.validate)
         if outcome.after is None:
             return outcome
         texts = (before or b"", outcome.after)
@@ -437,7 +437,7 @@ class SettingsApi:
         return SettingsPage(
             source.file,
             self._services.paths,
-            source.judge,
+            source.validate,
             source.options,
             self._services.redactor.remove_known,
             self._find_moves,
@@ -445,8 +445,8 @@ class SettingsApi:
 
     def _find_moves(self, before: Tables, after: Tables) -> list[SettingFault]:
         """Return a fault for each new address to which a secret would be sent."""
-        judge = self._control.source.judge
-        known_settings = [self._control.settings]
+        validate = self._control.source.validate
+        former = [self._control.settings]
         with contextlib.suppress(ConfigError):  # then only those in force count
-            known_settings.append(judge(before))
-        return moved_secrets(tuple(known_settings), judge(after), self._services.ladder)
+            former.append(validate(before))
+        return moved_secrets(tuple(former), validate(after), self._services.ladder)

@@ -86,7 +86,7 @@ class LargeBodies:
         self._large = large
         self._slots = asyncio.Semaphore(at_once)
 
-    def room(self, length: int | None) -> AbstractAsyncContextManager[Runner]:
+    def slot(self, length: int | None) -> AbstractAsyncContextManager[Runner]:
         """Hold a slot while a body of this length is read and decoded.
 
         `length` is None if the client does not send it. The result of `async with`

@@ -46,7 +46,7 @@ class _Connection(RequestHandler):
         """Give the first request head a deadline; aiohttp has none."""
         super().connection_made(transport)
         if not transport.is_closing():
-            self._server.strangers[self] = None
+            self._server.untrusted[self] = None
             self._set_deadline(self._server.head_seconds)
 
     def head_arrived(self) -> None:
@@ -65,7 +65,7 @@ class _Connection(RequestHandler):
         self._lift_deadline()
 
     def _set_deadline(self, seconds: float) -> None:
-        self._deadline = self._loop.call_later(seconds, self.give_up)
+        self._deadline = self._loop.call_later(seconds, self.disconnect)
 
     def _lift_deadline(self) -> None:
         if self._deadline is not None:
@@ -99,7 +99,7 @@ class _Connection(RequestHandler):
 
     def mark_trusted(self) -> None:
         """Do not close this connection in favour of others: it is the user's."""
-        self._server.strangers.pop(self, None)
+        self._server.untrusted.pop(self, None)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection and its deadline."""
@@ -107,9 +107,9 @@ class _Connection(RequestHandler):
         self.mark_trusted()
         super().connection_lost(exc)
 
-    def give_up(self) -> None:
+    def disconnect(self) -> None:
         """Abort the connection: a pending write fails, which frees its upstream."""
-        self._server.strangers.pop(self, None)
+        self._server.untrusted.pop(self, None)
         if self.transport is not None:
             self.transport.abort()
 
@@ -169,7 +169,7 @@ class HttpServer(Server):
         )
         self.head_seconds = head_seconds
         self.patience = patience  # seconds with a client that does not read
-        self.strangers: dict[_Connection, None] = {}  # without a token, oldest first
+        self.untrusted: dict[_Connection, None] = {}  # without a token, oldest first
         self._max_connections = max_connections
         self._next_warning = float("-inf")
         self._limits: dict[str, Any] = {
@@ -191,10 +191,10 @@ class HttpServer(Server):
         """
         if len(self.connections) >= self._max_connections:
             self._warn_full()
-            if not self.strangers:
+            if not self.untrusted:
                 transport.abort()
                 return
-            next(iter(self.strangers)).give_up()
+            next(iter(self.untrusted)).disconnect()
         super().connection_made(handler, transport)
 
     def end_connections(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600  # of JSON-RPC
-COMMON = {  # headers of all responses
+BASE_HEADERS = {  # headers of all responses
     "Server": "byok",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -51,7 +51,7 @@ def json_response(body: "Json", status: int = 200) -> Response:
     return Response(
         body=encode_line(body),
         status=status,
-        headers={**COMMON, "Content-Type": "application/json"},
+        headers={**BASE_HEADERS, "Content-Type": "application/json"},
     )
 
 

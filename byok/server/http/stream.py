@@ -38,15 +38,15 @@ from byok.core.chat import Json
 from byok.core.record import Hop
 from byok.core.wire.json_lines import encode_line
 from byok.server.http.deadlines import Timing
-from byok.server.http.reply import COMMON, HttpExchange, id_headers
+from byok.server.http.reply import BASE_HEADERS, HttpExchange, id_headers
 
-LINES = {
-    **COMMON,
+LINE_HEADERS = {
+    **BASE_HEADERS,
     "Content-Type": "application/x-ndjson; charset=utf-8",
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",
 }
-EVENTS = {**LINES, "Content-Type": "text/event-stream; charset=utf-8"}
+EVENT_HEADERS = {**LINE_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
 
 
 class _Response(StreamResponse):
@@ -57,7 +57,7 @@ class _Response(StreamResponse):
 
 async def static_stream(exchange: HttpExchange, *lines: Json) -> StreamResponse:
     """Answer with a stream whose lines are known."""
-    stream = OpenStream(exchange, LINES)
+    stream = OpenStream(exchange, LINE_HEADERS)
     await stream.finish(b"".join(map(encode_line, lines)))
     return stream.response
 

@@ -37,8 +37,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from byok.core.chat import Json
 from byok.core.wire.sse import encode_data
-from byok.server.http.reply import COMMON, HttpExchange, json_response
-from byok.server.http.stream import EVENTS, OpenStream
+from byok.server.http.reply import BASE_HEADERS, HttpExchange, json_response
+from byok.server.http.stream import EVENT_HEADERS, OpenStream
 from byok.server.mcp.tools import CodeSource, make_server, read_message
 
 _VERSION = "MCP-Protocol-Version"
@@ -56,7 +56,7 @@ class MessageServer:
         headers = exchange.request.headers
         accepted = _accepted_types(headers.get("Accept", "*/*"))
         if not accepted:
-            return Response(status=406, headers=COMMON)
+            return Response(status=406, headers=BASE_HEADERS)
         message = read_message(body)
         if isinstance(message, JSONRPCError):
             return _make_response(message, 400)
@@ -65,11 +65,11 @@ class MessageServer:
         if not isinstance(message, JSONRPCRequest):
             if refused := _refuse_version(version):
                 return _refuse(refused, None)
-            return Response(status=202, headers=COMMON)
+            return Response(status=202, headers=BASE_HEADERS)
         connection = _connect(version, is_old, headers, body)
         if isinstance(connection, InboundLadderRejection):
             return _refuse(connection, message.id)
-        stream = OpenStream(exchange, EVENTS)
+        stream = OpenStream(exchange, EVENT_HEADERS)
         context = _Request(message, headers, stream if _EVENTS in accepted else None)
         reply = await self._serve(message, context, connection)
         if stream.response.prepared or _JSON not in accepted:

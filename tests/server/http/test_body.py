@@ -54,7 +54,7 @@ def test_an_encrypted_body_is_refused_by_its_own_code() -> None:
 async def test_only_a_small_body_is_understood_in_the_event_loop(
     size: int | None, *, here: bool
 ) -> None:
-    async with LargeBodies(large=10, at_once=1).room(size) as run:
+    async with LargeBodies(large=10, at_once=1).slot(size) as run:
         assert (await run(threading.get_ident) == threading.get_ident()) is here
 
 
@@ -64,7 +64,7 @@ async def test_large_bodies_are_parsed_a_few_at_once() -> None:
 
     async def one() -> None:
         nonlocal inside, most
-        async with bodies.room(99):
+        async with bodies.slot(99):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0.001)
