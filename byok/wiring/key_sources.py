@@ -105,7 +105,7 @@ def search_key_wanted(settings: Settings) -> KeyWanted:
 
 
 def web_key_wanted(settings: Settings) -> KeyWanted:
-    """Return the lookup of the key for web search; one without address if unneeded."""
+    """Return the lookup of the key for web search; without address if it needs none."""
     web = settings.section(WebSettings)
     if not web.on or not web.provider.key_env:
         return KeyWanted(WEB_SEARCH, "")
@@ -213,7 +213,7 @@ def key_named(name: str, settings: Settings) -> KeyWanted:
     return lookup
 
 
-def moved_secrets(
+def find_moved_secrets(
     former_settings: tuple[Settings, ...], new_settings: Settings, ladder: KeyLadder
 ) -> list[SettingFault]:
     """Return a fault for each new address that would be sent a secret.

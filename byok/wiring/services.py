@@ -254,7 +254,7 @@ class _ServicesFactory:
         pooled = self._pool.build(
             settings, self._sections_to_build(settings, selection), prompts
         )
-        keys = {name: pooled_one.key for name, pooled_one in pooled.items()}
+        keys = {name: entry.key for name, entry in pooled.items()}
         keys[OFFICIAL] = self.shared.make_key(official_wanted(settings))
         if (web_lookup := web_key_wanted(settings)).base_url:
             keys[WEB_SEARCH] = self.shared.make_key(web_lookup)

@@ -10,11 +10,11 @@ from byok.settings import Settings, make_settings
 from byok.settings.keys import KeyLadder
 from byok.wiring.key_sources import (
     find_key,
+    find_moved_secrets,
     key_named,
     key_wanted,
     keys_wanted,
     list_keys,
-    moved_secrets,
 )
 from tests.fakes.ring import FakeRing, store_of
 
@@ -170,7 +170,7 @@ def settings(name: str, base_url: str, **fields: Any) -> Settings:
 
 def told(before: Settings, after: Settings, **environ: str) -> list[str]:
     ladder = KeyLadder(environ={**ENVIRON, **environ})
-    faults = moved_secrets((Settings(), before), after, ladder)
+    faults = find_moved_secrets((Settings(), before), after, ladder)
     assert all("must be changed in the file" in fault.message for fault in faults)
     return [".".join(fault.path) for fault in faults]
 

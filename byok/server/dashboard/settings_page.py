@@ -38,7 +38,7 @@ from byok.settings.loading import decode_settings, environment_values, variable_
 from byok.settings.own_file import read_own_settings, write_own_settings
 from byok.settings.section import SettingFault, faults_of
 from byok.settings.sections import ModelSettings
-from byok.wiring.key_sources import key_wanted, moved_secrets
+from byok.wiring.key_sources import find_moved_secrets, key_wanted
 from byok.wiring.services import Services
 
 _MAX_LINES = 1000
@@ -449,4 +449,4 @@ class SettingsApi:
         former = [self._control.settings]
         with contextlib.suppress(ConfigError):  # then only those in force count
             former.append(validate(before))
-        return moved_secrets(tuple(former), validate(after), self._services.ladder)
+        return find_moved_secrets(tuple(former), validate(after), self._services.ladder)
