@@ -95,7 +95,7 @@ _TURNS = 200  # of a conversation at once
 _MAX_ID_CHARS = 20_000  # of a conversation; the journal stores only the beginning
 _MAX_WORDS_CHARS = 500
 _ERROR_DAYS = 7
-_MAX_CODE = 80  # of an error
+_MAX_CODE = 80  # characters of the code of an error
 _MAX_DAYS = 3650
 _MAX_USAGE_DAYS = 366
 _MAX_ROWS = 100
@@ -158,7 +158,7 @@ class JournalApi:
         self._conversation_reader = ConversationReader(path)
         self._recent = RecentRequests(path)
         self._count_task: asyncio.Task[None] | None = None
-        self._sum_lock = asyncio.Lock()  # of what adds up much
+        self._sum_lock = asyncio.Lock()  # for sums over many requests
         self.handlers: Mapping[str, PageHandler] = {
             "today": by_body(self._today),
             "largest": by_body(self._largest),
