@@ -132,12 +132,8 @@ class ConversationBuilder:
         if not parts:
             return None
         last = self._steps[-1] if self._steps else None
-        starts_new_step, self._has_result = self._has_result, False
-        if (
-            last is None
-            or last.role is not role
-            or (starts_new_step and role is _ASSISTANT)
-        ):
+        is_new, self._has_result = self._has_result, False
+        if last is None or last.role is not role or (is_new and role is _ASSISTANT):
             last = _Step(role, [*parts])
             self._steps.append(last)
         else:

@@ -89,19 +89,15 @@ class CodeEndpoints:
         return wire.checkpoint_reply(await self._context.checkpoint(names))
 
     async def _retrieve(self, body: Json) -> Json:
-        request = decode_retrieval(body)
-        recalled = await self._recall(request) if request.conversations else None
-        if recalled is not None and not (
-            request.code or request.commits or request.symbol
-        ):
+        query = decode_retrieval(body)
+        recalled = await self._recall(query) if query.conversations else None
+        if recalled is not None and not (query.code or query.commits or query.symbol):
             return encode_retrieval(Retrieval(recalled or _NO_CONVERSATION))
         if not recalled:
-            return encode_retrieval(await self._context.retrieve(request))
-        request = replace(request, length=request.length - len(recalled) - 1)
-        retrieval = await self._context.retrieve(request)
-        return encode_retrieval(
-            replace(retrieval, text=f"{retrieval.text}\n{recalled}")
-        )
+            return encode_retrieval(await self._context.retrieve(query))
+        query = replace(query, length=query.length - len(recalled) - 1)
+        found = await self._context.retrieve(query)
+        return encode_retrieval(replace(found, text=f"{found.text}\n{recalled}"))
 
     async def _search(self, body: Json) -> Json:
         limit = min(max(1, integer(body, "limit", _HITS)), _MAX_HITS)

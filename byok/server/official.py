@@ -245,9 +245,8 @@ class Relay:
     async def _stream(
         self, exchange: HttpExchange, answer: ForwardedResponse
     ) -> StreamResponse:
-        stream = OpenStream(
-            exchange, _headers(LINE_HEADERS, answer), status=answer.status
-        )
+        headers = _headers(LINE_HEADERS, answer)
+        stream = OpenStream(exchange, headers, status=answer.status)
         try:
             async with self._gate.raise_on_stop():
                 async for data in answer.reads:

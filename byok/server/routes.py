@@ -116,10 +116,8 @@ def check_body(row: Row, body: Json) -> None:
     Raises:
         BadRequest: 404, the body is a question in Ollama's API.
     """
-    has_messages = (
-        isinstance(body.get("messages"), list) and not _CHAT_FIELDS & body.keys()
-    )
-    if row.path == "/chat" and has_messages:
+    has_messages = isinstance(body.get("messages"), list)
+    if row.path == "/chat" and has_messages and not _CHAT_FIELDS & body.keys():
         raise _not_served("Ollama")
 
 

@@ -91,7 +91,7 @@ def make_embedder(
         ) from error
     options = settings.embeddings
     _, section = embedding_section(settings)
-    ask = EmbeddingModel(
+    embedding_model = EmbeddingModel(
         upstream,
         options.model,
         dimensions=options.dimensions,
@@ -102,7 +102,7 @@ def make_embedder(
         consent.check(target.host, target.model, is_local=target.is_local)
 
     return ModelEmbedder(
-        ask,
+        embedding_model,
         model=target.model,
         recipe=RECIPE,
         prefixes=prefixes_of(

@@ -249,13 +249,9 @@ class UpstreamPool:
     def _reuse_or_build(
         self, name: str, section: UpstreamSettings, settings: Settings
     ) -> PooledUpstream:
-        spec, existing = make_spec(name, section, settings), self._pooled.get(name)
-        if existing is not None and existing.built_from == (
-            section,
-            spec,
-            self._helpers,
-        ):
-            return existing
+        spec, pooled = make_spec(name, section, settings), self._pooled.get(name)
+        if pooled is not None and pooled.built_from == (section, spec, self._helpers):
+            return pooled
         return make_upstream(spec, section, self._shared, self._helpers)
 
     async def _find(self, model: str) -> Destination:
@@ -290,9 +286,7 @@ def values_to_hide(
     such as "priority" must stay readable.
     """
     sections = [*upstreams]
-    names = {
-        name for section_ in sections for name in (section_.model, *section_.models)
-    }
+    names = {name for section in sections for name in (section.model, *section.models)}
     for section in (*dict(settings).values(), settings.search.remote, *sections):
         headers, query, body = (getattr(section, name, {}) for name in SENT)
         yield from (*headers.values(), *query.values())

@@ -118,9 +118,8 @@ class _LogFile(RotatingFileHandler):
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     """Send every record to stderr, and to `file` if that can be written."""
-    handlers: list[logging.Handler] = [
-        logging.StreamHandler(_DroppingStream(sys.stderr))
-    ]
+    handlers: list[logging.Handler]
+    handlers = [logging.StreamHandler(_DroppingStream(sys.stderr))]
     problem = ""
     if file is not None:
         try:

@@ -259,15 +259,15 @@ def _read_handles(count: str, pid: str, names: str) -> Sequence[int]:
     if pid != str(os.getpid()):
         return ()
     if not (count.isascii() and count.isdigit() and len(count) < 9):
-        raise _unusable_sockets_error("LISTEN_FDS is not a number")
+        raise _sockets_error("LISTEN_FDS is not a number")
     if int(count) > len(_HOSTS):
-        raise _unusable_sockets_error(
+        raise _sockets_error(
             f"{int(count):,} were passed, and byok takes {len(_HOSTS)}"
         )
     if names:
-        names_ = names.split(":")
-        if len(names_) != int(count) or not _NAMES.issuperset(names_):
-            raise _unusable_sockets_error(f"LISTEN_FDNAMES is not {NAME!r} for each")
+        given_names = names.split(":")
+        if len(given_names) != int(count) or not _NAMES.issuperset(given_names):
+            raise _sockets_error(f"LISTEN_FDNAMES is not {NAME!r} for each")
     return range(_FIRST_HANDLE, _FIRST_HANDLE + int(count))
 
 
@@ -275,18 +275,18 @@ def _keep_from_children(handle: int) -> None:
     try:
         os.set_inheritable(handle, False)
     except OSError as error:
-        raise _unusable_sockets_error(f"descriptor {handle} is not open") from error
+        raise _sockets_error(f"descriptor {handle} is not open") from error
 
 
 def _open_socket(handle: int) -> socket.socket:
     """Return a passed socket if byok may serve on it."""
     if not stat.S_ISSOCK(os.fstat(handle).st_mode):
-        raise _unusable_sockets_error(f"descriptor {handle} is not a socket")
+        raise _sockets_error(f"descriptor {handle} is not a socket")
     sock = socket.socket(fileno=handle)
     problem = _problem_of(sock)
     if problem:
         sock.detach()  # byok must not close a foreign socket
-        raise _unusable_sockets_error(f"descriptor {handle} {problem}")
+        raise _sockets_error(f"descriptor {handle} {problem}")
     sock.setblocking(False)
     return sock
 
@@ -313,12 +313,12 @@ def _protocols() -> tuple[int, ...]:
 
 def _check_consistent(sockets: Sequence[socket.socket]) -> None:
     if len({sock.family for sock in sockets}) != len(sockets):
-        raise _unusable_sockets_error("two have the same address")
+        raise _sockets_error("two have the same address")
     if len({sock.getsockname()[1] for sock in sockets}) > 1:
-        raise _unusable_sockets_error("they have different ports")
+        raise _sockets_error("they have different ports")
 
 
-def _unusable_sockets_error(reason: str) -> CannotStart:
+def _sockets_error(reason: str) -> CannotStart:
     return CannotStart(
         f"The sockets that were passed to byok cannot be used: {reason}.",
         code="passed_sockets",

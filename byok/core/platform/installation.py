@@ -151,10 +151,8 @@ def make_pasteable(text: str, program: str | None = None) -> str:
     """
     if "byok " not in text:
         return text
-    start_command = program or find_installation().program()
-    return (
-        text if start_command == "byok" else _COMMAND.sub(lambda _: start_command, text)
-    )
+    command = program or find_installation().program()
+    return text if command == "byok" else _COMMAND.sub(lambda _: command, text)
 
 
 def make_plain(text: str, program: str | None = None) -> str:

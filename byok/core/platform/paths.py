@@ -318,16 +318,12 @@ def sweep(path: Path, *, older_than: float = 0) -> None:
     is the age in seconds after which a write cannot be in progress.
     """
     temporary = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
-    for leftover in path.parent.glob(f".{path.name}.*"):
+    for file in path.parent.glob(f".{path.name}.*"):
         with contextlib.suppress(FileNotFoundError):  # another writer swept it
-            facts = leftover.lstat()
+            facts = file.lstat()
             old = not older_than or time.time() - facts.st_mtime > older_than
-            if (
-                old
-                and stat.S_ISREG(facts.st_mode)
-                and temporary.fullmatch(leftover.name)
-            ):
-                leftover.unlink()
+            if old and stat.S_ISREG(facts.st_mode) and temporary.fullmatch(file.name):
+                file.unlink()
 
 
 def sync_folder(folder: Path) -> None:

@@ -169,13 +169,10 @@ def run_program(
 
     err = bytearray()
     timer = threading.Timer(seconds, stop)
-    helpers = [
-        threading.Thread(target=_read_beginning, args=(process.stderr, err)),
-        *(
-            [threading.Thread(target=_write_stdin, args=(process.stdin, stdin_bytes))]
-            * bool(stdin_bytes)
-        ),
-    ]
+    helpers = [threading.Thread(target=_read_beginning, args=(process.stderr, err))]
+    if stdin_bytes:
+        arguments = (process.stdin, stdin_bytes)
+        helpers.append(threading.Thread(target=_write_stdin, args=arguments))
     out, is_whole = b"", False
     try:
         for thread in (timer, *helpers):

@@ -121,12 +121,12 @@ def read_prompt(name: str, text: str) -> Template | list[PromptProblem]:
         return [PromptProblem(file, error.line, error.problem, error.cure)]
     kind = KINDS[name.partition(".")[0]]
     problems = chain(
-        _find_unknown_names(file, template, kind), _find_repeated_slots(file, template)
+        _unknown_names(file, template, kind), _repeated_slots(file, template)
     )
     return [*islice(problems, _MAX_PROBLEMS)] or template
 
 
-def _find_repeated_slots(file: str, template: Template) -> Iterator[PromptProblem]:
+def _repeated_slots(file: str, template: Template) -> Iterator[PromptProblem]:
     """Yield a problem for each slot that would make an endless text of a short one."""
     slots = [part for part in template.walk() if isinstance(part, Slot)]
     for name, times in Counter(slot.name for slot in slots).items():
@@ -137,7 +137,7 @@ def _find_repeated_slots(file: str, template: Template) -> Iterator[PromptProble
             yield PromptProblem(file, line, problem, cure)
 
 
-def _find_unknown_names(
+def _unknown_names(
     file: str, template: Template, kind: PromptKind
 ) -> Iterator[PromptProblem]:
     slots = _identity_map(sorted({*kind.slots, SHIPPED}))

@@ -31,11 +31,11 @@ SMALL_WINDOW = 8192  # tokens; below, the whole texts take more than an eighth o
 _SIZE = re.compile(
     r"(?<![a-z\d.])e?(\d{1,4}(?:\.\d+)?)([bm])(?![a-z\d])", re.IGNORECASE
 )
-_SMALL_PARAMETERS = 10e9  # parameters
+_SMALL_PARAMETERS = 10e9
 _MIN_PARAMETERS = 20e6  # "1m" in a name is the length of a context window
 _UNITS = {"b": 1e9, "m": 1e6}
-_MAX_CONVERSATIONS = 1000  # conversations
-_MAX_KEY_CHARS = 1000  # characters of the ids of a conversation and a model
+_MAX_CONVERSATIONS = 1000
+_MAX_KEY_CHARS = 1000  # of the ids of a conversation and a model
 
 
 class PromptKind(Struct, frozen=True):
@@ -52,13 +52,9 @@ class PromptKind(Struct, frozen=True):
 
 
 def _kind(name: str, about: str, slots: str = "", conditions: str = "") -> PromptKind:
-    condition_names = frozenset(conditions.split())
+    names = frozenset(conditions.split())
     return PromptKind(
-        name,
-        about,
-        frozenset(slots.split()),
-        condition_names - {"tool"},
-        "tool" in condition_names,
+        name, about, frozenset(slots.split()), names - {"tool"}, "tool" in names
     )
 
 
@@ -213,16 +209,14 @@ class PromptSet:
             raise LookupError(f"no prompt is called {name}")
         for own_name, shipped_name in product(own_names, shipped_names):
             template = self.own.get(own_name, _ONLY_SHIPPED)
-            shipped_text = self.templates.get(shipped_name, _NO_TEXT).render(
-                values, situation.holds
-            )
-            text = template.render({**values, SHIPPED: shipped_text}, situation.holds)
+            shipped = self.templates.get(shipped_name, _NO_TEXT)
+            slots = {**values, SHIPPED: shipped.render(values, situation.holds)}
+            text = template.render(slots, situation.holds)
             if not _is_too_long(text, situation):
                 break
-        best_own = _best_name(self.own, name, _variants_for_any_window(situation))
-        best_shipped = _best_name(
-            self.templates, name, _variants_for_any_window(situation)
-        )
+        variants = _variants_for_any_window(situation)
+        best_own = _best_name(self.own, name, variants)
+        best_shipped = _best_name(self.templates, name, variants)
         window = f"the window of {situation.window:,} tokens"
         note = ""
         if own_name and _is_too_long(text, situation):
@@ -334,15 +328,13 @@ def find_fit(model: str, *, family: str, thinks: bool, window: int) -> ModelFit:
     `window` is its context window in tokens, 0 if that is unknown.
     """
     small = has_few_parameters(model)
-    suits_by_variant = {
+    by_variant = {
         SHORT: 0 < window < SMALL_WINDOW,
         SMALL: small,
         family: family in FAMILIES,
         REASONING: thinks and not small,
     }
-    return ModelFit(
-        tuple(name for name, suits in suits_by_variant.items() if suits), window
-    )
+    return ModelFit(tuple(name for name, suits in by_variant.items() if suits), window)
 
 
 @lru_cache  # few models answer all requests

@@ -128,10 +128,8 @@ class _Parser:
                     self._parts[-1].append(Slot(name, self._line, alone))
             self._position = end
             if kind and alone and self._text.startswith("\n", end):
-                self._position, self._line = (
-                    end + 1,
-                    self._line + 1,
-                )  # its line disappears
+                self._position += 1  # the line of the mark disappears
+                self._line += 1
         self._add_text(len(self._text))
         if self._open:
             name, _, line = self._open[-1]

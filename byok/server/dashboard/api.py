@@ -68,7 +68,7 @@ _MAX_FOLDERS = 100
 _HITS, _MAX_HITS = 10, 50
 _LINES = 12  # of a chunk
 _MAX_FILES = 200
-_MAX_SKIPPED = 3  # of a name
+_MAX_NAMED = 3  # of a name
 _HEARTBEAT_SECONDS = 15.0  # of silence before a line without changes
 _LAST_LINE_SECONDS = 0.3  # to send the last line to a page that does not read
 _HEADERS = {**LINE_HEADERS, "Cache-Control": "no-store", **PAGE_HEADERS}
@@ -286,9 +286,7 @@ class _IndexApi:
         self, roots: list[str], matches: Callable[[str], bool]
     ) -> list[tuple[Path, Skipped]]:
         async with self._walk_lock:
-            return await self._context.find_skipped_by_path(
-                roots, matches, _MAX_SKIPPED
-            )
+            return await self._context.find_skipped_by_path(roots, matches, _MAX_NAMED)
 
     async def list_skipped(self, request: PageRequest) -> Json:
         """Return how many files are left out for each reason, and some of them."""

@@ -62,10 +62,7 @@ class ClientsApi:
         return {"url": address.url, "clients": rows}
 
     def _describe(
-        self,
-        kind: ClientKind,
-        address: DaemonAddress,
-        last: Mapping[str, float],
+        self, kind: ClientKind, address: DaemonAddress, last: Mapping[str, float]
     ) -> Json:
         state, path, error = "", "", ""
         if kind in WRITABLE:

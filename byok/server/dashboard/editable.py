@@ -265,7 +265,7 @@ def read_changes(body: Json) -> tuple[list[Change], list[SettingFault]]:
     """
     rows = body.get("changes")
     if not isinstance(rows, list) or len(rows) > _MAX_CHANGES:
-        raise _bad_field("changes must be a list of at most 200")
+        raise _malformed("changes must be a list of at most 200")
     changes, faults = list[Change](), list[SettingFault]()
     for row in rows:
         path = _read_path(row)
@@ -283,10 +283,10 @@ def _read_path(row: Any) -> SettingPath:
         or not 2 <= len(parts) <= 4
         or not all(isinstance(part, str) and len(part) <= 64 for part in parts)
     ):
-        raise _bad_field("a path is a list of names")
+        raise _malformed("a path is a list of names")
     path = tuple(parts)
     if find_editable(path) is None and not (path[0] == UPSTREAMS and len(path) == 2):
-        raise _bad_field(
+        raise _malformed(
             f"{'.'.join(path)} is not changed on this page, only in the file"
         )
     return path
@@ -304,7 +304,7 @@ def _read_value(path: SettingPath, row: dict[str, Any]) -> SettingValue | Missin
         _check_name(path[1])
     if (editable := find_editable(path)) is None:
         if row.get("value") != {}:
-            raise _bad_field("an upstream is added as an empty table")
+            raise _malformed("an upstream is added as an empty table")
         return {}
     return _convert(editable, row.get("value"))
 
@@ -407,5 +407,5 @@ def _place_fault(fault: SettingFault, changes: Sequence[Change]) -> SettingFault
     return SettingFault(next(shown_places, ()), fault.message)
 
 
-def _bad_field(reason: str) -> BadRequest:
+def _malformed(reason: str) -> BadRequest:
     return BadRequest(f"Bad field: {reason}.", code="bad_field", status=422)

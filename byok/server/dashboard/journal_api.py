@@ -89,7 +89,7 @@ from byok.wiring.key_sources import keys_wanted
 from byok.wiring.services import Services
 
 T = TypeVar("T")
-_MAX_LARGEST = 20
+_LARGEST = 20
 _MAX_CONVERSATIONS = 100
 _TURNS = 200  # of a conversation at once
 _MAX_ID_CHARS = 20_000  # of a conversation; the journal stores only the beginning
@@ -316,14 +316,10 @@ class JournalApi:
         """
         sort = read_choice(body, "sort", LARGEST, "seconds")
         begin, end = _read_day(body, self.clock())
-        read = partial(
-            largest_entries, by=sort, begin=begin, end=end, count=_MAX_LARGEST
-        )
+        read = partial(largest_entries, by=sort, begin=begin, end=end, count=_LARGEST)
         entries = await self._read(read)
         errors = _explain(_codes_of(entries))
-        expired = await self._find_expired(
-            {stored.entry.conversation for stored in entries}
-        )
+        expired = await self._find_expired({row.entry.conversation for row in entries})
         return {"requests": _turns(entries, expired), "errors": errors}
 
     async def _conversations(self, body: dict[str, Any]) -> Json:
@@ -486,10 +482,7 @@ class JournalApi:
             "routing.aliases": routing.aliases.values(),
             "routing.default": (routing.default,),
             **{f"routing.models.{job}": (name,) for job, name in routing.models},
-            **{
-                f"routing.fallback.{job}": fallbacks
-                for job, fallbacks in routing.fallback
-            },
+            **{f"routing.fallback.{job}": listed for job, listed in routing.fallback},
         }
         for setting, models in names.items():
             if any(router.resolve(n) in (id_, model) for n in models if n):
@@ -643,8 +636,8 @@ def _codes_of(entries: Iterable[StoredEntry]) -> set[str]:
     """Return the codes of failures, including those after which byok retried."""
     return {
         code
-        for stored in entries
-        for code in (stored.entry.error, *stored.entry.retried.split())
+        for row in entries
+        for code in (row.entry.error, *row.entry.retried.split())
     }
 
 

@@ -223,12 +223,8 @@ class Sessions:
         """Return the sessions for the successor of this process."""
         self._remove_expired()
         return {
-            name: [
-                session.started,
-                session.used,
-                max(session.confirmed, -CONFIRMED_SECONDS),
-            ]
-            for name, session in self._sessions.items()
+            name: [s.started, s.used, max(s.confirmed, -CONFIRMED_SECONDS)]
+            for name, s in self._sessions.items()
         }
 
     def adopt(self, exported: Mapping[str, Sequence[float]]) -> None:
@@ -310,11 +306,7 @@ class Sessions:
         self._codes = {
             code: until for code, until in self._codes.items() if clock < until
         }
-        expired = [
-            name
-            for name, session in self._sessions.items()
-            if _is_expired(session, now)
-        ]
+        expired = [name for name, s in self._sessions.items() if _is_expired(s, now)]
         for name in expired:
             self._end(name)
         if expired:

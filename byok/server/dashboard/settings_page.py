@@ -50,7 +50,7 @@ _JOBS = {
 }
 _MAX_VALUE_CHARS = 20_000  # characters of a value that is shown
 _HIDDEN = "…"
-_MAX_REVISION_CHARS = 100
+_MAX_REVISION = 100
 
 
 class SettingsState(NamedTuple):
@@ -391,9 +391,7 @@ class SettingsApi:
         """Write changes, use them at once, and return the new form."""
         changes, faults = read_changes(request.body)
         if not faults:
-            revision = read_text(
-                request.body, "revision", max_chars=_MAX_REVISION_CHARS
-            )
+            revision = read_text(request.body, "revision", max_chars=_MAX_REVISION)
             faults = await self._write(revision, changes)
         if faults:
             return {"errors": write_faults(faults)}

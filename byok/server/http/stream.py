@@ -178,6 +178,4 @@ class LineStream(OpenStream):
             elif silence >= self._interval and not is_blocked:
                 await self.write(self._heartbeat)
             else:
-                await asyncio.sleep(
-                    self._interval if is_blocked else self._interval - silence
-                )
+                await asyncio.sleep(self._interval - (0 if is_blocked else silence))
