@@ -37,7 +37,7 @@ from byok.core.prompts.template import (
     parse_template,
 )
 
-MAX_FILE_BYTES = 64 * 1024  # bytes of a file
+MAX_FILE_BYTES = 64 * 1024
 _MAX_PROBLEMS = 20  # of a file
 _MAX_SLOT_USES = 10  # of one slot in a file
 _MAX_NAME_CHARS = 60  # of an unknown name in a message
@@ -104,10 +104,10 @@ def check_name(name: str) -> PromptProblem | None:
         cure = f"Say of which prompt: {next(iter(KINDS))}.{name}, for example."
         return PromptProblem(f"{name}.md", 0, "this is a variant", cure)
     if kind not in KINDS:
-        cure = _suggest(kind, {kind_: kind_ + end for kind_ in KINDS})
+        cure = _suggest(kind, {k: k + end for k in KINDS})
         return PromptProblem(f"{name}.md", 0, "no prompt has this name", cure)
     if point and variant not in VARIANTS:
-        cure = _suggest(variant, {kind_: f"{kind}.{kind_}" for kind_ in VARIANTS})
+        cure = _suggest(variant, {v: f"{kind}.{v}" for v in VARIANTS})
         return PromptProblem(f"{name}.md", 0, "there is no such variant", cure)
     return None
 
