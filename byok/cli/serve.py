@@ -30,11 +30,11 @@ from byok.core.daemon.instance import (
     Instance,
     Predecessor,
     only_instance,
-    take_predecessor,
+    pop_predecessor,
     write_record,
 )
 from byok.core.daemon.logs import set_up_logging
-from byok.core.daemon.sockets import take_activation
+from byok.core.daemon.sockets import pop_activation
 from byok.core.platform.paths import Paths
 from byok.core.platform.process import give_back_large_memory, keep_secrets_in_memory
 from byok.core.redact import Redactor
@@ -103,11 +103,11 @@ def run(options: RequestedOptions, *, ensure: bool) -> None:
     give_back_large_memory()
     overrides = {"server": {"port": options.port}} if options.port else None
     settings, paths = load(options.config, overrides)
-    predecessor = take_predecessor()
+    predecessor = pop_predecessor()
     if ensure and predecessor is None and _is_running(paths, options, settings):
         return
     tell_foreign_variables()
-    activation = take_activation()
+    activation = pop_activation()
     file = (options.config or paths.config).absolute()
 
     def check(settings: Settings) -> None:

@@ -281,7 +281,7 @@ class Predecessor(Struct):
         loop.add_reader(self._turn, check_end)
 
 
-def take_predecessor() -> Predecessor | None:
+def pop_predecessor() -> Predecessor | None:
     """Return the daemon whose successor this process is, if any.
 
     Raises:

@@ -226,7 +226,7 @@ class Activation(Struct, frozen=True):
         return {_NOTIFY: self.notify} if self.notify else {}
 
 
-def take_activation(environ: MutableMapping[str, str] = os.environ) -> Activation:
+def pop_activation(environ: MutableMapping[str, str] = os.environ) -> Activation:
     """Return what the service manager passed, and remove it from the environment.
 
     Raises:

@@ -68,7 +68,7 @@ class SSEDecoder:
             self._document.append(chunk)
         elif chunk:
             self._read_stream(chunk)
-        return self._take_events()
+        return self._pop_events()
 
     def flush(self) -> list[ServerSentEvent]:
         """Treat the end of the answer as the end of the last event."""
@@ -80,9 +80,9 @@ class SSEDecoder:
         self._line_pieces = []
         if body := _read_error(b"\n".join(self._stray_lines)):
             self._ready.append(ServerSentEvent(body, "error"))
-        return self._take_events()
+        return self._pop_events()
 
-    def _take_events(self) -> list[ServerSentEvent]:
+    def _pop_events(self) -> list[ServerSentEvent]:
         ready, self._ready = self._ready, []
         return ready
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from byok.core.daemon.sockets import take_activation
+from byok.core.daemon.sockets import pop_activation
 from byok.core.errors import CannotStart
 from tests.fakes.patience import START
 from tests.fakes.service_manager import launch, loopback_sockets, passing
@@ -18,10 +18,10 @@ from tests.fakes.service_manager import launch, loopback_sockets, passing
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="systemd is Linux only")
 TAKE = """
 import os, sys
-from byok.core.daemon.sockets import take_activation
+from byok.core.daemon.sockets import pop_activation
 from byok.core.errors import ByokError
 try:
-    taken = take_activation()
+    taken = pop_activation()
 except ByokError as error:
     print(error.code, error)
     sys.exit()
@@ -144,7 +144,7 @@ def test_wrong_variables_end_the_start_before_a_descriptor_is_touched(
 ) -> None:
     environ = {"LISTEN_PID": str(os.getpid()), **variables}
     with pytest.raises(CannotStart, match=why):
-        take_activation(environ)
+        pop_activation(environ)
     assert environ == {}
 
 
@@ -156,5 +156,5 @@ def test_variables_for_another_process_are_dropped(
     of_another: Callable[[], str],
 ) -> None:
     environ = {"LISTEN_PID": of_another(), "LISTEN_FDS": "2", "PATH": "/bin"}
-    assert take_activation(environ).sockets == ()
+    assert pop_activation(environ).sockets == ()
     assert environ == {"PATH": "/bin"}
