@@ -1,9 +1,9 @@
-// The page's frame: sign-in, navigation, language and colours. Each panel is a module
-// with `open(root, rest, signal)`: it fills `root` until `signal` is aborted; `rest` are
-// the parts of the address behind the panel's name.
+// The page's frame: sign-in, navigation, language and colours. Each panel is a module with
+// `open(root, parts, signal)`, which fills `root` until `signal` is aborted; `parts` are the
+// parts of the address after the panel's name.
 
 import {
-  ApiError, call, isSignedIn, onConfirm, onEnd, requireDaemon, signIn, signOut,
+  ApiError, call, isSignedIn, onSessionEnd, requireDaemon, setCodePrompt, signIn, signOut,
 } from "./api.js";
 import { captureLine } from "./capture.js";
 import {
@@ -14,76 +14,78 @@ import { icon } from "./icons.js";
 import { followKeys } from "./keys.js";
 import { connect, onRequests, onState } from "./live.js";
 import { openPalette } from "./palette.js";
-import { changePlace, restorePlace } from "./places.js";
+import { restorePosition, switchEntry } from "./places.js";
 import { joinSession } from "./session.js";
-import { LANGUAGES, language, setLanguage, t } from "./texts.js";
+import { language, LANGUAGES, setLanguage, t } from "./texts.js";
 
-// On a phone the first four stand in a bar, the others behind "More".
 const PANELS = ["overview", "live", "conversations", "problems", "usage", "models", "search",
   "index", "settings"];
-const MAIN = 4;
-const at = (id) => document.getElementById(id);
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const THEME = "byok-theme";
-const TONES = { lost: "bad", restarting: "warn", replaced: "warn" };
-const loaded = new Set(); // panels
-let leaving = new AbortController();
-let running = 0; // requests that are being answered
-let needs = 0; // problems that need the user, as far as is known
-let counting = 0; // the timer before they are counted
-const WRITTEN = 2000; // ms after which a request is in the journal
-let connection = "off";
-let again = null; // opens the panel that could not be opened
+// On a phone this many panels stand in a bar, the others are behind "More".
+const MAIN_PANELS = 4;
+const THEME_KEY = "byok-theme"; // of localStorage
+const CONNECTION_TONES = { lost: "bad", restarting: "warn", replaced: "warn" };
+const JOURNAL_DELAY_MS = 2000; // until a request that ended is in the journal
+const byId = (id) => document.getElementById(id);
+const darkScheme = matchMedia("(prefers-color-scheme: dark)");
+const loadedPanels = new Set(); // the names of panels whose modules are loaded
+let panelAborter = new AbortController(); // of the panel that is shown
+let runningCount = 0; // requests that are being answered
+let problemCount = 0; // problems that need the user, as counted last
+let countTimer = 0; // of the next count of problems
+let connectionState = "off";
+let reopenPanel = null; // tries again to open a panel that failed to open
 
 async function start() {
-  if (navigator.serviceWorker?.controller) return endWorkers(); // before a code is entered
+  // Before the user can enter a code.
+  if (navigator.serviceWorker?.controller) return removeServiceWorkers();
   applyTheme();
-  dark.addEventListener("change", applyTheme);
-  at("skip").addEventListener("click", skip);
-  onEnd((error) => { show(error); focusTitle(); });
-  onConfirm(askForCode);
+  darkScheme.addEventListener("change", applyTheme);
+  byId("skip").addEventListener("click", skipToMain);
+  onSessionEnd((error) => { show(error); focusTitle(); });
+  setCodePrompt(askForCode);
   onState((state) => {
-    connection = state;
+    connectionState = state;
     showConnection();
-    if (state === "on") again?.();
+    if (state === "on") reopenPanel?.();
   });
   onRequests(({ rows, changed, reset }) => {
-    running = [...rows.values()].filter((row) => row.outcome === "open").length;
+    runningCount = [...rows.values()].filter((row) => row.outcome === "open").length;
     showCounts();
-    const tells = ({ outcome }) => outcome === "failed" || (needs && outcome === "ok");
-    if (!reset && changed.some(tells)) counting ||= setTimeout(countNeeds, WRITTEN);
+    const changesCount = ({ outcome }) => outcome === "failed" || (problemCount && outcome === "ok");
+    if (!reset && changed.some(changesCount)) countTimer ||= setTimeout(countProblems, JOURNAL_DELAY_MS);
   }, new AbortController().signal);
-  onEnd(() => { needs = 0; });
-  addEventListener("byok-upstreams", countNeeds);
-  addEventListener("click", ({ target }) => at("nav").contains(target) || unfoldNav(false));
+  onSessionEnd(() => { problemCount = 0; });
+  addEventListener("byok-upstreams", countProblems);
+  addEventListener("click", ({ target }) => byId("nav").contains(target) || unfoldNav(false));
   addEventListener("keydown", ({ key }) => key === "Escape" && unfoldNav(false));
   await joinSession(() => show());
-  followKeys({ panels: PANELS, palette });
+  followKeys({ panels: PANELS, palette: showPalette });
   addEventListener("hashchange", async () => {
-    show(null, changePlace(at("main")));
+    show(null, switchEntry(byId("main")));
     focusTitle();
   });
   show();
-  at("code")?.focus();
+  byId("code")?.focus();
 }
 
-// A program that had this address before byok may have left a service worker in the
-// browser, which sees all that this page sends and gets. byok has none.
-async function endWorkers() {
-  const left = await navigator.serviceWorker.getRegistrations();
-  await Promise.all(left.map((registration) => registration.unregister()));
+// A program that used this address before byok may have left a service worker in the browser,
+// which would see everything that this page sends and receives. byok has no service worker.
+async function removeServiceWorkers() {
+  const registrations = await navigator.serviceWorker.getRegistrations();
+  await Promise.all(registrations.map((registration) => registration.unregister()));
   location.reload();
 }
 
-// The link's own address would be one of a panel.
-function skip(event) {
+// Move the focus without following the link: its address would be taken for a panel's name.
+function skipToMain(event) {
   event.preventDefault();
-  at("main").focus();
+  byId("main").focus();
 }
 
-// What had the focus is gone; a screen reader says where the user is now.
+// Focus the panel's title after the focused element is gone, so that a screen reader says where
+// the user is now.
 function focusTitle() {
-  at("main").querySelector("h1").focus();
+  byId("main").querySelector("h1").focus();
 }
 
 async function trySignIn(code) {
@@ -95,116 +97,118 @@ async function trySignIn(code) {
   }
 }
 
-// Show the panel of the address, or sign-in with the error that led there. `place` is
-// where the user was in it before.
-function show(error = null, place = null) {
-  announce(""); // what was said of the panel before
-  leaving.abort();
+// Show the panel of the address, or the sign-in form with the error that led to it. `position`
+// is where the user was in that panel before, if known (see places.js).
+function show(error = null, position = null) {
+  announce(""); // removes an announcement of the previous panel
+  panelAborter.abort();
   document.documentElement.lang = language();
-  at("skip").textContent = t("skip");
+  byId("skip").textContent = t("skip");
   showTop();
   if (!isSignedIn()) return showSignIn(error);
-  const [path] = location.hash.replace(/^#\/?/, "").split("?"); // what follows is the panel's
-  const [name, ...rest] = path.split("/").map(decode);
+  const [path] = location.hash.replace(/^#\/?/, "").split("?"); // the panel reads the query
+  const [name, ...parts] = path.split("/").map(decodePart);
   const panel = PANELS.includes(name) ? name : PANELS[0];
   showNav(panel);
   connect();
-  countNeeds();
-  openPanel(panel, rest, place);
+  countProblems();
+  openPanel(panel, parts, position);
 }
 
-function decode(part) {
+function decodePart(part) {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // an address that somebody typed
+    return part; // a malformed address, such as one that was typed
   }
 }
 
-async function openPanel(name, rest, place = null) {
-  leaving.abort();
-  leaving = new AbortController();
-  again = null;
-  const { signal } = leaving;
+async function openPanel(name, parts, position = null) {
+  panelAborter.abort();
+  panelAborter = new AbortController();
+  reopenPanel = null;
+  const { signal } = panelAborter;
   const title = t(`${name}.title`);
   document.title = `${title} · byok`;
   const root = h("div", { class: `panel ${name}`, "data-loading": t("overview.loading") });
-  replace(at("main"), h("div", { class: "title" },
+  replace(byId("main"), h("div", { class: "title" },
     h("div", {}, h("h1", { tabindex: "-1" }, title), h("p", {}, t(`${name}.question`))),
     h("div", { class: "row", id: "tools" })),
   captureLine(signal), root);
   try {
-    if (!loaded.has(name)) await requireDaemon(); // else another program's script
+    // Another program that has the port now must not get its script into this page.
+    if (!loadedPanels.has(name)) await requireDaemon();
     const panel = await import(`./panels/${name}.js`);
-    loaded.add(name);
-    if (!signal.aborted) await panel.open(root, rest, signal);
-    if (place && !signal.aborted) restorePlace(at("main"), place, signal);
+    loadedPanels.add(name);
+    if (!signal.aborted) await panel.open(root, parts, signal);
+    if (position && !signal.aborted) restorePosition(byId("main"), position, signal);
   } catch (error) {
     if (signal.aborted) return;
     root.append(errorBox(error));
-    again = async () => {
-      const isThere = at("main").contains(document.activeElement);
-      await openPanel(name, rest);
-      if (isThere) focusTitle();
+    reopenPanel = async () => {
+      const hadFocus = byId("main").contains(document.activeElement);
+      await openPanel(name, parts);
+      if (hadFocus) focusTitle();
     };
   }
 }
 
 function showNav(current) {
-  const nav = at("nav");
-  const more = button([icon("more"), h("span", {}, t("more"))], "",
+  const nav = byId("nav");
+  const moreButton = button([icon("more"), h("span", {}, t("more"))], "",
     () => unfoldNav(!nav.classList.contains("open")), { id: "more", "aria-expanded": "false" });
   nav.classList.remove("open");
-  replace(nav, h("ul", {}, PANELS.map((name, place) =>
-    h("li", { class: place < MAIN ? null : "second" }, h("a", { href: `#/${name}`,
+  replace(nav, h("ul", {}, PANELS.map((name, index) =>
+    h("li", { class: index < MAIN_PANELS ? null : "second" }, h("a", { href: `#/${name}`,
       "aria-current": name === current ? "page" : null },
-    icon(name), h("span", {}, t(`${name}.title`))))), h("li", { class: "more" }, more)),
-  h("div", { class: "foot" }, looks()));
+    icon(name), h("span", {}, t(`${name}.title`))))), h("li", { class: "more" }, moreButton)),
+  h("div", { class: "foot" }, lookControls()));
   nav.setAttribute("aria-label", t("nav"));
   showCounts();
 }
 
-// On narrow screens the rest of the navigation is a menu over the panel.
+// Open or close the menu that holds the rest of the navigation on narrow screens.
 function unfoldNav(isOpen) {
-  at("nav").classList.toggle("open", isOpen);
-  at("more")?.setAttribute("aria-expanded", String(isOpen));
+  byId("nav").classList.toggle("open", isOpen);
+  byId("more")?.setAttribute("aria-expanded", String(isOpen));
 }
 
-// How the page looks, and the way out of it.
-function looks() {
+// Return the controls of the page's look, and the button that signs out.
+function lookControls() {
   const theme = chosenTheme();
-  const select = (id, label, run, options) => h("label", {},
+  const createSelect = (id, label, onChange, options) => h("label", {},
     h("span", { class: "small quiet" }, label),
-    h("select", { id, on: { change: (event) => run(event.target.value) } }, options));
+    h("select", { id, on: { change: (event) => onChange(event.target.value) } }, options));
   return [
-    select("theme", t("theme"), setTheme, ["auto", "light", "dark"].map((name) =>
+    createSelect("theme", t("theme"), setTheme, ["auto", "light", "dark"].map((name) =>
       h("option", { value: name, selected: name === theme }, t(`theme.${name}`)))),
-    select("language", t("language"), changeLanguage, LANGUAGES.map(([name, title]) =>
+    createSelect("language", t("language"), changeLanguage, LANGUAGES.map(([name, title]) =>
       h("option", { value: name, lang: name, selected: name === language() }, title))),
     isSignedIn() ? button(t("sign-out"), "", () => signOut().catch(show), { id: "sign-out" })
       : null,
   ];
 }
 
-// The numbers beside the names of panels: what runs now, and what needs the user.
+// Show the numbers in the navigation: running requests, and problems that need the user.
 function showCounts() {
-  showCount("live", running, "count calm", "conversations.running");
-  showCount("problems", needs, "count", "problems.needing");
+  showCount("live", runningCount, "count calm", "conversations.running");
+  showCount("problems", problemCount, "count", "problems.needing");
 }
 
-function showCount(panel, count, kind, words) {
-  const link = at("nav").querySelector(`a[href='#/${panel}']`);
+function showCount(panel, count, classes, label) {
+  const link = byId("nav").querySelector(`a[href='#/${panel}']`);
   link?.querySelector(".count")?.remove();
-  if (count) link?.append(h("span", { class: kind }, number(count), h("span", {}, ` ${t(words)}`)));
+  if (count) link?.append(h("span", { class: classes }, number(count), h("span", {}, ` ${t(label)}`)));
 }
 
-// A journal that cannot be read tells so on the panels that show it.
-async function countNeeds() {
-  clearTimeout(counting);
-  counting = 0;
+// Count the problems that need the user. Errors of the daemon are not shown here: the panels that
+// show the journal show them.
+async function countProblems() {
+  clearTimeout(countTimer);
+  countTimer = 0;
   if (!isSignedIn()) return;
   try {
-    needs = (await call("today", {}, { background: true })).needs_you.length;
+    problemCount = (await call("today", {}, { background: true })).needs_you.length;
   } catch (error) {
     if (!(error instanceof ApiError)) reportError(error);
   }
@@ -212,67 +216,67 @@ async function countNeeds() {
 }
 
 function showTop() {
-  const seek = button([icon("search"), h("span", { class: "grow cut" }, t("palette.title")),
-    h("kbd", {}, "Ctrl K")], "seek", palette);
-  replace(at("top"),
+  const paletteButton = button([icon("search"), h("span", { class: "grow cut" }, t("palette.title")),
+    h("kbd", {}, "Ctrl K")], "seek", showPalette);
+  replace(byId("top"),
     h("a", { class: "brand", href: "#/overview", "aria-label": "byok" },
       h("img", { src: "/ui/icon.svg", alt: "" }), h("span", {}, "byok")),
-    isSignedIn() ? seek : null,
-    h("span", { class: "space" }), at("status"),
+    isSignedIn() ? paletteButton : null,
+    h("span", { class: "space" }), byId("status"),
     h("span", { id: "connection", class: "row", role: "status" }),
-    isSignedIn() ? null : h("span", { class: "row" }, looks()));
+    isSignedIn() ? null : h("span", { class: "row" }, lookControls()));
   showConnection();
 }
 
-function palette() {
+function showPalette() {
   if (isSignedIn()) openPalette(PANELS, { setTheme, changeLanguage });
 }
 
-// Whether what the page shows of requests is live.
+// Show whether the page receives live requests.
 function showConnection() {
-  if (!at("connection")) return;
-  const tone = TONES[connection] ?? "quiet";
-  replace(at("connection"),
-    connection === "off" ? null : badge(tone, t(`connection.${connection}`)),
-    connection === "replaced"
+  if (!byId("connection")) return;
+  const tone = CONNECTION_TONES[connectionState] ?? "quiet";
+  replace(byId("connection"),
+    connectionState === "off" ? null : badge(tone, t(`connection.${connectionState}`)),
+    connectionState === "replaced"
       ? button(t("connection.again"), "", connect) : null);
 }
 
 async function changeLanguage(name) {
   try {
-    await requireDaemon(); // else another program's script
+    await requireDaemon(); // as for a panel's script: the texts are a script, too
     await setLanguage(name);
     dispatchEvent(new Event("byok-language"));
   } catch (error) {
     return show(error);
   }
   show();
-  at("language").focus();
+  byId("language").focus();
 }
 
 function setTheme(name) {
-  localStorage.setItem(THEME, name);
+  localStorage.setItem(THEME_KEY, name);
   applyTheme();
-  at("theme").value = name;
+  byId("theme").value = name;
 }
 
-const chosenTheme = () => localStorage.getItem(THEME) ?? "auto";
+const chosenTheme = () => localStorage.getItem(THEME_KEY) ?? "auto";
 
-// Colour the page as the user or, by "auto", the system wants it. Charts are drawn anew.
+// Apply the chosen theme, or with "auto" that of the system. Charts redraw on the event.
 function applyTheme() {
-  const [theme, system] = [chosenTheme(), dark.matches ? "dark" : "light"];
+  const [theme, system] = [chosenTheme(), darkScheme.matches ? "dark" : "light"];
   document.documentElement.dataset.theme = theme === "auto" ? system : theme;
   dispatchEvent(new Event("byok-theme"));
 }
 
 function showSignIn(error) {
   document.title = "byok";
-  replace(at("nav"));
+  replace(byId("nav"));
   const form = codeForm(t("sign-in.title"), async (code) => {
     await trySignIn(code);
     focusTitle();
   });
-  replace(at("main"), h("div", { class: "card sign-in" },
+  replace(byId("main"), h("div", { class: "card sign-in" },
     h("h1", { tabindex: "-1" }, t("sign-in.title")),
     error ? errorBox(error) : null,
     h("p", {}, t("sign-in.how")),
@@ -280,23 +284,23 @@ function showSignIn(error) {
     form));
 }
 
-// Return the form that takes a code of the terminal.
-function codeForm(button, onCode, ...more) {
+// Return the form for a code that `byok dashboard` prints.
+function codeForm(button, onCode, ...extraButtons) {
   const field = lineField({ id: "code", name: "code", required: true,
     autocapitalize: "characters" });
   return entryForm({ class: "code" }, () => onCode(field.value.trim()),
     h("label", { for: "code" }, t("sign-in.code")), field,
-    h("div", { class: "row" }, h("button", { class: "primary" }, button), more));
+    h("div", { class: "row" }, h("button", { class: "primary" }, button), extraButtons));
 }
 
-// Ask for a new code, which confirms a change; "" if the user does not want to give one.
+// Ask for a new code that confirms a change. Resolves to "" if the user gives none.
 function askForCode(error) {
   return new Promise((resolve) => {
-    const leave = (code) => { resolve(code); dialog.close(); };
+    const finish = (code) => { resolve(code); dialog.close(); };
     const dialog = openDialog(t("confirm.title"), [
       error.code === "dashboard_code" ? errorBox(error) : h("p", {}, t("confirm.why")),
       h("pre", {}, "byok dashboard"),
-      codeForm(t("confirm.submit"), leave, button(t("cancel"), "", () => leave("")))]);
+      codeForm(t("confirm.submit"), finish, button(t("cancel"), "", () => finish("")))]);
     dialog.addEventListener("close", () => resolve(""));
     dialog.querySelector("input").focus();
   });

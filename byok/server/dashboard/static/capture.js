@@ -1,93 +1,92 @@
-// Whether requests are captured: until when, on every panel while that goes on, with its end; in the
-// settings and in a dialog over any panel with its start.
+// Captures of requests: a line on every panel while one is running, with a button to stop it, and
+// the parts of the settings and of a dialog that start one.
 
 import { call } from "./api.js";
-import {
-  announce, attempt, badge, button, flushSection, h, openDialog, replace,
-} from "./dom.js";
+import { announce, attempt, badge, button, flushSection, h, openDialog, replace } from "./dom.js";
 import { number, time } from "./format.js";
-import { follow, renderAgain } from "./refresh.js";
+import { followRequests, renderAgain } from "./refresh.js";
 import { t } from "./texts.js";
 
-// Call `show(told)` now, when a capture begins or ends and when requests end; if byok does not answer,
-// the panel says so. Return `change(name, body)`, which starts or stops a capture; why that failed is
-// shown in `trouble`.
-function followCapture(trouble, signal, show) {
+// Call `show(status)` with the state of the capture now, when one starts or ends, and when requests
+// end. Return `change(name, body)`, which starts or stops a capture and shows its error in
+// `errorSlot`. Errors of the other requests are not shown: the panel shows that byok is away.
+function followCapture(errorSlot, signal, show) {
   let timer = 0;
-  const ask = (name, body, background) => attempt(background ? h("div") : trouble, signal, async () => {
+  const request = (name, body, background) => attempt(background ? h("div") : errorSlot, signal, async () => {
     clearTimeout(timer);
-    const told = await call(name, body, { signal, background });
-    if (told.on) timer = setTimeout(look, 1000 * told.seconds);
-    show(told);
+    const status = await call(name, body, { signal, background });
+    if (status.on) timer = setTimeout(refresh, 1000 * status.seconds);
+    show(status);
     if (!background) {
-      dispatchEvent(new Event("byok-capture")); // for what else shows it
+      dispatchEvent(new Event("byok-capture")); // for other parts of the page that show it
       announce(t("pair", { name: t("feature.capture"),
-        value: t(told.on ? "settings.on" : "settings.off") }));
+        value: t(status.on ? "settings.on" : "settings.off") }));
     }
   });
-  const look = () => ask("capture", {}, true);
+  const refresh = () => request("capture", {}, true);
   signal.addEventListener("abort", () => clearTimeout(timer));
-  addEventListener("byok-capture", look, { signal });
-  follow(look, signal);
-  look();
-  return (name, body) => ask(name, body, false);
+  addEventListener("byok-capture", refresh, { signal });
+  followRequests(refresh, signal);
+  refresh();
+  return (name, body) => request(name, body, false);
 }
 
-// Return a line that is empty while nothing is captured.
+// Return the line about a running capture; it is empty while there is none.
 export function captureLine(signal) {
   const element = h("div");
-  const change = followCapture(element, signal, (told) =>
-    renderAgain(element, () => replace(element, told.on
+  const change = followCapture(element, signal, (status) =>
+    renderAgain(element, () => replace(element, status.on
       ? h("p", { class: "row capture" },
         h("a", { href: "#/settings/set/capture" }, t("feature.capture")),
         h("span", { class: "grow" }, badge("warn", t("settings.on")), " ",
-          t("capture.until", { count: number(told.kept),
-            time: time(Date.now() / 1000 + told.seconds) })),
+          t("capture.until", { count: number(status.kept),
+            time: time(Date.now() / 1000 + status.seconds) })),
         button(t("capture.stop"), "little", async () => {
           await change("capture-stop");
-          document.querySelector("h1").focus(); // the button is gone
+          document.querySelector("h1").focus(); // the focused button is gone
         }, { "data-key": "capture" }))
       : null)));
   return element;
 }
 
-// Return the parts that say what a capture keeps, and that start and stop one, how that stands is in
-// the line; `changed()` is called then.
-function captureParts(signal, changed = () => {}) {
-  const [folder, trouble] = [h("code"), h("div")];
+// Return what explains a capture (`about`), the button that starts or stops it (`toggle`), and the
+// element for errors. `onChanged()` is called after a start or stop. Whether a capture is running is
+// shown by the line.
+function captureParts(signal, onChanged = () => {}) {
+  const [folder, errorSlot] = [h("code"), h("div")];
   let isOn = false;
-  const act = button(t("capture.start"), "", async () => {
+  const toggle = button(t("capture.start"), "", async () => {
     await (isOn ? change("capture-stop") : change("capture", { write: true }));
-    if (!trouble.firstChild) changed();
+    if (!errorSlot.firstChild) onChanged();
   });
-  const change = followCapture(trouble, signal, (told) => {
-    isOn = told.on;
-    replace(trouble);
-    replace(folder, told.folder);
-    replace(act, t(isOn ? "capture.stop" : "capture.start"));
+  const change = followCapture(errorSlot, signal, (status) => {
+    isOn = status.on;
+    replace(errorSlot);
+    replace(folder, status.folder);
+    replace(toggle, t(isOn ? "capture.stop" : "capture.start"));
   });
   const about = [h("p", { class: "quiet" }, t("capture.about"), " ", folder),
     h("p", { class: "quiet" }, t("capture.longer"), " ", h("code", {}, "byok capture on --for 2h"))];
-  return { about, act, trouble };
+  return { about, act: toggle, trouble: errorSlot };
 }
 
-// Return the part of the settings that starts and stops a capture.
+// Return the section of the settings that starts and stops a capture.
 export function captureSection(signal) {
-  const { about, act, trouble } = captureParts(signal);
+  const { about, act: toggle, trouble: errorSlot } = captureParts(signal);
   const element = flushSection(t("feature.capture"), null,
     h("div", { class: "field setting", "data-name": "capture" },
       h("div", {}, h("strong", {}, t("capture.title")), about),
-      h("div", { class: "control" }, act), trouble));
+      h("div", { class: "control" }, toggle), errorSlot));
   element.dataset.part = "capture";
   return element;
 }
 
-// Let the user start a capture where they are, or stop it.
+// Open a dialog in which the user can start or stop a capture.
 export function openCapture() {
-  const left = new AbortController();
-  const { about, act, trouble } = captureParts(left.signal, () => dialog.close());
-  const dialog = openDialog(t("capture.title"), [about, trouble],
-    (close) => [button(t("cancel"), "", close), act]);
-  dialog.addEventListener("close", () => left.abort());
-  act.focus();
+  const closed = new AbortController();
+  const { about, act: toggle, trouble: errorSlot } = captureParts(closed.signal, () => dialog.close());
+  const dialog = openDialog(t("capture.title"), [about, errorSlot],
+    (close) => [button(t("cancel"), "", close), toggle]);
+  dialog.addEventListener("close", () => closed.abort());
+  toggle.focus();
 }

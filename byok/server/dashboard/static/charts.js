@@ -1,24 +1,28 @@
-// Charts over time. A chart is a section with a heading, a sentence that says the main
-// figure, the drawing, a legend, and the same numbers as a table. Series differ by pattern
-// or dash too. The legend shows the values where the pointer is, or where arrow keys lead: to who
-// hears the page the drawing is a slider, whose value they are.
+// Charts over time. A chart is a section with a heading, a sentence with the main figure, the
+// drawing, a legend, and the same numbers as a table. Series differ by pattern or dash, not only by
+// colour. The legend shows the values at the pointer, or where the arrow keys have moved the
+// cursor: for screen readers the drawing is a slider, and these values are its value.
 
 import { h, replace, table } from "./dom.js";
-import { listed, t } from "./texts.js";
+import { joinList, t } from "./texts.js";
 
-// A program of the browser's older kind, which index.html loads behind the page's own.
+// uPlot is a classic script, no module: index.html loads it after the page's own script.
 if (!globalThis.uPlot && document.readyState !== "complete") {
-  await new Promise((go) => addEventListener("load", go, { once: true }));
+  await new Promise((resolve) => addEventListener("load", resolve, { once: true }));
 }
 const { uPlot } = globalThis;
-const HEIGHT = 190; // pixels, of it the names below
-const NAMES = 30;
-const FONT = "12px sans-serif";
-const LETTER = 7; // pixels, about
-const TILE = 8; // pixels
-const DASHES = [[], [7, 4], [2, 3]];
+const STYLE_PATH = "/ui/vendor/uPlot.min.css";
 
-// What is drawn over a tile, in the colour of the background.
+// Sizes are in CSS pixels.
+const CHART_HEIGHT = 190;
+const AXIS_NAMES_HEIGHT = 30; // within the height of the chart
+const FONT = "12px sans-serif";
+const LETTER_WIDTH = 7; // about, in that font
+const TILE_SIZE = 8;
+const DASHES = [[], [7, 4], [2, 3]]; // of the lines of each series
+
+// The lines that are drawn over the tile of each series in the colour of the background, as
+// [fromX, fromY, toX, toY].
 const PATTERNS = [
   [],
   [[0, 8, 8, 0], [-2, 2, 2, -2], [6, 10, 10, 6]], // rising lines
@@ -28,20 +32,23 @@ const PATTERNS = [
   [[0, 4, 8, 4], [4, 0, 4, 8]], // a grid
   [[3, 4, 5, 4]], // dots
 ];
-const STYLE = "/ui/vendor/uPlot.min.css";
 
-// Return {element, update(content)}; it is drawn anew when its size or the colours change,
-// until `signal` is aborted. `kind` is "bars", which are stacked, or "lines". A content is
-// {sentence, times, ticks, series, notes, write, axis, most, least}: `times` name each bucket,
-// `ticks` too, shortly, or "" for no name at the axis. `series` are {label, values, total}, where null
-// is unknown; `notes` are such that only the table has. `write(value)` is for people, `axis(value)`
-// for the axis, `most` is its end, and `least` the difference that its names can tell.
+// Return {element, update(content)}. The chart is redrawn when its size or the theme changes, until
+// `signal` is aborted. `kind` is "bars", which are stacked, or "lines". The content has
+// - sentence: the main figure in words;
+// - times: the name of each bucket;
+// - ticks: a short name of each bucket for the axis, "" for none;
+// - series: {label, values, total}, in which null is unknown;
+// - tableSeries: further series that only the table shows, perhaps with a `format` of their own;
+// - format(value) and formatTick(value): a value in the legend and the table, and at the axis;
+// - max: the end of the value axis, if it is fixed;
+// - minStep: the smallest difference between names of the axis, 1 if it is not given.
 export function createChart(title, kind, signal) {
   loadStyle();
   const parts = {
     sentence: h("p", {}),
     plot: h("div", { class: "plot", role: "slider", tabindex: "0", "aria-label": title,
-      "aria-valuemin": "0", on: { keydown: (event) => step(state, event),
+      "aria-valuemin": "0", on: { keydown: (event) => moveCursor(state, event),
         blur: () => state.plot?.setCursor({ left: -1, top: 0 }) } }),
     legend: h("ul", { class: "legend", "aria-hidden": "true" }),
     table: h("div", {}),
@@ -50,7 +57,7 @@ export function createChart(title, kind, signal) {
   const details = h("details", {}, h("summary", {}, t("chart.table")), parts.table);
   const element = h("section", { class: "card chart" }, h("h2", {}, title), parts.sentence,
     parts.plot, parts.legend, details);
-  watch(state, signal);
+  redrawOnChanges(state, signal);
   return { element, update: (content) => update(state, content) };
 }
 
@@ -61,31 +68,32 @@ function update(state, content) {
   draw(state);
 }
 
-// Lead to the bucket before or behind that of the cursor, or to the first or last one.
-function step({ content, plot }, event) {
+// Move the cursor by a key to the previous, next, first or last bucket.
+function moveCursor({ content, plot }, event) {
   if (!plot) return;
   const last = content.times.length - 1;
   const { idx } = plot.cursor;
-  const to = { ArrowLeft: (idx ?? last + 1) - 1, ArrowRight: (idx ?? -1) + 1, Home: 0, End: last }[event.key];
-  if (to === undefined) return;
+  const target = { ArrowLeft: (idx ?? last + 1) - 1, ArrowRight: (idx ?? -1) + 1, Home: 0,
+    End: last }[event.key];
+  if (target === undefined) return;
   event.preventDefault();
-  plot.setCursor({ left: plot.valToPos(Math.max(0, Math.min(last, to)), "x"), top: 0 });
+  plot.setCursor({ left: plot.valToPos(Math.max(0, Math.min(last, target)), "x"), top: 0 });
 }
 
-function watch(state, signal) {
+function redrawOnChanges(state, signal) {
   const sizes = new ResizeObserver(([{ contentRect }]) => {
     if (Math.floor(contentRect.width) === state.width) return;
     state.width = Math.floor(contentRect.width);
     draw(state);
   });
   sizes.observe(state.parts.plot);
-  const again = () => draw(state);
-  addEventListener("byok-theme", again, { signal });
+  const redraw = () => draw(state);
+  addEventListener("byok-theme", redraw, { signal });
   signal.addEventListener("abort", () => {
     sizes.disconnect();
     state.plot?.destroy();
     state.plot = state.content = null;
-    replace(state.parts.legend); // the browser keeps plots for a while, and what they name
+    replace(state.parts.legend); // browsers retain removed plots for a while, and names in them
   });
 }
 
@@ -94,161 +102,164 @@ function draw(state) {
   if (!content) return;
   state.plot?.destroy();
   state.plot = null;
-  const palette = paletteOf();
+  const palette = readPalette();
   const showValues = showLegend(state, palette);
   if (!width || !content.times.length) return;
-  const options = optionsOf(state, palette);
+  const options = createOptions(state, palette);
   options.hooks = { setCursor: [(plot) => showValues(plot.cursor.idx ?? null)] };
-  state.plot = new uPlot(options, dataOf(state), parts.plot);
+  state.plot = new uPlot(options, stackData(state), parts.plot);
 }
 
-// Bars are drawn over each other, the highest sum first, so they look stacked.
-function dataOf({ kind, content }) {
-  const places = content.times.map((_, place) => place);
+// Return the values as uPlot takes them: [indexes, series, ...]. Stacked bars are sums that are drawn
+// over each other, the highest first.
+function stackData({ kind, content }) {
+  const indexes = content.times.map((_, index) => index);
   const values = content.series.map((series) => series.values);
-  if (kind === "lines") return [places, ...values];
+  if (kind === "lines") return [indexes, ...values];
   const sums = [];
-  for (const row of values) {
-    const below = sums[0] ?? places.map(() => 0);
-    sums.unshift(row.map((value, place) => below[place] + (value ?? 0)));
+  for (const series of values) {
+    const below = sums[0] ?? indexes.map(() => 0);
+    sums.unshift(series.map((value, index) => below[index] + (value ?? 0)));
   }
-  return [places, ...sums];
+  return [indexes, ...sums];
 }
 
-function optionsOf(state, palette) {
+function createOptions(state, palette) {
   const { kind, content, width } = state;
   const last = content.times.length - 1;
-  const least = content.least ?? 1;
+  const minStep = content.minStep ?? 1;
   const axis = { stroke: palette.quiet, font: FONT, ticks: { show: false } };
   return {
     width,
-    height: HEIGHT,
-    padding: [8, 4 + (LETTER * longest(content.ticks)) / 2, 0, 0],
+    height: CHART_HEIGHT,
+    padding: [8, 4 + (LETTER_WIDTH * longestWidth(content.ticks)) / 2, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { show: kind === "lines" } },
     scales: {
       x: { time: false, range: () => [-0.5, last + 0.5] },
-      y: { range: (_, low, high) => [0, content.most ?? (Math.max(high * 1.05, least))] },
+      y: { range: (_, low, high) => [0, content.max ?? (Math.max(high * 1.05, minStep))] },
     },
     axes: [
-      { ...axis, grid: { show: false }, size: NAMES, gap: 10,
+      { ...axis, grid: { show: false }, size: AXIS_NAMES_HEIGHT, gap: 10,
         splits: () => chooseTicks(content.ticks, width),
-        values: (_, places) => places.map((place) => content.ticks[place] ?? "") },
-      { ...axis, grid: { stroke: palette.line, width: 1 }, incrs: stepsFrom(least),
-        size: (_, texts) => 16 + LETTER * longest(texts ?? []),
-        values: (_, values) => values.map((value) => content.axis(value)) },
+        values: (_, indexes) => indexes.map((index) => content.ticks[index] ?? "") },
+      { ...axis, grid: { stroke: palette.line, width: 1 }, incrs: axisSteps(minStep),
+        size: (_, texts) => 16 + LETTER_WIDTH * longestWidth(texts ?? []),
+        values: (_, values) => values.map((value) => content.formatTick(value)) },
     ],
-    series: [{}, ...seriesOf(kind, content.series, palette)],
+    series: [{}, ...createSeries(kind, content.series, palette)],
   };
 }
 
-// Return the steps that an axis may have: round numbers, of which no two are named alike.
-const stepsFrom = (least) => Array.from({ length: 15 }, (_, place) => 10 ** place)
-  .flatMap((size) => [1, 2, 5].map((step) => step * size * least));
+// Return the steps between values that an axis may have: round numbers of at least `minStep`, so
+// that no two values get the same name.
+const axisSteps = (minStep) => Array.from({ length: 15 }, (_, exponent) => 10 ** exponent)
+  .flatMap((size) => [1, 2, 5].map((step) => step * size * minStep));
 
-function seriesOf(kind, series, palette) {
+function createSeries(kind, series, palette) {
   if (kind === "lines") {
     return series.map((_, index) => ({ stroke: palette.series[index], width: 2,
       dash: DASHES[index], points: { show: true, size: 5, fill: palette.surface } }));
   }
   const paths = uPlot.paths.bars({ size: [0.8, 48] });
-  return series.map((_, index) => ({ paths, width: 0, fill: fillOf(palette, index),
+  return series.map((_, index) => ({ paths, width: 0, fill: createPattern(palette, index),
     points: { show: false } })).reverse();
 }
 
-// Return how many letters wide the longest text is; Chinese ones are two wide.
-const longest = (texts) => Math.max(0, ...texts.map((text) =>
+// Return the width of the widest text in letters; a Chinese character is two letters wide.
+const longestWidth = (texts) => Math.max(0, ...texts.map((text) =>
   String(text).replace(/[\u2e80-\uffff]/g, "  ").length));
 
-// Return the places of as many names as fit, at equal distances; the last ones count.
+// Return the indexes of as many names as fit, at equal distances; the last name is among them.
 function chooseTicks(ticks, width) {
-  const named = [...ticks.keys()].filter((place) => ticks[place]);
-  const fit = Math.max(1, Math.floor((width - 60) / (LETTER * longest(ticks) + 14)));
-  const every = Math.ceil(named.length / fit);
-  return named.filter((_, index) => (named.length - 1 - index) % every === 0);
+  const named = [...ticks.keys()].filter((index) => ticks[index]);
+  const maxTicks = Math.max(1, Math.floor((width - 60) / (LETTER_WIDTH * longestWidth(ticks) + 14)));
+  const interval = Math.ceil(named.length / maxTicks);
+  return named.filter((_, index) => (named.length - 1 - index) % interval === 0);
 }
 
-// Name the series. Beside each stands its total, or its value where the pointer is.
+// Fill the legend: the name of each series, and its total or its value at the cursor. Return
+// `showValues(bucket)`, which shows the values of a bucket; null shows the totals.
 function showLegend({ content, kind, parts }, palette) {
-  const when = h("li", { class: "when" });
+  const timeItem = h("li", { class: "when" });
   const values = content.series.map(() => h("b", {}));
-  replace(parts.legend, when, content.series.map((series, index) =>
+  replace(parts.legend, timeItem, content.series.map((series, index) =>
     h("li", {}, swatch(kind, palette, index), `${series.label} `, values[index])));
-  const show = (place) => {
-    replace(when, content.times[place] ?? t("usage.figures"));
+  const showValues = (bucket) => {
+    replace(timeItem, content.times[bucket] ?? t("usage.figures"));
     content.series.forEach((series, index) => {
-      const value = place === null ? series.total : series.values[place];
-      replace(values[index], value === undefined ? "" : content.write(value));
+      const value = bucket === null ? series.total : series.values[bucket];
+      replace(values[index], value === undefined ? "" : content.format(value));
     });
     parts.plot.ariaValueMax = content.times.length - 1;
-    parts.plot.ariaValueNow = place ?? 0;
-    parts.plot.ariaValueText = listed([...parts.legend.children].map((one) => one.textContent));
+    parts.plot.ariaValueNow = bucket ?? 0;
+    parts.plot.ariaValueText = joinList([...parts.legend.children].map((item) => item.textContent));
   };
-  show(null);
-  return show;
+  showValues(null);
+  return showValues;
 }
 
 function fillTable({ title, content, parts }) {
   const focused = parts.table.contains(document.activeElement);
-  const before = parts.table.firstElementChild?.scrollLeft ?? 0;
+  const scrolled = parts.table.firstElementChild?.scrollLeft ?? 0;
   const columns = [
-    { title: t("chart.time"), cell: (place) => content.times[place] },
-    ...[...content.series, ...(content.notes ?? [])].map((series) => ({ title: series.label,
-      numeric: true, cell: (place) => (series.write ?? content.write)(series.values[place]) })),
+    { title: t("chart.time"), cell: (index) => content.times[index] },
+    ...[...content.series, ...(content.tableSeries ?? [])].map((series) => ({ title: series.label,
+      numeric: true, cell: (index) => (series.format ?? content.format)(series.values[index]) })),
   ];
   replace(parts.table, table(title, columns, [...content.times.keys()]));
-  parts.table.firstElementChild.scrollLeft = before;
+  parts.table.firstElementChild.scrollLeft = scrolled;
   if (focused) parts.table.firstElementChild.focus({ preventScroll: true });
 }
 
 function loadStyle() {
-  if (document.querySelector(`link[href="${STYLE}"]`)) return;
-  document.head.prepend(h("link", { rel: "stylesheet", href: STYLE }));
+  if (document.querySelector(`link[href="${STYLE_PATH}"]`)) return;
+  document.head.prepend(h("link", { rel: "stylesheet", href: STYLE_PATH }));
 }
 
 // Return the colours of the theme in force: {surface, line, quiet, series}.
-function paletteOf() {
+function readPalette() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const series = Array.from({ length: PATTERNS.length }, (_, index) => colour(`series-${index + 1}`));
   return { surface: colour("surface"), line: colour("line"), quiet: colour("quiet"), series };
 }
 
-// Return what the areas of a series are filled with.
-function fillOf(palette, index) {
+// Return the pattern that fills the areas of a series.
+function createPattern(palette, index) {
   const scale = devicePixelRatio || 1;
-  const tile = h("canvas", { width: TILE * scale, height: TILE * scale });
-  const ink = tile.getContext("2d");
-  ink.scale(scale, scale);
-  ink.fillStyle = palette.series[index];
-  ink.fillRect(0, 0, TILE, TILE);
-  ink.strokeStyle = palette.surface;
-  ink.lineWidth = index === PATTERNS.length - 1 ? 2 : 1;
+  const tile = h("canvas", { width: TILE_SIZE * scale, height: TILE_SIZE * scale });
+  const context = tile.getContext("2d");
+  context.scale(scale, scale);
+  context.fillStyle = palette.series[index];
+  context.fillRect(0, 0, TILE_SIZE, TILE_SIZE);
+  context.strokeStyle = palette.surface;
+  context.lineWidth = index === PATTERNS.length - 1 ? 2 : 1;
   for (const [fromX, fromY, toX, toY] of PATTERNS[index]) {
-    ink.beginPath();
-    ink.moveTo(fromX, fromY);
-    ink.lineTo(toX, toY);
-    ink.stroke();
+    context.beginPath();
+    context.moveTo(fromX, fromY);
+    context.lineTo(toX, toY);
+    context.stroke();
   }
-  return ink.createPattern(tile, "repeat");
+  return context.createPattern(tile, "repeat");
 }
 
-// Return a small picture of how a series looks.
+// Return a small picture of a series for the legend.
 function swatch(kind, palette, index) {
   const scale = devicePixelRatio || 1;
   const picture = h("canvas", { class: "swatch", width: 22 * scale, height: 12 * scale });
-  const ink = picture.getContext("2d");
+  const context = picture.getContext("2d");
   if (kind === "bars") {
-    ink.fillStyle = fillOf(palette, index);
-    ink.fillRect(0, 0, picture.width, picture.height);
+    context.fillStyle = createPattern(palette, index);
+    context.fillRect(0, 0, picture.width, picture.height);
     return picture;
   }
-  ink.strokeStyle = palette.series[index];
-  ink.lineWidth = 2 * scale;
-  ink.setLineDash(DASHES[index].map((length) => length * scale));
-  ink.beginPath();
-  ink.moveTo(0, picture.height / 2);
-  ink.lineTo(picture.width, picture.height / 2);
-  ink.stroke();
+  context.strokeStyle = palette.series[index];
+  context.lineWidth = 2 * scale;
+  context.setLineDash(DASHES[index].map((length) => length * scale));
+  context.beginPath();
+  context.moveTo(0, picture.height / 2);
+  context.lineTo(picture.width, picture.height / 2);
+  context.stroke();
   return picture;
 }

@@ -1,12 +1,12 @@
-// Where an error is cured, by its code or its group in the table of errors: the link that leads to
-// that very setting, key or panel.
+// Links to where an error can be cured: the setting, key or panel, by the error's code or by its
+// group in byok's table of errors.
 
 import { h } from "./dom.js";
 import { pairOf, t } from "./texts.js";
 
-// Each is the address behind `#/`, and the text that says what is done there. The upstream's name
-// stands for {name}.
-const settingOf = (name, does) => [`settings/set/upstreams.{name}.${name}`, `problems.do.${does}`];
+// A cure is [address, label]: the address after `#/`, in which {name} is replaced by the upstream's
+// name, and the key of the text that says what is done there.
+const settingOf = (name, label) => [`settings/set/upstreams.{name}.${name}`, `problems.do.${label}`];
 const ADDRESS = settingOf("base_url", "address");
 const DIALECT = settingOf("dialect", "dialect");
 const LONGER = settingOf("max_tokens", "longer");
@@ -37,35 +37,36 @@ const CURES = {
   upstream_timeout: settingOf("timeout", "timeout"),
   upstream_wrong_api: DIALECT,
 };
-const OF_MODEL = ["upstream_bad_messages", "upstream_bad_schema", "upstream_empty",
+const CURED_BY_OTHER_MODEL = ["upstream_bad_messages", "upstream_bad_schema", "upstream_empty",
   "upstream_no_images", "upstream_no_memory", "upstream_no_tools", "upstream_remark",
   "upstream_tool_failed"];
-for (const code of OF_MODEL) CURES[code] = ["models", "problems.do.model"];
+for (const code of CURED_BY_OTHER_MODEL) CURES[code] = ["models", "problems.do.model"];
 
-// Tell whether an error is cured by another model, where this one was chosen.
-export const isOfModel = (code) => CURES[code] === MODEL;
+// Return whether an error is cured by choosing another model where this one was chosen.
+export const isCuredByOtherModel = (code) => CURES[code] === MODEL;
 
-// Return the links that cure an error; `parts` are the upstreams that have it, each with `upstream`,
-// its name, whether its key is `key_outside` of byok's stores, its address `at_vendor`, and the
-// setting that the model is `named_in`.
+// Return the links that cure an error. `parts` are the upstreams that have it, each with its name
+// `upstream`, whether its key is outside byok's stores (`key_outside`), whether its address is the
+// vendor's own (`at_vendor`), and the setting that names the model (`named_in`).
 export function cureLinks({ code, group }, parts, kind = "button little") {
-  // The network is the cause where a vendor's own address has no name.
-  if (code === "upstream_name" && parts.every((one) => one.at_vendor)) return [];
-  const links = new Map(); // by where they lead
+  // If the host name of a vendor's own address is not found, the network is the cause.
+  if (code === "upstream_name" && parts.every((part) => part.at_vendor)) return [];
+  const links = new Map(); // by address
   for (const part of parts) {
-    const [address, does] = isOfModel(code) && part.named_in
+    const [address, label] = isCuredByOtherModel(code) && part.named_in
       ? [`settings/choose/${part.named_in}`, "problems.do.model"] : CURES[code] ?? CURES[group] ?? [];
     if (!address) continue;
-    const isOfNobody = address.includes("{name}") && !part.upstream;
-    const href = isOfNobody ? "settings"
+    const hasNoUpstream = address.includes("{name}") && !part.upstream;
+    const href = hasNoUpstream ? "settings"
       : address.replace("{name}", encodeURIComponent(part.upstream));
-    if (!links.has(href)) links.set(href, { does, ...part });
+    if (!links.has(href)) links.set(href, { label, ...part });
   }
-  return [...links].map(([href, { does, upstream, key_outside: isOutside }]) => h("a", {
+  return [...links].map(([href, { label, upstream, key_outside: isOutside }]) => h("a", {
     class: kind, href: `#/${href}`, "data-key": `cure ${code} ${upstream}` },
-  pairOf(t(isOutside && does === KEY[1] ? "settings.key.from-where" : does),
+  pairOf(t(isOutside && label === KEY[1] ? "settings.key.from-where" : label),
     links.size > 1 && upstream)));
 }
 
-// Return the links that cure what an upstream fails of.
-export const upstreamCures = (one, kind) => cureLinks(one, [{ ...one, upstream: one.name }], kind);
+// Return the links that cure the error of an upstream.
+export const upstreamCures = (upstream, kind) =>
+  cureLinks(upstream, [{ ...upstream, upstream: upstream.name }], kind);

@@ -1,15 +1,18 @@
-// Building the page: elements, tables, badges. Text is only ever set as text.
+// Building blocks of the page: elements, tables, badges, fields, dialogs. Text is only ever set as
+// text, never parsed as HTML.
 
 import { agoText, clock, visible } from "./format.js";
 import { icon, svg } from "./icons.js";
 import { t } from "./texts.js";
 
-let saying = 0;
-const FORM = "dialog-form";
-const WIDE_MARK = /[，。：；！？）]$/u; // it has its own room, so no space follows
+const FORM_ID = "dialog-form"; // of the form in a dialog, for its button in the footer
+// Such a character has its space within its own width, so no other space follows.
+const FULL_WIDTH_PUNCTUATION = /[，。：；！？）]$/u;
+const TONE_ICONS = { good: "check", warn: "clock", bad: "cross" };
+let statusTimer = 0; // removes an announcement
 
-// Return an element. `attributes` may hold `class`, `on` (listeners by event), and
-// attributes; null and false leave one out. Children are elements, texts or null.
+// Return an element. `attributes` are HTML attributes, and `on` with listeners by event; one whose
+// value is null or false is left out. Children are elements, texts, null, or lists of these.
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -25,47 +28,50 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Append children to an element, texts with their invisible characters made visible.
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
-    if (child === " " && WIDE_MARK.test(element.textContent)) continue;
+    if (child === " " && FULL_WIDTH_PUNCTUATION.test(element.textContent)) continue;
     element.append(child instanceof Node ? child : visible(child));
   }
 }
 
+// Replace what is in an element by `children`.
 export function replace(element, ...children) {
   element.replaceChildren();
   append(element, children);
 }
 
-// Return a name that may be broken behind its parts, as `upstream:maker/model` and addresses have
-// them.
+// Return a name, such as `upstream:maker/model` or an address, in which the line may break after
+// each part.
 export const breakable = (name) => visible(name).split(/(?<=[:/\\_])(?<!\/\/)(?![:/\\])/u)
-  .flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
+  .flatMap((part, index) => (index ? [h("wbr"), part] : [part]));
 
-// Return a table whose rows are cards on a narrow screen. `columns` are {title, cell(row)} and
-// may be `numeric`, `lead` (what the row is), `aside` (stands beside it), `wide`, or sorted by
-// a name in `sort`: then `sorted` is {by, down}, and `onSort(name)` is called.
+// Return a table whose rows are cards on a narrow screen. A column is {title, cell(row)} and may
+// have `numeric`, `lead` (the name of the row), `aside` (beside that name on a card), `wide` (a
+// line of its own on a card), and `sort`, the name of an order. Then `sorted` is the order of now,
+// {by, down}, and `onSort(name)` is called when the user chooses another one.
 export function table(caption, columns, rows,
   { empty = t("none"), sorted = null, onSort = null } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   return tableFrame(caption, columns, h("tbody", { role: "rowgroup" },
     rows.map((row) => h("tr", { role: "row" },
-      columns.map((column) => cellOf(column, column.cell(row)))))), sorted, onSort);
+      columns.map((column) => tableCell(column, column.cell(row)))))), sorted, onSort);
 }
 
-// Return a table without its rows, which `bodies` have.
+// Return the table around `bodies`, the tbody elements with its rows.
 export const tableFrame = (caption, columns, bodies, sorted = null, onSort = null) =>
   h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", { class: "cards", role: "table" }, h("caption", { class: "hidden" }, caption),
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
         h("th", { role: "columnheader", scope: "col", class: column.numeric ? "numeric" : null,
-          "aria-sort": orderOf(column, sorted) }, headOf(column, sorted, onSort))))), bodies));
+          "aria-sort": orderOf(column, sorted) }, headingOf(column, sorted, onSort))))), bodies));
 
-export function cellOf(column, content) {
-  const kinds = ["numeric", "lead", "aside", "wide"].filter((kind) => column[kind]);
-  if (content === "–" || content === null) kinds.push("nil"); // no line of a card
-  return h("td", { role: "cell", class: kinds.join(" ") || null, "data-label": column.title },
+export function tableCell(column, content) {
+  const classes = ["numeric", "lead", "aside", "wide"].filter((kind) => column[kind]);
+  if (content === "–" || content === null) classes.push("nil"); // a card leaves it out
+  return h("td", { role: "cell", class: classes.join(" ") || null, "data-label": column.title },
     content);
 }
 
@@ -74,7 +80,7 @@ function orderOf(column, sorted) {
   return sorted.down ? "descending" : "ascending";
 }
 
-function headOf(column, sorted, onSort) {
+function headingOf(column, sorted, onSort) {
   if (!column.sort || !onSort) return column.title;
   const order = orderOf(column, sorted);
   return h("button", { type: "button", "data-key": `sort ${column.sort}`,
@@ -82,46 +88,46 @@ function headOf(column, sorted, onSort) {
   order && icon(order === "descending" ? "down" : "up"));
 }
 
-// Return a short word with a colour and a shape; `tone` is good, bad, warn, quiet, or info for
-// what goes on just now.
+// Return a short word with a colour and a shape; `tone` is good, bad, warn, quiet, or info (in
+// progress).
 export const badge = (tone, text) => h("span", { class: `badge ${tone}` }, text);
 
-// Return a mark with that colour and shape.
+// Return a mark with the colour and shape of a tone.
 export const dot = (tone) => h("span", { class: tone }, h("span", { class: `dot ${tone}`,
   "aria-hidden": "true" }));
 
-// Return a button; `kind` is primary, danger, bare, little, or several of them. It does one thing at
-// a time, and stays where the focus is meanwhile.
-export function button(text, kind, run, attributes = {}) {
-  const element = h("button", { type: "button", class: kind || null, ...attributes, on: {
+// Return a button; `classes` are primary, danger, bare, little, icon-only, or several of them. While
+// the promise of `action` is pending, further clicks do nothing, and the button keeps the focus.
+export function button(text, classes, action, attributes = {}) {
+  const element = h("button", { type: "button", class: classes || null, ...attributes, on: {
     async click(event) {
       if (element.ariaDisabled) return;
-      const done = run?.(event);
-      if (!(done instanceof Promise)) return;
+      const result = action?.(event);
+      if (!(result instanceof Promise)) return;
       element.ariaDisabled = "true";
-      await done.finally(() => { element.ariaDisabled = null; });
+      await result.finally(() => { element.ariaDisabled = null; });
     } } }, text);
   return element;
 }
 
-// Return a button that asks `sure` before it acts.
-export function askingButton(text, sure, act) {
+// Return a button that asks `question` before it runs `action`.
+export function confirmButton(text, question, action) {
   const box = h("div", { class: "row" });
-  const offer = () => {
+  const showOffer = () => {
     const hadFocus = box.contains(document.activeElement);
-    replace(box, asking);
-    if (hadFocus) asking.focus();
+    replace(box, offerButton);
+    if (hadFocus) offerButton.focus();
   };
-  const asking = button(`${text}…`, "little", () => {
-    const yes = button(text, "little danger", async () => { await act(); offer(); });
-    replace(box, h("span", {}, sure), yes, button(t("cancel"), "little", offer));
-    yes.focus();
+  const offerButton = button(`${text}…`, "little", () => {
+    const confirm = button(text, "little danger", async () => { await action(); showOffer(); });
+    replace(box, h("span", {}, question), confirm, button(t("cancel"), "little", showOffer));
+    confirm.focus();
   });
-  offer();
+  showOffer();
   return box;
 }
 
-// Copy a text and say so; where the browser lets no page do that, show it selected.
+// Copy a text and announce it. Where the browser does not allow that, show the text selected.
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -134,173 +140,172 @@ export async function copyText(text) {
   announce(t("copied"));
 }
 
-// Return a button that copies a text; `what` names it.
-export const copyButton = (text, what = text) =>
+// Return a button that copies a text; `name` is the text's name for screen readers.
+export const copyButton = (text, name = text) =>
   button(icon("copy"), "bare little icon-only", () => copyText(text),
-    { title: t("copy"), "aria-label": t("pair", { name: t("copy"), value: visible(what) }) });
+    { title: t("copy"), "aria-label": t("pair", { name: t("copy"), value: visible(name) }) });
 
-// Return a command for a terminal, or lines for a file, with a button that copies them; `what` names
-// them.
-export const command = (text, what = text) =>
-  h("div", { class: "command" }, h("code", {}, text), copyButton(text, what));
+// Return a command for a terminal, or lines for a file, with a button that copies them.
+export const commandBox = (text, name = text) =>
+  h("div", { class: "command" }, h("code", {}, text), copyButton(text, name));
 
-// Return how long ago a moment was, in seconds since 1970, which goes on while it is shown;
-// the whole date stands behind it.
+// Return how long ago a time in seconds since 1970 was, with the full date as its title. The text
+// is kept up to date while it is shown.
 export const ago = (seconds) => h("time", { class: "ago nowrap", title: clock(seconds,
   { year: "numeric", month: "short", day: "numeric", second: "2-digit" }),
 datetime: new Date(seconds * 1000).toISOString() }, agoText(seconds));
 
 setInterval(() => {
-  for (const one of document.hidden ? [] : document.querySelectorAll("time.ago")) {
-    one.textContent = agoText(Date.parse(one.dateTime) / 1000);
+  for (const element of document.hidden ? [] : document.querySelectorAll("time.ago")) {
+    element.textContent = agoText(Date.parse(element.dateTime) / 1000);
   }
 }, 30000);
 
-// Return buttons of which one is pressed; `options` are [value, title], and `choose(value)` is
-// called.
-export function segments(label, options, chosen, choose) {
-  const press = (value) => ({ currentTarget }) => {
-    for (const one of element.children) {
-      one.setAttribute("aria-pressed", String(one === currentTarget));
+// Return a segmented control: buttons of which one is pressed. `options` are [value, title], and
+// `onChoose(value)` is called.
+export function segments(label, options, chosen, onChoose) {
+  const createPress = (value) => ({ currentTarget }) => {
+    for (const segment of element.children) {
+      segment.setAttribute("aria-pressed", String(segment === currentTarget));
     }
-    choose(value);
+    onChoose(value);
   };
   const element = h("div", { class: "segments", role: "group", "aria-label": label },
-    options.map(([value, title]) => button(title, "", press(value),
+    options.map(([value, title]) => button(title, "", createPress(value),
       { "aria-pressed": String(value === chosen) })));
   return element;
 }
 
-// Return a menu of `options`, [value, title], of which one is chosen; `choose(value)` is called.
-export const menu = (label, options, choose = () => {}, chosen = "") => h("select", {
-  "aria-label": label, on: { change: ({ target }) => choose(target.value) } },
+// Return a drop-down menu of `options`, [value, title]; `onChoose(value)` is called.
+export const menu = (label, options, onChoose = () => {}, chosen = "") => h("select", {
+  "aria-label": label, on: { change: ({ target }) => onChoose(target.value) } },
 optionsOf(options, chosen));
 
 export const optionsOf = (options, chosen) => options.map(([value, title]) =>
   h("option", { value: String(value), selected: String(value) === String(chosen) }, title));
 
-// Return what sorts the rows of a table that are cards, which have no heads: a menu of `options`,
-// [name, title], and a button that turns the order round. `onSort(name)` is called, as by a table;
-// `show({by, down})` says how they are sorted.
-export function cardOrder(options, onSort) {
-  const names = menu(t("order"), options, onSort);
-  const turn = button("", "icon-only", () => onSort(names.value),
+// Return what sorts a table whose rows are cards, and so has no column heads to click: {element,
+// show}. `options` are the orders, [name, title]; `onSort(name)` is called as by a table, with the
+// name of now to reverse it. `show({by, down})` shows the order of now.
+export function cardSorter(options, onSort) {
+  const sortMenu = menu(t("order"), options, onSort);
+  const reverse = button("", "icon-only", () => onSort(sortMenu.value),
     { title: t("order.turn"), "aria-label": t("order.turn") });
-  return { element: h("span", { class: "row tight only-cards" }, names, turn),
+  return { element: h("span", { class: "row tight only-cards" }, sortMenu, reverse),
     show({ by, down }) {
-      names.value = by;
-      turn.disabled = !by;
-      replace(turn, icon(down ? "down" : "up"));
+      sortMenu.value = by;
+      reverse.disabled = !by;
+      replace(reverse, icon(down ? "down" : "up"));
     } };
 }
 
-// Return a field for a line, of which the browser keeps and corrects nothing.
+// Return a one-line field whose text the browser neither remembers nor corrects.
 export const lineField = (attributes) =>
   h("input", { autocomplete: "off", spellcheck: "false", ...attributes });
 
-// Return a field in which words are looked for: `run(words)` is called while they are entered.
-export const seekField = (label, run, attributes = {}) => lineField({ type: "search",
+// Return a search field; `onInput(words)` is called at each change of its text.
+export const searchField = (label, onInput, attributes = {}) => lineField({ type: "search",
   "aria-label": label, placeholder: label, maxlength: "200",
-  on: { input: ({ target }) => run(target.value) }, ...attributes });
+  on: { input: ({ target }) => onInput(target.value) }, ...attributes });
 
-// Return the frame of such a field.
-export const seeking = (field, role = null) =>
+// Return the frame around a search field.
+export const searchBox = (field, role = null) =>
   h("div", { class: "seeking", role }, icon("search"), field);
 
-// Return a form whose fields go to `run()`, and nowhere else.
-export function entryForm(attributes, run, ...children) {
+// Return a form that calls `onSubmit()` instead of sending its fields.
+export function entryForm(attributes, onSubmit, ...children) {
   const submit = (event) => {
     event.preventDefault();
-    run();
+    onSubmit();
   };
   return h("form", { ...attributes, on: { submit } }, children);
 }
 
-// Return parts of a line, with dots between those that are there.
-export const dots = (...parts) => parts.filter((part) => part)
-  .flatMap((part, place) => [place ? "\u00a0· " : null, h("span", { class: "facet" }, part)]);
+// Return the parts of a line with dots between them; empty ones are left out.
+export const joinWithDots = (...parts) => parts.filter((part) => part)
+  .flatMap((part, index) => [index ? "\u00a0· " : null, h("span", { class: "facet" }, part)]);
 
-// Return a bar of `parts`: [kind, where it begins, how long it is], both as shares of 1.
+// Return a bar of `parts`, [class, start, length]; start and length are shares of 1.
 export function bar(parts, attributes = { "aria-hidden": "true" }) {
   const element = h("span", { class: "bar", ...attributes });
-  for (const [kind, begin, length] of parts) {
+  for (const [kind, start, length] of parts) {
     const part = h("i", { class: kind || null });
-    part.style.setProperty("left", `${100 * begin}%`);
+    part.style.setProperty("left", `${100 * start}%`);
     part.style.setProperty("width", `${100 * length}%`);
     element.append(part);
   }
   return element;
 }
 
-// Return a value with a bar before it: its `part` of the largest one, if it is known.
-export const measured = (part, ...value) => h("span", { class: "measured" },
-  part ? bar([["", 0, part]]) : null, h("span", {}, value));
+// Return a value with a bar before it: its share of the largest value, if that is known.
+export const valueWithBar = (share, ...value) => h("span", { class: "measured" },
+  share ? bar([["", 0, share]]) : null, h("span", {}, value));
 
-// Return small bars of a day's hours or of turns, and `what` they are, if one has any height; `tone`
-// is "", warn or bad.
-export function spark(values, tone, what) {
+// Return small bars, such as one for each hour, with a label; null if all values are 0. `tone` is
+// "", warn or bad.
+export function sparkline(values, tone, label) {
   if (!values.some(Boolean)) return null;
-  const most = Math.max(...values, 1e-9);
+  const max = Math.max(...values, 1e-9);
   const width = 100 / values.length;
   const gap = Math.min(0.8, width / 4);
   return [svg("svg", { class: `spark ${tone}`, viewBox: "0 0 100 34", "aria-hidden": "true",
-    preserveAspectRatio: "none" }, ...values.map((value, place) => {
-    const height = value ? Math.max(2, 32 * value / most) : 1;
-    return svg("rect", { x: place * width + gap / 2, y: 34 - height, width: width - gap, height,
+    preserveAspectRatio: "none" }, ...values.map((value, index) => {
+    const height = value ? Math.max(2, 32 * value / max) : 1;
+    return svg("rect", { x: index * width + gap / 2, y: 34 - height, width: width - gap, height,
       class: value ? "" : "nil" });
-  })), h("span", { class: "small quiet" }, what)];
+  })), h("span", { class: "small quiet" }, label)];
 }
 
-// Return a figure with its name, a note and a picture; one with an address leads there.
+// Return a figure with its name, a note and a picture; with an address it is a link.
 export const tile = (address, label, figure, unit, note, picture) =>
   h(address ? "a" : "div", { class: "card tile", href: address },
     h("span", { class: "label" }, label),
     h("span", { class: "figure" }, figure, unit ? h("small", {}, " ", unit) : null),
     h("span", { class: "note" }, note), picture);
 
-const MARKS = { good: "check", warn: "clock", bad: "cross" };
-
-// Return a card that says how something is: in one sentence, with a colour and a picture, and
-// what follows. `tone` is good, warn, bad, calm or spent.
-export const healthCard = (label, { tone, picture = MARKS[tone], say, next = null, act = null }) =>
+// Return a card with a state in one sentence, a colour and an icon, then details and buttons.
+// `tone` is good, warn, bad, calm or spent.
+export const healthCard = (label,
+  { tone, picture = TONE_ICONS[tone], headline, detail = null, actions = null }) =>
   h("section", { class: `card health ${tone}`, "aria-label": label },
     h("span", { class: "mark" }, icon(picture)),
-    h("div", { class: "grow" }, h("p", { class: "say" }, say), h("p", { class: "quiet" }, next)),
-    act ? h("div", { class: "row" }, act) : null);
+    h("div", { class: "grow" }, h("p", { class: "say" }, headline), h("p", { class: "quiet" }, detail)),
+    actions ? h("div", { class: "row" }, actions) : null);
 
-// Say what will appear in a place that is empty, and what makes it appear.
-export const nothing = (picture, title, text, ...actions) => h("div", { class: "nothing" },
+// Return what stands in an empty part: what will appear there, and what makes it appear.
+export const emptyState = (picture, title, text, ...actions) => h("div", { class: "nothing" },
   icon(picture), h("strong", {}, title), h("p", {}, text), actions);
 
-// Show a dialog and return it; `footer(close)` returns its buttons.
-export function openDialog(title, body, footer = null) {
+// Open a dialog and return it; `createFooter(close)` returns its buttons.
+export function openDialog(title, body, createFooter = null) {
   const close = () => element.close();
   const element = h("dialog", { "aria-label": title },
     h("header", {}, h("h2", {}, title),
       button(icon("cross"), "bare icon-only", close, { "aria-label": t("close") })),
-    h("div", { class: "body" }, body), footer && h("footer", {}, footer(close)));
-  whileOpen(element);
+    h("div", { class: "body" }, body), createFooter && h("footer", {}, createFooter(close)));
+  closeWhenLeft(element);
   document.body.append(element);
   element.showModal();
   return element;
 }
 
-// Show a dialog with a form, until its button has done `run()`, or `signal` is aborted; return whether
-// it was done. Why that failed is shown, and the user may try again.
-export async function openForm(title, sure, fields, run, signal) {
-  const trouble = h("div");
+// Open a dialog with a form. It closes when `action()` succeeded after a submit, when the user
+// closes it, or when `signal` is aborted; an error is shown, and the user may try again. Resolves
+// to whether `action()` succeeded. `submitButton` is one of `formButton`.
+export async function openForm(title, submitButton, fields, action, signal) {
+  const errorSlot = h("div");
   let isDone = false;
   const submit = async () => {
-    sure.disabled = true;
-    await attempt(trouble, signal, async () => {
-      await run();
+    submitButton.disabled = true;
+    await attempt(errorSlot, signal, async () => {
+      await action();
       isDone = true;
       dialog.close();
     });
-    sure.disabled = false;
+    submitButton.disabled = false;
   };
-  const form = entryForm({ id: FORM }, submit, fields, trouble);
-  const dialog = openDialog(title, form, (close) => [button(t("cancel"), "", close), sure]);
+  const form = entryForm({ id: FORM_ID }, submit, fields, errorSlot);
+  const dialog = openDialog(title, form, (close) => [button(t("cancel"), "", close), submitButton]);
   form.elements[0].focus();
   const closed = new Promise((done) => dialog.addEventListener("close", done));
   signal.addEventListener("abort", () => dialog.close());
@@ -308,19 +313,19 @@ export async function openForm(title, sure, fields, run, signal) {
   return isDone;
 }
 
-// Return the button of such a form.
-export const formButton = (text) => h("button", { class: "primary", form: FORM }, text);
+// Return the submit button for `openForm`.
+export const formButton = (text) => h("button", { class: "primary", form: FORM_ID }, text);
 
-// Close a dialog when its user goes elsewhere, as by Back, and remove it; return a signal that is
-// aborted then.
-export function whileOpen(dialog) {
-  const left = new AbortController();
-  dialog.addEventListener("close", () => { left.abort(); dialog.remove(); });
-  addEventListener("hashchange", () => dialog.close(), { capture: true, signal: left.signal });
-  return left.signal;
+// Close a dialog when the user goes to another address, as by Back, and remove it once it is
+// closed. Return a signal that is aborted then.
+export function closeWhenLeft(dialog) {
+  const closed = new AbortController();
+  dialog.addEventListener("close", () => { closed.abort(); dialog.remove(); });
+  addEventListener("hashchange", () => dialog.close(), { capture: true, signal: closed.signal });
+  return closed.signal;
 }
 
-// Show another title than the panel's name, and what stands below it.
+// Show a title instead of the panel's name, and a line below it.
 export function showTitle(title, ...below) {
   const heading = document.querySelector("#main h1");
   replace(heading, title);
@@ -331,36 +336,36 @@ export function showTitle(title, ...below) {
 // Put buttons, counts and links beside the panel's title.
 export const showTools = (...tools) => replace(document.getElementById("tools"), tools);
 
-// Return a part of a panel with a heading.
+// Return a section of a panel with a heading.
 export function section(title, ...children) {
   return h("section", { class: "card" }, h("h2", {}, title), children);
 }
 
-// Return a part whose heading has buttons or links beside it.
+// Return a section whose heading has buttons or links beside it.
 export function toolSection(title, tools, ...children) {
   return h("section", { class: "card" },
     h("div", { class: "head" }, h("h2", {}, title), h("div", { class: "row" }, tools)), children);
 }
 
-// Return a part whose content, such as a table or a list, reaches its edges.
+// Return such a section whose content, for example a table or a list, reaches its edges.
 export function flushSection(title, tools, ...children) {
   const element = toolSection(title, tools, children);
   element.classList.add("flush");
   return element;
 }
 
-// Return pairs of a name and a value.
-export function facts(pairs) {
+// Return a list of names with their values; pairs without a value are left out.
+export function factList(pairs) {
   return h("dl", { class: "facts" }, pairs
     .filter(([, value]) => value !== null && value !== undefined && value !== "")
     .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-// Return a text whose parts in backticks are code.
+// Return a text whose parts in backticks are shown as code.
 export const withCode = (text, codeOf = (part) => h("code", {}, part)) => text.split("`")
-  .map((part, place) => (place % 2 ? codeOf(part) : part));
+  .map((part, index) => (index % 2 ? codeOf(part) : part));
 
-// Return an error as a user reads it: what happened, what to do, its code.
+// Return an error for the user: what happened, what to do, and its code.
 export function errorBox(error) {
   return h("div", { class: "error", role: "alert" },
     h("p", {}, withCode(error.message || String(error))),
@@ -368,19 +373,19 @@ export function errorBox(error) {
     error.code ? h("p", { class: "quiet" }, t("error.code", { code: error.code })) : null);
 }
 
-// Do something; why it failed is shown in `place`, unless the user has left the panel.
-export async function attempt(place, signal, work) {
+// Run an action. Its error is shown in `container`, unless the user has left the panel.
+export async function attempt(container, signal, action) {
   try {
-    await work();
+    await action();
   } catch (error) {
-    if (!signal.aborted) replace(place, errorBox(error));
+    if (!signal.aborted) replace(container, errorBox(error));
   }
 }
 
-// Say something to the user, and to a screen reader; it is gone after a while.
+// Show a message for a few seconds; screen readers read it aloud.
 export function announce(text) {
   const status = document.getElementById("status");
   replace(status, text);
-  clearTimeout(saying);
-  saying = setTimeout(() => replace(status), 8000);
+  clearTimeout(statusTimer);
+  statusTimer = setTimeout(() => replace(status), 8000);
 }

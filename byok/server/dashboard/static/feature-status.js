@@ -1,5 +1,5 @@
-// How features stand: meters and lines, shown alike for all of them. What has no text here
-// is shown in the words of the daemon.
+// The status of features: meters and lines, shown alike for all of them. A row without a text here
+// is shown in the daemon's words.
 
 import { badge, bar, h, section } from "./dom.js";
 import { dollars, duration, number, percent } from "./format.js";
@@ -9,10 +9,10 @@ import { t, textOr } from "./texts.js";
 const titleOf = (feature) => textOr(`feature.${feature}`,
   textOr(`settings.group.${feature}`, feature));
 
-// Return pairs of a feature's title and its rows, short ones.
+// Return [title, rows] of each feature, for a list of facts.
 export function statusFacts(features) {
   return Object.entries(features).map(([feature, rows]) => [titleOf(feature),
-    rows.length ? rows.map((row) => h("div", {}, row.kind === "meter" ? meterLine(row) : line(row)))
+    rows.length ? rows.map((row) => h("div", {}, row.kind === "meter" ? meterLine(row) : statusLine(row)))
       : h("a", { href: `#/settings/find/${feature}` },
         textOr(`status.none.${feature}`, t("status.none")))]);
 }
@@ -22,45 +22,46 @@ export function meterSections(features) {
   return Object.entries(features)
     .filter(([, rows]) => rows.some(({ kind }) => kind === "meter"))
     .map(([feature, rows]) => section(titleOf(feature), h("ul", { class: "meters" },
-      rows.map((row) => h("li", {}, row.kind === "meter" ? meterBar(row) : line(row))))));
+      rows.map((row) => h("li", {}, row.kind === "meter" ? meterBar(row) : statusLine(row))))));
 }
 
-function line({ key, text, values, warns }) {
-  const shown = { ...values };
-  if ("seconds" in values) shown.seconds = duration(values.seconds);
-  if ("count" in values) shown.count = number(values.count);
-  const words = textOr(`status.${key}`, text, shown);
+function statusLine({ key, text, values, warns }) {
+  const texts = { ...values };
+  if ("seconds" in values) texts.seconds = duration(values.seconds);
+  if ("count" in values) texts.count = number(values.count);
+  const words = textOr(`status.${key}`, text, texts);
   return warns ? [badge("warn", textOr(`status.badge.${key}`, "!")), " ", words]
     : h("span", { class: "quiet" }, words);
 }
 
-// `used` is null for what is counted elsewhere, such as in each conversation.
+// Return a meter as a line. Its `used` is null if that is counted elsewhere, such as in each
+// conversation.
 function meterLine(meter) {
   if (meter.used === null) return meterText(meter);
-  const part = meter.used / meter.most;
-  return [badge(part >= 1 ? "bad" : part >= 0.8 ? "warn" : "good", percent(part)), " ",
+  const share = meter.used / meter.most;
+  return [badge(share >= 1 ? "bad" : share >= 0.8 ? "warn" : "good", percent(share)), " ",
     meterText(meter)];
 }
 
-// Return how much is used of what is counted, in its own unit.
+// Return in words how much of a meter is used, in its own unit.
 export function meterText(meter) {
-  const { title, words } = amountsOf(meter);
+  const { title, words } = meterTexts(meter);
   return t("pair", { name: title, value: words });
 }
 
 function meterBar(meter) {
-  const { title, words } = amountsOf(meter);
+  const { title, words } = meterTexts(meter);
   if (meter.used === null) return [title, " ", words];
-  const part = Math.min(1, meter.used / meter.most);
+  const share = Math.min(1, meter.used / meter.most);
   return [h("span", {}, title),
-    bar([[part >= 1 ? "bad" : part >= 0.8 ? "warn" : "", 0, part]]),
+    bar([[share >= 1 ? "bad" : share >= 0.8 ? "warn" : "", 0, share]]),
     h("span", {}, words)];
 }
 
-function amountsOf({ name, used, most, in_dollars: inDollars, unpriced }) {
-  const write = inDollars ? dollars : number;
-  const spoken = { most: write(most),
-    used: inDollars ? costText({ cost: used, unpriced }, dollars) : write(used) };
+function meterTexts({ name, used, most: limit, in_dollars: inDollars, unpriced }) {
+  const format = inDollars ? dollars : number;
+  const amounts = { most: format(limit),
+    used: inDollars ? costText({ cost: used, unpriced }, dollars) : format(used) };
   return { title: textOr(`meter.${name}`, name),
-    words: t(used === null ? "meter.most" : "meter.used", spoken) };
+    words: t(used === null ? "meter.most" : "meter.used", amounts) };
 }

@@ -1,4 +1,4 @@
-// Pictures of 16 by 16, drawn by the text's colour: one path each.
+// Icons of 16 by 16 units in the colour of the text, one path each.
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const PATHS = {
@@ -25,7 +25,7 @@ const PATHS = {
   file: "M4 1.5h5l3 3v10H4zM9 1.5v3h3",
 };
 
-// Return an element of a picture; attributes are texts or numbers.
+// Return an SVG element; attributes are texts or numbers.
 export function svg(tag, attributes, ...children) {
   const element = document.createElementNS(NAMESPACE, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -33,6 +33,6 @@ export function svg(tag, attributes, ...children) {
   return element;
 }
 
-// Return a picture by its name; it says nothing to those who hear the page.
+// Return an icon by its name; screen readers skip it.
 export const icon = (name) => svg("svg",
   { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: PATHS[name] }));

@@ -1,13 +1,13 @@
-// What keys do anywhere on the page. A letter alone is a command only where nothing is
-// entered, and never while a dialog is open.
+// The keyboard commands of the page. A single key is a command only outside of entry fields, and
+// never while a dialog is open.
 
 import { h, openDialog, table } from "./dom.js";
 import { t } from "./texts.js";
 
-const ENTERED = "input, select, textarea, [contenteditable]";
-const ROWS = "#main :is(td.lead, .list) :is(a, button)";
+const ENTRY_FIELDS = "input, select, textarea, [contenteditable]";
+const ROW_NAMES = "#main :is(td.lead, .list) :is(a, button)";
 
-// Listen to keys; `palette` opens it, and digits lead to the panels in their order.
+// Listen to keys: `palette()` opens the palette, and digits lead to the panels in their order.
 export function followKeys({ panels, palette }) {
   addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -21,7 +21,7 @@ export function followKeys({ panels, palette }) {
   });
 }
 
-// A row opens by a click anywhere in it, as its name does.
+// A click anywhere in a row does what a click on its name does.
 addEventListener("click", ({ target }) => {
   const row = target.closest("#main tbody tr");
   if (!row || target.closest("a, button, input, select, label, summary")) return;
@@ -29,7 +29,7 @@ addEventListener("click", ({ target }) => {
 });
 
 const isCommand = (event) => !event.ctrlKey && !event.metaKey && !event.altKey
-  && !event.target.closest?.(ENTERED) && !document.querySelector("dialog[open]");
+  && !event.target.closest?.(ENTRY_FIELDS) && !document.querySelector("dialog[open]");
 
 const COMMANDS = {
   "/": (event) => {
@@ -37,15 +37,15 @@ const COMMANDS = {
     document.querySelector("#main input[type='search']")?.focus();
   },
   "?": showKeys,
-  j: () => move(1),
-  k: () => move(-1),
+  j: () => moveFocus(1),
+  k: () => moveFocus(-1),
 };
 
-// Lead the focus to the next row's name, or the one before.
-function move(step) {
-  const rows = [...document.querySelectorAll(ROWS)];
-  const at = rows.indexOf(document.activeElement) + step;
-  rows[Math.max(0, Math.min(rows.length - 1, at))]?.focus();
+// Move the focus to the name of the next row (1) or the previous row (-1).
+function moveFocus(step) {
+  const rows = [...document.querySelectorAll(ROW_NAMES)];
+  const index = rows.indexOf(document.activeElement) + step;
+  rows[Math.max(0, Math.min(rows.length - 1, index))]?.focus();
 }
 
 function showKeys() {
@@ -53,6 +53,6 @@ function showKeys() {
     ["1 – 9", "keys.panels"], ["?", "keys.help"]];
   openDialog(t("keys.title"), table(t("keys.title"), [
     { title: t("keys.key"), cell: ([key]) => h("kbd", {}, key) },
-    { title: t("keys.does"), cell: ([, does]) => t(does) },
+    { title: t("keys.does"), cell: ([, label]) => t(label) },
   ], keys));
 }

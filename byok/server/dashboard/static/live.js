@@ -1,47 +1,51 @@
-// Live requests: one stream for the whole page, whatever panels listen to it. It is
-// closed while nobody sees the page, and opened again when the daemon was away.
+// Live requests: one stream for the whole page, to which panels listen. It is closed while the page
+// is hidden, and opened again after the daemon was away.
 
-import { isSignedIn, onEnd, stream } from "./api.js";
+import { isSignedIn, onSessionEnd, stream } from "./api.js";
 
-export const MOST_ENDED = 200;
-const FIRST_PAUSE = 500;
-const LONGEST_PAUSE = 10000;
-const LONGEST_SILENCE = 40000; // the daemon says something every 15 s
+export const MAX_ENDED = 200; // ended requests that are stored
+const MIN_RETRY_MS = 500;
+const MAX_RETRY_MS = 10000;
+const MAX_SILENCE_MS = 40000; // the daemon sends a line every 15 s at least
 
-const rows = new Map(); // by id: those that ended in the order of their ends, and open ones
+const rows = new Map(); // by id; ended ones are in the order in which they ended
 const listeners = new Set();
 const stateListeners = new Set();
-let state = "off";
-let restarts = false; // the daemon, away meanwhile
-let ended = 0;
-let isWhole = false; // whether `rows` are what the daemon told
-let connection = null; // the AbortController of the stream that is open or tried
+let state = "off"; // see onState
+let isRestartExpected = false;
+let endedCount = 0;
+let isSynced = false; // whether `rows` are those of the daemon
+let connection = null; // the AbortController of the stream that is open or being opened
 
-// Listen to the requests until `signal` is aborted. The listener gets {reset, changed,
-// rows}: with `reset` everything may differ, else the `changed` rows. A row has the facts of the journal, `sent`, `pieces`, `received` and `reads` (null
-// where nobody counted), `rate` in bytes a second, and `at`, when it was told.
+// Listen to the requests until `signal` is aborted. The listener gets {reset, changed, rows}: with
+// `reset` any row may differ, else only the `changed` ones do. A row has the fields of the journal,
+// the counts `sent` and `received` in bytes, `pieces` and `reads` (null where nobody counted),
+// `rate` in bytes a second, and `at`, when it was received, as `performance.now()`.
 export function onRequests(listener, signal) {
   listeners.add(listener);
   signal.addEventListener("abort", () => listeners.delete(listener));
-  if (isWhole) listener({ reset: true, changed: [...rows.values()], rows });
+  if (isSynced) listener({ reset: true, changed: [...rows.values()], rows });
 }
 
-// Call `listener` with the state of the connection, now and whenever it changes: off,
-// connecting, on, lost, restarting, or replaced.
+// Call `listener` with the state of the connection, now and at each change: off, connecting, on,
+// lost, restarting, or replaced (by another page's stream).
 export function onState(listener, signal = null) {
   stateListeners.add(listener);
   signal?.addEventListener("abort", () => stateListeners.delete(listener));
   listener(state);
 }
 
-// Return the ids of the requests that are known.
-export const liveRequests = () => rows.keys();
+// Return the ids of the requests that are stored.
+export const liveRequestIds = () => rows.keys();
 
-// Open the stream unless it is open, nobody is signed in, or nobody sees the page.
+// Set whether the daemon is about to restart.
+export const expectRestart = (expected) => { isRestartExpected = expected; };
+
+// Open the stream unless it is open, nobody is signed in, or the page is hidden.
 export function connect() {
   if (connection || document.hidden || !isSignedIn()) return;
   connection = new AbortController();
-  keepOpen(connection);
+  keepConnected(connection);
 }
 
 function disconnect() {
@@ -50,109 +54,109 @@ function disconnect() {
   setState("off");
 }
 
-async function keepOpen(mine) {
-  const { signal } = mine;
-  let pause = FIRST_PAUSE;
+// Open one stream after the other, with growing pauses while the daemon is away.
+async function keepConnected(controller) {
+  const { signal } = controller;
+  let pause = MIN_RETRY_MS;
   setState("connecting");
   while (!signal.aborted) {
-    const end = await read(signal, () => { pause = FIRST_PAUSE; });
+    const end = await readStream(signal, () => { pause = MIN_RETRY_MS; });
     if (signal.aborted) return;
     if (end === "replaced") break;
-    if (end === "session") { // another try tells why, unless the user has signed out
-      await sleep(FIRST_PAUSE, signal);
+    if (end === "session") { // the next call ends the session here, unless the user signed out
+      await sleep(MIN_RETRY_MS, signal);
       continue;
     }
     setState("lost");
     await sleep(pause, signal);
-    pause = Math.min(2 * pause, LONGEST_PAUSE);
+    pause = Math.min(2 * pause, MAX_RETRY_MS);
   }
-  if (connection !== mine) return;
+  if (connection !== controller) return;
   connection = null;
   setState("replaced");
 }
 
-// Read one stream to its end; return why it ended, "" if that was not told.
-async function read(signal, onLine) {
-  const broken = new AbortController();
+// Read one stream to its end. Return the reason that the daemon gave for the end, "" if none.
+async function readStream(signal, onMessage) {
+  const stalled = new AbortController();
   let end = "";
-  let silence = 0;
-  const listen = (told) => {
-    clearTimeout(silence);
-    silence = setTimeout(() => broken.abort(), LONGEST_SILENCE);
-    if (told.end) {
-      end = told.end;
+  let silenceTimer = 0;
+  const receive = (message) => {
+    clearTimeout(silenceTimer);
+    silenceTimer = setTimeout(() => stalled.abort(), MAX_SILENCE_MS);
+    if (message.end) {
+      end = message.end;
       return;
     }
-    onLine();
+    onMessage();
     setState("on");
-    if (told.rows) take(told);
+    if (message.rows) applyBatch(message);
   };
   try {
-    await stream("live", {}, listen, { signal: AbortSignal.any([signal, broken.signal]) });
+    await stream("live", {}, receive, { signal: AbortSignal.any([signal, stalled.signal]) });
   } catch (error) {
-    // Without a session the frame shows sign-in; a daemon that is away is tried again.
+    // Without a session the frame shows the sign-in form; keepConnected tries an absent daemon again.
     if (error instanceof SyntaxError) reportError(error);
   } finally {
-    clearTimeout(silence);
-    broken.abort(); // whatever is left of it
+    clearTimeout(silenceTimer);
+    stalled.abort(); // closes a stream that is still open
   }
   return end;
 }
 
-// Take a batch of the daemon: facts of requests, or new counts of some.
-function take({ rows: told, whole }) {
+// Store a batch of the daemon, with whole requests or only their new counts, and tell the listeners.
+// With `whole` it replaces all rows.
+function applyBatch({ rows: updates, whole }) {
   if (whole) {
     rows.clear();
-    ended = 0;
+    endedCount = 0;
   }
   const changed = [];
-  for (const row of told) {
-    const known = rows.get(row.request_id);
-    if (!known && row.outcome === undefined) continue;
-    changed.push(keep(known, row));
+  for (const update of updates) {
+    const stored = rows.get(update.request_id);
+    if (!stored && update.outcome === undefined) continue;
+    changed.push(storeRow(stored, update));
   }
-  drop();
-  isWhole = true;
-  const news = { reset: whole, changed: whole ? [...rows.values()] : changed, rows };
+  dropOldest();
+  isSynced = true;
+  const event = { reset: whole, changed: whole ? [...rows.values()] : changed, rows };
   for (const listener of [...listeners]) {
     try {
-      listener(news);
+      listener(event);
     } catch (error) {
-      reportError(error); // a fault of one panel does not end the stream of all
+      reportError(error); // an error of one panel must not end the stream of all
     }
   }
 }
 
-function keep(known, told) {
-  const row = { ...known, ...told, at: performance.now() };
-  const seconds = known ? row.seconds - known.seconds : row.seconds;
-  row.rate = seconds > 0 ? (row.sent - (known?.sent ?? 0)) / seconds : known?.rate ?? 0;
+// Store a row and return it. `previous` is the stored one, if any.
+function storeRow(previous, update) {
+  const row = { ...previous, ...update, at: performance.now() };
+  const seconds = previous ? row.seconds - previous.seconds : row.seconds;
+  row.rate = seconds > 0 ? (row.sent - (previous?.sent ?? 0)) / seconds : previous?.rate ?? 0;
   if (row.outcome !== "open") {
-    if (!known || known.outcome === "open") ended += 1;
+    if (!previous || previous.outcome === "open") endedCount += 1;
     row.rate = row.seconds > 0 ? row.sent / row.seconds : 0;
-    rows.delete(row.request_id); // it goes behind those that ended before
+    rows.delete(row.request_id); // it moves behind the rows that ended before
   }
   rows.set(row.request_id, row);
   return row;
 }
 
-// Forget the oldest of too many that ended.
-function drop() {
+// Remove the oldest ended rows beyond the maximum.
+function dropOldest() {
   for (const [id, row] of rows) {
-    if (ended <= MOST_ENDED) break;
+    if (endedCount <= MAX_ENDED) break;
     if (row.outcome === "open") continue;
     rows.delete(id);
-    ended -= 1;
+    endedCount -= 1;
   }
 }
 
-// Say whether the daemon is about to restart.
-export const expectRestart = (expected) => { restarts = expected; };
-
-function setState(told) {
-  const name = told === "lost" && restarts ? "restarting" : told;
+function setState(requested) {
+  const name = requested === "lost" && isRestartExpected ? "restarting" : requested;
   if (name === state) return;
-  if (name === "on") restarts = false;
+  if (name === "on") isRestartExpected = false;
   state = name;
   for (const listener of stateListeners) listener(name);
 }
@@ -173,9 +177,9 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) disconnect();
   else connect();
 });
-onEnd(() => {
+onSessionEnd(() => {
   disconnect();
   rows.clear();
-  ended = 0;
-  isWhole = false;
+  endedCount = 0;
+  isSynced = false;
 });

@@ -1,37 +1,38 @@
-// What the page can show and do, found by words: panels, looks, conversations, models, vendors,
-// settings and errors; by those of people, too, which `words.` of the texts have. A request is found
-// by how its id begins. What the daemon tells is asked for when the palette opens.
+// The command palette: panels, actions, conversations, models, vendors, settings and errors, found
+// by words. The texts `words.*` are further words by which people look for an entry. A request is
+// found by the beginning of its id. What the daemon knows is loaded when the palette opens.
 
 import { call } from "./api.js";
 import { openCapture } from "./capture.js";
-import { h, replace, whileOpen } from "./dom.js";
-import { spent } from "./format.js";
+import { closeWhenLeft, h, replace } from "./dom.js";
+import { amountSpent } from "./format.js";
 import { icon } from "./icons.js";
-import { liveRequests } from "./live.js";
+import { liveRequestIds } from "./live.js";
 import { openRestart } from "./panels/settings/restart.js";
-import { addressOf, costOf, modelAddress, nameOf, problemOf } from "./requests.js";
-import { inBoth, keysLike, LANGUAGES, t } from "./texts.js";
+import { conversationAddress, costOf, fullName, modelAddress, problemAddress } from "./requests.js";
+import { inBoth, keysMatching, LANGUAGES, t } from "./texts.js";
 
-const MOST = 12; // results, where there are many kinds
-const MOST_ALIKE = 200;
-const SHORTEST = 4; // characters of an id
+const MAX_RESULTS = 12; // shown in the palette
+const MAX_CHOICES = 200; // shown in a choice, whose entries are of one kind
+const MIN_ID_LENGTH = 4; // characters of an id that find a request
 
-// Open the palette; `panels` are their names, and `looks` change how the page looks.
+// Open the palette. `panels` are the names of panels, `looks` the functions {setTheme,
+// changeLanguage}.
 export function openPalette(panels, looks) {
   if (document.querySelector("dialog[open]")) return;
-  const palette = new Palette(t("palette.title"), [...placesOf(panels), ...actionsOf(looks), ...settings()],
-    MOST,
-    (words) => inSettings(words, t("palette.none")));
-  for (const ask of [conversations, models, vendors, requests]) palette.add(ask);
+  const palette = new Palette(t("palette.title"),
+    [...panelEntries(panels), ...actionEntries(looks), ...settingEntries()], MAX_RESULTS,
+    (words) => settingsSearch(words, t("palette.none")));
+  for (const loader of [loadConversations, loadModels, loadVendors, loadRequests]) palette.add(loader);
 }
 
-// Let one of `entries` be chosen; `other(words)` is offered where none has the words.
-export const openChoice = (title, entries, other) =>
-  new Palette(title, entries, MOST_ALIKE, other, "choose");
+// Let the user choose one of `entries`; `fallback(words)` is offered if none has the words.
+export const openChoice = (title, entries, fallback) =>
+  new Palette(title, entries, MAX_CHOICES, fallback, "choose");
 
-// An entry: {group, text, picture, run, note, words}; `run` is an address, whose words find it in
-// any language, or a function; `words` find it, too.
-const entry = (group, text, picture, run, note = "", words = "") =>
+// Return an entry. `run` is a function, or an address, whose words find the entry in any language;
+// `words` are further words that find it.
+const createEntry = (group, text, picture, run, note = "", words = "") =>
   ({ group, text, picture, run, note, words });
 
 function go(address) {
@@ -39,10 +40,10 @@ function go(address) {
   else location.hash = address;
 }
 
-const placesOf = (panels) => panels.map((name) =>
-  entry(t("palette.go"), t(`${name}.title`), name, `#/${name}`, "", inBoth(`words.${name}`)));
+const panelEntries = (panels) => panels.map((name) =>
+  createEntry(t("palette.go"), t(`${name}.title`), name, `#/${name}`, "", inBoth(`words.${name}`)));
 
-const actionsOf = ({ setTheme, changeLanguage }) => [
+const actionEntries = ({ setTheme, changeLanguage }) => [
   ["editors.title", "overview", "#/overview/editors"],
   ["settings.add", "plus", "#/settings/add"],
   ["palette.model", "models", "#/settings/choose/routing.default"],
@@ -57,64 +58,67 @@ const actionsOf = ({ setTheme, changeLanguage }) => [
     t(`theme.${name}`)]),
   ...LANGUAGES.map(([name, title]) => ["palette.language", "settings", () => changeLanguage(name),
     title]),
-].map(([key, picture, run, name]) => entry(t("palette.do"), t(key, { name }), picture, run, "",
+].map(([key, picture, run, name]) => createEntry(t("palette.do"), t(key, { name }), picture, run, "",
   inBoth(`words.${key}`)));
 
-async function conversations(options) {
-  const told = await call("conversations", { count: 50 }, options);
-  return told.conversations.map((one) => entry(t("conversations.title"), nameOf(one),
-    "conversations", addressOf(one.conversation), spent(costOf(one))));
+async function loadConversations(options) {
+  const answer = await call("conversations", { count: 50 }, options);
+  return answer.conversations.map((sums) =>
+    createEntry(t("conversations.title"), fullName(sums), "conversations",
+      conversationAddress(sums.conversation), amountSpent(costOf(sums))));
 }
 
-async function models(options) {
-  const told = await call("catalog", {}, options);
-  return told.models.map(({ id }) =>
-    entry(t("models.title"), id, "models", modelAddress(id)));
+async function loadModels(options) {
+  const answer = await call("catalog", {}, options);
+  return answer.models.map(({ id }) =>
+    createEntry(t("models.title"), id, "models", modelAddress(id)));
 }
 
-// Who may serve models, each to be added.
-async function vendors(options) {
+// Return an entry for each vendor, which adds it as an upstream.
+async function loadVendors(options) {
   const { presets } = await call("settings", {}, options);
-  return presets.map(({ name, title }) => entry(t("palette.do"),
+  return presets.map(({ name, title }) => createEntry(t("palette.do"),
     t("pair", { name: t("settings.add"), value: title }), "plus", `#/settings/add/${name}`));
 }
 
-// Errors by their codes, and the requests that the page shows, by their ids.
-async function requests(options) {
+// Return the errors of the journal, found by their codes, and the requests that the page shows,
+// found by their ids.
+async function loadRequests(options) {
   const { groups, mended } = await call("problems", {}, options);
   const codes = new Map(groups.filter(({ code }) => code).map((group) => [group.code, group]));
-  const shown = groups.flatMap(({ examples }) => examples).concat(mended);
-  const addresses = new Map(shown.map((one) => [one.request_id, one.conversation
-    ? `${addressOf(one.conversation)}/${one.number}` : problemOf(one.error)]));
-  for (const id of liveRequests()) addresses.set(id, `#/live/${encodeURIComponent(id)}`);
-  return [...[...codes].map(([code, { what }]) => entry(t("problems.title"),
-    what?.replaceAll("`", "") ?? code, "problems", problemOf(code))),
-  ...[...addresses].map(([id, address]) => ({ ...entry(t("request.kind"), id, "live", address), id }))];
+  const requests = groups.flatMap(({ examples }) => examples).concat(mended);
+  const addresses = new Map(requests.map((request) => [request.request_id, request.conversation
+    ? `${conversationAddress(request.conversation)}/${request.number}` : problemAddress(request.error)]));
+  for (const id of liveRequestIds()) addresses.set(id, `#/live/${encodeURIComponent(id)}`);
+  return [...[...codes].map(([code, { what }]) => createEntry(t("problems.title"),
+    what?.replaceAll("`", "") ?? code, "problems", problemAddress(code))),
+  ...[...addresses].map(([id, address]) =>
+    ({ ...createEntry(t("request.kind"), id, "live", address), id }))];
 }
 
-// The settings that have a name in words.
-const settings = () => keysLike(/^setting\..*(?<!\.about)$/u).map((key) =>
-  entry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace("setting.", "")}`,
+// Return the settings that have a name in words.
+const settingEntries = () => keysMatching(/^setting\..*(?<!\.about)$/u).map((key) =>
+  createEntry(t("settings.title"), t(key), "settings", `#/settings/set/${key.replace("setting.", "")}`,
     "", inBoth(`words.${key}`)));
 
-// Return what searches all settings for `words`.
-const inSettings = (words, text) => entry(t("settings.title"), text, "settings",
+// Return the entry that searches the settings for `words`.
+const settingsSearch = (words, text) => createEntry(t("settings.title"), text, "settings",
   `#/settings/find/${encodeURIComponent(words)}`);
 
 class Palette {
-  constructor(title, entries, most, other, does = "open") {
-    Object.assign(this, { entries, most, other });
+  constructor(title, entries, maxHits, fallback, enterLabel = "open") {
+    Object.assign(this, { entries, maxHits, fallback });
     this.hits = [];
-    this.at = 0;
+    this.current = 0;
     this.list = h("ul", { role: "listbox", id: "found", "aria-label": t("palette.found") });
     this.input = h("input", { role: "combobox", "aria-expanded": "true", "aria-controls": "found",
       "aria-label": title, placeholder: title, autocomplete: "off",
-      on: { input: () => { this.at = 0; this.show(); }, keydown: (event) => this.press(event) } });
+      on: { input: () => { this.current = 0; this.show(); }, keydown: (event) => this.press(event) } });
     this.dialog = h("dialog", { class: "palette", "aria-label": title },
       this.input, this.list, h("div", { class: "tips" },
-        [["↑↓", "move"], ["Enter", does], ["Esc", "close"]].map(([key, name]) =>
+        [["↑↓", "move"], ["Enter", enterLabel], ["Esc", "close"]].map(([key, name]) =>
           h("span", {}, h("kbd", {}, key), " ", t(`palette.${name}`)))));
-    this.signal = whileOpen(this.dialog);
+    this.signal = closeWhenLeft(this.dialog);
     this.dialog.addEventListener("click", (event) => {
       if (event.target === this.dialog) this.dialog.close();
     });
@@ -124,11 +128,11 @@ class Palette {
     this.input.focus();
   }
 
-  // What cannot be told now is not offered.
-  async add(ask) {
+  // Add the entries that `load(options)` resolves to; if the daemon refuses, they are left out.
+  async add(load) {
     const { signal } = this;
     try {
-      this.entries.push(...await ask({ signal, background: true }));
+      this.entries.push(...await load({ signal, background: true }));
       this.show();
     } catch (error) {
       if (!signal.aborted && !error.status) reportError(error);
@@ -137,43 +141,43 @@ class Palette {
 
   show() {
     const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
-    const fits = ({ id, group, text, run, words: others }) => (id
-      ? words[0]?.length >= SHORTEST && id.toLowerCase().startsWith(words[0]) : words.every((word) =>
-      `${group} ${text} ${others} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word)));
-    this.hits = this.entries.filter(fits).slice(0, this.most);
-    if (!this.hits.length) this.hits = [this.other(this.input.value)];
-    this.at = Math.min(this.at, this.hits.length - 1);
-    replace(this.list, this.hits.map((hit, place) => [
-      !hit.group || hit.group === this.hits[place - 1]?.group ? null
+    const matches = ({ id, group, text, run, words: keywords }) => (id
+      ? words[0]?.length >= MIN_ID_LENGTH && id.toLowerCase().startsWith(words[0]) : words.every((word) =>
+      `${group} ${text} ${keywords} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word)));
+    this.hits = this.entries.filter(matches).slice(0, this.maxHits);
+    if (!this.hits.length) this.hits = [this.fallback(this.input.value)];
+    this.current = Math.min(this.current, this.hits.length - 1);
+    replace(this.list, this.hits.map((hit, index) => [
+      !hit.group || hit.group === this.hits[index - 1]?.group ? null
         : h("li", { class: "group", role: "presentation" }, hit.group),
-      this.optionOf(hit, place)]));
+      this.optionOf(hit, index)]));
     this.mark();
   }
 
-  optionOf(hit, place) {
-    return h("li", { role: "option", id: `option-${place}`, "aria-selected": "false",
-      on: { click: () => this.run(hit), mousemove: () => { this.at = place; this.mark(); } } },
+  optionOf(hit, index) {
+    return h("li", { role: "option", id: `option-${index}`, "aria-selected": "false",
+      on: { click: () => this.run(hit), mousemove: () => { this.current = index; this.mark(); } } },
     icon(hit.picture), h("span", { class: "cut" }, hit.text),
     hit.note ? h("span", { class: "small quiet" }, hit.note) : null);
   }
 
   mark() {
     for (const option of this.list.querySelectorAll("[role='option']")) {
-      option.setAttribute("aria-selected", String(option.id === `option-${this.at}`));
+      option.setAttribute("aria-selected", String(option.id === `option-${this.current}`));
     }
-    this.input.setAttribute("aria-activedescendant", `option-${this.at}`);
-    this.list.querySelector(`#option-${this.at}`).scrollIntoView({ block: "nearest" });
+    this.input.setAttribute("aria-activedescendant", `option-${this.current}`);
+    this.list.querySelector(`#option-${this.current}`).scrollIntoView({ block: "nearest" });
   }
 
   press(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       event.preventDefault();
-      this.at = (this.at + step + this.hits.length) % this.hits.length;
+      this.current = (this.current + step + this.hits.length) % this.hits.length;
       this.mark();
     } else if (event.key === "Enter") {
       event.preventDefault();
-      this.run(this.hits[this.at]);
+      this.run(this.hits[this.current]);
     }
   }
 

@@ -1,18 +1,19 @@
-// Where the user was at each entry of the browser's history, so that Back leads there.
+// Where the user was at each entry of the browser's history, so that Back leads there: how far the
+// page was scrolled, what had the focus, and which details were open.
 
 import { keyOf } from "./refresh.js";
 
-const MOST = 100; // entries whose places are known
-const places = new Map(); // by what marks an entry: {top, key, unfolded}
-let marks = 0;
+const MAX_ENTRIES = 100; // whose positions are stored
+const positions = new Map(); // by mark of an entry: {top, key, unfolded}
+let markCount = 0;
 let current = markEntry();
-let hasGoneOn = false; // the user, since the panel was opened
+let hasUserActed = false; // since the panel was opened
 
 history.scrollRestoration = "manual"; // a panel is filled later than browsers scroll
 for (const kind of ["keydown", "pointerdown", "wheel"]) {
-  addEventListener(kind, () => { hasGoneOn = true; }, { capture: true, passive: true });
+  addEventListener(kind, () => { hasUserActed = true; }, { capture: true, passive: true });
 }
-// A link to the entry that is shown leads there again.
+// A link to the address that is shown opens its panel again.
 addEventListener("click", (event) => {
   const address = event.target.closest("#main a[href]")?.getAttribute("href");
   if (address !== location.hash || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -20,47 +21,47 @@ addEventListener("click", (event) => {
   dispatchEvent(new Event("hashchange"));
 });
 
-// Note where the user is in `main`, whose content goes. Return where they were when they
-// left the entry that is shown now, null if it is new or the same.
-export function changePlace(main) {
-  const active = main.contains(document.activeElement) ? document.activeElement : null;
-  const before = current;
-  places.delete(before);
-  places.set(before, { top: scrollY, key: active && keyOf(active), unfolded: unfoldedIn(main) });
-  if (places.size > MOST) places.delete(places.keys().next().value);
+// Store where the user is in `main`, whose content will be replaced. Return the position at which
+// they left the entry that is current now, null if the entry is new or has not changed.
+export function switchEntry(main) {
+  const focused = main.contains(document.activeElement) ? document.activeElement : null;
+  const previous = current;
+  positions.delete(previous);
+  positions.set(previous, { top: scrollY, key: focused && keyOf(focused), unfolded: unfoldedIn(main) });
+  if (positions.size > MAX_ENTRIES) positions.delete(positions.keys().next().value);
   current = markEntry();
-  hasGoneOn = false;
-  return current === before ? null : places.get(current) ?? null;
+  hasUserActed = false;
+  return current === previous ? null : positions.get(current) ?? null;
 }
 
-// Lead the user to a place, again while what stands there is still to come, unless they have gone
-// on meanwhile.
-export function restorePlace(main, { top, key, unfolded }, signal) {
+// Lead the user to a position, again as content arrives until it is reached, unless they have
+// acted meanwhile.
+export function restorePosition(main, { top, key, unfolded }, signal) {
   for (const details of main.querySelectorAll("details")) {
-    details.open ||= unfolded.includes(nameOf(details));
+    details.open ||= unfolded.includes(summaryOf(details));
   }
-  const lead = () => {
-    if (hasGoneOn) return late.disconnect();
+  const restore = () => {
+    if (hasUserActed) return observer.disconnect();
     const targets = main.querySelectorAll("a[href], button, summary, [tabindex]");
-    const found = key && [...targets].find((element) => keyOf(element) === key);
-    if (found) found.focus({ preventScroll: true });
+    const target = key && [...targets].find((element) => keyOf(element) === key);
+    if (target) target.focus({ preventScroll: true });
     scrollTo(0, top);
-    if (scrollY === top && (found || !key)) late.disconnect();
+    if (scrollY === top && (target || !key)) observer.disconnect();
   };
-  const late = new ResizeObserver(lead);
-  late.observe(main);
-  signal.addEventListener("abort", () => late.disconnect());
-  lead();
+  const observer = new ResizeObserver(restore);
+  observer.observe(main);
+  signal.addEventListener("abort", () => observer.disconnect());
+  restore();
 }
 
-const nameOf = (details) => details.querySelector("summary").textContent;
-const unfoldedIn = (main) => [...main.querySelectorAll("details[open]")].map(nameOf);
+const summaryOf = (details) => details.querySelector("summary").textContent;
+const unfoldedIn = (main) => [...main.querySelectorAll("details[open]")].map(summaryOf);
 
-// Return what marks the entry of now in the browser's history; a new one gets a mark.
+// Return the mark of the current entry of the browser's history; a new entry gets one.
 function markEntry() {
-  const { place } = history.state ?? {};
-  if (place) return place;
-  const mark = `${performance.timeOrigin} ${marks++}`; // another than before a reload
+  const { place: known } = history.state ?? {};
+  if (known) return known;
+  const mark = `${performance.timeOrigin} ${markCount++}`; // differs from those before a reload
   history.replaceState({ place: mark }, "");
   return mark;
 }

@@ -1,104 +1,106 @@
-// Panels that show what the daemon noted: loaded when they open, on a button, and when
-// requests end, at most every two seconds and never while nobody looks.
+// Refreshing what panels show of the daemon's journal: when they open, on a button, and when
+// requests end, at most every two seconds and never while the page is hidden.
 
 import { attempt, button, h, replace } from "./dom.js";
 import { onRequests } from "./live.js";
 import { t } from "./texts.js";
 
-// Also the time that the daemon may take to write a request down.
-const GAP = 2000;
+// Between two refreshes; also as long as the daemon may take to write a request into the journal.
+const REFRESH_GAP_MS = 2000;
 
-// Return `soon(run)`: it calls `run` after a while, when somebody sees the page, unless `signal` is
-// aborted or `soon` is called again meanwhile; without `run` it calls nothing.
-export function pulse(signal) {
+// Return `pollSoon(run)`, which calls `run` once after a delay, or later when the page is visible
+// again. A further call replaces the one before; without `run` it only cancels that.
+export function createPoller(signal) {
   let timer = 0;
-  const soon = (run) => {
+  const pollSoon = (run) => {
     clearTimeout(timer);
-    if (run && !signal.aborted) timer = setTimeout(() => (document.hidden ? soon(run) : run()), GAP);
+    if (!run || signal.aborted) return;
+    timer = setTimeout(() => (document.hidden ? pollSoon(run) : run()), REFRESH_GAP_MS);
   };
   signal.addEventListener("abort", () => clearTimeout(timer));
-  return soon;
+  return pollSoon;
 }
 
-// Return a button, `refresh`, that loads anew, and `run(background)`, which does so too; it also
-// happens when requests end. `load(options)` asks and shows. `attempt(work)` is for what
-// other buttons do; one thing happens after the other. What fails is shown in `trouble`, an
-// element for the panel.
-export function refresher(load, signal) {
-  const trouble = h("div");
-  const inOrder = inTurn(async (work) => {
+// Return what keeps a panel up to date: `refreshButton` and `reload(background)` call
+// `load(options)`, which loads the panel's content and shows it, as happens when requests end.
+// `runInOrder(work)` is for the work of other buttons. All of it runs one after the other; errors
+// are shown in the element `errorSlot`.
+export function createRefresher(load, signal) {
+  const errorSlot = h("div");
+  const runInOrder = createQueue(async (work) => {
     if (signal.aborted) return;
-    await attempt(trouble, signal, async () => { await work(); replace(trouble); });
+    await attempt(errorSlot, signal, async () => { await work(); replace(errorSlot); });
   });
-  const run = (background) => inOrder(() => load({ signal, background }));
-  const refresh = button(t("refresh"), "little", () => { run(false); });
-  follow(() => run(true), signal);
-  return { refresh, run, attempt: inOrder, trouble };
+  const reload = (background) => runInOrder(() => load({ signal, background }));
+  const refreshButton = button(t("refresh"), "little", () => { reload(false); });
+  followRequests(() => reload(true), signal);
+  return { refreshButton, reload, runInOrder, errorSlot };
 }
 
-// Return a function that does one thing after the other.
-function inTurn(work) {
+// Return a function that calls `run(item)` for each item, one after the other.
+function createQueue(run) {
   let last = Promise.resolve();
-  return (one) => {
-    last = last.then(() => work(one));
+  return (item) => {
+    last = last.then(() => run(item));
     return last;
   };
 }
 
-// Call `run` some time after requests ended, or byok has asked upstreams, `gap` milliseconds apart
-// at least, until `signal` is aborted. What is told at once was there before; but what ended just
-// now is perhaps not written down. Who comes back to the page is told everything anew, so what
-// ended while it was hidden is not lost.
-export function follow(run, signal, gap = GAP) {
+// Call `run` after requests ended or upstreams were checked, `gap` milliseconds later and apart,
+// until `signal` is aborted. The rows that `onRequests` reports first are no reason to run, unless
+// one has just ended: it may not be in the journal yet. When a hidden page is shown again, the
+// stream starts with a reset, so that requests that ended meanwhile are not missed.
+export function followRequests(run, signal, gap = REFRESH_GAP_MS) {
   let timer = 0;
-  let isNews = false;
-  const go = async () => {
-    isNews = false;
+  let isPending = false;
+  const flush = async () => {
+    isPending = false;
     if (!document.hidden) await run();
     timer = 0;
-    if (isNews) wait(); // something ended while it ran
+    if (isPending) schedule(); // a request ended while `run` was running
   };
-  const wait = () => {
-    isNews = true;
-    if (!signal.aborted) timer ||= setTimeout(go, gap);
+  const schedule = () => {
+    isPending = true;
+    if (!signal.aborted) timer ||= setTimeout(flush, gap);
   };
-  const isNew = (row) => row.outcome !== "open" && performance.now() - row.at < gap;
+  const hasJustEnded = (row) => row.outcome !== "open" && performance.now() - row.at < gap;
   let isFirst = true;
   onRequests(({ reset, changed }) => {
-    if ((reset && !isFirst) || changed.some(isNew)) wait();
+    if ((reset && !isFirst) || changed.some(hasJustEnded)) schedule();
     isFirst = false;
   }, signal);
-  addEventListener("byok-upstreams", wait, { signal });
+  addEventListener("byok-upstreams", schedule, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
-// Show something in `place`, and again when requests end.
-export async function keepShown(show, place, signal) {
-  follow(() => attempt(place, signal, () => show({ background: true })), signal);
+// Call `show(options)` now and again when requests end. Later errors are shown in `container`; the
+// first one is thrown.
+export async function keepUpdated(show, container, signal) {
+  followRequests(() => attempt(container, signal, () => show({ background: true })), signal);
   await show();
 }
 
-// Change what is inside `root` by `render()`, and keep what the user is at: the focus, what
-// is folded out and how far tables are scrolled.
+// Change the content of `root` by `render()`, and restore the user's state: the focus, which
+// details are open, and how far tables are scrolled.
 export function renderAgain(root, render) {
-  const active = root.contains(document.activeElement) ? document.activeElement : null;
-  const focused = active && keyOf(active);
-  const unfolded = new Set([...root.querySelectorAll("details[open]")].map(keyOf));
-  const scrolled = new Map([...root.querySelectorAll(".scroll")]
+  const focusedElement = root.contains(document.activeElement) ? document.activeElement : null;
+  const focusedKey = focusedElement && keyOf(focusedElement);
+  const openKeys = new Set([...root.querySelectorAll("details[open]")].map(keyOf));
+  const scrollByKey = new Map([...root.querySelectorAll(".scroll")]
     .map((element) => [keyOf(element), element.scrollLeft]));
   render();
   for (const details of root.querySelectorAll("details")) {
-    details.open = unfolded.has(keyOf(details));
+    details.open = openKeys.has(keyOf(details));
   }
   for (const element of root.querySelectorAll(".scroll")) {
-    element.scrollLeft = scrolled.get(keyOf(element)) ?? 0;
+    element.scrollLeft = scrollByKey.get(keyOf(element)) ?? 0;
   }
-  if (!focused) return;
+  if (!focusedKey) return;
   const targets = root.querySelectorAll("a[href], button, summary, [tabindex]");
-  [...targets].find((element) => keyOf(element) === focused)?.focus({ preventScroll: true });
+  [...targets].find((element) => keyOf(element) === focusedKey)?.focus({ preventScroll: true });
 }
 
-// What an element has in common with the one that takes its place.
+// Return what an element has in common with the one that replaces it at the next rendering.
 export const keyOf = (element) => element.dataset.key ?? element.getAttribute("aria-label")
   ?? (element.tagName === "SUMMARY" ? `summary of ${keyOf(element.parentElement)}`
     : element.getAttribute("href"));

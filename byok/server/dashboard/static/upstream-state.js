@@ -1,44 +1,44 @@
-// How upstreams are: whether they answer, and why not. What needs the user is counted anew when that
-// has been found out.
+// The state of upstreams: whether they answer, and why not.
 
 import { call } from "./api.js";
-import { attempt, dots, h, withCode } from "./dom.js";
+import { attempt, h, joinWithDots, withCode } from "./dom.js";
 import { clock, duration } from "./format.js";
-import { pulse } from "./refresh.js";
-import { problemOf } from "./requests.js";
+import { createPoller } from "./refresh.js";
+import { problemAddress } from "./requests.js";
 import { pairOf, t } from "./texts.js";
 
-// Let all who show how upstreams are look again.
-export const tellUpstreams = () => dispatchEvent(new Event("byok-upstreams"));
+// Tell all parts of the page that show upstreams, or count problems, that their state may have
+// changed.
+export const announceUpstreams = () => dispatchEvent(new Event("byok-upstreams"));
 
-// Return `look({body, background})`, which asks byok how upstreams are and gives them to
-// `show(upstreams)`, again until byok asks none of them any more.
-export function upstreamLook(show, place, signal) {
-  const soon = pulse(signal);
+// Return `look({body, background})`, which loads the upstreams and calls `show(upstreams)`, and does
+// so again as long as byok is checking one of them. Later errors are shown in `container`.
+export function createUpstreamLook(show, container, signal) {
+  const pollSoon = createPoller(signal);
   const look = async (options = {}, wasAsking = false) => {
-    soon(null);
+    pollSoon(null);
     const { upstreams } = await call("upstreams", options.body ?? {}, { signal, ...options });
     show(upstreams);
     if (upstreams.some(({ asking }) => asking)) {
-      soon(() => attempt(place, signal, () => look({ background: true }, true)));
-    } else if (wasAsking) tellUpstreams();
+      pollSoon(() => attempt(container, signal, () => look({ background: true }, true)));
+    } else if (wasAsking) announceUpstreams();
   };
   return look;
 }
 
-// Return how an upstream is, as a mark and in words, and since when.
-export function upstreamState({ asking, failure, rest, state, since, code, what }) {
-  const when = since === null ? null : t("problems.since", { time: clock(since) });
+// Return the state of an upstream as a tone and in words, with the time since when it is so.
+export function upstreamState({ asking, failure, rest: cooldown, state, since, code, what }) {
+  const sinceText = since === null ? null : t("problems.since", { time: clock(since) });
   if (asking) return { tone: "quiet", state: t("overview.asking") };
-  if (rest > 0) {
-    const pause = t("overview.rest", { time: duration(Math.ceil(rest)) });
-    return { tone: "warn", state: h("span", { class: "warn" }, pause) };
+  if (cooldown > 0) {
+    const cooldownText = t("overview.rest", { time: duration(Math.ceil(cooldown)) });
+    return { tone: "warn", state: h("span", { class: "warn" }, cooldownText) };
   }
   if (state === "fails") {
-    const why = failure || h("a", { href: problemOf(code) }, withCode(what || code));
-    return { tone: "bad", state: [h("span", { class: "bad" }, pairOf(t("live.state.failed"), why)), " ",
-      when] };
+    const reason = failure || h("a", { href: problemAddress(code) }, withCode(what || code));
+    return { tone: "bad", state: [h("span", { class: "bad" }, pairOf(t("live.state.failed"), reason)), " ",
+      sinceText] };
   }
-  return state === "answers" ? { tone: "good", state: dots(t("overview.answers"), when) }
+  return state === "answers" ? { tone: "good", state: joinWithDots(t("overview.answers"), sinceText) }
     : { tone: "quiet", state: t("overview.not-asked") };
 }

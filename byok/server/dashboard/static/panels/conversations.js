@@ -1,251 +1,252 @@
-// Conversations, found by words, client and cost; `#/conversations/ID` is one of them,
-// `#/conversations/ID/NUMBER` a turn of it. `#/conversations?client=vscode&sort=cost` keeps what is
-// shown in which order, but not the words that somebody searches for.
+// The list of conversations, filtered by words, client and cost. `#/conversations/ID` shows one of
+// them, `#/conversations/ID/NUMBER` leads to a turn of it. The filters and the order are in the
+// address, as in `#/conversations?client=vscode&sort=cost`, but not the words of a search.
 
-import { call, onEnd } from "../api.js";
+import { call, onSessionEnd } from "../api.js";
 import {
-  ago, badge, breakable, button, cardOrder, dots, h, menu, nothing, optionsOf, replace, seekField,
-  seeking, showTools, table,
+  ago, badge, breakable, button, cardSorter, emptyState, h, joinWithDots, menu, optionsOf, replace,
+  searchBox, searchField, showTools, table,
 } from "../dom.js";
 import { dollars, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
-import { pulse, refresher, renderAgain } from "../refresh.js";
+import { createPoller, createRefresher, renderAgain } from "../refresh.js";
 import {
-  clientOf, conversationLink, costCell, costText, cut, restOf, tokensOf, untold,
+  clientName, conversationLink, costCell, costText, missingText, nameDetails, shorten, tokensOf,
 } from "../requests.js";
 import { pairOf, t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
 
-const COUNT = 50; // of a page
-const PAUSE = 250; // ms after a key before words are looked for
-const MOST = 500; // rows that are asked for again
-const AMOUNTS = [0.1, 0.5, 1, 5]; // US dollars
+const PAGE_SIZE = 50; // rows
+const TYPING_PAUSE_MS = 250; // after the last key, before a search
+const MAX_RELOADED = 500; // rows that are loaded again when the user comes back
+const LEAST_COSTS = [0.1, 0.5, 1, 5]; // US dollars
 const SORTS = { last: "conversations.sort.last", start: "request.time", cost: "request.cost",
   turns: "conversations.sort.turns", tokens: "request.tokens", errors: "problems.title",
   folder: "search.folder" };
-const begin = () => ({ sort: "last", descending: true, find: "", client: "", least_cost: 0,
+const createQuery = () => ({ sort: "last", descending: true, find: "", client: "", least_cost: 0,
   errors: false });
-let asked = begin(); // it stays while the page is open, where an address tells nothing else
-let reached = 0; // how many rows were shown last, so that Back finds the one that was left
-onEnd(() => { asked = begin(); });
+let query = createQuery(); // stays while the page is open, unless an address has another one
+let shownCount = 0; // rows that were shown last, so that Back finds the row that was left
+onSessionEnd(() => { query = createQuery(); });
 
-export async function open(root, rest, signal) {
-  if (rest[0]) return openTimeline(root, rest, signal);
+export async function open(root, parts, signal) {
+  if (parts[0]) return openTimeline(root, parts, signal);
   readAddress();
   writeAddress();
-  const list = new List(signal);
-  const wanted = Math.min(reached, MOST);
-  replace(root, list.filters, list.trouble, list.shown, list.more);
-  await list.run(false);
-  for (let rows = 0; rows < list.rows.length && list.rows.length < wanted;) {
-    rows = list.rows.length;
-    await list.attempt(() => list.loadMore());
+  const panel = new ConversationsPanel(signal);
+  const soughtCount = Math.min(shownCount, MAX_RELOADED);
+  replace(root, panel.filters, panel.errorSlot, panel.list, panel.moreButton);
+  await panel.reload(false);
+  for (let rows = 0; rows < panel.rows.length && panel.rows.length < soughtCount;) {
+    rows = panel.rows.length;
+    await panel.runInOrder(() => panel.loadMore());
   }
 }
 
 function readAddress() {
-  const [, query] = location.hash.split("?");
-  if (!query) return;
-  const told = new URLSearchParams(query);
-  const known = (name, values, usual) => values.find((one) => String(one) === told.get(name)) ?? usual;
-  const usual = sortedBy(known("sort", Object.keys(SORTS), "last"));
-  asked = { ...usual, find: asked.find, client: told.get("client") ?? "",
-    least_cost: known("least_cost", AMOUNTS, 0), errors: told.get("errors") === "true",
-    descending: known("descending", [true, false], usual.descending) };
+  const [, queryText] = location.hash.split("?");
+  if (!queryText) return;
+  const parameters = new URLSearchParams(queryText);
+  const valueOf = (name, values, fallback) =>
+    values.find((value) => String(value) === parameters.get(name)) ?? fallback;
+  const fallback = sortedBy(valueOf("sort", Object.keys(SORTS), "last"));
+  query = { ...fallback, find: query.find, client: parameters.get("client") ?? "",
+    least_cost: valueOf("least_cost", LEAST_COSTS, 0), errors: parameters.get("errors") === "true",
+    descending: valueOf("descending", [true, false], fallback.descending) };
 }
 
 function writeAddress() {
-  const usual = { ...begin(), ...sortedBy(asked.sort), sort: "last", find: asked.find };
-  const told = Object.entries(asked).filter(([name, value]) => value !== usual[name]);
+  const defaults = { ...createQuery(), ...sortedBy(query.sort), sort: "last", find: query.find };
+  const entries = Object.entries(query).filter(([name, value]) => value !== defaults[name]);
   history.replaceState(history.state, "",
-    `#/conversations${told.length ? `?${new URLSearchParams(told)}` : ""}`);
+    `#/conversations${entries.length ? `?${new URLSearchParams(entries)}` : ""}`);
 }
 
-class List {
+class ConversationsPanel {
   constructor(signal) {
     this.signal = signal;
     this.rows = [];
-    this.told = null; // the last answer
-    this.shownFor = ""; // what was asked for
-    this.running = new Set();
-    this.timer = 0;
-    this.soon = pulse(signal);
-    Object.assign(this, refresher((options) => this.load(options), signal));
+    this.page = null; // the page that was loaded last
+    this.shownQuery = ""; // the query of `rows`, as JSON
+    this.runningIds = new Set();
+    this.searchTimer = 0;
+    this.pollSoon = createPoller(signal);
+    Object.assign(this, createRefresher((options) => this.load(options), signal));
     this.count = h("span", { class: "quiet small", role: "status" });
-    this.shown = h("div", { class: "card flush" });
-    this.more = button(t("conversations.older"), "", () =>
-      this.attempt(() => this.goOn()), { hidden: true });
+    this.list = h("div", { class: "card flush" });
+    this.moreButton = button(t("conversations.older"), "", () =>
+      this.runInOrder(() => this.showMore()), { hidden: true });
     this.buildFilters();
-    showTools(this.count, this.refresh);
-    onRequests(({ rows }) => this.takeLive([...rows.values()]), signal);
-    signal.addEventListener("abort", () => clearTimeout(this.timer));
+    showTools(this.count, this.refreshButton);
+    onRequests(({ rows }) => this.showRunning([...rows.values()]), signal);
+    signal.addEventListener("abort", () => clearTimeout(this.searchTimer));
   }
 
   buildFilters() {
     const change = (values) => this.change(values);
-    this.search = seekField(t("conversations.find"), (words) => {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(change, PAUSE, { find: words.trim() });
-    }, { value: asked.find });
+    this.search = searchField(t("conversations.find"), (words) => {
+      clearTimeout(this.searchTimer);
+      this.searchTimer = setTimeout(change, TYPING_PAUSE_MS, { find: words.trim() });
+    }, { value: query.find });
     this.client = menu(t("request.client"), [], (client) => change({ client }));
     this.amount = menu(t("request.cost"), [["0", t("conversations.any-cost")],
-      ...AMOUNTS.map((amount) => [String(amount),
+      ...LEAST_COSTS.map((amount) => [String(amount),
         t("conversations.at-least", { cost: dollars(amount) })])],
     (amount) => change({ least_cost: Number(amount) }));
-    this.order = cardOrder(Object.entries(SORTS).map(([name, key]) => [name, t(key)]),
+    this.sorter = cardSorter(Object.entries(SORTS).map(([name, key]) => [name, t(key)]),
       (name) => this.sort(name));
-    this.failed = h("input", { type: "checkbox",
-      on: { change: () => change({ errors: this.failed.checked }) } });
+    this.errorsBox = h("input", { type: "checkbox",
+      on: { change: () => change({ errors: this.errorsBox.checked }) } });
     this.filters = h("div", { class: "row filters" },
-      seeking(this.search), this.client, this.amount, this.order.element,
-      h("label", { class: "row tight" }, this.failed, t("conversations.with-errors")));
+      searchBox(this.search), this.client, this.amount, this.sorter.element,
+      h("label", { class: "row tight" }, this.errorsBox, t("conversations.with-errors")));
   }
 
   get sorted() {
-    return { by: asked.sort, down: asked.descending };
+    return { by: query.sort, down: query.descending };
   }
 
   change(values) {
-    reached = 0;
-    Object.assign(asked, values);
+    shownCount = 0;
+    Object.assign(query, values);
     writeAddress();
-    this.run(false);
+    this.reload(false);
   }
 
   showFilters() {
-    const names = this.told.clients.map(({ client }) => client);
-    if (asked.client && !names.includes(asked.client)) names.push(asked.client);
+    const names = this.page.clients.map(({ client }) => client);
+    if (query.client && !names.includes(query.client)) names.push(query.client);
     const options = [["", t("conversations.any-client")],
-      ...names.map((name) => [name, clientOf(name)])];
+      ...names.map((name) => [name, clientName(name)])];
     if (this.client.length !== options.length) replace(this.client, optionsOf(options));
-    this.client.value = asked.client;
-    this.amount.value = String(asked.least_cost);
-    this.order.show(this.sorted);
-    this.failed.checked = asked.errors;
+    this.client.value = query.client;
+    this.amount.value = String(query.least_cost);
+    this.sorter.show(this.sorted);
+    this.errorsBox.checked = query.errors;
   }
 
-  takeLive(rows) {
+  showRunning(rows) {
     const running = new Set(rows.filter(({ outcome }) => outcome === "open")
       .map(({ conversation }) => conversation));
-    const isSame = running.size === this.running.size
-      && [...running].every((id) => this.running.has(id));
-    this.running = running;
-    if (!isSame && this.rows.length) this.show();
+    const isUnchanged = running.size === this.runningIds.size
+      && [...running].every((id) => this.runningIds.has(id));
+    this.runningIds = running;
+    if (!isUnchanged && this.rows.length) this.show();
   }
 
-  // Ask for the first page; what else is shown stays below it, unless it was asked otherwise.
+  // Load the first page. Further rows stay below it, unless they are of another query.
   async load(options) {
-    const wanted = JSON.stringify(asked);
-    this.shown.setAttribute("aria-busy", "true");
-    const told = await call("conversations", { ...asked, count: COUNT }, options)
-      .finally(() => this.shown.removeAttribute("aria-busy"));
-    const known = new Set(told.conversations.map(({ conversation }) => conversation));
-    const others = wanted === this.shownFor && told.more
-      ? this.rows.filter(({ conversation }) => !known.has(conversation)) : [];
-    this.take(told, wanted, [...told.conversations, ...others]);
-    this.soon(!told.total && (() => this.run(true))); // it is counted meanwhile
+    const queryKey = JSON.stringify(query);
+    this.list.setAttribute("aria-busy", "true");
+    const page = await call("conversations", { ...query, count: PAGE_SIZE }, options)
+      .finally(() => this.list.removeAttribute("aria-busy"));
+    const pageIds = new Set(page.conversations.map(({ conversation }) => conversation));
+    const others = queryKey === this.shownQuery && page.more
+      ? this.rows.filter(({ conversation }) => !pageIds.has(conversation)) : [];
+    this.showPage(page, queryKey, [...page.conversations, ...others]);
+    this.pollSoon(!page.total && (() => this.reload(true))); // the daemon is still counting
   }
 
   async loadMore() {
-    const known = new Set(this.rows.map(({ conversation }) => conversation));
-    const told = await call("conversations",
-      { ...asked, count: COUNT, offset: this.rows.length }, { signal: this.signal });
-    const more = told.conversations.filter(({ conversation }) => !known.has(conversation));
-    this.take(told, this.shownFor, [...this.rows, ...more]);
-    return more[0]?.conversation;
+    const shownIds = new Set(this.rows.map(({ conversation }) => conversation));
+    const page = await call("conversations",
+      { ...query, count: PAGE_SIZE, offset: this.rows.length }, { signal: this.signal });
+    const added = page.conversations.filter(({ conversation }) => !shownIds.has(conversation));
+    this.showPage(page, this.shownQuery, [...this.rows, ...added]);
+    return added[0]?.conversation;
   }
 
-  // Lead the user to the first of the older ones.
-  async goOn() {
+  // Load a further page, and lead the user to its first row.
+  async showMore() {
     const first = await this.loadMore();
-    [...this.shown.querySelectorAll("td.lead a")].find((link) => link.dataset.key === first)
+    [...this.list.querySelectorAll("td.lead a")].find((link) => link.dataset.key === first)
       ?.focus();
   }
 
-  take(told, wanted, rows) {
-    Object.assign(this, { told, shownFor: wanted, rows });
-    reached = Math.max(reached, rows.length);
+  showPage(page, queryKey, rows) {
+    Object.assign(this, { page, shownQuery: queryKey, rows });
+    shownCount = Math.max(shownCount, rows.length);
     this.showFilters();
     this.show();
   }
 
   show() {
-    const { told, rows } = this;
-    const { total, known } = told;
+    const { page, rows } = this;
+    const { total, known } = page;
     replace(this.count, !total ? t("conversations.counting") : known === 0 ? null
-      : dots(total.conversations === known ? t("conversations.count", { count: number(known) })
+      : joinWithDots(total.conversations === known ? t("conversations.count", { count: number(known) })
         : t("conversations.found", { count: number(total.conversations), known: number(known) }),
-      t("conversations.kept", { count: number(told.keep_days) }),
+      t("conversations.kept", { count: number(page.keep_days) }),
       !total.requests ? null : total.conversations < known ? costText(total)
         : t("conversations.cost", { cost: costText(total) })));
-    renderAgain(this.shown, () => replace(this.shown, rows.length
+    renderAgain(this.list, () => replace(this.list, rows.length
       ? table(t("conversations.title"), this.columns(), rows,
         { sorted: this.sorted, onSort: (name) => this.sort(name) })
-      : this.none()));
-    this.more.hidden = !(total ? rows.length < total.conversations : told.more);
+      : this.emptyContent()));
+    this.moreButton.hidden = !(total ? rows.length < total.conversations : page.more);
   }
 
   sort(name) {
-    this.change(asked.sort === name ? { descending: !asked.descending } : sortedBy(name));
+    this.change(query.sort === name ? { descending: !query.descending } : sortedBy(name));
   }
 
-  none() {
-    if (this.told.known) {
-      return nothing("search", t("conversations.none-fits"), t("conversations.none-fits.why"),
+  emptyContent() {
+    if (this.page.known) {
+      return emptyState("search", t("conversations.none-fits"), t("conversations.none-fits.why"),
         button(t("conversations.show-all"), "", () => this.showAll()));
     }
-    return nothing("conversations", t("conversations.empty"),
-      t(this.told.keep_days === 0 ? "journal.off" : "conversations.empty.why"),
+    return emptyState("conversations", t("conversations.empty"),
+      t(this.page.keep_days === 0 ? "journal.off" : "conversations.empty.why"),
       h("a", { class: "button", href: "#/overview" }, t("overview.title")));
   }
 
   showAll() {
     this.search.value = "";
     this.search.focus();
-    this.change(begin());
+    this.change(createQuery());
   }
 
   columns() {
-    const most = Math.max(...this.rows.map(({ cost }) => cost), 1e-9);
+    const largestCost = Math.max(...this.rows.map(({ cost }) => cost), 1e-9);
     return [
-      { title: t("conversations.id"), sort: "folder", lead: true, cell: (one) =>
-        [conversationLink(one), h("span", { class: "sub" }, dots(...restOf(one)))] },
-      { title: t("request.model"), cell: models },
+      { title: t("conversations.id"), sort: "folder", lead: true, cell: (row) =>
+        [conversationLink(row), h("span", { class: "sub" }, joinWithDots(...nameDetails(row)))] },
+      { title: t("request.model"), cell: modelsCell },
       { title: t("conversations.sort.turns"), sort: "turns", numeric: true,
-        cell: (one) => number(one.requests) },
+        cell: (row) => number(row.requests) },
       { title: t("request.tokens"), sort: "tokens", numeric: true, cell: tokensOf },
       { title: t("conversations.cached"), numeric: true, cell: cacheCell },
       { title: t("request.cost"), sort: "cost", numeric: true, aside: true,
-        cell: (one) => costCell(one, most) },
-      { title: t("problems.title"), sort: "errors", numeric: true, cell: troubles },
-      { title: t("conversations.sort.last"), sort: "last", numeric: true, cell: (one) =>
-        (this.running.has(one.conversation) ? badge("info", t("conversations.running"))
-          : ago(one.last)) },
+        cell: (row) => costCell(row, largestCost) },
+      { title: t("problems.title"), sort: "errors", numeric: true, cell: errorsCell },
+      { title: t("conversations.sort.last"), sort: "last", numeric: true, cell: (row) =>
+        (this.runningIds.has(row.conversation) ? badge("info", t("conversations.running"))
+          : ago(row.last)) },
     ];
   }
 }
 
-// What is large, late or many comes first; names go from A to Z.
+// Return the usual order for a column: the largest, latest or most first, but names from A to Z.
 const sortedBy = (name) => ({ sort: name, descending: name !== "folder" });
 
-function cacheCell(one) {
-  if (!one.expired) return one.cached === null ? untold(one) : percent(one.cached);
-  const { times, extra_cost: extra } = one.expired;
-  return [percent(one.cached), h("span", { class: "sub" }, badge("warn",
+function cacheCell(row) {
+  if (!row.expired) return row.cached === null ? missingText(row) : percent(row.cached);
+  const { times, extra_cost: extra } = row.expired;
+  return [percent(row.cached), h("span", { class: "sub" }, badge("warn",
     pairOf(t("conversations.lost", { count: number(times) }), extra > 0 && `+${dollars(extra)}`)))];
 }
 
-function troubles(one) {
-  const mended = one.repairs + one.dropped_calls;
-  if (!one.failed && !mended) return "–";
-  return h("span", { class: "row tight" }, one.failed ? badge("bad", number(one.failed)) : null,
+function errorsCell(row) {
+  const mended = row.repairs + row.dropped_calls;
+  if (!row.failed && !mended) return "–";
+  return h("span", { class: "row tight" }, row.failed ? badge("bad", number(row.failed)) : null,
     mended ? badge("warn", t("mend.repairs", { count: number(mended) })) : null);
 }
 
-function models(one) {
-  const [first = "", ...others] = one.models;
+function modelsCell(row) {
+  const [first = "", ...others] = row.models;
   if (!first) return "–";
-  return [h("span", { class: "names" }, breakable(cut(first))),
+  return [h("span", { class: "names" }, breakable(shorten(first))),
   others.length ? h("span", { class: "sub" },
     t("conversations.models", { count: number(others.length) })) : null];
 }

@@ -1,118 +1,126 @@
-// Which editors and programs are pointed at byok, and pointing them there. The lines that
-// change are shown before anything is written.
+// Connecting editors and other clients to byok, and disconnecting them. The lines of their files
+// that will change are shown before anything is written.
 
 import { call } from "../api.js";
 import {
-  ago, announce, badge, button, command, dots, entryForm, errorBox, h, lineField, openDialog, replace,
+  ago, announce, badge, button, commandBox, entryForm, errorBox, h, joinWithDots, lineField,
+  openDialog, replace,
 } from "../dom.js";
-import { keepShown, renderAgain } from "../refresh.js";
+import { keepUpdated, renderAgain } from "../refresh.js";
 import { t, textOr } from "../texts.js";
 
-// Those that people ask for first; when one has asked byok, those without anything to tell are
-// behind a button, too.
-const FIRST = ["vscode", "jetbrains", "cli", "sdk"];
-const nameOf = ({ client, name }) => textOr(`editors.name.${client}`, name);
+// The clients that are always shown until one has made a request; the others are behind a button.
+const FIRST_CLIENTS = ["vscode", "jetbrains", "cli", "sdk"];
 const TONES = { connected: "good", old: "warn" };
-const ACTS = { connected: ["undo"], old: ["again", "undo"] };
-const ELSEWHERE = new Set(["off", "missing"]); // who asks all the same has other settings
-const titleOf = (act, one) => t("pair", { name: t(`editors.${act}`), value: nameOf(one) });
+const STATE_ACTIONS = { connected: ["undo"], old: ["again", "undo"] };
+// In these states a client that makes requests all the same has other settings than byok wrote.
+const NOT_CONNECTED = new Set(["off", "missing"]);
+const LINE_CLASSES = { "+": "line more", "-": "line less", " ": "line" };
 
-// Fill the block; it is shown again when requests end, or a client was changed. `isDemo()` tells
-// whether byok gives files back when it ends.
-export async function editorsBlock(body, signal, tools, isDemo) {
-  let all = false;
+// Fill the block of clients, again when requests end or a client was changed. `isDemo()` returns
+// whether byok restores the files of clients when it ends.
+export async function editorsBlock(body, signal, isDemo) {
+  let showsAll = false;
   const load = async (options) => {
-    const told = { ...await call("clients", {}, { signal, ...options }), isDemo };
-    const isNew = !told.clients.some(({ last }) => last);
-    const shown = told.clients.filter((one) => all || (isNew && FIRST.includes(one.client))
-      || one.state in TONES || one.last || one.error);
+    const status = { ...await call("clients", {}, { signal, ...options }), isDemo };
+    const isUnused = !status.clients.some(({ last }) => last);
+    const clients = status.clients.filter((client) => showsAll
+      || (isUnused && FIRST_CLIENTS.includes(client.client))
+      || client.state in TONES || client.last || client.error);
     renderAgain(body, () => replace(body,
-      h("ul", { class: "list editors" }, shown.map((one) => row(one, told, load))),
-      all || shown.length < told.clients.length ? h("p", {}, button(
-        t(all ? "editors.fewer" : "editors.all"), "little",
-        () => { all = !all; return load(); }, { "data-key": "all" })) : null));
+      h("ul", { class: "list editors" }, clients.map((client) => clientRow(client, status, load))),
+      showsAll || clients.length < status.clients.length ? h("p", {}, button(
+        t(showsAll ? "editors.fewer" : "editors.all"), "little",
+        () => { showsAll = !showsAll; return load(); }, { "data-key": "all" })) : null));
   };
-  await keepShown(load, body, signal);
+  await keepUpdated(load, body, signal);
 }
 
-function row(one, told, again) {
-  const acts = ACTS[one.state] ?? [one.writable ? "connect" : "how"];
-  const last = one.last ? [t("editors.last"), " ", ago(one.last)] : null;
-  const state = one.error || (one.state || !last ? t(`editors.state.${one.state || "by-hand"}`) : null);
+const nameOf = ({ client, name }) => textOr(`editors.name.${client}`, name);
+const titleOf = (action, client) =>
+  t("pair", { name: t(`editors.${action}`), value: nameOf(client) });
+
+function clientRow(client, status, reload) {
+  const actions = STATE_ACTIONS[client.state] ?? [client.writable ? "connect" : "how"];
+  const last = client.last ? [t("editors.last"), " ", ago(client.last)] : null;
+  const state = client.error
+    || (client.state || !last ? t(`editors.state.${client.state || "by-hand"}`) : null);
   return h("li", {},
-    h("div", { class: "grow" }, h("strong", {}, nameOf(one)),
-      h("div", { class: `small ${TONES[one.state] ?? "quiet"}` }, 
-        last && ELSEWHERE.has(one.state) ? [last, t(`editors.elsewhere.${one.state}`)] : dots(state, last))),
-    acts.map((act) => button(t(`editors.${act}`), "little",
-      () => openClient(act, one, told, again), { "aria-label": titleOf(act, one) })));
+    h("div", { class: "grow" }, h("strong", {}, nameOf(client)),
+      h("div", { class: `small ${TONES[client.state] ?? "quiet"}` },
+        last && NOT_CONNECTED.has(client.state)
+          ? [last, t(`editors.elsewhere.${client.state}`)] : joinWithDots(state, last))),
+    actions.map((action) => button(t(`editors.${action}`), "little",
+      () => openClient(action, client, status, reload), { "aria-label": titleOf(action, client) })));
 }
 
-// Show what would change, and change it if the user agrees. For a client that was not found the
-// user names its file first.
-async function openClient(act, one, told, again) {
-  if (act === "how") return openByHand(one, told);
-  const verb = act === "undo" ? "disconnect" : "connect";
-  const body = { client: one.client };
-  const [trouble, shown, byHand] = [h("div"), h("div"), h("div")];
-  const attemptIt = (work) => work().then(() => replace(trouble),
-    (error) => replace(trouble, errorBox(error)));
-  const show = (found) => {
-    const plan = isMissing && !body.file ? null : found; // else it is only shown
+// Show in a dialog what would change in a client's file, and change it if the user agrees. For a
+// client that was not found the user names its file first.
+async function openClient(action, client, status, reload) {
+  if (action === "how") return openInstructions(client, status);
+  const verb = action === "undo" ? "disconnect" : "connect";
+  const body = { client: client.client };
+  const [errorSlot, planSlot, byHand] = [h("div"), h("div"), h("div")];
+  const attemptWork = (work) => work().then(() => replace(errorSlot),
+    (error) => replace(errorSlot, errorBox(error)));
+  const showPlan = (answer) => {
+    const plan = isMissing && !body.file ? null : answer; // null: the lines are only an example
     body.digest = plan?.digest;
     write.hidden = !plan?.needed;
-    replace(shown, found && planParts(found, plan ? verb : "would"),
-      plan?.needed && verb === "connect" && told.isDemo() ? h("p", {}, t("editors.demo")) : null);
-    const words = [`byok ${verb} ${one.client}`, ...plan && verb === "connect" ? ["--write"] : [],
+    replace(planSlot, answer && planParts(answer, plan ? verb : "would"),
+      plan?.needed && verb === "connect" && status.isDemo() ? h("p", {}, t("editors.demo")) : null);
+    const commandParts = [`byok ${verb} ${client.client}`,
+      ...plan && verb === "connect" ? ["--write"] : [],
       ...plan && body.file ? [`--file "${plan.file}"`] : []];
     replace(byHand, plan || verb !== "connect" ? null : h("p", {}, t("editors.prints")),
-      command(words.join(" ")));
+      commandBox(commandParts.join(" ")));
   };
-  const look = () => attemptIt(async () => show(await call(`client-${verb}`, body)));
+  const loadPlan = () => attemptWork(async () => showPlan(await call(`client-${verb}`, body)));
   const write = button(t(verb === "connect" ? "editors.write" : "editors.disconnect"), "primary",
-    () => attemptIt(async () => {
+    () => attemptWork(async () => {
       await call(`client-${verb}`, { ...body, write: true });
       dialog.close();
       announce(t(verb === "connect" ? "editors.written" : "editors.restored",
-        { name: nameOf(one) }));
-      await again();
+        { name: nameOf(client) }));
+      await reload();
     }));
-  const isMissing = one.state === "missing";
-  show(null);
-  await look();
-  const dialog = openDialog(titleOf(act, one), [
-    isMissing ? missingPart(one, (file) => { body.file = file; look(); }, () => show(null)) : null,
-    trouble, shown, h("details", {}, h("summary", {}, t("editors.by-hand")), byHand)],
+  const isMissing = client.state === "missing";
+  showPlan(null);
+  await loadPlan();
+  const dialog = openDialog(titleOf(action, client), [
+    isMissing ? fileForm(client, (file) => { body.file = file; loadPlan(); }, () => showPlan(null)) : null,
+    errorSlot, planSlot, h("details", {}, h("summary", {}, t("editors.by-hand")), byHand)],
   (close) => [button(t("cancel"), "", close), write]);
 }
 
-// Say what to do about a client that was not found: install it, or name its file.
-function missingPart(one, look, change) {
+// Return what to do about a client that was not found: install it, or enter its file in a form.
+function fileForm(client, onFile, onInput) {
   const file = lineField({ id: "client-file", required: true, maxlength: "4096", class: "mono",
-    value: one.file, on: { input: change } });
-  return [h("p", {}, t("editors.missing", { name: nameOf(one) }), " ", t("editors.missing.do")),
-  entryForm({ class: "inline" }, () => look(file.value.trim()),
+    value: client.file, on: { input: onInput } });
+  return [h("p", {}, t("editors.missing", { name: nameOf(client) }), " ", t("editors.missing.do")),
+  entryForm({ class: "inline" }, () => onFile(file.value.trim()),
     h("label", { for: file.id }, t("editors.file")), file,
     h("div", { class: "row" }, h("button", {}, t("editors.look"))))];
 }
 
+// Return a plan of changes: the file, and its lines.
 function planParts(plan, verb) {
   if (!plan.needed) return [h("p", {}, badge("good", t("editors.nothing")))];
-  const about = verb === "would" ? "editors.would" : verb === "connect" ? "editors.adds"
+  const introduction = verb === "would" ? "editors.would" : verb === "connect" ? "editors.adds"
     : plan.removes ? "editors.removes" : "editors.restores";
-  return [h("p", {}, t(about), " ", h("code", {}, plan.file)),
+  return [h("p", {}, t(introduction), " ", h("code", {}, plan.file)),
     h("pre", { class: "lines", tabindex: "0", role: "region", "aria-label": t("editors.lines") },
-      plan.lines.map(({ mark, line, text }) => h("span", { class: LINES[mark] },
+      plan.lines.map(({ mark, line, text }) => h("span", { class: LINE_CLASSES[mark] },
         h("span", { class: "place" }, `${line} ${mark} `), `${text}\n`)))];
 }
 
-const LINES = { "+": "line more", "-": "line less", " ": "line" };
-
-function openByHand(one, told) {
-  openDialog(titleOf("how", one), [
-    h("p", {}, t(`editors.where.${one.client}`)),
-    h("h3", {}, t("editors.address")), command(told.url),
+// Show how to connect a client that byok does not change.
+function openInstructions(client, status) {
+  openDialog(titleOf("how", client), [
+    h("p", {}, t(`editors.where.${client.client}`)),
+    h("h3", {}, t("editors.address")), commandBox(status.url),
     h("h3", {}, t("editors.token")), h("p", { class: "quiet" }, t("editors.token-how")),
-    command("byok token"),
-    h("h3", {}, t("editors.more")), command(`byok connect ${one.client}`),
+    commandBox("byok token"),
+    h("h3", {}, t("editors.more")), commandBox(`byok connect ${client.client}`),
   ]);
 }

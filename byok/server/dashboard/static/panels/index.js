@@ -1,59 +1,66 @@
-// The index: each folder with its progress, what is left out and why, and the vectors.
+// The index: each folder with its progress, the skipped files and the reasons, and the vectors.
 
 import { call } from "../api.js";
 import {
-  announce, askingButton, attempt, badge, bar, dots, entryForm, errorBox, facts, h, lineField,
-  nothing, replace, section, toolSection,
+  announce, attempt, badge, bar, confirmButton, emptyState, entryForm, errorBox, factList, h,
+  joinWithDots, lineField, replace, section, toolSection,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
-import { follow, pulse } from "../refresh.js";
+import { createPoller, followRequests } from "../refresh.js";
 import { t, textOr } from "../texts.js";
 import { skippedFiles } from "./skipped-files.js";
 import { whySection } from "./why-file.js";
 
-const BUSY = ["scanning", "indexing"];
-const TONES = { complete: "good", "workspace-too-large": "bad", "folder-gone": "bad" };
+const BUSY_PHASES = ["scanning", "indexing"];
+const PHASE_TONES = { complete: "good", "workspace-too-large": "bad", "folder-gone": "bad" };
+const VECTOR_TONES = { complete: "good", failed: "bad", off: "quiet" };
+// Counters of the last walk through a folder.
+const SKIPPED_COUNTERS = ["ignored", "secret", "too_large", "not_plain_files", "not_accessible",
+  "encoding_errors"];
+const TIME_COUNTERS = ["walk_seconds", "stat_seconds", "read_seconds", "calculate_seconds"];
+const COUNT_COUNTERS = ["accepted", "mtime_hits", "mtime_misses", "names_probed", "files_read",
+  "blobs_uploaded", ...SKIPPED_COUNTERS];
 
-// `#/index/why` asks why a file is not found.
-export async function open(root, rest, signal) {
-  const view = { signal, cards: new Map(), soon: pulse(signal), said: "" };
+// `#/index/why` leads to the section that explains why a file is not found.
+export async function open(root, parts, signal) {
+  const view = { signal, cards: new Map(), pollSoon: createPoller(signal), shownError: "" };
   view.totals = h("div");
   view.message = h("div");
-  view.failure = h("div");
+  view.actionError = h("div");
   view.folders = h("div", { class: "panel" });
   view.vectors = vectorsPart(signal);
   view.refresh = (options) => refresh(view, options);
   replace(root,
-    section(t("index.all"), view.message, view.totals, view.failure,
-      allActions(view)),
+    section(t("index.all"), view.message, view.totals, view.actionError,
+      folderActions(view)),
     view.folders,
     whySection(signal),
     view.vectors.element);
-  follow(() => lookAgain(view), signal);
-  await view.refresh().catch((error) => fail(view, error));
-  if (rest[0] === "why") root.querySelector("#index-path").focus();
+  followRequests(() => refreshQuietly(view), signal);
+  await view.refresh().catch((error) => showFailure(view, error));
+  if (parts[0] === "why") root.querySelector("#index-path").focus();
 }
 
-const lookAgain = (view) =>
-  view.refresh({ background: true }).catch((error) => fail(view, error));
+const refreshQuietly = (view) =>
+  view.refresh({ background: true }).catch((error) => showFailure(view, error));
 
-function fail(view, error) {
+function showFailure(view, error) {
   if (view.signal.aborted) return;
-  view.said = null; // what the next answer says replaces it
+  view.shownError = null; // so that the next answer replaces this error, whatever it says
   replace(view.message, errorBox(error));
 }
 
-// Do what the user wants; why that failed is shown until the next time.
-function act(view, action) {
-  replace(view.failure);
-  return attempt(view.failure, view.signal, action);
+// Run an action of the user. Its error is shown until the next action.
+function runAction(view, action) {
+  replace(view.actionError);
+  return attempt(view.actionError, view.signal, action);
 }
 
 async function refresh(view, { background = false } = {}) {
-  view.soon(null);
+  view.pollSoon(null);
   const status = await call("index", {}, { signal: view.signal, background });
-  if (status.error !== view.said) { // an alert is read aloud, so once
-    view.said = status.error;
+  if (status.error !== view.shownError) { // once, because an alert is read aloud
+    view.shownError = status.error;
     replace(view.message, status.error ? errorBox({ message: status.error }) : null);
   }
   showTotals(view.totals, status);
@@ -65,85 +72,79 @@ async function refresh(view, { background = false } = {}) {
     }
   }
   for (const space of status.workspaces) showFolder(view, space);
-  const filling = await view.vectors.load(background);
-  const indexing = status.workspaces.some(({ phase }) => BUSY.includes(phase));
-  if (filling || indexing || status.waiting) view.soon(() => lookAgain(view));
+  const isFilling = await view.vectors.load(background);
+  const isIndexing = status.workspaces.some(({ phase }) => BUSY_PHASES.includes(phase));
+  if (isFilling || isIndexing || status.waiting) view.pollSoon(() => refreshQuietly(view));
 }
 
 function showTotals(element, { state, mode, waiting, workspaces, totals }) {
   const tone = { indexed: "good", error: "bad", indexing: "warn" }[state] ?? "quiet";
-  const held = totals.blobs_held
+  const heldText = totals.blobs_held
     ? t("index.held-value", { count: number(totals.blobs_held),
       size: number(totals.bytes_held / 1e6, 1) })
     : null;
   replace(element,
-    facts([
+    factList([
       [t("request.state"), badge(tone, textOr(`index.state.${state}`, state))],
       [t("index.waiting"), waiting ? number(waiting) : null],
       [t("index.versions"), totals.blobs === undefined ? null : number(totals.blobs)],
       [t("index.chunks"), totals.chunks === undefined ? null : number(totals.chunks)],
-      [t("index.held"), held],
+      [t("index.held"), heldText],
       [t("index.mode"), mode === "auto" ? null : mode],
     ]),
-    workspaces.length ? null : nothing("index", t("index.none"), t("index.none.about")));
+    workspaces.length ? null : emptyState("index", t("index.none"), t("index.none.about")));
 }
 
 function showFolder(view, space) {
   let card = view.cards.get(space.root);
   if (!card) {
-    card = makeFolder(view, space.root);
+    card = createFolder(view, space.root);
     view.cards.set(space.root, card);
     view.folders.append(card.element);
   }
-  const busy = BUSY.includes(space.phase);
-  const done = percent(space.percentage / 100);
-  replace(card.phase, badge(TONES[space.phase] ?? "warn",
+  const isBusy = BUSY_PHASES.includes(space.phase);
+  const percentage = percent(space.percentage / 100);
+  replace(card.phase, badge(PHASE_TONES[space.phase] ?? "warn",
     textOr(`index.phase.${space.phase}`, space.phase)));
-  card.progress.hidden = !busy;
+  card.progress.hidden = !isBusy;
   card.progress.setAttribute("aria-valuenow", String(Math.round(space.percentage)));
   replace(card.progress, [...bar([["", 0, space.percentage / 100]]).children]);
-  const skipped = SKIPPED.reduce((sum, name) => sum + (space.counters[name] ?? 0), 0);
-  replace(card.numbers, busy
-    ? t("index.doing", { percent: done, done: number(space.files_processed),
+  const skipped = SKIPPED_COUNTERS.reduce((sum, name) => sum + (space.counters[name] ?? 0), 0);
+  replace(card.numbers, isBusy
+    ? t("index.doing", { percent: percentage, done: number(space.files_processed),
       files: number(space.files_tracked) })
-    : dots(t("index.files", { count: number(space.files_tracked) }),
+    : joinWithDots(t("index.files", { count: number(space.files_tracked) }),
       skipped ? t("index.skipped-count", { count: number(skipped) }) : null));
   replace(card.note, space.note ? [badge("warn", t("index.note")), " ", space.note] : null);
-  replace(card.counters, counters(space.counters));
+  replace(card.counters, counterList(space.counters));
 }
 
-function makeFolder(view, root) {
+function createFolder(view, root) {
   const card = { phase: h("span"), numbers: h("p", { class: "quiet" }),
     note: h("p", { class: "note" }), counters: h("div"),
     progress: h("div", { class: "bar", role: "progressbar", "aria-valuemin": "0",
       "aria-valuemax": "100", "aria-label": t("index.progress", { root }) }) };
-  const remove = askingButton(t("index.remove"), t("index.remove-sure"), () =>
-    act(view, async () => {
+  const removeButton = confirmButton(t("index.remove"), t("index.remove-sure"), () =>
+    runAction(view, async () => {
       await call("index-remove", { root }, { signal: view.signal });
       announce(t("index.removed", { root }));
       await view.refresh();
-      document.querySelector("h1").focus(); // the button is gone
+      document.querySelector("h1").focus(); // the focused button is gone
     }));
-  card.element = toolSection(root, [card.phase, remove], card.numbers, card.progress, card.note,
+  card.element = toolSection(root, [card.phase, removeButton], card.numbers, card.progress, card.note,
     skippedFiles(root, view.signal),
     h("details", {}, h("summary", {}, t("index.walk")), card.counters));
   return card;
 }
 
-const SKIPPED = ["ignored", "secret", "too_large", "not_plain_files", "not_accessible",
-  "encoding_errors"];
-const SECONDS = ["walk_seconds", "stat_seconds", "read_seconds", "calculate_seconds"];
-const COUNTS = ["accepted", "mtime_hits", "mtime_misses", "names_probed", "files_read",
-  "blobs_uploaded", ...SKIPPED];
-
-function counters(values) {
-  return facts([
-    ...COUNTS.map((name) => [t(`index.counter.${name}`), number(values[name])]),
-    ...SECONDS.map((name) => [t(`index.counter.${name}`), duration(values[name])]),
+function counterList(values) {
+  return factList([
+    ...COUNT_COUNTERS.map((name) => [t(`index.counter.${name}`), number(values[name])]),
+    ...TIME_COUNTERS.map((name) => [t(`index.counter.${name}`), duration(values[name])]),
   ]);
 }
 
-function allActions(view) {
+function folderActions(view) {
   const field = lineField({ id: "index-folder", name: "folder", required: true,
     maxlength: "4096" });
   const add = async () => {
@@ -159,24 +160,23 @@ function allActions(view) {
     announce(t("index.rebuilding", { count: number(files) }));
   };
   return h("div", { class: "actions" },
-    entryForm({ class: "inline" }, () => act(view, add),
+    entryForm({ class: "inline" }, () => runAction(view, add),
       h("label", { for: "index-folder" }, t("index.add-label")),
       h("div", { class: "row" }, field, h("button", {}, t("index.add")))),
-    askingButton(t("index.rebuild"), t("index.rebuild-sure"), () => act(view, rebuild)));
+    confirmButton(t("index.rebuild"), t("index.rebuild-sure"), () => runAction(view, rebuild)));
 }
 
-const VECTORS = { complete: "good", failed: "bad", off: "quiet" };
-
-// Return a section, and `load(background)`: it tells whether vectors are being made.
+// Return {element, load}: a section, and `load(background)`, which fills it and resolves to whether
+// vectors are being computed.
 function vectorsPart(signal) {
   const body = h("div");
   const element = section(t("index.vectors"), body);
-  element.hidden = true; // until something is known of them
+  element.hidden = true; // until the first answer
   const load = async (background) => {
     let isFilling = false;
     await attempt(body, signal, async () => {
       const vectors = await call("index-vectors", {}, { signal, background });
-      replace(body, describe(vectors));
+      replace(body, describeVectors(vectors));
       isFilling = vectors.state === "filling";
     });
     element.hidden = false;
@@ -185,14 +185,14 @@ function vectorsPart(signal) {
   return { element, load };
 }
 
-function describe(vectors) {
+function describeVectors(vectors) {
   const share = vectors.chunks
     ? t("index.vectors-of", { done: number(vectors.embedded), chunks: number(vectors.chunks) })
     : null;
   return [
     vectors.error ? errorBox({ message: vectors.error }) : null,
-    facts([
-      [t("request.state"), badge(VECTORS[vectors.state] ?? "warn",
+    factList([
+      [t("request.state"), badge(VECTOR_TONES[vectors.state] ?? "warn",
         textOr(`vectors.${vectors.state}`, vectors.state))],
       [t("request.model"), vectors.model],
       [t("index.vectors-host"), vectors.host],

@@ -1,130 +1,123 @@
-// A table of requests whose rows are kept and changed in place: the open ones on top,
-// then those that ended, the newest first.
+// A table of live requests, whose rows are changed in place: the open ones on top, then those that
+// ended, the newest first.
 
-import { badge, bar, breakable, cellOf, h, replace, tableFrame } from "../dom.js";
+import { badge, bar, breakable, h, replace, tableCell, tableFrame } from "../dom.js";
 import { duration, number, time, visible } from "../format.js";
-import { clientOf, cut, kindOf, mendsOf, modelOf, paid, tokensOf } from "../requests.js";
-import { listed, t } from "../texts.js";
+import {
+  clientName, kindOf, listMends, modelOf, paidText, shorten, tokensOf,
+} from "../requests.js";
+import { joinList, t } from "../texts.js";
 
-const MOST = 200; // rows, whatever is asked for
-const FEW = 50; // a table of so many is painted in a few milliseconds
-const STALE = 1500; // milliseconds after which what was told says nothing of the rate
-export const WHOLE = 30; // seconds that a bar has room for
-const TONES = { ok: "good", failed: "bad", cancelled: "warn", open: "info" };
+export const FULL_BAR_SECONDS = 30; // the duration that fills a bar
+const MAX_ROWS = 200;
+const FIRST_ROWS = 50; // at first: browsers paint so many rows in a few milliseconds
+const MAX_RATE_AGE_MS = 1500; // of the last update of a row, from which on its rate counts as 0
+const TONES = { ok: "good", failed: "bad", cancelled: "warn", open: "info" }; // by outcome
 
-// Columns: what they are called, the key of their title, what they show of a row, and how.
+// The columns by name: the key of the title, the text of a row (a cell is changed when it differs),
+// and options of `table`.
 const COLUMNS = {
   kind: { title: "request.kind", lead: true,
-    text: (row) => [kindOf(row), clientOf(row.client), cut(notes(row))].join("\n") },
+    text: (row) => [kindOf(row), clientName(row.client), shorten(notesText(row))].join("\n") },
   state: { title: "request.state", text: (row) => t(`live.state.${stateOf(row)}`), aside: true },
   model: { title: "request.model",
-    text: (row) => cut(modelOf(row) || row.model_asked || "–") },
+    text: (row) => shorten(modelOf(row) || row.model_asked || "–") },
   duration: { title: "request.duration", text: (row) => duration(elapsed(row)), wide: true },
   first: { title: "live.first-byte", text: (row) => duration(row.first_byte), numeric: true },
-  sent: { title: "live.sent", text: sent, numeric: true },
+  sent: { title: "live.sent", text: sentText, numeric: true },
   tokens: { title: "request.tokens", text: tokensOf, numeric: true },
-  cost: { title: "request.cost", numeric: true,
-    text: paid },
+  cost: { title: "request.cost", text: paidText, numeric: true },
   time: { title: "request.time", text: (row) => time(row.started), numeric: true },
 };
-const TICKING = ["duration", "sent"]; // what changes while nothing is told
+const TICKING_COLUMNS = ["duration", "sent"]; // change with the time alone
 
+// Return the seconds that a request has taken until now.
 export const elapsed = (row) =>
   (row.outcome === "open" ? row.seconds + (performance.now() - row.at) / 1000 : row.seconds);
 
+// Return the outcome of a request, of an open one waiting or streaming.
 export function stateOf(row) {
   if (row.outcome !== "open") return row.outcome;
   return row.first_byte === null && !row.sent ? "waiting" : "streaming";
 }
 
-// Return how much of its bar a request has waited, and been answered; the bar of a longer one than
-// it has room for is full.
+// Return how much of its bar a request was waiting, and was being answered, as shares of 1. The bar
+// of a request that takes longer than FULL_BAR_SECONDS is full.
 export function sharesOf(row) {
   const seconds = elapsed(row);
-  const whole = Math.min(1, seconds / WHOLE);
-  const waited = stateOf(row) === "waiting" || !seconds ? whole
+  const whole = Math.min(1, seconds / FULL_BAR_SECONDS);
+  const waitShare = stateOf(row) === "waiting" || !seconds ? whole
     : whole * Math.min(1, (row.first_byte ?? 0) / seconds);
-  return [waited, whole - waited];
+  return [waitShare, whole - waitShare];
 }
 
-function sent(row) {
-  if (row.sent === null) return row.outcome === "open" ? t("live.uncounted") : "–";
-  const size = bytes(row.sent);
-  if (row.outcome !== "open") return size;
-  if (!row.sent) return "–";
-  const rate = performance.now() - row.at > STALE ? 0 : row.rate;
-  return t("live.rate", { size, rate: bytes(rate) });
-}
-
-export function bytes(count) {
+export function bytesText(count) {
   if (count < 1000) return `${number(count)}\u00a0B`;
   return count < 1e6 ? `${number(count / 1e3, 1)}\u00a0kB` : `${number(count / 1e6, 1)}\u00a0MB`;
 }
 
-const notes = (row) => listed([...mendsOf(row).map(({ text }) => text),
-  row.error && (row.message || row.error)].filter(Boolean));
-
+// The table; `onDetails` is called with the id of a request whose details the user opens.
 export class LiveTable {
-  // `onDetails` is called with the id of a request whose facts are asked for.
   constructor(onDetails) {
-    this.most = FEW;
-    this.lines = new Map(); // by id: the row's element, its cells and what they show
+    this.maxRows = FIRST_ROWS;
+    this.lines = new Map(); // by request id: {element, cells, button, shown}, texts in `shown`
     this.onDetails = onDetails;
-    this.open = h("tbody", { role: "rowgroup" });
-    this.ended = h("tbody", { role: "rowgroup" });
+    this.openBody = h("tbody", { role: "rowgroup" });
+    this.endedBody = h("tbody", { role: "rowgroup" });
     this.columns = Object.entries(COLUMNS).map(([name, column]) =>
       ({ ...column, name, title: t(column.title) }));
-    this.element = tableFrame(t("usage.figure.requests"), this.columns, [this.open, this.ended]);
+    this.element = tableFrame(t("usage.figure.requests"), this.columns,
+      [this.openBody, this.endedBody]);
   }
 
   get isFull() {
-    return this.lines.size >= MOST;
+    return this.lines.size >= MAX_ROWS;
   }
 
   get size() {
     return this.lines.size;
   }
 
-  // Show as many rows as there may be.
+  // Allow as many rows as possible, from the next reset on.
   showMost() {
-    this.most = MOST;
+    this.maxRows = MAX_ROWS;
   }
 
-  // Show these rows and no others, or the newest of them; the later ones are newer.
+  // Show these rows and no others; of too many, the newest, which come last.
   reset(all) {
-    const opened = all.filter((row) => row.outcome === "open").slice(-this.most);
+    const open = all.filter((row) => row.outcome === "open").slice(-this.maxRows);
     const ended = all.filter((row) => row.outcome !== "open");
-    const rows = [...ended.slice(Math.max(0, ended.length + opened.length - this.most)),
-      ...opened];
+    const rows = [...ended.slice(Math.max(0, ended.length + open.length - this.maxRows)),
+      ...open];
     const focused = this.element.contains(document.activeElement)
       ? document.activeElement.dataset.request : null;
-    this.open.replaceChildren();
-    this.ended.replaceChildren();
+    this.openBody.replaceChildren();
+    this.endedBody.replaceChildren();
     this.lines.clear();
     this.change(rows);
     if (focused) this.focusOn(focused);
   }
 
-  // Show rows that are new or differ.
+  // Show rows that are new or have changed.
   change(rows) {
     for (const row of rows) {
       const line = this.lines.get(row.request_id) ?? this.add(row);
       if (!line) continue;
-      const body = row.outcome === "open" ? this.open : this.ended;
-      if (line.element.parentNode !== body) move(line.element, body);
-      fill(line, row);
+      const body = row.outcome === "open" ? this.openBody : this.endedBody;
+      if (line.element.parentNode !== body) moveLine(line.element, body);
+      fillLine(line, row);
     }
     this.trim();
   }
 
   add(row) {
-    // What has no room is not made only to be removed, at each of its changes.
-    if (row.outcome === "open" && this.open.rows.length >= this.most) return null;
+    // A row that `trim` would remove at once is not created, or that would repeat at each change.
+    if (row.outcome === "open" && this.openBody.rows.length >= this.maxRows) return null;
     const id = row.request_id;
     const on = { click: () => this.onDetails(id) };
     const button = h("button", { class: "link", "data-request": id, "data-key": id, on });
     const line = { element: h("tr", { role: "row" }), cells: {}, button, shown: {} };
-    for (const column of this.columns) line.cells[column.name] = cellOf(column);
+    for (const column of this.columns) line.cells[column.name] = tableCell(column);
     line.element.append(...Object.values(line.cells));
     line.cells.kind.append(button, " ", h("span", { class: "small quiet" }),
       h("span", { class: "sub clamp" }));
@@ -133,13 +126,14 @@ export class LiveTable {
   }
 
   trim() {
-    const isUsed = (element) => element?.contains(document.activeElement);
-    while (this.lines.size > this.most) {
-      const { rows } = this.ended.rows.length ? this.ended : this.open;
+    const hasFocus = (element) => element?.contains(document.activeElement);
+    while (this.lines.size > this.maxRows) {
+      const { rows } = this.endedBody.rows.length ? this.endedBody : this.openBody;
       const last = rows[rows.length - 1];
-      const next = isUsed(last) ? rows[rows.length - 2] : last; // its focus would be lost
-      if (!next) return;
-      this.remove(next.querySelector("button").dataset.request);
+      // A removed row would lose the focus.
+      const removable = hasFocus(last) ? rows[rows.length - 2] : last;
+      if (!removable) return;
+      this.remove(removable.querySelector("button").dataset.request);
     }
   }
 
@@ -150,11 +144,11 @@ export class LiveTable {
     this.lines.delete(id);
   }
 
-  // Show the time that has passed in rows that are open; `rows` are all of them.
+  // Update what changes with the time in open rows; `rows` are all requests by id.
   tick(rows) {
     for (const [id, line] of this.lines) {
-      if (line.element.parentNode !== this.open) continue;
-      for (const name of TICKING) show(line, name, rows.get(id));
+      if (line.element.parentNode !== this.openBody) continue;
+      for (const name of TICKING_COLUMNS) showColumn(line, name, rows.get(id));
     }
   }
 
@@ -163,17 +157,17 @@ export class LiveTable {
   }
 }
 
-// An element that is moved loses the focus.
-function move(element, body) {
+// Move a row to the top of a body. A moved element loses the focus, so it gets it again.
+function moveLine(element, body) {
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
   body.prepend(element);
   focused?.focus({ preventScroll: true });
 }
 
-const fill = (line, row) => Object.keys(COLUMNS).forEach((name) => show(line, name, row));
+const fillLine = (line, row) => Object.keys(COLUMNS).forEach((name) => showColumn(line, name, row));
 
-// Show a row's text in a column, if it is another than before.
-function show(line, name, row) {
+// Show a row in a column, if its text has changed.
+function showColumn(line, name, row) {
   const text = COLUMNS[name].text(row);
   if (line.shown[name] === text) return;
   line.shown[name] = text;
@@ -186,26 +180,38 @@ function show(line, name, row) {
   cell.classList.toggle("nil", text === "–");
 }
 
-// What was asked, by whom, and what was remarkable.
+// Show what was asked, by which client, and notes such as mends and errors.
 function showKind({ button, cells: { kind } }, row) {
   replace(button, kindOf(row), h("span", { class: "hidden" },
     ` ${t("live.details", { id: row.request_id })}`));
-  kind.children[1].textContent = visible(clientOf(row.client));
-  kind.lastElementChild.textContent = visible(cut(notes(row)));
+  kind.children[1].textContent = visible(clientName(row.client));
+  kind.lastElementChild.textContent = visible(shorten(notesText(row)));
 }
 
-// A time, and a bar of how much of it was waiting; they are made once and changed in place.
+// Show a duration, and a bar of how much of it was waiting. They are created once and then changed.
 function showDuration(cell, text, row) {
   if (!cell.firstChild) {
     replace(cell, h("span", { class: "duration" }, h("span", {}),
       bar([["waiting", 0, 0], ["", 0, 0]])));
   }
-  const [words, { children: [waiting, answer] }] = cell.firstChild.children;
-  const [waited, answered] = sharesOf(row);
-  words.textContent = text;
-  waiting.style.setProperty("width", `${100 * waited}%`);
-  answer.style.setProperty("left", `${100 * waited}%`);
-  answer.style.setProperty("width", `${100 * answered}%`);
+  const [timeText, { children: [waiting, answer] }] = cell.firstChild.children;
+  const [waitShare, answerShare] = sharesOf(row);
+  timeText.textContent = text;
+  waiting.style.setProperty("width", `${100 * waitShare}%`);
+  answer.style.setProperty("left", `${100 * waitShare}%`);
+  answer.style.setProperty("width", `${100 * answerShare}%`);
   waiting.className = row.outcome === "failed" ? "bad" : "waiting";
   answer.className = row.outcome === "failed" ? "bad" : "";
 }
+
+function sentText(row) {
+  if (row.sent === null) return row.outcome === "open" ? t("live.uncounted") : "–";
+  const size = bytesText(row.sent);
+  if (row.outcome !== "open") return size;
+  if (!row.sent) return "–";
+  const rate = performance.now() - row.at > MAX_RATE_AGE_MS ? 0 : row.rate;
+  return t("live.rate", { size, rate: bytesText(rate) });
+}
+
+const notesText = (row) => joinList([...listMends(row).map(({ text }) => text),
+  row.error && (row.message || row.error)].filter(Boolean));

@@ -1,123 +1,124 @@
-// Requests as they are answered, and the last that ended.
+// Live requests: those that are being answered, and the last ones that ended.
 
-import { call, onEnd } from "../api.js";
+import { call, onSessionEnd } from "../api.js";
 import {
-  attempt, button, copyButton, facts, h, replace, seekField, seeking, segments, showTools, withCode,
+  attempt, button, copyButton, factList, h, replace, searchBox, searchField, segments, showTools,
+  withCode,
 } from "../dom.js";
+import { amountSpent, duration, number, time } from "../format.js";
 import { icon } from "../icons.js";
-import { duration, number, spent, time } from "../format.js";
-import { MOST_ENDED, onRequests, onState } from "../live.js";
+import { MAX_ENDED, onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
 import {
-  addressOf, barLegend, clientOf, kindOf, mendList, modelOf, problemOf, timesOf,
+  barLegend, clientName, conversationAddress, kindOf, mendList, modelOf, problemAddress, timingText,
 } from "../requests.js";
 import { t } from "../texts.js";
-import { bytes, elapsed, LiveTable, stateOf, WHOLE } from "./live-table.js";
+import { bytesText, elapsed, FULL_BAR_SECONDS, LiveTable, stateOf } from "./live-table.js";
 
-const TICK = 250; // milliseconds
-const SAY = 10000; // milliseconds between two summaries for screen readers
+const TICK_MS = 250;
+const SPOKEN_SUMMARY_MS = 10000; // between two summaries for screen readers
 const FILTERS = {
   models: (row) => Boolean(row.purpose || row.model || row.outcome === "failed"),
   all: () => true,
   open: (row) => row.outcome === "open",
   failed: (row) => row.outcome === "failed",
 };
-const begin = () => ({ filter: "models", words: [] });
-let asked = begin(); // it stays while the page is open, so that Back leads to the same
-onEnd(() => { asked = begin(); });
+const createQuery = () => ({ filter: "models", words: [] });
+let query = createQuery(); // stays while the page is open, so that Back shows the same
+onSessionEnd(() => { query = createQuery(); });
 
-// `#/live/ID` shows the facts of a request.
-export function open(root, rest, signal) {
-  new LivePanel(root, signal, rest[0]);
+// `#/live/ID` shows the details of a request.
+export function open(root, parts, signal) {
+  new LivePanel(root, signal, parts[0]);
 }
 
 class LivePanel {
-  constructor(root, signal, wanted) {
-    this.wanted = wanted; // the id of a request that is not told yet
+  constructor(root, signal, soughtId) {
+    this.soughtId = soughtId; // of a request whose details are opened once it is received
     this.rows = new Map();
-    this.paused = false;
-    this.connected = false;
-    this.chosen = null; // the id of the request whose facts are shown
-    this.ticking = 0;
-    this.said = "";
-    this.errors = {}; // what is known of them, by code
+    this.isPaused = false;
+    this.isConnected = false;
+    this.chosenId = null; // of the request whose details are shown
+    this.ticker = 0; // the timer that updates durations
+    this.lastSpoken = "";
+    this.errors = {}; // rows of byok's table of errors by code, null while one is loaded
     this.signal = signal;
     this.table = new LiveTable((id) => this.choose(id));
-    this.build(root);
-    onRequests((news) => this.take(news), signal);
+    this.createContent(root);
+    onRequests((update) => this.applyUpdate(update), signal);
     addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !this.chosen || document.querySelector("dialog[open]")) return;
+      if (event.key !== "Escape" || !this.chosenId || document.querySelector("dialog[open]")) return;
       this.close();
     }, { signal });
-    onState((state) => { this.connected = state === "on"; this.showCounts(); }, signal);
-    const saying = setInterval(() => this.say(), SAY);
+    onState((state) => { this.isConnected = state === "on"; this.showCounts(); }, signal);
+    const spokenTimer = setInterval(() => this.speakSummary(), SPOKEN_SUMMARY_MS);
     signal.addEventListener("abort", () => {
-      clearInterval(saying);
-      clearInterval(this.ticking);
+      clearInterval(spokenTimer);
+      clearInterval(this.ticker);
     });
   }
 
-  build(root) {
+  createContent(root) {
     this.summary = h("span", { class: "quiet" });
     this.spoken = h("p", { class: "hidden", role: "status" });
-    this.empty = h("p", { class: "empty" });
-    this.more = button("", "", () => this.showMore());
+    this.emptyNote = h("p", { class: "empty" });
+    this.moreButton = button("", "", () => this.showMore());
     this.details = h("aside", { class: "card drawer", hidden: true,
       "aria-label": t("live.details-title") });
-    this.pause = button("", "", () => this.toggle(), { "aria-pressed": "false" });
+    this.pauseButton = button("", "", () => this.togglePause(), { "aria-pressed": "false" });
     const filters = segments(t("live.filter"),
-      Object.keys(FILTERS).map((name) => [name, t(`live.filter.${name}`)]), asked.filter,
-      (name) => { asked.filter = name; this.showAll(); });
-    const search = seekField(t("live.find"), (words) => {
-      asked.words = wordsOf(words);
+      Object.keys(FILTERS).map((name) => [name, t(`live.filter.${name}`)]), query.filter,
+      (name) => { query.filter = name; this.showAll(); });
+    const search = searchField(t("live.find"), (words) => {
+      query.words = wordsOf(words);
       this.showAll();
-    }, { value: asked.words.join(" ") });
+    }, { value: query.words.join(" ") });
     this.showPause();
-    showTools(this.summary, this.pause);
-    replace(root, h("div", { class: "row" }, filters, seeking(search)), this.spoken,
-      h("div", { class: "card flush" }, this.table.element, this.empty, this.more),
-      barLegend(t("live.scale", { time: duration(WHOLE) })),
-      h("p", { class: "quiet small" }, t("live.since", { most: number(MOST_ENDED) }), " ",
+    showTools(this.summary, this.pauseButton);
+    replace(root, h("div", { class: "row" }, filters, searchBox(search)), this.spoken,
+      h("div", { class: "card flush" }, this.table.element, this.emptyNote, this.moreButton),
+      barLegend(t("live.scale", { time: duration(FULL_BAR_SECONDS) })),
+      h("p", { class: "quiet small" }, t("live.since", { most: number(MAX_ENDED) }), " ",
         h("a", { href: "#/conversations" }, t("conversations.title"))),
       this.details);
     this.showAll();
   }
 
-  take({ reset, changed, rows }) {
+  applyUpdate({ reset, changed, rows }) {
     this.rows = rows;
-    if (this.paused) return;
+    if (this.isPaused) return;
     if (reset) this.showAll();
-    else this.table.change(changed.filter((row) => this.fits(row)));
+    else this.table.change(changed.filter((row) => this.isMatch(row)));
     this.removeOthers(changed);
-    if (this.rows.has(this.wanted)) this.unfold(this.wanted);
-    if (reset || changed.some((row) => row.request_id === this.chosen)) this.showDetails();
+    if (this.rows.has(this.soughtId)) this.openDetails(this.soughtId);
+    if (reset || changed.some((row) => row.request_id === this.chosenId)) this.showDetails();
     this.showCounts();
   }
 
-  fits(row) {
-    return FILTERS[asked.filter](row)
-      && (!asked.words.length || asked.words.every((word) => textOf(row).includes(word)));
+  isMatch(row) {
+    return FILTERS[query.filter](row)
+      && (!query.words.length || query.words.every((word) => textOf(row).includes(word)));
   }
 
   showAll() {
-    this.table.reset([...this.rows.values()].filter((row) => this.fits(row)));
+    this.table.reset([...this.rows.values()].filter((row) => this.isMatch(row)));
     this.showCounts();
   }
 
   removeOthers(changed) {
-    for (const row of changed) if (!this.fits(row)) this.table.remove(row.request_id);
+    for (const row of changed) if (!this.isMatch(row)) this.table.remove(row.request_id);
   }
 
-  toggle() {
-    this.paused = !this.paused;
+  togglePause() {
+    this.isPaused = !this.isPaused;
     this.showPause();
-    if (!this.paused) this.showAll();
+    if (!this.isPaused) this.showAll();
     this.showCounts();
   }
 
   showPause() {
-    this.pause.setAttribute("aria-pressed", String(this.paused));
-    replace(this.pause, icon(this.paused ? "play" : "pause"), t("live.pause"));
+    this.pauseButton.setAttribute("aria-pressed", String(this.isPaused));
+    replace(this.pauseButton, icon(this.isPaused ? "play" : "pause"), t("live.pause"));
   }
 
   showMore() {
@@ -127,47 +128,47 @@ class LivePanel {
   }
 
   showCounts() {
-    const all = [...this.rows.values()].filter((row) => this.fits(row));
+    const all = [...this.rows.values()].filter((row) => this.isMatch(row));
     const count = (name) => all.filter((row) => row.outcome === name).length;
-    const opened = count("open");
-    const text = t("live.summary", { open: number(opened), failed: number(count("failed")),
-      ended: number(all.length - opened) });
-    this.summary.textContent = this.paused ? t("live.paused") : text;
-    this.empty.hidden = this.table.size > 0;
+    const openCount = count("open");
+    const text = t("live.summary", { open: number(openCount), failed: number(count("failed")),
+      ended: number(all.length - openCount) });
+    this.summary.textContent = this.isPaused ? t("live.paused") : text;
+    this.emptyNote.hidden = this.table.size > 0;
     this.table.element.hidden = this.table.size === 0;
-    const rest = all.length - this.table.size;
-    this.more.hidden = rest <= 0 || this.table.isFull || this.paused;
-    this.more.textContent = t("live.more", { count: number(rest) });
-    this.empty.textContent = t(this.rows.size ? "live.none-fits" : "live.empty");
-    this.tickWhile(opened > 0 && this.connected && !this.paused);
+    const hiddenCount = all.length - this.table.size;
+    this.moreButton.hidden = hiddenCount <= 0 || this.table.isFull || this.isPaused;
+    this.moreButton.textContent = t("live.more", { count: number(hiddenCount) });
+    this.emptyNote.textContent = t(this.rows.size ? "live.none-fits" : "live.empty");
+    this.tickWhile(openCount > 0 && this.isConnected && !this.isPaused);
   }
 
-  tickWhile(wanted) {
-    if (wanted && !this.ticking) {
-      this.ticking = setInterval(() => this.table.tick(this.rows), TICK);
-    } else if (!wanted && this.ticking) {
-      clearInterval(this.ticking);
-      this.ticking = 0;
+  tickWhile(isWanted) {
+    if (isWanted && !this.ticker) {
+      this.ticker = setInterval(() => this.table.tick(this.rows), TICK_MS);
+    } else if (!isWanted && this.ticker) {
+      clearInterval(this.ticker);
+      this.ticker = 0;
     }
   }
 
-  // Say the numbers if they differ from those that were said last.
-  say() {
+  // Have screen readers read the summary, if it differs from the one that they read last.
+  speakSummary() {
     const text = this.summary.textContent;
-    if (text === this.said || this.paused) return;
-    this.said = this.spoken.textContent = text;
+    if (text === this.lastSpoken || this.isPaused) return;
+    this.lastSpoken = this.spoken.textContent = text;
   }
 
   choose(id) {
     if (!this.rows.has(id)) return;
-    this.unfold(id);
+    this.openDetails(id);
     this.details.querySelector("h2").focus();
     setAddress(id);
   }
 
-  unfold(id) {
-    this.chosen = id;
-    this.wanted = null;
+  openDetails(id) {
+    this.chosenId = id;
+    this.soughtId = null;
     this.facts = h("div");
     this.links = h("div", { class: "row" });
     const close = button(icon("cross"), "bare little icon-only", () => this.close(),
@@ -181,40 +182,42 @@ class LivePanel {
   }
 
   close() {
-    const id = this.chosen;
-    this.chosen = null;
+    const id = this.chosenId;
+    this.chosenId = null;
     this.details.hidden = true;
     this.table.focusOn(id);
     setAddress("");
   }
 
-  turnBefore({ conversation, started }) {
+  // Return the turn before a request in its conversation, as far as it is among the rows.
+  previousTurn({ conversation, started }) {
     return [...this.rows.values()].filter((row) => conversation && row.outcome !== "open"
       && row.conversation === conversation && row.started < started)
       .reduce((last, row) => (last?.started > row.started ? last : row), null);
   }
 
-  // A request that is told no more keeps the facts that were shown last.
+  // Show the details of the chosen request. If it is among the rows no longer, what was shown last
+  // stays.
   showDetails() {
-    const row = this.chosen && this.rows.get(this.chosen);
+    const row = this.chosenId && this.rows.get(this.chosenId);
     if (!row) return;
     replace(this.facts, row.outcome === "open" ? null
-      : h("p", {}, timesOf(row, this.turnBefore(row))),
+      : h("p", {}, timingText(row, this.previousTurn(row))),
     row.message ? h("p", { class: "bad" }, row.message) : null,
     mendList(row, this.errors),
-    facts([...stateOfRow(row, this.errors), ...wayOfRow(row), ...usageOfRow(row)]));
+    factList([...stateOfRow(row, this.errors), ...routeOfRow(row), ...usageOfRow(row)]));
     renderAgain(this.links, () => replace(this.links,
       row.conversation
-        ? h("a", { href: addressOf(row.conversation) }, t("live.to-conversation")) : null,
-      row.error ? h("a", { href: problemOf(row.error) }, t("live.to-problem")) : null));
-    this.explain([row.error, ...row.retried?.split(" ") ?? []]
+        ? h("a", { href: conversationAddress(row.conversation) }, t("live.to-conversation")) : null,
+      row.error ? h("a", { href: problemAddress(row.error) }, t("live.to-problem")) : null));
+    this.loadErrors([row.error, ...row.retried?.split(" ") ?? []]
       .filter((code) => code && !(code in this.errors)));
   }
 
-  // Find out what errors mean, and show it.
-  explain(codes) {
+  // Load what errors mean, and show it.
+  loadErrors(codes) {
     if (!codes.length) return;
-    for (const code of codes) this.errors[code] = null; // it is asked for once
+    for (const code of codes) this.errors[code] = null; // so that each is loaded once
     attempt(h("div"), this.signal, async () => {
       Object.assign(this.errors, await call("errors", { codes },
         { signal: this.signal, background: true }));
@@ -225,11 +228,11 @@ class LivePanel {
 
 const wordsOf = (text) => text.toLowerCase().split(/\s+/u).filter(Boolean);
 
-// Return what is searched of a request.
-const textOf = (row) => [kindOf(row), clientOf(row.client), row.client, modelOf(row), row.model_asked,
+// Return the text of a request in which the search looks for words.
+const textOf = (row) => [kindOf(row), clientName(row.client), row.client, modelOf(row), row.model_asked,
   row.conversation, row.error, row.message, row.request_id].join("\n").toLowerCase();
 
-// So that Back, and another language, show the same request.
+// Put the request into the address, so that Back, and a change of language, show it again.
 function setAddress(id) {
   const address = id ? `#/live/${encodeURIComponent(id)}` : "#/live";
   history.replaceState(history.state, "", address);
@@ -248,13 +251,13 @@ function stateOfRow(row, errors) {
   ];
 }
 
-function wayOfRow(row) {
+function routeOfRow(row) {
   const pieces = (size, count) => (size === null || size === undefined
     ? t("live.not-counted")
-    : t("live.pieces", { size: bytes(size), count: number(count) }));
+    : t("live.pieces", { size: bytesText(size), count: number(count) }));
   return [
     [t("request.client"), row.client.includes("/")
-      ? t("noted", { text: clientOf(row.client), note: row.client }) : clientOf(row.client)],
+      ? t("noted", { text: clientName(row.client), note: row.client }) : clientName(row.client)],
     [t("conversations.id"), row.conversation],
     [t("live.endpoint"), row.endpoint],
     [t("usage.by.purpose"), row.purpose && kindOf(row)],
@@ -267,13 +270,13 @@ function wayOfRow(row) {
 }
 
 function usageOfRow(row) {
-  const known = (value) => (value === null ? null : number(value));
+  const countText = (value) => (value === null ? null : number(value));
   return [
-    [t("usage.figure.in"), known(row.input_tokens)],
-    [t("usage.figure.out"), known(row.output_tokens)],
-    [t("live.tokens-read"), known(row.cache_read_tokens)],
-    [t("live.tokens-written"), known(row.cache_written_tokens)],
-    [t("request.cost"), row.outcome === "open" ? null : spent(row.cost)],
+    [t("usage.figure.in"), countText(row.input_tokens)],
+    [t("usage.figure.out"), countText(row.output_tokens)],
+    [t("live.tokens-read"), countText(row.cache_read_tokens)],
+    [t("live.tokens-written"), countText(row.cache_written_tokens)],
+    [t("request.cost"), row.outcome === "open" ? null : amountSpent(row.cost)],
     [t("live.tools"), row.tool_calls],
     [t("live.prompt"), row.prompt],
   ];

@@ -1,83 +1,88 @@
-// Which model can do what, at which price? What is known of each, from where, what it is used
-// for, and what a probe finds.
+// The models: what each can do, at which price, what it is used for, from where these facts are
+// known, and probes of models.
 
 import { call } from "../api.js";
 import {
-  announce, attempt, badge, breakable, button, cardOrder, errorBox, facts, h, menu, openDialog,
-  replace, seekField, seeking, showTools, table,
+  announce, attempt, badge, breakable, button, cardSorter, errorBox, factList, h, menu, openDialog,
+  replace, searchBox, searchField, showTools, table,
 } from "../dom.js";
-import { dollars, duration, number, short } from "../format.js";
+import { dollars, duration, number, shortNumber } from "../format.js";
 import { renderAgain } from "../refresh.js";
 import { costText, priceOf } from "../requests.js";
 import { t, textOr } from "../texts.js";
 
-const FEW = 20; // rows at first
-const MORE = 200; // rows with each click; a search finds the others
-const LATELY = 30; // days, as of "month" on the panel of Cost
-const NOTHING = { cost: 0, unpriced: 0, requests: 0, failed: 0 };
+const FIRST_ROWS = 20;
+const NEXT_ROWS = 200; // that each click adds; a search finds the others
+const RECENT_DAYS = 30; // as "month" on the panel Cost
+const NO_USAGE = { cost: 0, unpriced: 0, requests: 0, failed: 0 };
 const ABILITIES = ["tools", "images", "reasoning", "fill", "vectors"];
-const SORTS = { price: "models.fact.price", window: "upstream.context_window", max_output: "upstream.max_tokens" };
+const OUTCOME_TONES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
+const SORTS = { price: "models.fact.price", window: "upstream.context_window",
+  max_output: "upstream.max_tokens" };
+// The facts of a model, and how the value of each is formatted; `priceOf` formats the price.
 const FACTS = { window: number, max_output: number, price: null, tools: yesNo, images: yesNo,
   thinking: yesNo };
 
-// `#/models/TEXT` shows the models whose names have it, `#/models//update` asks about the lists.
-export async function open(root, [wanted = "", what], signal) {
-  const panel = new ModelsPanel(root, wanted, signal);
+// `#/models/TEXT` shows the models with that text in their names, `#/models//update` offers to update
+// the lists of models.
+export async function open(root, [words = "", action], signal) {
+  const panel = new ModelsPanel(root, words, signal);
   await panel.load();
-  if (what !== "update") return;
-  history.replaceState(history.state, "", "#/models"); // neither a reload nor Back asks again
+  if (action !== "update") return;
+  history.replaceState(history.state, "", "#/models"); // so that neither a reload nor Back asks again
   panel.update();
 }
 
 class ModelsPanel {
-  constructor(root, wanted, signal) {
+  constructor(root, words, signal) {
     this.signal = signal;
-    this.wanted = wanted.toLowerCase();
-    this.can = "";
-    this.sorted = { by: "", down: false }; // "" as the daemon lists them
-    this.most = FEW;
-    this.found = h("div", { class: "card flush" });
-    this.around = h("div");
-    this.about = h("p", { class: "quiet small" });
+    this.words = words.toLowerCase();
+    this.ability = "";
+    this.sorted = { by: "", down: false }; // "" is the order of the daemon
+    this.rowCount = FIRST_ROWS;
+    this.list = h("div", { class: "card flush" });
+    this.substitutes = h("div");
+    this.tableNote = h("p", { class: "quiet small" });
     this.count = h("span", { class: "quiet small", role: "status" });
-    this.more = button(t("models.more"), "", () => this.show(this.most + MORE));
-    this.order = cardOrder([["", t("models.listed")],
+    this.moreButton = button(t("models.more"), "", () => this.show(this.rowCount + NEXT_ROWS));
+    this.sorter = cardSorter([["", t("models.listed")],
       ...Object.entries(SORTS).map(([name, key]) => [name, t(key)])], (name) => this.sort(name));
     showTools(this.count, button(t("models.update"), "", () => this.update()));
-    replace(root, this.around,
+    replace(root, this.substitutes,
       h("div", { class: "row filters" },
-        seeking(seekField(t("models.filter"), (words) => {
-          this.wanted = words.trim().toLowerCase();
+        searchBox(searchField(t("models.filter"), (inputWords) => {
+          this.words = inputWords.trim().toLowerCase();
           this.show();
-        }, { value: wanted })),
+        }, { value: words })),
         menu(t("models.abilities"), [["", t("models.any")],
           ...ABILITIES.map((name) => [name, t(`models.can.${name}`)])],
-        (name) => { this.can = name; this.show(); }), this.order.element),
-      this.found, this.more, this.about);
+        (name) => { this.ability = name; this.show(); }), this.sorter.element),
+      this.list, this.moreButton, this.tableNote);
   }
 
   async load() {
     this.catalog = await call("models", {}, { signal: this.signal });
-    replace(this.around, this.catalog.substitutes.map(substitute));
-    replace(this.about, t("models.table", this.catalog.table),
+    replace(this.substitutes, this.catalog.substitutes.map(substituteNote));
+    replace(this.tableNote, t("models.table", this.catalog.table),
       this.catalog.table.stale ? ` ${t("models.stale")}` : "");
     this.show();
   }
 
-  show(most = FEW) {
-    this.most = most;
-    this.order.show(this.sorted);
-    if (!this.catalog) return; // somebody types before it is there
-    const rows = inOrder(this.catalog.models.filter(({ id, can }) =>
-      id.toLowerCase().includes(this.wanted) && (!this.can || can.includes(this.can))), this.sorted);
-    const shown = Math.min(rows.length, most);
-    replace(this.count, t("models.count", { shown: number(shown), count: number(rows.length) }));
-    renderAgain(this.found, () => replace(this.found, table(t("models.title"), this.columns(),
-      rows.slice(0, most), { sorted: this.sorted, onSort: (name) => this.sort(name) })));
-    this.more.hidden = shown === rows.length;
+  show(rowCount = FIRST_ROWS) {
+    this.rowCount = rowCount;
+    this.sorter.show(this.sorted);
+    if (!this.catalog) return; // the user types before it is loaded
+    const matches = this.catalog.models.filter(({ id, can }) =>
+      id.toLowerCase().includes(this.words) && (!this.ability || can.includes(this.ability)));
+    const rows = sortModels(matches, this.sorted);
+    const shownCount = Math.min(rows.length, rowCount);
+    replace(this.count, t("models.count", { shown: number(shownCount), count: number(rows.length) }));
+    renderAgain(this.list, () => replace(this.list, table(t("models.title"), this.columns(),
+      rows.slice(0, rowCount), { sorted: this.sorted, onSort: (name) => this.sort(name) })));
+    this.moreButton.hidden = shownCount === rows.length;
   }
 
-  // The cheapest and the largest come first; once more turns the order round.
+  // Sort by a column, the cheapest or the largest first; a second call reverses the order.
   sort(name) {
     const { by, down } = this.sorted;
     this.sorted = { by: name, down: by === name ? !down : name !== "price" };
@@ -85,8 +90,8 @@ class ModelsPanel {
   }
 
   columns() {
-    const known = (name, show) => ({ title: t(SORTS[name]), sort: name, numeric: true,
-      cell: (model) => valueOf(model, name, show) });
+    const factColumn = (name, format) => ({ title: t(SORTS[name]), sort: name, numeric: true,
+      cell: (model) => valueOf(model, name, format) });
     return [
       { title: t("request.model"), lead: true, cell: (model) => [
         button(breakable(model.id), "link", () => this.open(model), { "data-key": model.id }),
@@ -95,38 +100,38 @@ class ModelsPanel {
       { title: t("models.abilities"), cell: ({ can }) => (can.length
         ? h("span", { class: "row tight" },
           can.map((name) => h("span", { class: "tag" }, t(`models.can.${name}`)))) : "–") },
-      known("window", short), known("max_output", short), known("price"),
+      factColumn("window", shortNumber), factColumn("max_output", shortNumber), factColumn("price"),
       { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
       { title: t("models.actions"), aside: true, cell: (model) => h("div", { class: "row tight" },
         button(t("models.probe"), "little", () => this.askProbe(model),
-          { "aria-label": probeOf(model) }),
+          { "aria-label": probeTitle(model) }),
         model.used.includes("chat") || model.facts.chats === false ? null
-          : useLink(model, "button little")) },
+          : useModelLink(model, "button little")) },
     ];
   }
 
-  // Show each fact with where it is known from, and what the model did and cost lately.
+  // Show in a dialog a model's facts with their sources, and its recent use and cost.
   open(model) {
-    const lately = h("div");
+    const recentUse = h("div");
     const rows = Object.keys(FACTS).filter((name) => isKnown(model, name));
     openDialog(model.id, [
-      lately,
+      recentUse,
       table(t("models.facts"), [
         { title: t("models.fact"), lead: true, cell: (name) => t(`models.fact.${name}`) },
         { title: t("models.value"), cell: (name) => valueOf(model, name) },
         { title: t("models.source"), cell: (name) => sourceOf(model, name,
           this.catalog.table.stale) },
       ], rows, { empty: t("models.facts.none") })],
-    (close) => [button(t("close"), "", close), useLink(model, "button"),
+    (close) => [button(t("close"), "", close), useModelLink(model, "button"),
       button(t("models.probe"), "primary", () => {
         close();
         this.askProbe(model);
       })]);
-    attempt(lately, this.signal, async () => {
-      const told = await call("usage", { by: "model", days: LATELY }, { signal: this.signal });
-      const sums = told.rows.find(({ key }) => key === model.id) ?? (told.more ? null : NOTHING);
-      if (sums) replace(lately, h("h3", {}, h("a", { href: "#/usage/month/model",
-      }, t("models.lately"))), facts([
+    attempt(recentUse, this.signal, async () => {
+      const usage = await call("usage", { by: "model", days: RECENT_DAYS }, { signal: this.signal });
+      const sums = usage.rows.find(({ key }) => key === model.id) ?? (usage.more ? null : NO_USAGE);
+      if (sums) replace(recentUse, h("h3", {}, h("a", { href: "#/usage/month/model",
+      }, t("models.lately"))), factList([
         [t("request.cost"), costText(sums)],
         [t("usage.figure.requests"), number(sums.requests)],
         [t("usage.figure.failed"), number(sums.failed)],
@@ -134,101 +139,102 @@ class ModelsPanel {
     });
   }
 
-  // Tell what a probe sends and costs; it is sent when the user agrees.
+  // Show what a probe of a model sends and costs, and send it if the user agrees.
   askProbe(model) {
-    const told = (plan) => h("p", {}, t("probe.plan", { count: number(plan.requests) }), " ",
+    const describePlan = (plan) => h("p", {}, t("probe.plan", { count: number(plan.requests) }), " ",
       plan.dollars === null ? t("probe.unknown-price") : plan.dollars === 0 ? t("probe.free")
         : t("probe.price", { usd: dollars(plan.dollars) }));
-    const done = ({ results }) => table(t("probe.results"), [
+    const describeResult = ({ results }) => table(t("probe.results"), [
       { title: t("probe.case"), lead: true, cell: (row) => row.case },
-      { title: t("probe.outcome"), cell: (row) => [badge(OUTCOMES[row.outcome] ?? "quiet",
+      { title: t("probe.outcome"), cell: (row) => [badge(OUTCOME_TONES[row.outcome] ?? "quiet",
         textOr(`probe.${row.outcome}`, row.outcome)), " ", row.detail] },
       { title: t("request.duration"), numeric: true, cell: (row) => duration(row.seconds) },
     ], results);
-    this.agree(probeOf(model), "model-probe", { model: model.id },
-      { told, verb: "models.probe", done });
+    this.runWithConsent(probeTitle(model), "model-probe", { model: model.id },
+      { describePlan, verb: "models.probe", describeResult });
   }
 
   update() {
-    const told = (plan) => h("div", {}, h("p", {}, t("update.plan")),
+    const describePlan = (plan) => h("div", {}, h("p", {}, t("update.plan")),
       h("ul", {}, plan.lists.map((url) => h("li", {}, h("code", {}, url)))));
-    const done = (report) => h("div", {}, h("p", {}, t("update.done",
+    const describeResult = (report) => h("div", {}, h("p", {}, t("update.done",
       { models: number(report.models), new: number(report.new_count),
         changed: number(report.changed_count) })),
-    Object.entries(report.failures).map(([list, why]) =>
-      h("p", {}, badge("warn", list), " ", why)));
-    this.agree(t("models.update"), "models-update", {}, { told, verb: "update.verb", done });
+    Object.entries(report.failures).map(([list, reason]) =>
+      h("p", {}, badge("warn", list), " ", reason)));
+    this.runWithConsent(t("models.update"), "models-update", {},
+      { describePlan, verb: "update.verb", describeResult });
   }
 
-  // Show what `name` would do, do it when the user agrees, and show what came of it.
-  async agree(title, name, body, { told, verb, done }) {
+  // Show what an endpoint would do, call it if the user agrees, and show its result. `verb` is the
+  // key of the button's text.
+  async runWithConsent(title, endpoint, body, { describePlan, verb, describeResult }) {
     const content = h("div", {}, h("p", { class: "quiet" }, t("overview.loading")));
-    let act = null;
+    let agreeButton = null;
     const run = async () => {
-      act.disabled = true;
+      agreeButton.disabled = true;
       replace(content, h("p", { role: "status" }, t("probe.running")));
       try {
-        replace(content, done(await call(name, { ...body, write: true })));
+        replace(content, describeResult(await call(endpoint, { ...body, write: true })));
         announce(t("probe.ended"));
         await this.load();
       } catch (error) {
         replace(content, errorBox(error));
       }
-      act.remove();
+      agreeButton.remove();
     };
     const dialog = openDialog(title, content, (close) => {
-      act = button(t(verb), "primary", run, { disabled: true });
-      return [button(t("close"), "", close), act];
+      agreeButton = button(t(verb), "primary", run, { disabled: true });
+      return [button(t("close"), "", close), agreeButton];
     });
     try {
-      replace(content, told(await call(name, body)));
-      act.disabled = false;
+      replace(content, describePlan(await call(endpoint, body)));
+      agreeButton.disabled = false;
     } catch (error) {
       if (dialog.isConnected) replace(content, errorBox(error));
     }
   }
 }
 
-// Return the link to the settings with a model for chats that is not saved yet.
-const useLink = ({ id }, kind) => h("a", { class: kind,
+// Return the link that enters a model for chats into the settings, to be saved there.
+const useModelLink = ({ id }, kind) => h("a", { class: kind,
   href: `#/settings/set/routing.default/${encodeURIComponent(id)}`,
   "aria-label": t("pair", { name: t("models.use"), value: id }) }, t("models.use"));
 
-const probeOf = ({ id }) => t("pair", { name: t("models.probe"), value: id });
-const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
+const probeTitle = ({ id }) => t("pair", { name: t("models.probe"), value: id });
 const isKnown = ({ facts }, name) => facts[name] !== undefined && facts[name] !== 0;
 
-// Return models in an order; those of which nobody knows are last in either direction.
-function inOrder(models, { by, down }) {
+// Return models in an order; those whose value is unknown are last in either direction.
+function sortModels(models, { by, down }) {
   const unknown = down ? -Infinity : Infinity;
   const numbersOf = ({ facts }) => (by === "price"
     ? [facts.price?.input ?? unknown, facts.price?.output ?? unknown] : [facts[by] || unknown]);
   const compare = (one, other) => {
-    const others = numbersOf(other);
-    const at = numbersOf(one).findIndex((value, place) => value !== others[place]);
-    return at < 0 ? 0 : (numbersOf(one)[at] - others[at]) * (down ? -1 : 1);
+    const otherNumbers = numbersOf(other);
+    const index = numbersOf(one).findIndex((value, position) => value !== otherNumbers[position]);
+    return index < 0 ? 0 : (numbersOf(one)[index] - otherNumbers[index]) * (down ? -1 : 1);
   };
   return by ? [...models].sort(compare) : models;
 }
 
-function valueOf(model, name, show = FACTS[name]) {
+function valueOf(model, name, format = FACTS[name]) {
   if (name === "price") return priceOf(model);
-  return isKnown(model, name) ? show(model.facts[name]) : t("unknown");
+  return isKnown(model, name) ? format(model.facts[name]) : t("unknown");
 }
 
-// Say who answers instead of a model that a client named and nobody knows.
-function substitute({ asked, model, alias }) {
-  return h("p", {}, badge("warn", t("unknown")), " ", h("code", {}, asked), " ",
+// Return a note about the model that answers instead of an unknown one that a client named.
+function substituteNote({ asked: requested, model, alias }) {
+  return h("p", {}, badge("warn", t("unknown")), " ", h("code", {}, requested), " ",
     t("models.substitute"), " ", h("code", {}, model),
     alias ? [" ", t("models.alias"), " ", h("code", {}, alias), " ",
       h("a", { href: "#/settings/set/routing.aliases" }, t("editors.how"))] : null);
 }
 
-// Return where a fact is known from.
+// Return the source of a fact.
 function sourceOf({ sources }, name, stale) {
   const source = sources[name] ?? "";
-  const old = name === "price" && stale && source === "table" ? `, ${t("models.old")}` : "";
-  return `${textOr(`source.${source}`, source)}${old}` || "–";
+  const staleNote = name === "price" && stale && source === "table" ? `, ${t("models.old")}` : "";
+  return `${textOr(`source.${source}`, source)}${staleNote}` || "–";
 }
 
 function yesNo(value) {

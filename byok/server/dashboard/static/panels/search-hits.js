@@ -1,13 +1,15 @@
-// The hits of a search: each file with its score, what the score is made of, and lines.
+// The hits of a search: each file with its score, how the score was computed, and matching lines.
 
-import { badge, bar, copyButton, h, nothing } from "../dom.js";
+import { badge, bar, copyButton, emptyState, h } from "../dom.js";
 import { number } from "../format.js";
 import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
 
-const PARTS = ["text", "name", "history", "definition"];
+// The parts of a score that are summed before the sum is multiplied by the weight of the file's
+// kind; "cochange" and "vector" are added after that.
+const SUMMED_REASONS = ["text", "name", "history", "definition"];
 
-// Return the words that were searched for.
+// Return the list of words that were searched for, with their weights.
 export function termList(terms) {
   if (!terms.length) return h("p", { class: "note" }, t("search.no-terms"));
   const words = terms.slice(0, 8).map(({ term }) => term).join(", ");
@@ -19,17 +21,17 @@ export function termList(terms) {
       whole ? [" ", badge("quiet", t("search.whole"))] : null))));
 }
 
-// Return the cards of files; `names` are those of the folders by their paths.
+// Return the cards of the hits; `names` are the names of the folders by their paths.
 export function hitList(hits, names) {
   if (!hits.length) {
     return h("section", { class: "card" },
-      nothing("search", t("search.nothing"), t("search.nothing.about")));
+      emptyState("search", t("search.nothing"), t("search.nothing.about")));
   }
-  const most = Math.max(...hits.map(({ score }) => score), 1e-9);
-  return h("ol", { class: "hits" }, hits.map((hit) => hitCard(hit, names, most)));
+  const topScore = Math.max(...hits.map(({ score }) => score), 1e-9);
+  return h("ol", { class: "hits" }, hits.map((hit) => hitCard(hit, names, topScore)));
 }
 
-function hitCard(hit, names, most) {
+function hitCard(hit, names, topScore) {
   const folder = folderOf(hit.file, names);
   const sum = scoreSum(hit.reasons);
   return h("li", { class: "card flush" },
@@ -39,7 +41,7 @@ function hitCard(hit, names, most) {
         h("span", { class: "tag" }, textOr(`kind.${hit.kind}`, hit.kind)),
         hit.moved_from
           ? badge("warn", t("search.moved", { place: number(hit.moved_from) })) : null,
-        h("span", { class: "score", title: sum }, bar([["", 0, Math.max(0, hit.score / most)]]),
+        h("span", { class: "score", title: sum }, bar([["", 0, Math.max(0, hit.score / topScore)]]),
           h("span", { class: "hidden" }, t("search.score")), " ", number(hit.score, 2)))),
     codeLines(hit),
     h("details", {}, h("summary", {}, t("search.why")),
@@ -50,40 +52,40 @@ function hitCard(hit, names, most) {
         h("code", { class: "path" }, path)))));
 }
 
-// Return the name of the innermost folder that a file is in, "" for a file elsewhere.
+// Return the name of the innermost folder that contains a file, "" if none does.
 function folderOf(file, names) {
   const roots = [...names.keys()].filter((root) => file?.startsWith(root));
   return names.get(roots.sort((one, other) => other.length - one.length)[0]) ?? "";
 }
 
-// Return the sum that the score is.
+// Return the formula of a score as a text.
 function scoreSum(reasons) {
-  const inside = PARTS.filter((name) => reasons[name])
+  const terms = SUMMED_REASONS.filter((name) => reasons[name])
     .map((name) => `${t(`part.${name}`)} ${number(reasons[name], 2)}`);
   const kind = reasons.kind === 1 ? "" : ` × ${t("part.kind")} ${number(reasons.kind, 2)}`;
-  const sum = inside.length > 1 && kind ? `(${inside.join(" + ")})` : inside.join(" + ") || "0";
-  const rest = ["cochange", "vector"].filter((name) => reasons[name])
+  const sum = terms.length > 1 && kind ? `(${terms.join(" + ")})` : terms.join(" + ") || "0";
+  const added = ["cochange", "vector"].filter((name) => reasons[name])
     .map((name) => ` + ${t(`part.${name}`)} ${number(reasons[name], 2)}`);
-  return `= ${sum}${kind}${rest.join("")}`;
+  return `= ${sum}${kind}${added.join("")}`;
 }
 
 function codeLines({ path, lines, chunks }) {
   if (!lines.length) {
     return chunks.length ? h("p", { class: "quiet" }, t("search.no-text")) : null;
   }
-  let before = lines[0].number - 1;
+  let previous = lines[0].number - 1;
   const rows = lines.map((line) => {
-    const gap = line.number !== before + 1;
-    before = line.number;
+    const gap = line.number !== previous + 1;
+    previous = line.number;
     return [gap ? h("span", { class: "gap" }, "⋯\n") : null, codeLine(line)];
   });
   return h("pre", { class: "lines", tabindex: "0", role: "region",
     "aria-label": t("search.lines-of", { path }) }, rows);
 }
 
-// A line that matches has a mark, and not only another colour.
-function codeLine({ number: place, text, match }) {
+// Return a line of code; a matching one has a mark, not only another colour.
+function codeLine({ number: lineNumber, text, match }) {
   return h("span", { class: match ? "line match" : "line" },
-    h("span", { class: "place" }, `${match ? "▸" : " "} ${place} `),
+    h("span", { class: "place" }, `${match ? "▸" : " "} ${lineNumber} `),
     h("span", { class: "path" }, text), "\n");
 }

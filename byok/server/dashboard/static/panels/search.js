@@ -1,75 +1,75 @@
-// Code search as an agent has it: the files with their scores, and the text of an answer.
-// The question is never in the address: it would stay in the browser's history. The page keeps it
-// while it is open, with its filters and what was found, so that Back leads to the same.
+// Code search as agents use it: the files with their scores, and the text that an agent gets. The
+// question is never in the address, because it would stay in the browser's history. The page stores
+// it while it is open, with its filters and its answer, so that Back shows the same.
 
-import { call, onEnd } from "../api.js";
+import { call, onSessionEnd } from "../api.js";
 import {
-  attempt, bar, entryForm, errorBox, flushSection, h, menu, nothing, replace, section,
-  seekField, seeking,
+  attempt, bar, emptyState, entryForm, errorBox, flushSection, h, menu, replace, searchBox,
+  searchField, section,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { icon } from "../icons.js";
-import { parts, t } from "../texts.js";
+import { t, textParts } from "../texts.js";
 import { hitList, termList } from "./search-hits.js";
 import { whyLine, whySection } from "./why-file.js";
 
-const LENGTHS = [5_000, 20_000, 80_000];
-const LIMITS = [10, 20, 50];
-const LONGEST = 10_000;
-let last = null; // the question that is shown: {body, folder, found, skipped}
-onEnd(() => { last = null; });
+const LENGTHS = [5_000, 20_000, 80_000]; // characters of the text for an agent
+const LIMITS = [10, 20, 50]; // files
+const MAX_QUERY_LENGTH = 10_000; // characters
+let lastQuestion = null; // the question that is shown: {body, folder, answer, skipped}
+onSessionEnd(() => { lastQuestion = null; });
 
-export async function open(root, rest, signal) {
+export async function open(root, parts, signal) {
   const { workspaces } = await call("index", {}, { signal });
   const roots = workspaces.map((space) => space.root);
   const view = { signal, roots, names: shortNames(roots), results: h("div", { class: "stack" }),
     summary: h("p", { class: "summary quiet small", role: "status" }),
     skipped: h("div", { "aria-live": "polite" }) };
   if (!roots.length) {
-    return replace(root, h("section", { class: "card" }, nothing("index", t("search.none"),
+    return replace(root, h("section", { class: "card" }, emptyState("index", t("search.none"),
       t("search.none.about"), h("a", { class: "button", href: "#/index" }, t("index.title")))));
   }
-  if (last?.body.workspaces.some((one) => !roots.includes(one))) last = null;
-  const filled = form(view);
-  if (!last) invite(view);
-  else if (last.found) show(view, last);
-  else search(view, last); // it was left before there was an answer
-  replace(root, filled, h("div", { class: "two" }, h("div", {}, view.summary, view.results),
-    h("div", { class: "stack" }, folders(workspaces, view.names), whySection(signal))));
+  if (lastQuestion?.body.workspaces.some((folder) => !roots.includes(folder))) lastQuestion = null;
+  const form = searchForm(view);
+  if (!lastQuestion) showInvitation(view);
+  else if (lastQuestion.answer) show(view, lastQuestion);
+  else runSearch(view, lastQuestion); // the user left before the answer came
+  replace(root, form, h("div", { class: "two" }, h("div", {}, view.summary, view.results),
+    h("div", { class: "stack" }, folderSection(workspaces, view.names), whySection(signal))));
 }
 
-// Return the short name of each folder by its path; two of the same name keep their paths.
+// Return a map from each folder's path to its last part, or to the path where two parts are equal.
 function shortNames(roots) {
-  const last = (root) => root.split(/[/\\]/u).findLast((part) => part) ?? root;
-  const names = roots.map(last);
-  return new Map(roots.map((root, place) => [root,
-    names.filter((name) => name === names[place]).length > 1 ? root : names[place]]));
+  const lastPart = (root) => root.split(/[/\\]/u).findLast((part) => part) ?? root;
+  const names = roots.map(lastPart);
+  return new Map(roots.map((root, index) => [root,
+    names.filter((name) => name === names[index]).length > 1 ? root : names[index]]));
 }
 
-function form(view) {
-  const query = seekField(t("search.query"), (words) => { if (!words.trim()) invite(view); },
-    { id: "search-query", required: true, maxlength: LONGEST, placeholder: t("search.example"),
-      value: last?.body.query });
-  const chosen = menu(t("search.folder"), [["", t("index.all")],
-    ...view.names.entries()], undefined, last?.folder);
+function searchForm(view) {
+  const query = searchField(t("search.query"), (words) => { if (!words.trim()) showInvitation(view); },
+    { id: "search-query", required: true, maxlength: MAX_QUERY_LENGTH, placeholder: t("search.example"),
+      value: lastQuestion?.body.query });
+  const folder = menu(t("search.folder"), [["", t("index.all")],
+    ...view.names.entries()], undefined, lastQuestion?.folder);
   const limit = menu(t("search.limit"),
     LIMITS.map((count) => [count, t("search.limit-of", { count: number(count) })]), undefined,
-    last?.body.limit);
+    lastQuestion?.body.limit);
   const submit = () => {
     if (!query.value.trim()) return;
-    const workspaces = chosen.value ? [chosen.value] : view.roots.slice(0, 100);
-    last = { folder: chosen.value, found: null,
+    const workspaces = folder.value ? [folder.value] : view.roots.slice(0, 100);
+    lastQuestion = { folder: folder.value, answer: null,
       body: { query: query.value, workspaces, limit: Number(limit.value) } };
-    search(view, last);
+    runSearch(view, lastQuestion);
   };
   return entryForm({ class: "asking row", role: "search" }, submit,
-    seeking(query), chosen, limit,
+    searchBox(query), folder, limit,
     h("button", { class: "primary" }, t("search.submit")));
 }
 
-// The folders that are searched; all else about them is on the panel Index.
-function folders(workspaces, names) {
-  const row = ({ root, percentage, files_tracked: files }) => h("li", {},
+// Return the list of folders that are searched. The panel Index shows more about them.
+function folderSection(workspaces, names) {
+  const folderRow = ({ root, percentage, files_tracked: files }) => h("li", {},
     h("div", { class: "grow" }, h("div", { class: "row" },
       h("strong", { class: "grow path", title: root }, names.get(root)),
       percentage < 100 ? h("span", { class: "quiet small" }, percent(percentage / 100))
@@ -77,74 +77,75 @@ function folders(workspaces, names) {
     percentage < 100 ? bar([["", 0, percentage / 100]]) : null,
     h("span", { class: "quiet small" }, t("index.files", { count: number(files) }))));
   return flushSection(t("search.folders"), h("a", { href: "#/index" }, t("index.title")),
-    h("ul", { class: "list" }, workspaces.map(row)),
+    h("ul", { class: "list" }, workspaces.map(folderRow)),
     h("p", { class: "quiet small" }, t("search.what")));
 }
 
-// An empty question has no answer.
-function invite(view) {
-  last = null;
+// Show what stands in the place of an answer while there is no question.
+function showInvitation(view) {
+  lastQuestion = null;
   replace(view.summary);
   replace(view.results, h("section", { class: "card" },
-    nothing("search", t("search.ask"), t("search.ask.about"))));
+    emptyState("search", t("search.ask"), t("search.ask.about"))));
 }
 
-// Ask; only the last question is shown.
-async function search(view, mine) {
+// Ask a question, and show its answer unless another question was asked meanwhile.
+async function runSearch(view, question) {
   replace(view.summary, t("search.searching"));
   replace(view.results);
   try {
-    mine.found = await call("search", mine.body, { signal: view.signal });
-    if (mine === last) show(view, mine);
+    question.answer = await call("search", question.body, { signal: view.signal });
+    if (question === lastQuestion) show(view, question);
   } catch (error) {
-    if (mine !== last || view.signal.aborted) return;
+    if (question !== lastQuestion || view.signal.aborted) return;
     replace(view.summary);
     replace(view.results, errorBox(error));
   }
 }
 
-function show(view, { body, found: { hits, notes, seconds, terms } }) {
+function show(view, { body, answer: { hits, notes, seconds, terms } }) {
   replace(view.summary, t("search.found", { count: number(hits.length), time: duration(seconds) }));
   replace(view.results,
     h("div", { class: "quiet small" }, termList(terms)),
     notes.map((note) => h("p", { class: "note" }, note)),
     view.skipped, hitList(hits, view.names), answerSection(view, body));
-  addSkipped(view, last);
+  addSkipped(view, lastQuestion);
 }
 
-// Say which files are no answer only because they are left out.
-async function addSkipped({ skipped, signal }, mine) {
-  const { query, workspaces } = mine.body;
+// Show which files would answer the question, but are not in the index.
+async function addSkipped({ skipped, signal }, question) {
+  const { query, workspaces } = question.body;
   replace(skipped);
   await attempt(skipped, signal, async () => {
-    mine.skipped ??= await call("search-skipped", { query, workspaces }, { signal });
-    if (mine !== last) return;
-    replace(skipped, mine.skipped.files.map(({ file, path, reason }) => whyLine(file,
-      parts("search.skipped", { path: h("code", { class: "path" }, path), why: t(`skip.${reason}`) }),
+    question.skipped ??= await call("search-skipped", { query, workspaces }, { signal });
+    if (question !== lastQuestion) return;
+    replace(skipped, question.skipped.files.map(({ file, path, reason }) => whyLine(file,
+      textParts("search.skipped", { path: h("code", { class: "path" }, path), why: t(`skip.${reason}`) }),
       signal)));
   });
 }
 
-// The exact text that an agent gets; it is only asked for on demand.
+// Return the section for the exact text that an agent gets, which is loaded on demand.
 function answerSection(view, { query, workspaces }) {
-  const shown = h("div", { role: "status" });
+  const result = h("div", { role: "status" });
   const length = menu(t("search.length"),
-    LENGTHS.map((count) => [count, t("search.length-of", { count: number(count) })]), undefined, 20_000);
-  const ask = async () => {
+    LENGTHS.map((count) => [count, t("search.length-of", { count: number(count) })]), undefined,
+    20_000);
+  const loadAnswer = async () => {
     const body = { query, workspaces, length: Number(length.value) };
     const { text, seconds } = await call("retrieval", body, { signal: view.signal });
-    replace(shown,
+    replace(result,
       h("p", {}, t("search.length-value", { count: number(text.length),
         bytes: number(new TextEncoder().encode(text).length), time: duration(seconds) })),
       h("pre", { class: "answer", tabindex: "0", role: "region",
         "aria-label": t("search.answer") }, text));
   };
   const submit = () => {
-    replace(shown, h("p", { class: "quiet" }, t("search.searching")));
-    attempt(shown, view.signal, ask);
+    replace(result, h("p", { class: "quiet" }, t("search.searching")));
+    attempt(result, view.signal, loadAnswer);
   };
   return section(t("search.answer"),
     h("p", { class: "quiet" }, t("search.answer-what")),
     entryForm({ class: "row" }, submit, length, h("button", {}, t("search.answer-ask"))),
-    shown);
+    result);
 }

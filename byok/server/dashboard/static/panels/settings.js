@@ -1,111 +1,114 @@
-// The settings: upstreams, those that people change first, in words, then all others of the
-// file, found by a word. What is changed is saved into the file and used at once.
+// The settings: upstreams, common settings in words, then all others of the file, filtered by words.
+// Changes are saved into the file, and take effect at once.
 
 import { call } from "../api.js";
 import { captureSection } from "../capture.js";
 import {
-  announce, attempt, button, copyButton, errorBox, flushSection, h, nothing, replace, seekField,
-  seeking, showTools,
+  announce, attempt, button, copyButton, emptyState, errorBox, flushSection, h, replace, searchBox,
+  searchField, showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
-import { pulse, renderAgain } from "../refresh.js";
-import { sentences, t, textOr } from "../texts.js";
-import { upstreamLook } from "../upstream-state.js";
+import { createPoller, renderAgain } from "../refresh.js";
+import { joinSentences, t, textOr } from "../texts.js";
+import { createUpstreamLook } from "../upstream-state.js";
 import { addressesOf } from "./settings/address.js";
-import { ChangesBar, conflictBox, differences, showFaults } from "./settings/bar.js";
+import { ChangesBar, conflictBox, listDifferences, storeFaults } from "./settings/bar.js";
 import { commonSection, isCommon } from "./settings/common.js";
 import { Draft } from "./settings/draft.js";
-import { fieldRow, focusFault, forgetFields, idOf, offerModels, unfold } from "./settings/fields.js";
-import { fileOnly } from "./settings/file-only.js";
+import {
+  fieldRow, focusFault, idOf, offerModels, openDetails, removeFields,
+} from "./settings/fields.js";
+import { fileOnlySection } from "./settings/file-only.js";
 import { Keys } from "./settings/keys.js";
 import { openRestart, restartBox } from "./settings/restart.js";
 import { openAddition, stateLine, upstreamRow } from "./settings/upstreams.js";
 
-const draft = new Draft();
+const draft = new Draft(); // outlives the panel
 
-// `#/settings/find/WORDS` finds settings, `#/settings/set/NAME` leads to one, perhaps with a
-// value that is not saved yet, `#/settings/choose/NAME` offers models for it, `#/settings/key/NAME`
-// asks for a key, `#/settings/add` adds an upstream, and `#/settings/add/KIND` one of that kind.
-export async function open(root, [what, words, value], signal) {
+// The panel's addresses after `#/settings/`: `find/WORDS` filters settings, `set/NAME` leads to one,
+// `set/NAME/VALUE` enters a value there that is not saved yet, `choose/NAME` offers models for it,
+// `key/NAME` asks for a key, `add` adds an upstream, and `add/KIND` one of that kind.
+export async function open(root, [action, name, value], signal) {
   draft.adopt(await call("settings", {}, { signal }));
-  const view = new View(root, signal, what === "find" ? words ?? "" : "", { name: words, value });
+  const view = new SettingsView(root, signal, action === "find" ? name ?? "" : "", { name, value });
   view.render();
   signal.addEventListener("abort", () => {
-    draft.changed = () => {};
+    draft.onChange = () => {};
     if (draft.size) announce(t("settings.kept"));
   });
-  view.readFacts();
-  if (what === "set" || what === "choose") view.show(words, value);
-  if (view.keys.places.has(what === "key" && words)) view.keys.enter(words);
-  if (["add", "key"].includes(what)) {
-    history.replaceState(history.state, "", "#/settings"); // neither a reload nor Back asks again
+  view.loadFacts();
+  if (action === "set" || action === "choose") view.showSetting(name, value);
+  if (view.keys.lines.has(action === "key" && name)) view.keys.enter(name);
+  if (["add", "key"].includes(action)) {
+    history.replaceState(history.state, "", "#/settings"); // so that neither a reload nor Back asks again
   }
-  if (what === "add" && !draft.form.blocked) view.add(words);
-  if (what === "choose") await view.choose(words);
+  if (action === "add" && !draft.form.blocked) view.add(name);
+  if (action === "choose") await view.choose(name);
 }
 
-class View {
-  constructor(root, signal, words, wanted) {
+class SettingsView {
+  constructor(root, signal, words, sought) {
     this.root = root;
-    this.wanted = wanted; // a setting that somebody is led to, and its new value
+    this.sought = sought; // {name, value} of the setting that the address leads to
     this.signal = signal;
-    this.conflict = [];
-    this.soon = pulse(signal);
+    this.conflicts = []; // settings that somebody else has changed
+    this.pollSoon = createPoller(signal);
     this.keys = new Keys(signal, draft);
     this.bar = new ChangesBar(draft, { save: () => this.save(),
       discard: () => this.discard(), signal });
-    this.trouble = h("div");
+    this.errorSlot = h("div");
     this.upstreams = h("ul", { class: "list upstreams" });
-    this.states = []; // of upstreams
-    this.look = upstreamLook((states) => {
-      this.states = states;
+    this.upstreamStates = [];
+    this.loadStates = createUpstreamLook((states) => {
+      this.upstreamStates = states;
       this.showStates();
-    }, this.trouble, signal);
-    addEventListener("byok-upstreams", () => this.look({ background: true }), { signal });
+    }, this.errorSlot, signal);
+    addEventListener("byok-upstreams", () => this.loadStates({ background: true }), { signal });
     this.capture = captureSection(signal);
-    this.removed = "";
-    this.finder = seekField(t("settings.find"), () => this.filter(),
+    this.shownRemovals = ""; // `draft.removals` when the upstreams were rendered last
+    this.finder = searchField(t("settings.find"), () => this.filter(),
       { id: "find-setting", value: words });
-    this.unfound = nothing("search", t("settings.unfound"), t("settings.unfound.about"));
+    this.emptyNote = emptyState("search", t("settings.unfound"), t("settings.unfound.about"));
   }
 
-  // Show everything anew.
+  // Render everything again.
   render() {
-    forgetFields();
-    this.unfolded = unfoldedIn(this.root);
+    removeFields();
+    this.openParts = openPartsIn(this.root);
     const { form } = draft;
-    draft.changed = () => {
+    draft.onChange = () => {
       draft.faults.clear();
-      if (this.removed !== draft.removed) this.renderUpstreams();
+      if (this.shownRemovals !== draft.removals) this.renderUpstreams();
       this.bar.refresh();
     };
     this.renderUpstreams();
     showTools(fileName(form), button(t("settings.restart.do"), "", () => openRestart()));
-    replace(this.trouble);
+    replace(this.errorSlot);
     replace(this.root,
-      seeking(this.finder, "search"),
-      this.trouble, messages(form),
-      this.conflict.length ? conflictBox(draft, this.conflict, (row) => this.take(row)) : null,
-      restartBox(form), this.unfound, this.upstreamsSection(), commonSection(draft),
+      searchBox(this.finder, "search"),
+      this.errorSlot, formMessage(form),
+      this.conflicts.length
+        ? conflictBox(draft, this.conflicts, (row) => this.dropChange(row)) : null,
+      restartBox(form), this.emptyNote, this.upstreamsSection(), commonSection(draft),
       this.capture,
       h("section", { class: "card", "data-part": "all" }, h("h2", {}, t("settings.all")),
-        form.groups.map((group) => this.group(group))),
-      fileOnly(form, this.unfolded.includes("file"), this.wanted), this.bar.element);
+        form.groups.map((group) => this.groupDetails(group))),
+      fileOnlySection(form, this.openParts.includes("file"), this.sought), this.bar.element);
     this.filter();
     this.bar.refresh();
-    this.soon(form.error && (() => this.lookAgain()));
+    this.pollSoon(form.error && (() => this.reloadForm()));
   }
 
-  // Who is told of an error mends the file in an editor; then the page shows what it has.
-  async lookAgain() {
+  // Load the file's settings again until it has changed: the user mends its error in an editor.
+  async reloadForm() {
     const form = await call("settings", {}, { signal: this.signal, background: true })
       .catch((error) => this.showFailure(error));
     if (!form) return;
     const isSame = ["revision", "error"].every((name) => form[name] === draft.form[name]);
-    if (isSame || draft.size) return this.soon(() => this.lookAgain());
+    if (isSame || draft.size) return this.pollSoon(() => this.reloadForm());
     draft.adopt(form);
     this.renderInPlace([]);
-    this.readFacts();
+    this.loadFacts();
   }
 
   upstreamsSection() {
@@ -118,30 +121,30 @@ class View {
   }
 
   renderUpstreams() {
-    this.removed = draft.removed;
-    forgetFields(["upstreams"]);
-    const unfolded = unfoldedIn(this.upstreams);
+    this.shownRemovals = draft.removals;
+    removeFields(["upstreams"]);
+    const openParts = openPartsIn(this.upstreams);
     const hadFocus = this.upstreams.contains(document.activeElement);
-    replace(this.upstreams, draft.form.upstreams.map((one) =>
-      upstreamRow(draft, one, this.keys, unfolded)));
+    replace(this.upstreams, draft.form.upstreams.map((upstream) =>
+      upstreamRow(draft, upstream, this.keys, openParts)));
     if (hadFocus) this.upstreams.querySelector("button")?.focus();
     this.showStates();
   }
 
   showStates() {
-    for (const one of this.states) {
-      const row = this.upstreams.querySelector(`[data-upstream="${CSS.escape(one.name)}"]`);
-      const place = row?.querySelector(".state"); // none of one that is to be removed
-      if (place) renderAgain(place, () => replace(place, stateLine(one)));
+    for (const upstream of this.upstreamStates) {
+      const row = this.upstreams.querySelector(`[data-upstream="${CSS.escape(upstream.name)}"]`);
+      const slot = row?.querySelector(".state"); // not there if the upstream is to be removed
+      if (slot) renderAgain(slot, () => replace(slot, stateLine(upstream)));
     }
   }
 
-  group({ name, fields }) {
+  groupDetails({ name, fields }) {
     const rare = fields.filter((field) => !isCommon(field));
     const rows = rare.map((field) => fieldRow(draft, field));
-    const count = rare.filter((field) => draft.shown(field) !== undefined).length;
-    const isOpen = this.unfolded.includes(name)
-      || rare.some(({ path }) => draft.fault(path) || draft.isChanged(path));
+    const count = rare.filter((field) => draft.shownValue(field) !== undefined).length;
+    const isOpen = this.openParts.includes(name)
+      || rare.some(({ path }) => draft.faultOf(path) || draft.isChanged(path));
     const isOfficial = name === "official" && fields[0].value; // it has an address
     return h("details", { open: isOpen, "data-part": name },
       h("summary", {}, textOr(`settings.group.${name}`, name), " ",
@@ -149,57 +152,59 @@ class View {
       isOfficial ? this.keys.line("official") : null, h("div", { class: "fields" }, rows));
   }
 
-  // Show only what has the words in its name, its explanation, in English too, or its section.
+  // Show only settings with the entered words in their names, explanations (in the page's language
+  // and in English) or the titles of their sections.
   filter() {
     const words = this.finder.value.trim();
-    const isMeant = matcher(words);
+    const matches = createMatcher(words);
     for (const row of this.root.querySelectorAll(".field")) {
       const section = row.closest("[data-part]").querySelector(":scope > :is(h3, summary)");
       const texts = [section, ...row.querySelectorAll("label, strong, span, p, option")]
-        .map((one) => one?.textContent);
-      row.hidden = !isMeant([row.dataset.name, row.dataset.about, ...texts].join(" "));
+        .map((element) => element?.textContent);
+      row.hidden = !matches([row.dataset.name, row.dataset.about, ...texts].join(" "));
     }
     const isFound = (part) => [part, ...part.querySelectorAll(".field, [data-upstream]")]
-      .some((one) => (one.dataset.upstream ? isMeant(`${one.dataset.upstream} key ${t("settings.key")}`)
-        : one.matches(".field:not([hidden])")));
+      .some((element) => (element.dataset.upstream
+        ? matches(`${element.dataset.upstream} key ${t("settings.key")}`)
+        : element.matches(".field:not([hidden])")));
     for (const part of this.root.querySelectorAll("[data-part]")) {
       part.hidden = Boolean(words) && !isFound(part);
       if (part.matches("details")) {
         showFound(part, Boolean(words && part.querySelector(".field:not([hidden])")));
       }
     }
-    this.unfound.hidden = !words || [...this.root.querySelectorAll("[data-part]")]
+    this.emptyNote.hidden = !words || [...this.root.querySelectorAll("[data-part]")]
       .some((part) => !part.hidden);
   }
 
-  // Ask for keys, models, and how upstreams are.
-  async readFacts() {
+  // Load keys, models, and the states of upstreams.
+  async loadFacts() {
     const { signal } = this;
-    this.models = attempt(this.trouble, signal, async () =>
+    this.models = attempt(this.errorSlot, signal, async () =>
       offerModels(await call("catalog", {}, { signal, background: true })));
-    await Promise.all([this.keys.read(), this.models,
-      attempt(this.trouble, signal, () => this.look({ background: true }))]);
+    await Promise.all([this.keys.load(), this.models,
+      attempt(this.errorSlot, signal, () => this.loadStates({ background: true }))]);
   }
 
-  // Offer models for a setting, unless the user has gone on meanwhile.
+  // Offer models for a setting, unless the user has moved the focus meanwhile.
   async choose(name) {
     await this.models;
     const row = document.activeElement.closest(`[data-name="${CSS.escape(name ?? "")}"]`);
     if (this.signal.aborted || !row) return;
-    history.replaceState(history.state, "", `#/settings/set/${name}`); // Back offers none
+    history.replaceState(history.state, "", `#/settings/set/${name}`); // Back offers them no more
     row.querySelector(".control button")?.click();
   }
 
-  // Lead to a setting, and enter a value if there is one; of an upstream that is gone, to what others
-  // have by that name.
-  show(name, value) {
+  // Lead to a setting, and enter a value if there is one. If the setting is of an upstream that is
+  // gone, show the settings of others with that name.
+  showSetting(name, value) {
     const row = this.root.querySelector(`[data-name="${CSS.escape(name ?? "")}"]`);
     if (!row) {
       this.finder.value = name?.split(".").at(-1) ?? "";
       return this.filter();
     }
-    const entry = row.querySelector("input, select, textarea, button"); // none if it is fixed
-    unfold(row);
+    const entry = row.querySelector("input, select, textarea, button"); // null if it is fixed
+    openDetails(row);
     if (value && entry && !entry.disabled) {
       entry.value = value;
       entry.dispatchEvent(new Event("input", { bubbles: true }));
@@ -209,30 +214,31 @@ class View {
     entry?.focus({ preventScroll: true });
   }
 
-  // An upstream is saved at once, and tried; what else was changed waits.
-  add(wanted) {
-    openAddition(draft.form, wanted, async ({ name, type, address, key, vault }) => {
+  // Let the user add an upstream, which is saved and tested at once. Other changes stay unsaved.
+  add(soughtKind) {
+    openAddition(draft.form, soughtKind, async ({ name, type, address, key, vault }) => {
       const path = ["upstreams", name];
       const changes = [{ path, value: {} }];
       if (type) changes.push({ path: [...path, "type"], value: type });
       if (address) changes.push({ path: [...path, "base_url"], value: address });
       const body = { revision: draft.form.revision, changes };
-      const told = await call("settings-save", body, { signal: this.signal })
+      const result = await call("settings-save", body, { signal: this.signal })
         .catch(async (error) => {
           if (error.code === "settings_changed") await this.compare();
           throw error;
         });
-      if (told.errors.length) throw new Error(sentences(...told.errors.map((one) => one.message)));
-      draft.adopt(told.form);
+      const { errors } = result;
+      if (errors.length) throw new Error(joinSentences(...errors.map(({ message }) => message)));
+      draft.adopt(result.form);
       this.render();
-      await this.readFacts();
+      await this.loadFacts();
       if (key) await this.keys.store(name, key, addressesOf(draft, name).used, vault);
       announce(t("settings.added", { name }));
     }, this.keys, this.signal);
   }
 
   async save() {
-    const changes = draft.list;
+    const changes = draft.changeList;
     const { restarts } = draft;
     const body = { revision: draft.form.revision, changes };
     try {
@@ -243,30 +249,30 @@ class View {
     }
   }
 
-  showSaved(told, changes, restarts) {
-    if (told.errors.length) return this.showFaults(told.errors);
+  showSaved(result, changes, restarts) {
+    if (result.errors.length) return this.showFaults(result.errors);
     draft.forget(changes);
-    this.conflict = [];
-    draft.adopt(told.form);
+    this.conflicts = [];
+    draft.adopt(result.form);
     this.renderInPlace(changes);
-    this.readFacts();
-    if (restarts.length && !told.form.error) {
-      return openRestart({ form: told.form, names: restarts });
+    this.loadFacts();
+    if (restarts.length && !result.form.error) {
+      return openRestart({ form: result.form, names: restarts });
     }
-    announce(t(told.form.error ? "settings.saved.unused" : "settings.saved"));
+    announce(t(result.form.error ? "settings.saved.unused" : "settings.saved"));
   }
 
   showFailure(error) {
-    if (!this.signal.aborted) replace(this.trouble, errorBox(error));
+    if (!this.signal.aborted) replace(this.errorSlot, errorBox(error));
   }
 
   showFaults(errors) {
-    showFaults(draft, errors);
+    storeFaults(draft, errors);
     this.render();
     focusFault();
   }
 
-  // The file is not what it was: show what differs, with the user's changes on top.
+  // Somebody else has changed the file: show what differs, with the user's changes on top.
   async compare() {
     const before = draft.form;
     try {
@@ -274,27 +280,27 @@ class View {
     } catch (error) {
       return this.showFailure(error);
     }
-    this.conflict = differences(before, draft.form);
+    this.conflicts = listDifferences(before, draft.form);
     this.render();
-    this.focus(".conflict");
+    this.focusOn(".conflict");
     announce(t("settings.conflict"));
   }
 
-  take(row) {
+  dropChange(row) {
     draft.drop(row.path);
     this.render();
-    this.focus(".conflict button");
+    this.focusOn(".conflict button");
   }
 
   discard() {
-    const changes = draft.list;
+    const changes = draft.changeList;
     draft.clear();
-    this.conflict = [];
+    this.conflicts = [];
     this.renderInPlace(changes);
     announce(t("settings.discarded"));
   }
 
-  // Show everything anew; the user stays where they are.
+  // Render everything again, while the user stays where they are.
   renderInPlace(changes) {
     const top = scrollY;
     this.render();
@@ -302,21 +308,21 @@ class View {
     scrollTo(0, top);
   }
 
-  // Put the focus on something, or on what is always there.
-  focus(selector) {
+  // Focus an element, or the search field if there is no such element.
+  focusOn(selector) {
     (this.root.querySelector(selector) ?? this.finder).focus();
   }
 }
 
-// Return what tells whether each of some words begins a word of a text; Chinese has no such
-// beginnings.
-function matcher(words) {
+// Return a function that checks whether each of the words is the beginning of a word of a text. In
+// Chinese, which has no spaces, a word may stand anywhere.
+function createMatcher(words) {
   const patterns = words.split(/\s+/u).map((word) =>
     new RegExp(`(?<![a-z])${word.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&")}`, "iu"));
   return (text) => patterns.every((pattern) => pattern.test(text));
 }
 
-// Unfold a part that has a setting which was found, and fold it again when nothing is sought.
+// Open details in which a setting was found, and close them again when the search is over.
 function showFound(part, isFound) {
   const isOpen = isFound || part.querySelector(".changed");
   if (isOpen ? part.open : !("found" in part.dataset)) return;
@@ -324,13 +330,13 @@ function showFound(part, isFound) {
   part.open = isOpen;
 }
 
-const unfoldedIn = (root) => [...root.querySelectorAll("details[open]:not([data-found])")]
+const openPartsIn = (root) => [...root.querySelectorAll("details[open]:not([data-found])")]
   .map((one) => one.dataset.part);
 
 const fileName = ({ file }) => h("span", { class: "row tight quiet" },
   h("code", { title: file }, file.split(/[/\\]/u).at(-1)), copyButton(file, t("settings.file")));
 
-function messages({ file, exists, blocked, error }) {
+function formMessage({ file, exists, blocked, error }) {
   if (blocked || error) {
     return errorBox({ message: t(blocked ? "settings.blocked" : "settings.not-in-force"),
       hint: blocked || error });

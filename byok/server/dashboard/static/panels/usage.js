@@ -1,26 +1,29 @@
-// What it cost, and which model: today in a sentence, then a period by model and over time.
+// What models cost: today in a sentence, then a period, by model and over time.
 
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
-  attempt, breakable, dots, errorBox, flushSection, h, healthCard, measured, menu, nothing, replace,
-  section, segments, table, withCode,
+  attempt, breakable, emptyState, errorBox, flushSection, h, healthCard, joinWithDots, menu,
+  replace, section, segments, table, valueWithBar, withCode,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
-import { duration, number, percent, short, spent } from "../format.js";
-import { follow, renderAgain } from "../refresh.js";
+import { amountSpent, duration, number, percent, shortNumber } from "../format.js";
+import { followRequests, renderAgain } from "../refresh.js";
 import {
-  cacheFigures, clientOf, costCell, costOf, costText, endBadge, expiryOf, keepCache, kindOf,
-  modelAddress, problemOf, promptChange, requestColumns, retriedAfter, timesOf, unpricedText, usedOf,
+  cacheFigures, cacheLossText, clientName, costCell, costOf, costText, endBadge, keepCacheLink,
+  kindOf, modelAddress, problemAddress, promptChangeText, requestColumns, retryReasons, timingText,
+  unpricedText, usageParts,
 } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
 
-// The periods, each offered from so many known days on: as soon as it shows more than another.
+// The periods, and how many days must be known before each is offered: it would show no more than a
+// shorter one before.
 const RANGES = { day: 0, week: 2, month: 8, this_month: 8, quarter: 31 };
-const MOST_KNOWN = 90; // days
+const MAX_DAYS = 90; // of the longest period
 const SPLITS = ["model", "client", "purpose"];
-const PAUSE = 4000; // milliseconds from the end of a request to its place in the charts
+const JOURNAL_DELAY_MS = 4000; // from the end of a request until it is in the series
+// Each chart: the name of its texts, its kind, and what creates its content.
 const CHARTS = [
   ["cost", "bars", charts.cost],
   ["by", "bars", charts.tokensBy],
@@ -30,60 +33,64 @@ const CHARTS = [
   ["speed", "lines", charts.speed],
 ];
 
-// The requests that stand out, and by what.
-const LARGEST = { costliest: "cost", slowest: "seconds", failed: "failed" };
+// The lists of requests that stand out, and the field by which.
+const LARGEST_LISTS = { costliest: "cost", slowest: "seconds", failed: "failed" };
 
-// `#/usage/slowest` unfolds the part of that name, `#/usage/RANGE/BY/slowest/DAY` that of a day.
-export async function open(root, [range, by, wanted = range, day = ""], signal) {
-  const known = await daysKnown(signal);
-  const chosen = { range: Object.hasOwn(RANGES, range) ? range : known > 1 ? "week" : "day",
+// `#/usage/slowest` opens that list, `#/usage/RANGE/BY/slowest/DAY` the one of a day.
+export async function open(root, [range, by, soughtPart = range, day = ""], signal) {
+  const knownDays = await countKnownDays(signal);
+  const chosen = { range: Object.hasOwn(RANGES, range) ? range : knownDays > 1 ? "week" : "day",
     by: SPLITS.includes(by) ? by : "model" };
-  const drawn = CHARTS.map(([name, kind, make]) =>
+  const chartEntries = CHARTS.map(([name, kind, make]) =>
     ({ make, chart: createChart(t(`usage.${name}.title`), kind, signal) }));
-  const [first, ...others] = drawn.map(({ chart }) => chart.element);
-  const parts = { trouble: h("div"), now: h("div"), meters: h("div"),
+  const [first, ...others] = chartEntries.map(({ chart }) => chart.element);
+  const parts = { errorSlot: h("div"), now: h("div"), meters: h("div"),
     figures: section(t("usage.figures")), first, groups: flushSection("", null),
-    more: h("details", { class: "more-charts", open: known > 1 },
+    more: h("details", { class: "more-charts", open: knownDays > 1 },
       h("summary", {}, t("usage.more")), h("div", { class: "charts" }, others)),
     days: flushSection("", null),
-    largest: Object.keys(LARGEST).map((name) => largestPart(name, day, signal)) };
-  // What has nothing to show is not there: an empty chart says nothing.
+    largest: Object.keys(LARGEST_LISTS).map((name) => largestPart(name, day, signal)) };
+  // A part is hidden while it has nothing to show.
   for (const name of ["figures", "first", "groups", "more", "days"]) parts[name].hidden = true;
-  const state = { chosen, parts, drawn, day, turn: 0 };
+  const state = { chosen, parts, chartEntries, day, generation: 0 };
   const load = (background) => refresh(state, signal, background);
-  parts.choices = choices(chosen, known, day && `/${wanted}/${day}`, () => load(false));
-  replace(root, parts.trouble, parts.now, parts.meters, parts.choices, parts.figures, parts.first,
+  parts.choices = chooserRow(chosen, knownDays, day && `/${soughtPart}/${day}`, () => load(false));
+  replace(root, parts.errorSlot, parts.now, parts.meters, parts.choices, parts.figures, parts.first,
     parts.groups, parts.more, parts.days, parts.largest);
   await load(false);
-  // When nothing above it grows any more.
-  parts.largest.filter((part) => part.dataset.name === wanted).forEach(leadTo);
-  follow(() => load(true), signal, PAUSE);
+  // Only now, when nothing above the part grows any more.
+  parts.largest.filter((part) => part.dataset.name === soughtPart).forEach(leadTo);
+  followRequests(() => load(true), signal, JOURNAL_DELAY_MS);
 }
 
-const addressOf = ({ range, by }) => `#/usage/${range}/${by}`;
+const usageAddress = ({ range, by }) => `#/usage/${range}/${by}`;
 
-// Return a part that is asked for when it is unfolded.
+// Return a list of requests that is loaded when it is opened.
 function largestPart(name, day, signal) {
   const body = h("div", { class: "card flush" });
   const title = day ? t(`usage.${name}.day`, { day: charts.dayName(day) }) : t(`usage.${name}`);
-  const sort = LARGEST[name];
+  const sort = LARGEST_LISTS[name];
   const load = async (part) => {
     const { requests, errors } = await call("largest", { sort, day }, { signal });
     const { time, kind, model, conversation } = requestColumns("slow");
-    // What is large has a bar, and says why.
-    const column = (field, title, text, why) => ({ title: t(title), wide: why, numeric: !why,
-      cell: (one) => [
-        measured(field === sort && one[sort] / requests[0][sort], text(one[field])),
-        why && h("span", { class: "sub" }, why(one))] });
-    const isDear = sort === "cost";
-    const end = (one) => [kind.cell(one), " ", endBadge(one, errors), errors[one.error]
-      ? h("a", { class: "sub", href: problemOf(one.error) }, withCode(errors[one.error].what)) : null,
-    h("span", { class: "sub" }, retriedAfter(one, errors))];
-    replace(body, table(title, [time, { ...kind, cell: end }, model,
-      column("seconds", "request.duration", duration, !isDear && whySlow),
-      column("cost", "request.cost", spent, isDear && whyDear), conversation], requests,
-    { empty: [t(`usage.${name}.none`), " ", isDear ? priceHow() : null] }));
-    if (part.dataset.led === String(scrollY)) leadTo(part); // nobody went elsewhere meanwhile
+    // The column by which the list is sorted has bars, and says why a value is large.
+    const column = (field, title, text, explain) => ({
+      title: t(title), wide: explain, numeric: !explain,
+      cell: (request) => [
+        valueWithBar(field === sort && request[sort] / requests[0][sort], text(request[field])),
+        explain && h("span", { class: "sub" }, explain(request))] });
+    const isByCost = sort === "cost";
+    const kindAndEnd = (request) => {
+      const row = errors[request.error];
+      return [kind.cell(request), " ", endBadge(request, errors),
+        row ? h("a", { class: "sub", href: problemAddress(request.error) }, withCode(row.what)) : null,
+        h("span", { class: "sub" }, retryReasons(request, errors))];
+    };
+    replace(body, table(title, [time, { ...kind, cell: kindAndEnd }, model,
+      column("seconds", "request.duration", duration, !isByCost && timeReason),
+      column("cost", "request.cost", amountSpent, isByCost && costReason), conversation], requests,
+    { empty: [t(`usage.${name}.none`), " ", isByCost ? priceHint() : null] }));
+    if (part.dataset.led === String(scrollY)) leadTo(part); // the user has not scrolled
     delete part.dataset.led;
   };
   const toggle = ({ target }) => target.open && attempt(body, signal, () => load(target));
@@ -91,80 +98,80 @@ function largestPart(name, day, signal) {
     h("summary", {}, title), body);
 }
 
-// Unfold a part and lead the user there; once more when its list has come.
+// Open a part and lead the user there, once more when its list has been loaded.
 function leadTo(part) {
-  const isNew = !part.open;
+  const wasFolded = !part.open;
   part.open = true;
   part.scrollIntoView();
-  if (isNew) part.dataset.led = scrollY;
+  if (wasFolded) part.dataset.led = scrollY;
   part.firstChild.focus({ preventScroll: true });
 }
 
-const whyDear = (one) => dots(...usedOf(one),
-  one.note && [expiryOf(one.note), " ", keepCache(one.upstream)],
-  one.prompt_change && promptChange(one));
+const costReason = (request) => joinWithDots(...usageParts(request),
+  request.note && [cacheLossText(request.note), " ", keepCacheLink(request.upstream)],
+  request.prompt_change && promptChangeText(request));
 
-const whySlow = (one) => dots(...usedOf(one), timesOf(one));
+const timeReason = (request) => joinWithDots(...usageParts(request), timingText(request));
 
-// Say where a price is set that nobody knows.
-const priceHow = () => [t("usage.price-how"), " ",
+// Return where to set a price that is unknown.
+const priceHint = () => [t("usage.price-how"), " ",
   h("a", { href: "#/settings/find/facts%20price" }, t("editors.how"))];
 
-// Return how many days before now the first known request was, 0 without any.
-async function daysKnown(signal) {
-  const { rows } = await call("usage", { by: "day", days: MOST_KNOWN }, { signal });
+// Return how many days ago the first known request was, 0 if there is none.
+async function countKnownDays(signal) {
+  const { rows } = await call("usage", { by: "day", days: MAX_DAYS }, { signal });
   if (!rows.length) return 0;
   return Math.ceil((Date.now() - new Date(`${rows[0].key}T00:00`)) / 86_400_000);
 }
 
-function choices(chosen, known, more, changed) {
+function chooserRow(choice, knownDays, suffix, onChange) {
   const choose = (name, value) => {
-    chosen[name] = value;
-    // So that a change of language, or the link, shows the same.
-    history.replaceState(history.state, "", addressOf(chosen) + more);
-    changed();
+    choice[name] = value;
+    // So that the address, and the page after a change of language, show the same.
+    history.replaceState(history.state, "", usageAddress(choice) + suffix);
+    onChange();
   };
   const offered = Object.keys(RANGES).filter((name) =>
-    known >= RANGES[name] || name === chosen.range);
+    knownDays >= RANGES[name] || name === choice.range);
   const ranges = offered.length < 2 ? null : segments(t("problems.period"),
-    offered.map((name) => [name, charts.rangeName(name)]), chosen.range,
+    offered.map((name) => [name, charts.rangeName(name)]), choice.range,
     (name) => choose("range", name));
   return h("div", { class: "row" }, ranges, h("label", { class: "row" },
     h("span", { class: "quiet small" }, t("usage.by")),
     menu(t("usage.by"), SPLITS.map((name) => [name, t(`usage.by.${name}`)]),
-      (name) => choose("by", name), chosen.by)));
+      (name) => choose("by", name), choice.by)));
 }
 
-// Ask for everything and show it, unless something else was asked for meanwhile.
+// Load everything and show it, unless another choice was made meanwhile.
 async function refresh(state, signal, background) {
   const { chosen: { range, by }, parts } = state;
-  const turn = ++state.turn;
-  const ask = (name, body) => call(name, body, { signal, background });
+  const generation = ++state.generation;
+  const load = (name, body) => call(name, body, { signal, background });
   try {
     const [series, today, daemon] = await Promise.all([
-      ask("series", { range, by }), ask("today", {}), ask("daemon", {}),
+      load("series", { range, by }), load("today", {}), load("daemon", {}),
     ]);
-    if (turn !== state.turn || signal.aborted) return;
-    if (by === "client") series.names = series.names.map(clientOf);
+    if (generation !== state.generation || signal.aborted) return;
+    if (by === "client") series.names = series.names.map(clientName);
     if (by === "purpose") series.names = series.names.map((purpose) => kindOf({ purpose }));
-    replace(parts.trouble);
+    replace(parts.errorSlot);
     showToday(state, today);
     show(state, series);
     replace(parts.meters, meterSections(daemon.features));
   } catch (error) {
-    if (!signal.aborted && turn === state.turn) replace(parts.trouble, errorBox(error));
+    if (!signal.aborted && generation === state.generation) replace(parts.errorSlot, errorBox(error));
   }
 }
 
 function showToday({ chosen, parts: { now, largest }, day }, today) {
-  const act = day || !today.requests ? null : largest.map((part) => h("a", { class: "button",
-    href: `${addressOf(chosen)}/${part.dataset.name}` }, part.firstChild.textContent));
+  const links = day || !today.requests ? null : largest.map((part) => h("a", { class: "button",
+    href: `${usageAddress(chosen)}/${part.dataset.name}` }, part.firstChild.textContent));
   renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
-    say: t("usage.now", { cost: costText(today) }), act, next: t("usage.now.requests",
+    headline: t("usage.now", { cost: costText(today) }), actions: links, detail: t("usage.now.requests",
       { count: number(today.requests), before: number(today.yesterday) }) })));
 }
 
-function show({ parts, drawn, chosen }, series) {
+function show({ parts, chartEntries, chosen }, series) {
   const { total, days } = series;
   showFigures(parts.figures, series);
   parts.figures.hidden = false;
@@ -173,14 +180,14 @@ function show({ parts, drawn, chosen }, series) {
   parts.days.hidden = !days.length;
   if (!total.requests) return;
   if (!total.cost) parts.more.open = true;
-  for (const { make, chart } of drawn) chart.update(make(series));
-  const groups = charts.groups(series).map((row, place) => ({ ...row,
+  for (const { make, chart } of chartEntries) chart.update(make(series));
+  const groups = charts.sumGroups(series).map((row, place) => ({ ...row,
     href: chosen.by === "model" && series.names[place] && modelAddress(series.names[place]) }));
-  fill(parts.groups, t(`usage.table.${chosen.by}`), groups, t(`usage.by.${chosen.by}`));
+  fillTable(parts.groups, t(`usage.table.${chosen.by}`), groups, t(`usage.by.${chosen.by}`));
   const rows = days.map((row) => ({ ...row, name: charts.dayName(row.key),
-    href: `${addressOf(chosen)}/${row.cost ? "costliest" : "slowest"}/${row.key}`,
-    failures: `${addressOf(chosen)}/failed/${row.key}` })).reverse();
-  fill(parts.days, t("usage.table.day"), rows, t("usage.day"));
+    href: `${usageAddress(chosen)}/${row.cost ? "costliest" : "slowest"}/${row.key}`,
+    failures: `${usageAddress(chosen)}/failed/${row.key}` })).reverse();
+  fillTable(parts.days, t("usage.table.day"), rows, t("usage.day"));
 }
 
 function showFigures(part, series) {
@@ -190,33 +197,33 @@ function showFigures(part, series) {
       note ? h("span", { class: "quiet small" }, note) : null,
       links ? h("span", { class: "small" }, links) : null));
   replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
-    figure("request.cost", spent(costOf(total)), unpricedText(total)),
+    figure("request.cost", amountSpent(costOf(total)), unpricedText(total)),
     figure("usage.figure.requests", number(total.requests), total.failed
       ? t("usage.figure.failed-of", { count: number(total.failed),
         share: percent(total.failed / total.requests) }) : ""),
-    figure("request.tokens", `${short(total.input_tokens)} / ${short(total.output_tokens)}`),
-    figure("usage.figure.cache", charts.cacheText(total), charts.untoldText(total)),
-    cacheFigures(cache).map(([name, ...told]) => figure(`usage.figure.${name}`, ...told)))
-    : nothing("usage", t("usage.empty"), t("usage.empty.about")),
-  total.unpriced ? h("p", { class: "quiet small" }, priceHow()) : null,
+    figure("request.tokens", `${shortNumber(total.input_tokens)} / ${shortNumber(total.output_tokens)}`),
+    figure("usage.figure.cache", charts.cacheText(total), charts.cacheUnknownText(total)),
+    cacheFigures(cache).map(([name, ...texts]) => figure(`usage.figure.${name}`, ...texts)))
+    : emptyState("usage", t("usage.empty"), t("usage.empty.about")),
+  total.unpriced ? h("p", { class: "quiet small" }, priceHint()) : null,
   cacheFigures(cache).length ? h("p", { class: "quiet small" }, t("usage.cache.how")) : null,
   series.keeps ? null : h("p", {}, t("journal.off")));
 }
 
-// Show sums by name; what nobody knows is no zero, and has no bar.
-function fill(part, title, rows, first) {
-  const most = Math.max(...rows.map((row) => row.cost), 0.01);
+// Show a table of sums by name.
+function fillTable(part, title, rows, nameTitle) {
+  const largestCost = Math.max(...rows.map((row) => row.cost), 0.01);
   const columns = [
-    { title: first, lead: true, cell: ({ name, href }) => (href
+    { title: nameTitle, lead: true, cell: ({ name, href }) => (href
       ? h("a", { href }, breakable(name)) : breakable(name)) },
     { title: t("request.cost"), numeric: true,
-      cell: (row) => costCell(row, most) },
+      cell: (row) => costCell(row, largestCost) },
     ...[
       [t("usage.figure.requests"), (row) => number(row.requests)],
       [t("usage.figure.failed"), ({ failed, failures: href }) => (!failed ? "–"
         : href ? h("a", { href }, number(failed)) : number(failed))],
-      [t("usage.figure.in"), (row) => short(row.input_tokens)],
-      [t("usage.figure.out"), (row) => short(row.output_tokens)],
+      [t("usage.figure.in"), (row) => shortNumber(row.input_tokens)],
+      [t("usage.figure.out"), (row) => shortNumber(row.output_tokens)],
       [t("request.cached"), charts.cacheText],
       ...(rows.some(({ median }) => median)
         ? [[t("usage.end.median"), ({ median }) => duration(median)]] : []),

@@ -1,178 +1,194 @@
-// The key of an upstream: whether it is set and where, never the key itself.
+// The keys of upstreams: whether each is set and where it is stored, never the key itself.
 
 import { call } from "../../api.js";
 import {
-  announce, askingButton, attempt, badge, breakable, button, command, dots, formButton, h, lineField,
-  openForm, replace,
+  announce, attempt, badge, breakable, button, commandBox, confirmButton, formButton, h,
+  joinWithDots, lineField, openForm, replace,
 } from "../../dom.js";
-import { parts, t } from "../../texts.js";
-import { tellUpstreams } from "../../upstream-state.js";
+import { t, textParts } from "../../texts.js";
+import { announceUpstreams } from "../../upstream-state.js";
 import { addressesOf, originOf } from "./address.js";
 import { chooseDefault } from "./fields.js";
 
-export const STORES = ["keyring", "vault"]; // of byok's; the answer about keys has their `faults`
+// byok's own stores; the answer about keys has their faults under these names.
+export const STORES = ["keyring", "vault"];
+// Sources of a key, as the daemon names them.
 const KEYRING = "OS keyring";
 const VAULT = "vault";
-const LAST = [KEYRING, VAULT, "none"]; // a key is looked for elsewhere before
-const GIVEN = ["api_key_cmd", "systemd credential"]; // else a variable has it
-const ENTRY = "key-entry";
-const UNLOCK = "read -rs BYOK_VAULT_PASSPHRASE && export BYOK_VAULT_PASSPHRASE";
+// A key from another source is used before one in a store of byok, so it cannot be replaced there.
+const REPLACEABLE_SOURCES = [KEYRING, VAULT, "none"];
+const NAMED_SOURCES = ["api_key_cmd", "systemd credential"]; // others are variables
+const ENTRY_ID = "key-entry";
+const UNLOCK_COMMAND = "read -rs BYOK_VAULT_PASSPHRASE && export BYOK_VAULT_PASSPHRASE";
 
-// Return the name of what is done with a key: one from outside is not replaced here.
-export const keyAct = (row) => t(`settings.key.${!row?.fingerprint ? "set"
-  : LAST.includes(row.source) ? "replace" : "from-where"}`);
+// Return the text of the button for a key: set, replace, or show from where it comes.
+export const keyActionText = (row) => t(`settings.key.${!row?.fingerprint ? "set"
+  : REPLACEABLE_SOURCES.includes(row.source) ? "replace" : "from-where"}`);
 
-// Say that a store cannot be used, and why.
+// Return a note that a store cannot be used, and why.
 export const storeFault = (store, faults) => h("p", { class: "note" },
   t(`settings.key.no.${store}`, { why: faults[store].replace(/[.。]$/u, "") }));
 
-// What the daemon says of all keys, and the lines that show it.
+// The state of all keys, and the lines that show it.
 export class Keys {
   constructor(signal, draft) {
     this.signal = signal;
     this.draft = draft;
-    this.rows = null; // not known yet
-    this.failed = false; // whether that is because nobody could tell
-    this.faults = {}; // of stores
-    this.places = new Map();
+    this.rows = null; // the keys; null while they are unknown
+    this.hasFailed = false; // whether loading them has failed
+    this.faults = {}; // by store
+    this.lines = new Map(); // elements by name of a key
   }
 
-  // Return the line for one key, such as openai/work.
+  // Return the line for a key, such as openai/work.
   line(name) {
-    const place = h("div", { class: "key", "data-key": name });
-    this.places.set(name, place);
+    const line = h("div", { class: "key", "data-key": name });
+    this.lines.set(name, line);
     this.show(name);
-    return place;
+    return line;
   }
 
   show(name) {
-    const row = this.rows?.find((one) => one.upstream === name);
-    replace(this.places.get(name),
+    const row = this.rows?.find((key) => key.upstream === name);
+    replace(this.lines.get(name),
       h("div", { class: "row" },
         h("span", { class: "grow" }, t("settings.key"), " ",
           name.includes("/") ? [h("code", {}, name), " "] : null,
           this.rows ? keyState(row) : h("span", { class: "quiet" },
-            t(this.failed ? "unknown" : "settings.key.asking"))),
-        button(keyAct(row), "little", () => this.enter(name)),
+            t(this.hasFailed ? "unknown" : "settings.key.asking"))),
+        button(keyActionText(row), "little", () => this.enter(name)),
         button(t("settings.key.test"), "little", () => this.test(name)),
-        [KEYRING, VAULT].includes(row?.source) ? askingButton(t("settings.key.remove"),
+        [KEYRING, VAULT].includes(row?.source) ? confirmButton(t("settings.key.remove"),
           t("settings.key.sure", { name }), () => this.remove(row)) : null),
       h("div", { class: "told" }));
   }
 
-  // Ask again; `name` is the key that the user has just changed.
-  async read(name = "") {
+  // Load the keys again; `name` is the key that the user has just changed.
+  async load(name = "") {
     try {
-      const told = await call("keys", {}, { signal: this.signal, background: !name });
-      this.rows = told.keys;
-      this.faults = told;
-      dispatchEvent(new CustomEvent("byok-keys", { detail: told })); // the overview has them too
+      const answer = await call("keys", {}, { signal: this.signal, background: !name });
+      this.rows = answer.keys;
+      this.faults = answer;
+      dispatchEvent(new CustomEvent("byok-keys", { detail: answer })); // for the overview
     } catch (error) {
       if (error.name === "AbortError") return;
-      this.rows = null; // all else can be edited all the same
-      this.failed = true;
+      this.rows = null; // everything else can still be edited
+      this.hasFailed = true;
       announce(error.message);
     }
-    for (const other of this.places.keys()) {
-      if (!this.told(other).childElementCount || other === name) this.show(other);
+    for (const other of this.lines.keys()) {
+      if (!this.resultOf(other).childElementCount || other === name) this.show(other);
     }
     if (!name) return;
-    this.places.get(name)?.querySelector("button").focus();
-    tellUpstreams(); // byok asks them anew
+    this.lines.get(name)?.querySelector("button").focus();
+    announceUpstreams(); // byok checks them again
   }
 
-  // Return where it is said what came of it.
-  told(name) {
-    return this.places.get(name).querySelector(".told");
+  // Return the element for the result of the last action with a key.
+  resultOf(name) {
+    return this.lines.get(name).querySelector(".told");
   }
 
-  // Return what says where the key that is entered in `field` goes: `about`, unless `found()` is from
-  // elsewhere: then the field and `others` are not shown. Where there is no keyring it goes into the
-  // vault, if the user wants that.
-  storage(found, about, field, ...others) {
-    const place = h("div", { id: `${ENTRY}-storage` });
-    const wish = h("input", { type: "checkbox" });
-    const offer = h("label", { class: "row" }, wish, t("settings.key.use-vault"));
-    const usesVault = () => place.contains(wish) && wish.checked;
-    const check = () => { wish.required = Boolean(field.value); };
+  // Return {element, show, usesVault}: where the key that is entered in `field` will be stored. The
+  // element shows `about`; without a keyring it offers the vault. If `findSource()` returns a source
+  // that byok cannot replace, the element names it, and the field and `others` are hidden. `show()`
+  // updates all that.
+  storageChoice(findSource, about, field, ...others) {
+    const slot = h("div", { id: `${ENTRY_ID}-storage` });
+    const checkbox = h("input", { type: "checkbox" });
+    const vaultOffer = h("label", { class: "row" }, checkbox, t("settings.key.use-vault"));
+    const usesVault = () => slot.contains(checkbox) && checkbox.checked;
+    const requireChoice = () => { checkbox.required = Boolean(field.value); };
     const show = () => {
-      const { source = "none", from } = found() ?? {};
-      const note = LAST.includes(source) ? this.faults.keyring && this.otherStore(offer)
-        : t(`settings.key.${GIVEN.includes(source) ? "given" : "variable"}`, { source: from });
-      replace(place, h("div", { class: note ? "note" : "quiet small" }, note || about));
-      field.disabled = Boolean(note) && !place.contains(wish);
-      for (const one of [field, ...others]) one.hidden = field.disabled;
+      const { source = "none", from } = findSource() ?? {};
+      const note = REPLACEABLE_SOURCES.includes(source)
+        ? this.faults.keyring && this.vaultNote(vaultOffer)
+        : t(`settings.key.${NAMED_SOURCES.includes(source) ? "given" : "variable"}`,
+          { source: from });
+      replace(slot, h("div", { class: note ? "note" : "quiet small" }, note || about));
+      field.disabled = Boolean(note) && !slot.contains(checkbox);
+      for (const element of [field, ...others]) element.hidden = field.disabled;
     };
-    field.addEventListener("input", check);
+    field.addEventListener("input", requireChoice);
     addEventListener("byok-keys", show, { signal: this.signal });
     show();
-    return { place, show, usesVault };
+    return { element: slot, show, usesVault };
   }
 
-  // Offer the vault, and say what it is; or how it is opened.
-  otherStore(offer) {
+  // Return a note that offers the vault and explains it, or says how it is unlocked.
+  vaultNote(offer) {
     const { faults } = this;
     return [storeFault("keyring", faults), faults.vault
-      ? [storeFault("vault", faults), h("p", {}, t("settings.key.no-vault")), command(UNLOCK)] : offer,
+      ? [storeFault("vault", faults), h("p", {}, t("settings.key.no-vault")),
+        commandBox(UNLOCK_COMMAND)] : offer,
     h("details", {}, h("summary", {}, t("settings.key.what-vault")),
       h("p", {}, t("settings.key.vault")))];
   }
 
-  // A key is entered for one address; while another one is shown, it is not taken.
+  // Let the user enter a key. A key belongs to one address, so while another one is shown that is not
+  // saved yet, no key can be entered.
   async enter(name) {
     const { shown, used } = addressesOf(this.draft, name);
-    if (originOf(shown) !== originOf(used)) return replace(this.told(name), unsavedNote(used));
-    const field = lineField({ id: ENTRY, type: "password", required: true, maxlength: 600,
-      "aria-describedby": `${ENTRY}-storage` });
+    if (originOf(shown) !== originOf(used)) {
+      return replace(this.resultOf(name), unsavedAddressNote(used));
+    }
+    const field = lineField({ id: ENTRY_ID, type: "password", required: true, maxlength: 600,
+      "aria-describedby": `${ENTRY_ID}-storage` });
     const store = formButton(t("settings.key.store"));
-    const label = h("label", { for: ENTRY }, t("settings.key.new"));
-    const { place, usesVault } = this.storage(() => this.rows?.find((one) => one.upstream === name),
+    const label = h("label", { for: ENTRY_ID }, t("settings.key.new"));
+    const findKey = () => this.rows?.find((key) => key.upstream === name);
+    const { element, usesVault } = this.storageChoice(findKey,
       t("settings.key.about", { origin: originOf(shown) }), field, label, store);
-    const isStored = await openForm(t("settings.key.enter", { name }), store, [label, field, place],
+    const isStored = await openForm(t("settings.key.enter", { name }), store,
+      [label, field, element],
       () => this.store(name, field.value, shown, usesVault()), this.signal);
     if (isStored) await this.test(name);
   }
 
   // Store a key for an address.
   async store(name, key, address, vault) {
-    const told = await call("key-set", { name, key, address, vault }, { signal: this.signal });
-    announce(t("settings.key.stored", told));
-    await this.read(name);
+    const answer = await call("key-set", { name, key, address, vault }, { signal: this.signal });
+    announce(t("settings.key.stored", answer));
+    await this.load(name);
   }
 
   remove({ upstream: name, source }) {
-    return attempt(this.told(name), this.signal, async () => {
+    return attempt(this.resultOf(name), this.signal, async () => {
       await call("key-remove", { name, vault: source === VAULT }, { signal: this.signal });
       announce(t("settings.key.removed", { name }));
-      await this.read(name);
+      await this.load(name);
     });
   }
 
   // Lead the user to a key, and test it.
-  lead(name) {
-    const place = this.places.get(name);
-    place.scrollIntoView({ block: "center" });
-    place.querySelector("button").focus({ preventScroll: true });
+  showAndTest(name) {
+    const line = this.lines.get(name);
+    line.scrollIntoView({ block: "center" });
+    line.querySelector("button").focus({ preventScroll: true });
     return this.test(name);
   }
 
   test(name) {
-    const place = this.told(name);
-    replace(place, h("p", { class: "quiet" }, t("settings.key.testing")));
+    const slot = this.resultOf(name);
+    replace(slot, h("p", { class: "quiet" }, t("settings.key.testing")));
     const upstream = name.split("/")[0];
     const { fixed, locked } = this.draft.field(["routing", "default"]);
-    return attempt(place, this.signal, async () => {
-      const told = await call("key-test", { upstream }, { signal: this.signal });
-      const said = !("models" in told) ? "taken" : told.with_key ? "lists" : "untried";
-      replace(place, h("p", { role: "status" }, said === "untried" ? null
-        : [badge("good", t("settings.key.works")), " "], t(`settings.key.${said}`, told), " ",
-      told.models && !fixed && !locked && !this.draft.form.blocked ? button(t("settings.key.use"), "little",
-        () => attempt(place, this.signal,
-          () => chooseDefault(this.draft, upstream, this.signal))) : null));
-    }).then(tellUpstreams);
+    return attempt(slot, this.signal, async () => {
+      const result = await call("key-test", { upstream }, { signal: this.signal });
+      const outcome = !("models" in result) ? "taken" : result.with_key ? "lists" : "untried";
+      const canChoose = result.models && !fixed && !locked && !this.draft.form.blocked;
+      const choose = () =>
+        attempt(slot, this.signal, () => chooseDefault(this.draft, upstream, this.signal));
+      replace(slot, h("p", { role: "status" },
+        outcome === "untried" ? null : [badge("good", t("settings.key.works")), " "],
+        t(`settings.key.${outcome}`, result), " ",
+        canChoose ? button(t("settings.key.use"), "little", choose) : null));
+    }).then(announceUpstreams);
   }
 }
 
+// Return the state of a key: whether it is set, and its source and fingerprint. Without a row, the
+// upstream needs no key.
 export function keyState(row) {
   if (!row) return badge("quiet", t("settings.key.needless"));
   if (!row.fingerprint) {
@@ -180,10 +196,10 @@ export function keyState(row) {
       : [badge("quiet", t("settings.unset")),
         row.local ? h("span", { class: "quiet small" }, " ", t("settings.key.local")) : null];
   }
-  return [badge("good", t("settings.key.there")), " ", h("span", { class: "quiet small" }, dots(
-    parts("settings.key.from", { source: breakable(row.from) }),
+  return [badge("good", t("settings.key.there")), " ", h("span", { class: "quiet small" }, joinWithDots(
+    textParts("settings.key.from", { source: breakable(row.from) }),
     h("code", { title: t("settings.key.fingerprint") }, row.fingerprint)))];
 }
 
-const unsavedNote = (used) => h("p", { class: "error", role: "alert" },
+const unsavedAddressNote = (used) => h("p", { class: "error", role: "alert" },
   t("settings.key.unsaved", { origin: originOf(used) || t("none") }));
