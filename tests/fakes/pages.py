@@ -55,9 +55,9 @@ def find_browser() -> str:
 
     Where scripts/setup or the workflow installs one, its absence is a failure.
     """
-    found = [path for path in map(shutil.which, _PROGRAMS) if path]
-    if found:
-        return found[0]
+    paths = [path for path in map(shutil.which, _PROGRAMS) if path]
+    if paths:
+        return paths[0]
     if sys.platform == "linux" and (os.environ.get("CI") or os.geteuid() == 0):
         pytest.fail("no Chromium: scripts/setup test installs it")
     pytest.skip("no Chromium: install the package chromium")
@@ -140,21 +140,21 @@ class Watch:
 
     def check(self) -> None:
         """Fail if anything went wrong that the test did not allow."""
-        found = [
+        findings = [
             finding
             for finding in self.wrong
             if not any(part in finding for part in self._allowed)
         ]
-        assert not found, "\n".join(found)
+        assert not findings, "\n".join(findings)
 
     async def take(self, page: Page) -> list[str]:
         """Return what the page has asked for since it was looked at, and forget it."""
         async with page.expect_request("**/health"):  # comes behind all that was asked
             await page.evaluate("() => fetch('/health')")
-        asked = [line for line in self.requests if not line.endswith("/health")]
+        lines = [line for line in self.requests if not line.endswith("/health")]
         self.requests.clear()
         self.open.discard("GET /health")
-        return asked
+        return lines
 
     def follow(self, page: Page) -> None:
         """Write down what happens on a page from now on."""

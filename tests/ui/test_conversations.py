@@ -30,9 +30,9 @@ def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
     return settings_for(fake.url, model="fake-model", facts=facts)
 
 
-def turn(place: int, **fields: Any) -> JournalEntry:
+def turn(index: int, **fields: Any) -> JournalEntry:
     """A turn of a conversation, ten seconds after the one before."""
-    return entry(**{"request_id": f"r{place}", "started": START + 10 * place, **fields})
+    return entry(**{"request_id": f"r{index}", "started": START + 10 * index, **fields})
 
 
 def write(*entries: JournalEntry) -> None:
@@ -52,8 +52,8 @@ async def test_a_row_has_two_lines_and_fits_the_page(page: Page) -> None:
     lines = page.locator("td.lead .sub, td .names")
     await expect(lines).to_have_count(4)
     rows = page.locator("tbody tr")
-    for place, most in enumerate([1, 2, 1, 2]):
-        assert await lines.nth(place).evaluate(_LINES) <= most, place
+    for index, max_lines in enumerate([1, 2, 1, 2]):
+        assert await lines.nth(index).evaluate(_LINES) <= max_lines, index
     await page.set_viewport_size({"width": 360, "height": 900})
     assert await page.evaluate("document.documentElement.scrollWidth") == 360
     await expect(rows.last).to_contain_text("repaired ×2")
@@ -154,35 +154,35 @@ async def test_what_the_cache_saved_and_a_lost_one_cost_is_told(page: Page) -> N
 
 async def test_a_long_conversation_comes_in_pages_and_goes_on(page: Page) -> None:
     free = {"cost": 0.0}
-    write(*(turn(place, **free) for place in range(449)), turn(449, seconds=9, **free))
+    write(*(turn(index, **free) for index in range(449)), turn(449, seconds=9, **free))
     await open_panel(page, "conversations/c0ffee-1")
     turns = page.locator("ol.turns > .turn")
     earlier = page.get_by_role("button", name="Show earlier turns")
-    for shown in (200, 400):
-        await expect(turns).to_have_count(shown)
-        await expect(turns.first.locator(".no")).to_have_text(str(451 - shown))
+    for count in (200, 400):
+        await expect(turns).to_have_count(count)
+        await expect(turns.first.locator(".no")).to_have_text(str(451 - count))
         await earlier.click()
     await expect(turns).to_have_count(450)
     await expect(earlier).to_be_hidden()
     numbers = await page.locator(".turn .no").all_text_contents()
-    assert numbers == [str(place) for place in range(1, 451)]
+    assert numbers == [str(index) for index in range(1, 451)]
     await expect(turns.nth(50)).to_be_focused()  # where earlier ones end
     reason = page.get_by_role("region", name="Why it was dear or slow")
     assert "Turn 450 took longest: 9\xa0s." in await reason.inner_text()
     assert "no cost" in await page.locator(".tiles").inner_text()
-    kept = await turns.first.element_handle()
+    first_row = await turns.first.element_handle()
     write(turn(450), turn(451))
     refresh = page.get_by_role("button", name="Refresh")
     await refresh.click()
     await expect(turns).to_have_count(452)
     await expect(refresh).to_be_focused()
-    assert await page.evaluate("(turn) => turn.isConnected", kept)
+    assert await page.evaluate("(turn) => turn.isConnected", first_row)
 
 
 async def test_more_conversations_are_shown_on_demand(page: Page) -> None:
     await open_panel(page, "conversations/nobody's")
-    told = await page.locator("#main").inner_text()
-    assert "no requests of this conversation" in told
+    text = await page.locator("#main").inner_text()
+    assert "no requests of this conversation" in text
     await open_panel(page, "overview")
     await page.get_by_role("button", name="Look again").click()
     await expect(page.locator("#status")).to_contain_text("looked up again")
@@ -194,8 +194,8 @@ async def test_more_conversations_are_shown_on_demand(page: Page) -> None:
     await page.get_by_role("button", name="Refresh").click()
     rows = page.locator("tbody tr")
     older = page.get_by_role("button", name="Show older conversations")
-    for shown in (50, 100):
-        await expect(rows).to_have_count(shown)
+    for count in (50, 100):
+        await expect(rows).to_have_count(count)
         await older.click()
     await expect(rows).to_have_count(120)
     await expect(older).to_be_hidden()
@@ -317,11 +317,11 @@ async def test_names_are_the_same_everywhere(page: Page) -> None:
     write(turn(0, folder=name))
     await open_panel(page, "overview")
     links = page.locator(".list a[href^='#/conversations/']")
-    told = await links.first.get_attribute("aria-label") or ""
-    assert told.startswith(f"{name} · VS Code · ")
+    full_name = await links.first.get_attribute("aria-label") or ""
+    assert full_name.startswith(f"{name} · VS Code · ")
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox").last.fill("数数 vs code")
-    await expect(page.locator("#option-0")).to_contain_text(told)
+    await expect(page.locator("#option-0")).to_contain_text(full_name)
     await page.keyboard.press("Enter")
     await expect(page.locator("h1")).to_have_text(f"{name} · VS Code")
 
@@ -333,9 +333,9 @@ async def test_a_journal_that_cannot_be_read_is_said(page: Page, watch: Watch) -
     for panel in ("conversations", "conversations/c", "problems"):
         journal.write_bytes(b"no database at all" * 500)
         await open_panel(page, panel)
-        told = await page.get_by_role("alert").inner_text()
-        assert "cannot be read" in told
-        assert "move the file away" in told
+        text = await page.get_by_role("alert").inner_text()
+        assert "cannot be read" in text
+        assert "move the file away" in text
         journal.unlink()
         await page.get_by_role("button", name="Refresh").click()
         await expect(page.get_by_role("alert")).to_have_count(0)
@@ -345,7 +345,7 @@ async def test_a_journal_that_cannot_be_read_is_said(page: Page, watch: Watch) -
 async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
     unknown = dict.fromkeys(("input_tokens", "output_tokens", "cache_read_tokens"))
     unknown["cost"] = None
-    first, second = (turn(place, outcome="failed", **unknown) for place in (0, 1))
+    first, second = (turn(number, outcome="failed", **unknown) for number in (0, 1))
     write(first, second._replace(prompt_change="message 3"))
     await open_panel(page, "conversations")
     row = await page.locator("tbody tr").inner_text()
@@ -357,9 +357,9 @@ async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
     assert "From the cache unknown" in tiles
     assert "Tokens in / out unknown" in tiles
     assert "tokens unknown" in await page.locator(".turn").first.inner_text()
-    told = await page.locator(".mends").inner_text()
-    assert "differs from the previous one at message 3" in told
-    assert "nothing after that" not in told
+    mends = await page.locator(".mends").inner_text()
+    assert "differs from the previous one at message 3" in mends
+    assert "nothing after that" not in mends
 
 
 async def test_conversations_of_the_same_minute_differ(page: Page) -> None:
@@ -371,12 +371,12 @@ async def test_conversations_of_the_same_minute_differ(page: Page) -> None:
     await open_panel(page, "conversations")
     leads = page.locator("td.lead")
     await expect(leads).to_have_count(2)
-    told = await leads.all_inner_texts()
-    assert told[0] != told[1]
+    names = await leads.all_inner_texts()
+    assert names[0] != names[1]
     await open_panel(page, "overview")
     rows = page.locator(".list li", has=page.locator("a[href^='#/conversations/']"))
     await expect(rows).to_have_count(2)
-    told = await rows.all_inner_texts()
-    assert told[0] != told[1]
+    names = await rows.all_inner_texts()
+    assert names[0] != names[1]
     await rows.last.get_by_role("link").click()
     await expect(page.locator(".title")).to_contain_text("#bbbb")

@@ -53,7 +53,7 @@ async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
     await expect(dialog).to_contain_text("byok connect jetbrains")
     await expect(dialog).to_contain_text("search there for Augment")
     addresses = await dialog.locator(".command").all_inner_texts()
-    assert [one for one in addresses if "http" in one] == [editor.daemon.url]
+    assert [url for url in addresses if "http" in url] == [editor.daemon.url]
     assert read_token(find_paths().token) not in await dialog.inner_text()
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
@@ -70,10 +70,10 @@ async def test_an_editor_that_is_not_found_is_connected_by_its_file(
     await page.get_by_role("button", name="Show all programs").click()
     await page.get_by_role("button", name="Connect: Cursor").click()
     dialog = page.get_by_role("dialog")
-    told = await dialog.inner_text()
-    assert "Install it" in told and "Cursor/User/settings.json" in told
+    text = await dialog.inner_text()
+    assert "Install it" in text and "Cursor/User/settings.json" in text
     await expect(dialog.locator(".more").first).to_be_visible()  # what would be written
-    assert "--" not in told  # no option of a command
+    assert "--" not in text  # no option of a command
     assert await axe(page) == ""
     await dialog.locator("summary").click()
     await expect(dialog.locator(".command")).to_have_text("byok connect cursor")

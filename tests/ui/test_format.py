@@ -29,8 +29,8 @@ async def test_every_character_is_shown_as_in_a_terminal(page: Page) -> None:
     source = random.Random(7)
     letters = _JOINERS * 2 + _BESIDE
     texts += ["".join(source.choices(letters, k=5)) for _ in range(5000)]
-    shown: list[str] = await page.evaluate(_VISIBLE, texts)
-    pairs = zip(shown, map(escape, texts), strict=True)
+    visible: list[str] = await page.evaluate(_VISIBLE, texts)
+    pairs = zip(visible, map(escape, texts), strict=True)
     assert [pair for pair in pairs if len({*pair}) > 1] == []
     lines = await page.evaluate(_VISIBLE, ["a\n\tb\rc"])  # which stay lines
     assert lines == ["a\n\tb\\x0dc"]
@@ -38,12 +38,12 @@ async def test_every_character_is_shown_as_in_a_terminal(page: Page) -> None:
 
 async def test_durations_in_both_languages(page: Page) -> None:
     """No unit has more than it holds, whatever is rounded, nor a line of its own."""
-    shown = {
+    expected = {
         None: "–", 0: "0_ms", 0.0004: "0_ms", 0.9994: "999_ms", 0.9996: "1_s",
         59.94: "59.9_s", 59.96: "1_min_0_s", 119.7: "2_min_0_s", 3599.6: "1_h_0_min",
         12_000: "3_h_20_min", 370_000: "4_d_6_h",
     }  # fmt: skip
-    assert await page.evaluate(_DURATIONS, [*shown]) == [*shown.values()]
+    assert await page.evaluate(_DURATIONS, [*expected]) == [*expected.values()]
     await set_look(page, "language", "zh")
     await expect(page.locator("html")).to_have_attribute("lang", "zh")
     assert await page.evaluate(_DURATIONS, [0.5, 3.25, 65, 12_000]) == [

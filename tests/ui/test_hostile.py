@@ -95,15 +95,15 @@ async def editor(tmp_path: Path, fake: FakeUpstream) -> AsyncIterator[Editor]:
             for _ in range(2):
                 await started.post("/chat-stream", body, headers={"User-Agent": agent})
         fake.play(Script([delta(content=HOSTILE[0])], end="hang"))
-        held = asyncio.ensure_future(
+        chat = asyncio.ensure_future(
             started.post("/chat-stream", {"message": "", "conversation_id": HOSTILE[1]})
         )
         text = paths.config.read_text("utf-8")
         wrong = f"chat.temperature = {json.dumps(HOSTILE[0])}\n"
         paths.config.write_text(wrong + text, "utf-8")
         yield started
-        held.cancel()
-        await asyncio.gather(held, return_exceptions=True)
+        chat.cancel()
+        await asyncio.gather(chat, return_exceptions=True)
 
 
 async def check(page: Page, where: str) -> str:
@@ -113,9 +113,9 @@ async def check(page: Page, where: str) -> str:
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
     assert wide <= 0, where
-    shown = await page.locator("main").inner_text()
-    assert not {"\x1b", "\x07", "\u202e"} & {*shown}, where
-    return shown
+    text = await page.locator("main").inner_text()
+    assert not {"\x1b", "\x07", "\u202e"} & {*text}, where
+    return text
 
 
 @pytest.mark.case("B79")
@@ -135,8 +135,8 @@ async def test_text_of_strangers_stays_text(browser: Browser, editor: Editor) ->
             links = await page.locator("main a[href^='#/']").evaluate_all(
                 "(all) => [...new Set(all.map((one) => one.getAttribute('href')))]"
             )
-            known = {link for link in links if link.split("/")[1] in read_panels()}
-            for link in sorted(known - followed)[:20]:
+            valid = {link for link in links if link.split("/")[1] in read_panels()}
+            for link in sorted(valid - followed)[:20]:
                 followed.add(link)
                 await page.evaluate("(to) => { location.hash = to; }", link)
                 await settle(page)

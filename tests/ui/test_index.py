@@ -65,16 +65,16 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     ):
         await field.fill(path)
         await field.press("Enter")
-        told = page.get_by_role("status").filter(has_text=path)
-        await expect(told).to_contain_text(answer)
-    for path, shown in (
+        explanation = page.get_by_role("status").filter(has_text=path)
+        await expect(explanation).to_contain_text(answer)
+    for path, text in (
         ("b.py", root / "shop/b.py"),
         ("001.log", root / "many/001.log"),
     ):
         await field.fill(path)  # of one file, so it is told at once
         await field.press("Enter")
         await expect(
-            page.get_by_role("status").filter(has_text=str(shown))
+            page.get_by_role("status").filter(has_text=str(text))
         ).to_be_visible()
     await field.fill("same.txt")
     await field.press("Enter")
@@ -83,10 +83,10 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     await expect(page.get_by_role("status")).to_contain_text(["exists"])
     await field.fill("")
     await field.press("Enter")
-    await expect(told).to_have_count(0)  # which was of another path
+    await expect(explanation).to_have_count(0)  # which was of another path
     await field.fill("id_rsa")
     await field.press("Enter")
-    await told.get_by_role("link", name="context.allow_secret").click()
+    await explanation.get_by_role("link", name="context.allow_secret").click()
     setting = field_of(page, "context.allow_secret")
     await expect(setting.get_by_role("button")).to_be_focused()
     await expect(setting).to_contain_text('allow_secret = ["/id_rsa"]')

@@ -47,18 +47,18 @@ async def tab_stops(page: Page) -> AsyncIterator[dict[str, Any]]:
     raise AssertionError("Tab does not come to an end")
 
 
-async def tab_to(page: Page, **wanted: str) -> None:
+async def tab_to(page: Page, **expected: str) -> None:
     """Press Tab until something has the focus, around the page at most once."""
     for _ in range(2):
         async for stop in tab_stops(page):
-            if all(stop[name] == value for name, value in wanted.items()):
+            if all(stop[name] == value for name, value in expected.items()):
                 return
-    raise AssertionError(f"Tab does not reach {wanted}")
+    raise AssertionError(f"Tab does not reach {expected}")
 
 
 async def focus(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = await page.evaluate(_FOCUSED)
-    return found
+    focused: dict[str, Any] = await page.evaluate(_FOCUSED)
+    return focused
 
 
 async def test_every_control_is_reached_from_the_sign_in_to_its_end(

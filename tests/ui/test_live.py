@@ -62,8 +62,8 @@ async def test_a_stream_grows_while_it_is_open_and_is_done_in_the_end(
     first = await sent.inner_text()
     await expect(sent).not_to_have_text(first)
     time = row.locator("td[data-label=Duration]")
-    shown = await time.inner_text()
-    await expect(time).not_to_have_text(shown)
+    before = await time.inner_text()
+    await expect(time).not_to_have_text(before)
     assert await axe(page) == ""
     asking.cancel()
     await expect(row).to_contain_text("cancelled")

@@ -40,14 +40,14 @@ async def test_facts_have_sources_and_a_probe_runs_when_it_is_agreed_to(
     dialog = page.get_by_role("dialog")
     await expect(dialog.locator("tbody")).to_contain_text("family")
     assert await axe(page) == ""
-    asked = len(fake.requests)
+    count = len(fake.requests)
     await dialog.get_by_role("button", name="Probe").click()
     agree = dialog.get_by_role("button", name="Probe")
     await expect(agree).to_be_enabled()
-    assert len(fake.requests) == asked
+    assert len(fake.requests) == count
     await agree.click()
     await expect(dialog.locator("tbody tr").first).to_be_visible()
-    assert len(fake.requests) > asked
+    assert len(fake.requests) > count
     await dialog.get_by_role("button", name="Close").first.click()
     await expect(rows.locator("td").nth(5)).not_to_have_text("–")
 

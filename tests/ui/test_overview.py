@@ -24,11 +24,11 @@ HOSTILE = "<script>alert(1)</script>\u202egnp"
 async def silent() -> AsyncIterator[str]:
     """The address of a server that accepts connections and never answers."""
 
-    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
-    server = await asyncio.start_server(keep, "127.0.0.1", 0)
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
@@ -71,16 +71,16 @@ async def test_a_silent_upstream_holds_up_nothing(
     await expect(models).to_contain_text("<script>alert(1)</script>\\u202egnp")
     await search.fill("nothing like it")
     await expect(page.get_by_text("0 of 0 models")).to_be_visible()
-    asked = len(fake.list_headers)
+    count = len(fake.list_headers)
     await open_panel(page, "search")
     await open_panel(page, "overview")
-    assert len(fake.list_headers) == asked
+    assert len(fake.list_headers) == count
     fake.models = [*fake.models, "three"]
     button = page.get_by_role("button", name="Check again")
     await button.click()
     await expect(rows.nth(0)).to_contain_text("3 models")
     await expect(button).to_be_focused()
-    assert len(fake.list_headers) == asked + 1
+    assert len(fake.list_headers) == count + 1
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ async def test_what_fails_is_cured_from_the_first_panel(page: Page) -> None:
         await page.keyboard.press("Escape")
         await open_panel(page, "overview")
     upstream = section(page, "Upstreams").locator("li", has_text="gone")
-    for place in (page.locator(".health"), upstream):
-        await place.get_by_role("link", name="Change address").click()
+    for part in (page.locator(".health"), upstream):
+        await part.get_by_role("link", name="Change address").click()
         await expect(control(page, "upstreams.gone.base_url")).to_be_focused()
         await open_panel(page, "overview")
     assert await axe(page) == ""
@@ -133,8 +133,8 @@ async def test_a_narrow_page_has_the_same_order(page: Page) -> None:
     for width in (1280, 360):
         await page.set_viewport_size({"width": width, "height": 900})
         tops = [
-            await place.evaluate("(one) => one.getBoundingClientRect().top")
-            for place in (
+            await part.evaluate("(one) => one.getBoundingClientRect().top")
+            for part in (
                 page.locator(".health"),
                 page.locator(".tiles"),
                 section(page, "Latest conversations"),

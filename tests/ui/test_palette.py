@@ -15,36 +15,36 @@ from tests.fakes.pages import axe, control, field, open_panel, settle
 async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:
     await editor.chat(conversation_id="talk-of-today")
     await page.keyboard.press("Control+k")
-    found = page.locator("#found [role=option]")
-    await expect(found.first).to_be_visible()
+    options = page.locator("#found [role=option]")
+    await expect(options.first).to_be_visible()
     assert await axe(page) == ""
     await page.keyboard.type("go cost")
-    await expect(found).to_have_count(1)
+    await expect(options).to_have_count(1)
     await page.keyboard.press("Enter")
     await expect(page.locator(".panel.usage")).to_be_attached()
     await page.keyboard.press("Control+k")
     await page.keyboard.type("models fake-model")
-    await expect(found).to_have_count(1)
-    await found.click()
+    await expect(options).to_have_count(1)
+    await options.click()
     await expect(page.locator(".panel.models input")).to_have_value(
         "byok:fake:fake-model"
     )
     await page.keyboard.press("Control+k")
     await page.keyboard.type("settings spend day")
-    await found.click()
+    await options.click()
     await expect(control(page, "caps.usd_per_day")).to_be_focused()
     await page.keyboard.press("Control+k")
     await page.keyboard.type("change model")
-    await expect(found).to_have_count(1)
+    await expect(options).to_have_count(1)
     await page.keyboard.press("Enter")
     row, chosen = (part(page, "routing.default") for part in (field, control))
-    await expect(found).to_contain_text("in use")
+    await expect(options).to_contain_text("in use")
     await page.keyboard.press("Escape")
     await expect(chosen).to_be_focused()
     await expect(row).to_contain_text("byok:fake:fake-model")
     await open_panel(page, "overview")
     await page.get_by_role("link", name="Change").click()
-    await expect(found).to_contain_text("in use")
+    await expect(options).to_contain_text("in use")
     assert await axe(page) == ""
     await page.keyboard.type("fake")
     await page.keyboard.press("Enter")
@@ -105,9 +105,9 @@ async def test_each_common_task_is_found_by_words_that_people_type(page: Page) -
         for title, words in tasks.items():
             for typed in words:
                 await search.fill(typed)
-                found = await page.locator("#found [role=option]").all_inner_texts()
-                if title not in [one.strip() for one in found]:
-                    missing.append((typed, title, found))
+                options = await page.locator("#found [role=option]").all_inner_texts()
+                if title not in [option.strip() for option in options]:
+                    missing.append((typed, title, options))
         await page.keyboard.press("Escape")
     assert missing == []
     await page.keyboard.press("Control+k")
@@ -119,8 +119,8 @@ async def test_each_common_task_is_found_by_words_that_people_type(page: Page) -
 async def test_a_vendor_is_found_and_leads_to_its_addition(page: Page) -> None:
     await page.keyboard.press("Control+k")
     await page.keyboard.type("openrouter")
-    found = page.locator("#found [role=option]")
-    await expect(found).to_contain_text("OpenRouter")
+    options = page.locator("#found [role=option]")
+    await expect(options).to_contain_text("OpenRouter")
     await page.keyboard.press("Enter")
     await expect(page.locator("#add-kind")).to_have_value("openrouter")
     await page.keyboard.press("Escape")
@@ -149,15 +149,15 @@ async def test_a_code_leads_to_its_error_and_an_id_to_its_request(
     await editor.chat()
     await open_panel(page, "live")
     live = await page.locator("[data-request]").get_attribute("data-request") or ""
-    found = page.locator("#found [role=option]")
+    options = page.locator("#found [role=option]")
 
-    async def lead(typed: str, address: str, place: Locator) -> None:
+    async def lead(typed: str, address: str, target: Locator) -> None:
         await page.keyboard.press("Control+k")
         await page.keyboard.type(typed)
-        await expect(found).to_have_count(1)
-        await expect(found).not_to_contain_text("Nothing here")
+        await expect(options).to_have_count(1)
+        await expect(options).not_to_contain_text("Nothing here")
         await page.keyboard.press("Enter")
-        await expect(place).to_be_focused()
+        await expect(target).to_be_focused()
         assert page.url.endswith(f"#/{address}")
 
     error, turn = page.locator("h3").first, page.locator(".turn")
@@ -190,8 +190,8 @@ async def test_who_chooses_without_a_look_keeps_the_model_in_use(
         {"id": f"byok:fake:{name}", "upstream": "fake", "model": name, **nothing}
         for name in ("other", "fake-model")
     ]
-    told = {"models": models, "default": models[1]["id"], "jobs": {}, "fails": []}
-    await page.route("**/ui/api/catalog", partial(Route.fulfill, json=told))
+    catalog = {"models": models, "default": models[1]["id"], "jobs": {}, "fails": []}
+    await page.route("**/ui/api/catalog", partial(Route.fulfill, json=catalog))
     await open_panel(page, "settings/choose/routing.default")
     await expect(page.locator("#found [role=option]")).to_have_count(2)
     await expect(page.locator("dialog .tips")).to_contain_text("Enter choose")

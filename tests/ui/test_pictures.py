@@ -32,8 +32,8 @@ def size_of(path: Path) -> tuple[int, int]:
 async def test_pictures_are_made(browser: Browser, tmp_path: Path) -> None:
     pictures = [one for one in list_pictures() if one.name == "dashboard-search"]
     await make_pictures(browser, tmp_path, pictures)
-    made = {path.stem: size_of(path) for path in tmp_path.glob("*.png")}
-    assert made == {picture.name: (picture.width, HEIGHT) for picture in pictures}
+    sizes = {path.stem: size_of(path) for path in tmp_path.glob("*.png")}
+    assert sizes == {picture.name: (picture.width, HEIGHT) for picture in pictures}
     assert max(path.stat().st_size for path in tmp_path.iterdir()) <= _LARGEST
 
 
@@ -47,5 +47,5 @@ def test_the_documentation_has_the_picture(picture: Picture) -> None:
 
 
 def test_no_other_picture_is_left() -> None:
-    known = {f"{picture.name}.png" for picture in list_pictures()}
-    assert {path.name for path in IMAGES.glob("dashboard*.png")} == known
+    expected = {f"{picture.name}.png" for picture in list_pictures()}
+    assert {path.name for path in IMAGES.glob("dashboard*.png")} == expected

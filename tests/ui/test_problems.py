@@ -134,10 +134,10 @@ async def test_each_cure_leads_to_the_very_place(page: Page) -> None:
         ago(1, **REFUSED, upstream="fake"),
     )
     await open_panel(page, "problems")
-    for code, (name, place) in cures.items():
+    for code, (name, selector) in cures.items():
         card = page.locator("article").filter(has=page.locator(f"[data-code={code}]"))
         await card.get_by_role("link", name=name).click()
-        await expect(page.locator(place)).to_be_focused()
+        await expect(page.locator(selector)).to_be_focused()
         await page.keyboard.press("Escape")
         await open_panel(page, "problems")
     await page.get_by_role("link", name="Replace key").click()
@@ -169,9 +169,9 @@ async def test_a_model_of_several_upstreams_leads_to_each_setting_that_names_it(
     write(*(ago(n, upstream=name, **gone) for n, name in enumerate("abc", 1)))
     await open_panel(page, "problems")
     links = page.locator("article .cure a.button")
-    told = await links.evaluate_all("links => links.map((link) => link.hash)")
+    hashes = await links.evaluate_all("links => links.map((link) => link.hash)")
     choose = "#/settings/choose/routing.models"
-    assert told == [f"{choose}.title", f"{choose}.summary", "#/models/byok:c:"]
+    assert hashes == [f"{choose}.title", f"{choose}.summary", "#/models/byok:c:"]
     assert [text[-1] for text in await links.all_inner_texts()] == ["a", "b", "c"]
 
 
@@ -212,8 +212,8 @@ async def test_repairs_are_told_by_model_and_explained(page: Page) -> None:
     )
     await open_panel(page, "problems")
     rows = page.get_by_label("Repairs by model").locator("tbody tr")
-    told = [" ".join(row.split()) for row in await rows.all_inner_texts()]
-    assert told == [
+    texts = [" ".join(row.split()) for row in await rows.all_inner_texts()]
+    assert texts == [
         "byok:a:bad 15 15 (100%) 14 2 0 0 1",
         "byok:a:good 4 1 (25%) 1 0 0 0 0",
     ]

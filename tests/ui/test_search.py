@@ -81,12 +81,12 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
         nonlocal text
         await ask(page, question)
         await page.get_by_role("button", name="Show", exact=True).click()
-        shown = page.locator("pre.answer")
-        await expect(shown).to_contain_text("preheat_oven")
-        asked = {"information_request": question}
-        tool = await editor.post("/agents/codebase-retrieval", asked)
+        answer = page.locator("pre.answer")
+        await expect(answer).to_contain_text("preheat_oven")
+        body = {"information_request": question}
+        tool = await editor.post("/agents/codebase-retrieval", body)
         text = tool.json["formatted_retrieval"]
-        return bool(await shown.inner_text() == text)
+        return bool(await answer.inner_text() == text)
 
     await until(agent_gets_the_same, PATIENCE)
     await expect(page.get_by_text(f"{len(text):,} characters")).to_be_visible()
@@ -126,8 +126,8 @@ async def test_back_leads_to_the_question_its_filters_and_its_answer(
     folder = page.get_by_label("Folder", exact=True)
     await expect(folder.locator("option:checked")).to_have_text("project")
     await expect(page.get_by_text("logs/preheated_oven.log")).to_be_visible()
-    asked = await watch.take(page)  # it costs nothing again
-    assert not [one for one in asked if one.startswith("POST /ui/api/search")]
+    requests = await watch.take(page)  # it costs nothing again
+    assert not [line for line in requests if line.startswith("POST /ui/api/search")]
     await page.locator("#language").select_option("zh")
     await expect(page.locator(".hits h2").first).to_have_text("oven.py")
     await page.reload()

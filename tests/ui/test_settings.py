@@ -131,9 +131,9 @@ async def test_a_list_is_made_empty_and_what_needs_a_restart_gets_it(
     await page.get_by_role("button", name="Cancel").click()
     await control(page, "server.port").fill("12345")
     await page.get_by_role("button", name="Save and restart").click()
-    said = page.get_by_role("dialog").get_by_role("status")
-    await expect(said).to_contain_text("byok restarts")
-    await expect(said).to_be_focused()
+    status = page.get_by_role("dialog").get_by_role("status")
+    await expect(status).to_contain_text("byok restarts")
+    await expect(status).to_be_focused()
     await asyncio.wait_for(editor.daemon.control.ending.wait(), PATIENCE)
     assert editor.daemon.control.again
 
@@ -182,15 +182,15 @@ async def test_the_page_waits_for_a_restart_that_loses_nothing(
 async def test_a_restart_says_which_settings_are_in_effect_then(
     page: Page, editor: Editor
 ) -> None:
-    daemon, said = editor.daemon.control, page.get_by_role("dialog")
+    daemon, dialog = editor.daemon.control, page.get_by_role("dialog")
     await open_panel(page, "settings")
     await unfold(page)
     await control(page, "retrieval.mode").select_option("index")
     await page.get_by_role("button", name="Save and restart").click()
     await asyncio.wait_for(daemon.ending.wait(), PATIENCE)
     daemon.instance = "the one that follows"
-    await expect(said).to_contain_text("byok has restarted.")
-    await expect(said).to_contain_text("In effect now: retrieval.mode")
+    await expect(dialog).to_contain_text("byok has restarted.")
+    await expect(dialog).to_contain_text("In effect now: retrieval.mode")
     await page.keyboard.press("Enter")
     await expect(control(page, "retrieval.mode")).to_have_value("index")
 
@@ -199,10 +199,10 @@ async def test_two_clicks_save_once_and_what_is_typed_meanwhile_is_kept(
     page: Page, file: Path
 ) -> None:
     await open_panel(page, "settings")
-    held = asyncio.Event()
+    release = asyncio.Event()
 
     async def hold(route: Route) -> None:
-        await held.wait()
+        await release.wait()
         await route.continue_()
 
     await unfold(page)
@@ -210,9 +210,9 @@ async def test_two_clicks_save_once_and_what_is_typed_meanwhile_is_kept(
     await control(page, "chat.max_tokens").fill("77")
     await save_button(page).dblclick()
     await control(page, "chat.top_p").fill("0.9")
-    held.set()
-    said = page.locator("#top #status")  # where it covers no button
-    await expect(said).to_have_text("Saved and in effect.")
+    release.set()
+    status = page.locator("#top #status")  # where it covers no button
+    await expect(status).to_have_text("Saved and in effect.")
     await expect(page.locator(".conflict")).to_have_count(0)
     await expect(page.locator(".changes")).to_contain_text("1 change")
     assert "max_tokens = 77" in file.read_text()
@@ -319,8 +319,8 @@ async def test_an_upstream_is_added_and_removed(
     await address.fill(fake.url)
     await control(page, "upstreams.work.model").fill("llama")
     await save(page)
-    given = 'type = "mistral"\nmodel = "llama"\n'
-    assert file.read_text() == text_for(fake) + added + given
+    lines = 'type = "mistral"\nmodel = "llama"\n'
+    assert file.read_text() == text_for(fake) + added + lines
     await card.get_by_role("button", name="Remove work").click()
     await card.locator(".danger").click()
     await expect(card).to_contain_text("removed when you save")

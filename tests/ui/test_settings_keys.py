@@ -81,8 +81,8 @@ async def test_without_a_keyring_the_vault_is_explained_and_used_if_wanted(
     await expect(key).to_contain_text("not set")
     await key.get_by_role("button", name="Set key").click()
     dialog, field = page.get_by_role("dialog"), page.get_by_label("New key")
-    said = "cannot be used: no OS keyring is available here. Keep keys in byok's vault"
-    await expect(dialog).to_contain_text(said)
+    note = "cannot be used: no OS keyring is available here. Keep keys in byok's vault"
+    await expect(dialog).to_contain_text(note)
     about = dialog.get_by_text("An encrypted file")
     await expect(about).to_be_hidden()
     await dialog.get_by_text("What is the vault?").click()
@@ -109,7 +109,7 @@ async def test_a_key_that_the_vendors_variable_gives_is_not_asked_for(
     async def give(route: Route) -> None:
         answer = await route.fetch()
         form = await answer.json()
-        [vendor] = [one for one in form["presets"] if one["name"] == "openai"]
+        [vendor] = [preset for preset in form["presets"] if preset["name"] == "openai"]
         assert vendor["variable"] == "OPENAI_API_KEY"
         await route.fulfill(json={**form, "presets": [{**vendor, "key_from": source}]})
 
@@ -157,8 +157,8 @@ async def test_no_key_is_taken_for_another_address_or_in_vain(
     assert ring.kept == {}
     row = {"upstream": "fake", "source": "FAKE_KEY", "from": "FAKE_KEY"}
     keys = [{**row, "fingerprint": "1a2b"}]
-    told = partial(Route.fulfill, json={"keys": keys, "keyring": ""})
-    await page.route("**/ui/api/keys", told)
+    fulfill_keys = partial(Route.fulfill, json={"keys": keys, "keyring": ""})
+    await page.route("**/ui/api/keys", fulfill_keys)
     await page.keyboard.press("Escape")
     await open_panel(page, "search")
     await open_panel(page, "settings")

@@ -61,13 +61,13 @@ async def save_as_shown(page: Page, file: Path, last: str) -> None:
     before = file.read_bytes().decode("utf-8-sig").split("\r\n")
     lines = page.locator(".changes .lines")
     await expect(lines).to_contain_text(last)
-    shown = (await lines.text_content() or "").splitlines()
+    lines_shown = (await lines.text_content() or "").splitlines()
     await save(page)
     assert file.read_bytes().startswith(b"\xef\xbb\xbf# mine\r\n")
     after = file.read_bytes().decode("utf-8-sig").split("\r\n")
     rows = [*difflib.unified_diff(before[:-1], after[:-1], n=0, lineterm="")][2:]
     due = [f"{row[0]} {row[1:]}" for row in rows if not row.startswith("@@")]
-    assert sorted(shown) == sorted(due)
+    assert sorted(lines_shown) == sorted(due)
 
 
 async def test_every_kind_of_setting_is_saved_and_unset(
@@ -84,12 +84,12 @@ async def test_every_kind_of_setting_is_saved_and_unset(
         await control(page, name).select_option(label=label)
     await save_as_shown(page, file, '+ account = "official"')
     for name, (_, due) in (ENTRIES | CHOICES).items():
-        given = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
-        assert find_value(given, tuple(name.split("."))) == due, name
+        stored = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
+        assert find_value(stored, tuple(name.split("."))) == due, name
     await editor.chat()
     assert (fake.requests[-1]["model"], fake.requests[-1]["max_tokens"]) == ("fast", 1)
     assert fake.requests[-1]["messages"][0]["content"].startswith(PROMPT)
-    assert given["chat"]["retrieval"] is False
+    assert stored["chat"]["retrieval"] is False
     await retrieval.check()
     await unfold(page)
     for name in [*ENTRIES][1:]:
@@ -97,6 +97,6 @@ async def test_every_kind_of_setting_is_saved_and_unset(
     for name in CHOICES:
         await control(page, name).select_option(index=0)
     await save_as_shown(page, file, '- account = "official"')
-    given = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
+    stored = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
     for name in [*ENTRIES, *CHOICES][1:]:
-        assert find_value(given, tuple(name.split("."))) is MISSING, name
+        assert find_value(stored, tuple(name.split("."))) is MISSING, name

@@ -60,7 +60,7 @@ async def test_a_wrong_code_is_refused_in_words(
         code = await make_code(url)
         await type_code(page, code)
         await is_in(page)
-        assert [one for one in await addresses(page) if code in one] == []
+        assert [address for address in await addresses(page) if code in address] == []
 
 
 async def test_a_session_that_is_ended_elsewhere_asks_for_a_code(
@@ -129,15 +129,15 @@ async def test_tabs_share_a_session_and_the_browser_keeps_none(
     await other.goto(page.url)
     await is_in(other)
     assert await page.context.cookies() == []
-    kept = await page.evaluate("Object.keys(localStorage)")
-    assert sorted(kept) == ["byok-language", "byok-theme"]
+    stored = await page.evaluate("Object.keys(localStorage)")
+    assert sorted(stored) == ["byok-language", "byok-theme"]
     databases = await page.evaluate("indexedDB.databases()")
     assert (databases, await page.evaluate("caches.keys()")) == ([], [])
     token = await page.evaluate("sessionStorage.getItem('byok-session')")
     assert len(token) >= 43
     await set_look(other, "language", "zh")  # each goes on in its own language
     await open_panel(page, "live")
-    langs = [await one.locator("html").get_attribute("lang") for one in (page, other)]
+    langs = [await tab.locator("html").get_attribute("lang") for tab in (page, other)]
     assert langs == ["en", "zh"]
     await page.bring_to_front()
     await page.locator("#sign-out").click()

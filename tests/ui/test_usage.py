@@ -74,8 +74,8 @@ def chart(page: Page, title: str) -> Locator:
 
 
 async def count(part: Locator, colour: str) -> int:
-    found: int = await part.locator(".u-wrap canvas").evaluate(_COUNT, colour)
-    return found
+    pixels: int = await part.locator(".u-wrap canvas").evaluate(_COUNT, colour)
+    return pixels
 
 
 async def figures(page: Page) -> dict[str, str]:
@@ -107,16 +107,16 @@ async def test_charts_are_drawn_and_said_and_follow_the_theme(page: Page) -> Non
     }.items():
         light = await count(chart(page, title), "--series-1")
         assert light > least, title
-    for title, told in {
+    for title, sentence in {
         "Tokens": "37.2K tokens in 30 days.",
         "Input read from the cache": "83.3% of the input in 30 days came from the "
         "cache.",
         "Cost breakdown": "Highest cost: byok:one:m, 100% of all.",
     }.items():
-        await expect(chart(page, title).locator("p")).to_have_text(told)
-    found = await figures(page)
-    assert found["Requests"] == "40\n20 failed (50%)"
-    assert found["Cost"] == "$10.00\n+ 20 requests of unknown price"
+        await expect(chart(page, title).locator("p")).to_have_text(sentence)
+    values = await figures(page)
+    assert values["Requests"] == "40\n20 failed (50%)"
+    assert values["Cost"] == "$10.00\n+ 20 requests of unknown price"
     await expect(page.locator(".say")).to_have_text(
         "Today: $0.50 + 1 request of unknown price"
     )
@@ -223,8 +223,8 @@ async def test_a_month_is_that_of_the_calendar(page: Page) -> None:
     month = time.strftime("%B", today)
     heading = page.get_by_role("heading", name=month, exact=True)
     await expect(heading).to_be_visible()
-    told = (await figures(page))["Requests"].splitlines()[0]
-    assert told == str(2 * min(today.tm_mday, 20))
+    count_text = (await figures(page))["Requests"].splitlines()[0]
+    assert count_text == str(2 * min(today.tm_mday, 20))
     days = page.get_by_role("region", name="By day").locator("tbody tr")
     await expect(days).to_have_count(min(today.tm_mday, 20))
     assert page.url.endswith("#/usage/this_month/model")
@@ -259,9 +259,9 @@ async def test_no_sum_is_claimed_of_a_model_that_is_not_listed(
     dear = [entry(started=NOON, model=f"dear {n}") for n in range(100)]
     write_journal(journal, [free, *dear])
     await open_panel(page, "models/fake-model")
-    async with page.expect_response("**/ui/api/usage") as told:
+    async with page.expect_response("**/ui/api/usage") as response:
         await page.locator("td.lead button").click()
-    await (await told.value).finished()
+    await (await response.value).finished()
     await settle(page)
     await expect(page.get_by_role("dialog").locator("table")).to_be_visible()
     await expect(page.get_by_role("dialog").locator(".facts")).to_have_count(0)
@@ -270,7 +270,7 @@ async def test_no_sum_is_claimed_of_a_model_that_is_not_listed(
 async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> None:
     journal.rename(journal.with_name("aside.db"))
     failed = {"outcome": "failed", "error": "upstream_timeout", "seconds": 9.0}
-    why = error_rows("en")["upstream_timeout"].what
+    cause = error_rows("en")["upstream_timeout"].what
     retried = {"attempts": 2, "retried": "upstream_down"}
     now = NOON - 60
     write_journal(
@@ -282,7 +282,7 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
     await expect(page.locator(":text('24 hours'):visible")).to_have_count(1)
     await expect(period).to_have_count(0)  # there is nothing to choose
     await page.get_by_role("link", name="Costliest requests today").click()
-    await expect(page.get_by_role("link", name=why)).to_be_visible()
+    await expect(page.get_by_role("link", name=cause)).to_be_visible()
     await open_panel(page, "overview")
     await page.locator("a.tile", has_text="Speed").click()
     slowest = page.get_by_role("table", name="Slowest requests today")
@@ -333,16 +333,16 @@ async def test_what_made_a_request_dear_stands_beside_its_cost(
     dearest = page.get_by_role("table", name="Costliest requests today").locator("tr")
     cost = dearest.nth(1).locator("[data-label=Cost]")
     await expect(cost).to_contain_text("$2.00")
-    for told in ("5,000 → 30 tokens", "0% from the cache", "lost in a pause of 49 min"):
-        await expect(cost).to_contain_text(told)
-    keep = cost.get_by_role("link", name="Keep the cache longer")
+    for text in ("5,000 → 30 tokens", "0% from the cache", "lost in a pause of 49 min"):
+        await expect(cost).to_contain_text(text)
+    link = cost.get_by_role("link", name="Keep the cache longer")
     cure = "#/settings/set/upstreams.one.long_cache"
-    assert await keep.get_attribute("href") == cure
+    assert await link.get_attribute("href") == cure
     await page.set_viewport_size({"width": 360, "height": 900})
     assert await page.evaluate("document.documentElement.scrollWidth") == 360
-    why = await cost.locator(".sub").bounding_box()
-    assert why
-    assert why["width"] > 280  # no narrow column
+    reason = await cost.locator(".sub").bounding_box()
+    assert reason
+    assert reason["width"] > 280  # no narrow column
     assert await axe(page) == ""
 
 
@@ -398,10 +398,10 @@ async def test_an_axis_has_a_clock_of_24_hours_and_no_name_twice(
     await page.get_by_text("Tokens, cache, requests and speed").click()
     await page.wait_for_function("() => self.drawn.some((one) => one.endsWith('ms'))")
     drawn = await page.evaluate("self.drawn")
-    assert any(re.fullmatch(r"(1[3-9]|2\d):00", one) for one in drawn)
-    assert not any(re.search(r"[AP]M", one) for one in drawn)
-    named = [one for one in drawn if one.endswith("ms")]
-    assert all(one != other for one, other in itertools.pairwise(named))
+    assert any(re.fullmatch(r"(1[3-9]|2\d):00", name) for name in drawn)
+    assert not any(re.search(r"[AP]M", name) for name in drawn)
+    named = [name for name in drawn if name.endswith("ms")]
+    assert all(name != other for name, other in itertools.pairwise(named))
 
 
 async def test_a_price_that_is_unknown_says_how_it_is_set(

@@ -42,11 +42,11 @@ def clock() -> Callable[[], float]:
 
 async def widths_with_scroll(page: Page) -> dict[int, list[int]]:
     """Return at which widths something is wider than its place."""
-    found = {}
+    scrolling = {}
     for width in WIDTHS:
         await page.set_viewport_size({"width": width, "height": 900})
-        found[width] = await page.evaluate(_WIDER)
-    return {width: wider for width, wider in found.items() if wider}
+        scrolling[width] = await page.evaluate(_WIDER)
+    return {width: wider for width, wider in scrolling.items() if wider}
 
 
 async def test_conversations_and_live_requests_fit_the_page(
