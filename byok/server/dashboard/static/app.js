@@ -7,7 +7,7 @@ import {
 } from "./api.js";
 import { captureLine } from "./capture.js";
 import {
-  announce, badge, button, entryForm, errorBox, h, lineField, openDialog, replace,
+  announce, badge, button, entryForm, errorBox, focusTitle, h, lineField, openDialog, replace,
 } from "./dom.js";
 import { number } from "./format.js";
 import { icon } from "./icons.js";
@@ -53,7 +53,7 @@ async function start() {
     showCounts();
     const changesCount = ({ outcome }) => outcome === "failed" || (problemCount && outcome === "ok");
     if (!reset && changed.some(changesCount)) countTimer ||= setTimeout(countProblems, JOURNAL_DELAY_MS);
-  }, new AbortController().signal);
+  });
   onSessionEnd(() => { problemCount = 0; });
   addEventListener("byok-upstreams", countProblems);
   addEventListener("click", ({ target }) => byId("nav").contains(target) || unfoldNav(false));
@@ -80,12 +80,6 @@ async function removeServiceWorkers() {
 function skipToMain(event) {
   event.preventDefault();
   byId("main").focus();
-}
-
-// Focus the panel's title after the focused element is gone, so that a screen reader says where
-// the user is now.
-function focusTitle() {
-  byId("main").querySelector("h1").focus();
 }
 
 async function trySignIn(code) {

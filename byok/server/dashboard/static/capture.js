@@ -2,7 +2,7 @@
 // the parts of the settings and of a dialog that start one.
 
 import { call } from "./api.js";
-import { announce, attempt, badge, button, flushSection, h, openDialog, replace } from "./dom.js";
+import { announce, attempt, badge, button, flushSection, focusTitle, h, openDialog, replace } from "./dom.js";
 import { number, time } from "./format.js";
 import { followRequests, renderAgain } from "./refresh.js";
 import { t } from "./texts.js";
@@ -35,7 +35,7 @@ function followCapture(errorSlot, signal, show) {
 export function captureLine(signal) {
   const element = h("div");
   const change = followCapture(element, signal, (status) =>
-    renderAgain(element, () => replace(element, status.on
+    renderAgain(element, status.on
       ? h("p", { class: "row capture" },
         h("a", { href: "#/settings/set/capture" }, t("feature.capture")),
         h("span", { class: "grow" }, badge("warn", t("settings.on")), " ",
@@ -43,9 +43,9 @@ export function captureLine(signal) {
             time: time(Date.now() / 1000 + status.seconds) })),
         button(t("capture.stop"), "little", async () => {
           await change("capture-stop");
-          document.querySelector("h1").focus(); // the focused button is gone
+          focusTitle();
         }, { "data-key": "capture" }))
-      : null)));
+      : null));
   return element;
 }
 
@@ -70,7 +70,6 @@ function captureParts(signal, onChanged = () => {}) {
   return { about, act: toggle, trouble: errorSlot };
 }
 
-// Return the section of the settings that starts and stops a capture.
 export function captureSection(signal) {
   const { about, act: toggle, trouble: errorSlot } = captureParts(signal);
   const element = flushSection(t("feature.capture"), null,
@@ -81,7 +80,6 @@ export function captureSection(signal) {
   return element;
 }
 
-// Open a dialog in which the user can start or stop a capture.
 export function openCapture() {
   const closed = new AbortController();
   const { about, act: toggle, trouble: errorSlot } = captureParts(closed.signal, () => dialog.close());

@@ -208,7 +208,6 @@ export const searchField = (label, onInput, attributes = {}) => lineField({ type
   "aria-label": label, placeholder: label, maxlength: "200",
   on: { input: ({ target }) => onInput(target.value) }, ...attributes });
 
-// Return the frame around a search field.
 export const searchBox = (field, role = null) =>
   h("div", { class: "seeking", role }, icon("search"), field);
 
@@ -333,10 +332,13 @@ export function showTitle(title, ...below) {
   replace(heading.nextElementSibling, below);
 }
 
+// Focus the panel's title after the focused element is gone, so that a screen reader says where the
+// user is now.
+export const focusTitle = () => document.querySelector("#main h1").focus();
+
 // Put buttons, counts and links beside the panel's title.
 export const showTools = (...tools) => replace(document.getElementById("tools"), tools);
 
-// Return a section of a panel with a heading.
 export function section(title, ...children) {
   return h("section", { class: "card" }, h("h2", {}, title), children);
 }

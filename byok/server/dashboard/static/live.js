@@ -17,18 +17,18 @@ let endedCount = 0;
 let isSynced = false; // whether `rows` are those of the daemon
 let connection = null; // the AbortController of the stream that is open or being opened
 
-// Listen to the requests until `signal` is aborted. The listener gets {reset, changed, rows}: with
+// Listen to the requests, until `signal` is aborted. The listener gets {reset, changed, rows}: with
 // `reset` any row may differ, else only the `changed` ones do. A row has the fields of the journal,
 // the counts `sent` and `received` in bytes, `pieces` and `reads` (null where nobody counted),
 // `rate` in bytes a second, and `at`, when it was received, as `performance.now()`.
-export function onRequests(listener, signal) {
+export function onRequests(listener, signal = null) {
   listeners.add(listener);
-  signal.addEventListener("abort", () => listeners.delete(listener));
+  signal?.addEventListener("abort", () => listeners.delete(listener));
   if (isSynced) listener({ reset: true, changed: [...rows.values()], rows });
 }
 
-// Call `listener` with the state of the connection, now and at each change: off, connecting, on,
-// lost, restarting, or replaced (by another page's stream).
+// Call `listener` with the state of the connection, now and at each change until `signal` is aborted:
+// off, connecting, on, lost, restarting, or replaced (too many pages are open).
 export function onState(listener, signal = null) {
   stateListeners.add(listener);
   signal?.addEventListener("abort", () => stateListeners.delete(listener));

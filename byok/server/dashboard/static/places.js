@@ -54,6 +54,10 @@ export function restorePosition(main, { top, key, unfolded }, signal) {
   restore();
 }
 
+// Change the address of the current entry, so that Back, a reload or a change of language, and a
+// copied link, show the same.
+export const setAddress = (address) => history.replaceState(history.state, "", address);
+
 const summaryOf = (details) => details.querySelector("summary").textContent;
 const unfoldedIn = (main) => [...main.querySelectorAll("details[open]")].map(summaryOf);
 

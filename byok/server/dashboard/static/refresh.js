@@ -80,15 +80,15 @@ export async function keepUpdated(show, container, signal) {
   await show();
 }
 
-// Change the content of `root` by `render()`, and restore the user's state: the focus, which
-// details are open, and how far tables are scrolled.
-export function renderAgain(root, render) {
+// Replace what is in `root` by `children`, and restore the user's state: the focus, which details
+// are open, and how far tables are scrolled.
+export function renderAgain(root, ...children) {
   const focusedElement = root.contains(document.activeElement) ? document.activeElement : null;
   const focusedKey = focusedElement && keyOf(focusedElement);
   const openKeys = new Set([...root.querySelectorAll("details[open]")].map(keyOf));
   const scrollByKey = new Map([...root.querySelectorAll(".scroll")]
     .map((element) => [keyOf(element), element.scrollLeft]));
-  render();
+  replace(root, children);
   for (const details of root.querySelectorAll("details")) {
     details.open = openKeys.has(keyOf(details));
   }

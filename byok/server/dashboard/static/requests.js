@@ -119,14 +119,9 @@ export const cacheLossText = ({ pause: gap, extra_cost: extra }) => [
   t("timeline.expired", { pause: pauseText(gap) }),
   extra > 0 ? [" ", t("timeline.expired-cost", { cost: dollars(extra) })] : null];
 
-// Return the address of a conversation's timeline.
-export const conversationAddress = (conversation) =>
-  `#/conversations/${encodeURIComponent(conversation)}`;
-
-// Return the address of a model by its id.
+// The addresses of a conversation, of a model, and of what to do about an error.
+export const conversationAddress = (id) => `#/conversations/${encodeURIComponent(id)}`;
 export const modelAddress = (id) => `#/models/${encodeURIComponent(id)}`;
-
-// Return the address of the card of an error by its code.
 export const problemAddress = (code) => `#/problems/${encodeURIComponent(code)}`;
 
 // Return the name of a client in words, without its version.
@@ -152,7 +147,6 @@ export const startText = (sums) => t("conversations.started", { time: clock(sums
 export const nameDetails = (sums, ...more) => [h("span", { class: "begun" }, startText(sums)),
   sums.folder && clientName(sums.client), ...more, idMark(sums)];
 
-// Return the full name of a conversation as a text.
 export const fullName = (sums) =>
   [shortName(sums), sums.folder && clientName(sums.client), startText(sums), idMark(sums)]
     .filter(Boolean).join(" · ");
@@ -162,7 +156,6 @@ export const conversationLink = (sums) => h("a", { href: conversationAddress(sum
   class: "clamp", dir: "auto", "data-key": sums.conversation, "aria-label": visible(fullName(sums)) },
 shortName(sums));
 
-// Return a text cut to a maximum length; the view of the thing itself shows all of it.
 export const shorten = (text, maxLength = 60) =>
   (text.length > maxLength ? `${text.slice(0, maxLength).replace(/\p{Cs}$/u, "")}…` : text);
 

@@ -121,8 +121,7 @@ class Timeline {
     const reason = describeReason(this.latest, this.turns, first);
     const actions = [reason.actions, reason.number ? h("a", { class: "button",
       href: `${conversationAddress(this.conversation)}/${reason.number}` }, t("timeline.show")) : null];
-    renderAgain(this.reason, () => replace(this.reason,
-      healthCard(t("timeline.reason"), { ...reason, actions })));
+    renderAgain(this.reason, healthCard(t("timeline.reason"), { ...reason, actions }));
   }
 }
 

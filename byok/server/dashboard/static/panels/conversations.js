@@ -9,6 +9,7 @@ import {
 } from "../dom.js";
 import { dollars, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
+import { setAddress } from "../places.js";
 import { createPoller, createRefresher, renderAgain } from "../refresh.js";
 import {
   clientName, conversationLink, costCell, costText, missingText, nameDetails, shorten, tokensOf,
@@ -58,8 +59,7 @@ function readAddress() {
 function writeAddress() {
   const defaults = { ...createQuery(), ...sortedBy(query.sort), sort: "last", find: query.find };
   const entries = Object.entries(query).filter(([name, value]) => value !== defaults[name]);
-  history.replaceState(history.state, "",
-    `#/conversations${entries.length ? `?${new URLSearchParams(entries)}` : ""}`);
+  setAddress(`#/conversations${entries.length ? `?${new URLSearchParams(entries)}` : ""}`);
 }
 
 class ConversationsPanel {
@@ -179,10 +179,10 @@ class ConversationsPanel {
       t("conversations.kept", { count: number(page.keep_days) }),
       !total.requests ? null : total.conversations < known ? costText(total)
         : t("conversations.cost", { cost: costText(total) })));
-    renderAgain(this.list, () => replace(this.list, rows.length
+    renderAgain(this.list, rows.length
       ? table(t("conversations.title"), this.columns(), rows,
         { sorted: this.sorted, onSort: (name) => this.sort(name) })
-      : this.emptyContent()));
+      : this.emptyContent());
     this.moreButton.hidden = !(total ? rows.length < total.conversations : page.more);
   }
 

@@ -27,11 +27,11 @@ export async function editorsBlock(body, signal, isDemo) {
     const clients = status.clients.filter((client) => showsAll
       || (isUnused && FIRST_CLIENTS.includes(client.client))
       || client.state in TONES || client.last || client.error);
-    renderAgain(body, () => replace(body,
+    renderAgain(body,
       h("ul", { class: "list editors" }, clients.map((client) => clientRow(client, status, load))),
       showsAll || clients.length < status.clients.length ? h("p", {}, button(
         t(showsAll ? "editors.fewer" : "editors.all"), "little",
-        () => { showsAll = !showsAll; return load(); }, { "data-key": "all" })) : null));
+        () => { showsAll = !showsAll; return load(); }, { "data-key": "all" })) : null);
   };
   await keepUpdated(load, body, signal);
 }
@@ -103,7 +103,6 @@ function fileForm(client, onFile, onInput) {
     h("div", { class: "row" }, h("button", {}, t("editors.look"))))];
 }
 
-// Return a plan of changes: the file, and its lines.
 function planParts(plan, verb) {
   if (!plan.needed) return [h("p", {}, badge("good", t("editors.nothing")))];
   const introduction = verb === "would" ? "editors.would" : verb === "connect" ? "editors.adds"

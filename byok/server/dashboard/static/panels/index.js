@@ -2,8 +2,8 @@
 
 import { call } from "../api.js";
 import {
-  announce, attempt, badge, bar, confirmButton, emptyState, entryForm, errorBox, factList, h,
-  joinWithDots, lineField, replace, section, toolSection,
+  announce, attempt, badge, bar, confirmButton, emptyState, entryForm, errorBox, factList,
+  focusTitle, h, joinWithDots, lineField, replace, section, toolSection,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { createPoller, followRequests } from "../refresh.js";
@@ -129,7 +129,7 @@ function createFolder(view, root) {
       await call("index-remove", { root }, { signal: view.signal });
       announce(t("index.removed", { root }));
       await view.refresh();
-      document.querySelector("h1").focus(); // the focused button is gone
+      focusTitle();
     }));
   card.element = toolSection(root, [card.phase, removeButton], card.numbers, card.progress, card.note,
     skippedFiles(root, view.signal),

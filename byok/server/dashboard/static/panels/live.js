@@ -8,6 +8,7 @@ import {
 import { amountSpent, duration, number, time } from "../format.js";
 import { icon } from "../icons.js";
 import { MAX_ENDED, onRequests, onState } from "../live.js";
+import { setAddress } from "../places.js";
 import { renderAgain } from "../refresh.js";
 import {
   barLegend, clientName, conversationAddress, kindOf, mendList, modelOf, problemAddress, timingText,
@@ -163,7 +164,7 @@ class LivePanel {
     if (!this.rows.has(id)) return;
     this.openDetails(id);
     this.details.querySelector("h2").focus();
-    setAddress(id);
+    setAddress(`#/live/${encodeURIComponent(id)}`);
   }
 
   openDetails(id) {
@@ -186,7 +187,7 @@ class LivePanel {
     this.chosenId = null;
     this.details.hidden = true;
     this.table.focusOn(id);
-    setAddress("");
+    setAddress("#/live");
   }
 
   // Return the turn before a request in its conversation, as far as it is among the rows.
@@ -206,10 +207,10 @@ class LivePanel {
     row.message ? h("p", { class: "bad" }, row.message) : null,
     mendList(row, this.errors),
     factList([...stateOfRow(row, this.errors), ...routeOfRow(row), ...usageOfRow(row)]));
-    renderAgain(this.links, () => replace(this.links,
+    renderAgain(this.links,
       row.conversation
         ? h("a", { href: conversationAddress(row.conversation) }, t("live.to-conversation")) : null,
-      row.error ? h("a", { href: problemAddress(row.error) }, t("live.to-problem")) : null));
+      row.error ? h("a", { href: problemAddress(row.error) }, t("live.to-problem")) : null);
     this.loadErrors([row.error, ...row.retried?.split(" ") ?? []]
       .filter((code) => code && !(code in this.errors)));
   }
@@ -231,12 +232,6 @@ const wordsOf = (text) => text.toLowerCase().split(/\s+/u).filter(Boolean);
 // Return the text of a request in which the search looks for words.
 const textOf = (row) => [kindOf(row), clientName(row.client), row.client, modelOf(row), row.model_asked,
   row.conversation, row.error, row.message, row.request_id].join("\n").toLowerCase();
-
-// Put the request into the address, so that Back, and a change of language, show it again.
-function setAddress(id) {
-  const address = id ? `#/live/${encodeURIComponent(id)}` : "#/live";
-  history.replaceState(history.state, "", address);
-}
 
 function stateOfRow(row, errors) {
   const { what } = errors[row.error] ?? {};

@@ -7,6 +7,7 @@ import {
   replace, searchBox, searchField, showTools, table,
 } from "../dom.js";
 import { dollars, duration, number, shortNumber } from "../format.js";
+import { setAddress } from "../places.js";
 import { renderAgain } from "../refresh.js";
 import { costText, priceOf } from "../requests.js";
 import { t, textOr } from "../texts.js";
@@ -29,7 +30,7 @@ export async function open(root, [words = "", action], signal) {
   const panel = new ModelsPanel(root, words, signal);
   await panel.load();
   if (action !== "update") return;
-  history.replaceState(history.state, "", "#/models"); // so that neither a reload nor Back asks again
+  setAddress("#/models"); // so that neither a reload nor Back asks again
   panel.update();
 }
 
@@ -77,8 +78,8 @@ class ModelsPanel {
     const rows = sortModels(matches, this.sorted);
     const shownCount = Math.min(rows.length, rowCount);
     replace(this.count, t("models.count", { shown: number(shownCount), count: number(rows.length) }));
-    renderAgain(this.list, () => replace(this.list, table(t("models.title"), this.columns(),
-      rows.slice(0, rowCount), { sorted: this.sorted, onSort: (name) => this.sort(name) })));
+    renderAgain(this.list, table(t("models.title"), this.columns(),
+      rows.slice(0, rowCount), { sorted: this.sorted, onSort: (name) => this.sort(name) }));
     this.moreButton.hidden = shownCount === rows.length;
   }
 
@@ -230,7 +231,6 @@ function substituteNote({ asked: requested, model, alias }) {
       h("a", { href: "#/settings/set/routing.aliases" }, t("editors.how"))] : null);
 }
 
-// Return the source of a fact.
 function sourceOf({ sources }, name, stale) {
   const source = sources[name] ?? "";
   const staleNote = name === "price" && stale && source === "table" ? `, ${t("models.old")}` : "";

@@ -6,7 +6,7 @@ import { call, onSessionEnd } from "../api.js";
 import { upstreamCures } from "../cures.js";
 import {
   ago, announce, attempt, badge, bar, breakable, button, commandBox, dot, factList, flushSection, h,
-  healthCard, joinWithDots, replace, showTools, sparkline, tile, withCode,
+  healthCard, joinWithDots, replace, sparkline, tile, withCode,
 } from "../dom.js";
 import { meterText, statusFacts } from "../feature-status.js";
 import { amountSpent, clock, dollars, duration, number } from "../format.js";
@@ -54,7 +54,7 @@ export async function open(root, parts, signal) {
   const today = attempt(tiles, signal, () => keepUpdated(async (options) => {
     const answer = await call("today", {}, { signal, ...options });
     health.update({ today: answer });
-    renderAgain(tiles, () => replace(tiles, createTiles(answer)));
+    renderAgain(tiles, createTiles(answer));
   }, tiles, signal));
   await Promise.all([today, ...[state, upstreams, keys, latest, editors].map(({ load }) => load())]);
   if (parts[0] === "editors") {
@@ -85,11 +85,11 @@ class Health {
       ? { tone: "warn", headline: t("connection.restarting") }
       : connection === "lost" ? absentHealth() : judgeHealth(state, upstreams, today, isNew);
     this.element.hidden = false;
-    renderAgain(this.element, () => replace(this.element,
+    renderAgain(this.element,
       this.isDemo ? h("p", { class: "card note" },
         h("strong", {}, t("health.samples")), " ", t("health.samples.next")) : null,
       healthCard(t("request.state"), health),
-      isNew ? firstSteps(state.model, upstreams[0]) : null));
+      isNew ? firstSteps(state.model, upstreams[0]) : null);
   }
 }
 
@@ -212,10 +212,10 @@ function runningSection(signal) {
     h("div", { class: "head" }, h("h2", {}, t("running.title")),
       h("a", { href: "#/live" }, t("overview.all-requests"))), body);
   let open = [];
-  const show = () => renderAgain(body, () => replace(body, open.length
+  const show = () => renderAgain(body, open.length
     ? [open.slice(0, MAX_RUNNING).map(runningRow),
       barLegend(t("live.scale", { time: duration(FULL_BAR_SECONDS) }))]
-    : h("p", { class: "empty" }, t("running.none"))));
+    : h("p", { class: "empty" }, t("running.none")));
   onRequests(({ rows }) => {
     open = [...rows.values()].filter((row) => row.outcome === "open" && row.model).reverse();
     show();
@@ -244,9 +244,9 @@ async function conversationsBlock(body, tools, signal, health) {
   await keepUpdated(async (options) => {
     const answer = await call("conversations", { count: MAX_CONVERSATIONS }, { signal, ...options });
     health.update({ isNew: !answer.conversations.length });
-    renderAgain(body, () => replace(body, answer.conversations.length
+    renderAgain(body, answer.conversations.length
       ? h("ul", { class: "list" }, answer.conversations.map(conversationRow))
-      : h("p", { class: "empty" }, t("overview.conversations-none"))));
+      : h("p", { class: "empty" }, t("overview.conversations-none")));
   }, body, signal);
 }
 
@@ -258,8 +258,8 @@ const conversationRow = (sums) => h("li", {},
   h("div", { class: "numeric small" }, h("div", {}, costCell(sums, Infinity)),
     h("div", { class: "quiet" }, ago(sums.last))));
 
-// Return {element, load}: a section, and `load()`, which calls `fill(body, tools)`, to fill its body
-// and the tools beside its heading, and shows the error of that.
+// Return {element, load}: a section, and `load()`, which has `fill(body, tools)` fill its body and the
+// tools beside its heading, and shows an error.
 function createBlock(title, fill, signal) {
   const body = h("div", { "aria-busy": "true" }, h("p", { class: "empty" }, t("overview.loading")));
   const tools = h("div", { class: "row" });
@@ -277,12 +277,12 @@ function stateBlock(body, signal, health) {
     const state = await call("state", {}, { signal, ...options });
     pollSoon(state.settings.error && (() => attempt(body, signal, () => show({ background: true }))));
     health.update({ state });
-    renderAgain(document.getElementById("tools"), () => showTools(
+    renderAgain(document.getElementById("tools"),
       h("span", { class: "quiet small" }, t("overview.default"), " ",
         h("code", {}, breakable(state.model)), " ",
         h("a", { href: "#/settings/choose/routing.default" }, t("settings.change-it"))),
-      badge("quiet", t("overview.version-is", { version: state.version }))));
-    renderAgain(body, () => replace(body, factList([
+      badge("quiet", t("overview.version-is", { version: state.version })));
+    renderAgain(body, factList([
       [t("editors.address"), h("code", {}, breakable(location.origin))],
       [t("overview.since"), t("overview.since-value",
         { time: clock(state.since), uptime: duration(Math.round(state.seconds)) })],
@@ -291,7 +291,7 @@ function stateBlock(body, signal, health) {
       [t("overview.settings"), h("code", {}, breakable(state.settings.file))],
       [t("settings.group.official"), officialText(state.official)],
       ...statusFacts(state.features),
-    ])));
+    ]));
   };
   return keepUpdated(show, body, signal);
 }
@@ -311,8 +311,8 @@ function officialText(official) {
 async function upstreamsBlock(body, tools, signal, health) {
   const loadUpstreams = createUpstreamLook((upstreams) => {
     health.update({ upstreams });
-    renderAgain(body, () => replace(body,
-      h("ul", { class: "list" }, upstreams.map((upstream) => upstreamRow(upstream, upstreams[0])))));
+    renderAgain(body, h("ul", { class: "list" },
+      upstreams.map((upstream) => upstreamRow(upstream, upstreams[0]))));
   }, body, signal);
   addEventListener("byok-upstreams", () => announce(t("overview.asked-all")), { signal });
   replace(tools, button(t("overview.ask-again"), "little", () => loadUpstreams({ body: { anew: true } })),

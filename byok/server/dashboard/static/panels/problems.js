@@ -9,6 +9,7 @@ import {
 } from "../dom.js";
 import { clock, number, percent } from "../format.js";
 import { onRequests } from "../live.js";
+import { setAddress } from "../places.js";
 import { createRefresher, renderAgain } from "../refresh.js";
 import {
   clientName, mendBadges, modelOf, requestColumns, sentenceList, shorten, withSettingLinks,
@@ -43,8 +44,7 @@ export async function open(root, parts, signal) {
     const text = JSON.stringify([answer, days, order]);
     if (text === lastText) return; // so that nothing moves without need
     lastText = text;
-    show = () => renderAgain(content, () => replace(content,
-      createContent(withMessages(answer, liveRows), order, expanded, show)));
+    show = () => renderAgain(content, createContent(withMessages(answer, liveRows), order, expanded, show));
     show();
     if (soughtCode && leadTo(content, soughtCode)) soughtCode = "";
   };
@@ -54,7 +54,7 @@ export async function open(root, parts, signal) {
   const orders = segments(t("order"),
     Object.keys(SECTIONS_BY_ORDER).map((name) => [name, t(`problems.by-${name}`)]), order, (name) => {
       order = name;
-      history.replaceState(history.state, "", `#/problems/${name}`);
+      setAddress(`#/problems/${name}`);
       reload(false);
     });
   showTools(refreshButton, orders, period);

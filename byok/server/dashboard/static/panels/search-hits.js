@@ -58,7 +58,6 @@ function folderOf(file, names) {
   return names.get(roots.sort((one, other) => other.length - one.length)[0]) ?? "";
 }
 
-// Return the formula of a score as a text.
 function scoreSum(reasons) {
   const terms = SUMMED_REASONS.filter((name) => reasons[name])
     .map((name) => `${t(`part.${name}`)} ${number(reasons[name], 2)}`);

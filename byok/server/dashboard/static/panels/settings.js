@@ -8,6 +8,7 @@ import {
   searchField, showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
+import { setAddress } from "../places.js";
 import { createPoller, renderAgain } from "../refresh.js";
 import { joinSentences, t, textOr } from "../texts.js";
 import { createUpstreamLook } from "../upstream-state.js";
@@ -40,7 +41,7 @@ export async function open(root, [action, name, value], signal) {
   if (action === "set" || action === "choose") view.showSetting(name, value);
   if (view.keys.lines.has(action === "key" && name)) view.keys.enter(name);
   if (["add", "key"].includes(action)) {
-    history.replaceState(history.state, "", "#/settings"); // so that neither a reload nor Back asks again
+    setAddress("#/settings"); // so that neither a reload nor Back asks again
   }
   if (action === "add" && !draft.form.blocked) view.add(name);
   if (action === "choose") await view.choose(name);
@@ -135,7 +136,7 @@ class SettingsView {
     for (const upstream of this.upstreamStates) {
       const row = this.upstreams.querySelector(`[data-upstream="${CSS.escape(upstream.name)}"]`);
       const slot = row?.querySelector(".state"); // not there if the upstream is to be removed
-      if (slot) renderAgain(slot, () => replace(slot, stateLine(upstream)));
+      if (slot) renderAgain(slot, stateLine(upstream));
     }
   }
 
@@ -191,7 +192,7 @@ class SettingsView {
     await this.models;
     const row = document.activeElement.closest(`[data-name="${CSS.escape(name ?? "")}"]`);
     if (this.signal.aborted || !row) return;
-    history.replaceState(history.state, "", `#/settings/set/${name}`); // Back offers them no more
+    setAddress(`#/settings/set/${name}`); // so that Back does not offer them again
     row.querySelector(".control button")?.click();
   }
 

@@ -8,6 +8,7 @@ import {
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { amountSpent, duration, number, percent, shortNumber } from "../format.js";
+import { setAddress } from "../places.js";
 import { followRequests, renderAgain } from "../refresh.js";
 import {
   cacheFigures, cacheLossText, clientName, costCell, costOf, costText, endBadge, keepCacheLink,
@@ -127,8 +128,7 @@ async function countKnownDays(signal) {
 function chooserRow(choice, knownDays, suffix, onChange) {
   const choose = (name, value) => {
     choice[name] = value;
-    // So that the address, and the page after a change of language, show the same.
-    history.replaceState(history.state, "", usageAddress(choice) + suffix);
+    setAddress(usageAddress(choice) + suffix);
     onChange();
   };
   const offered = Object.keys(RANGES).filter((name) =>
@@ -166,9 +166,9 @@ async function refresh(state, signal, background) {
 function showToday({ chosen, parts: { now, largest }, day }, today) {
   const links = day || !today.requests ? null : largest.map((part) => h("a", { class: "button",
     href: `${usageAddress(chosen)}/${part.dataset.name}` }, part.firstChild.textContent));
-  renderAgain(now, () => replace(now, healthCard(null, { tone: "spent", picture: "usage",
+  renderAgain(now, healthCard(null, { tone: "spent", picture: "usage",
     headline: t("usage.now", { cost: costText(today) }), actions: links, detail: t("usage.now.requests",
-      { count: number(today.requests), before: number(today.yesterday) }) })));
+      { count: number(today.requests), before: number(today.yesterday) }) }));
 }
 
 function show({ parts, chartEntries, chosen }, series) {
@@ -229,6 +229,6 @@ function fillTable(part, title, rows, nameTitle) {
         ? [[t("usage.end.median"), ({ median }) => duration(median)]] : []),
     ].map(([name, cell]) => ({ title: name, cell, numeric: true })),
   ];
-  renderAgain(part, () => replace(part, h("div", { class: "head" }, h("h2", {}, title)),
-    table(title, columns, rows, { empty: t("usage.empty") })));
+  renderAgain(part, h("div", { class: "head" }, h("h2", {}, title)),
+    table(title, columns, rows, { empty: t("usage.empty") }));
 }

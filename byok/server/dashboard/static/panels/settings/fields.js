@@ -14,7 +14,6 @@ const FIRST_KINDS = ["anthropic", "openai", "gemini", "openrouter", "deepseek"];
 const markersByKey = new Map(); // functions that show the state of a shown field, by its key
 let catalog = { models: [], default: "", jobs: {}, fails: [] }; // the models, once they are loaded
 
-// Return the id of a setting's control.
 export const idOf = (path) => `set-${path.join("-")}`;
 
 // Return the kinds of upstreams as groups of options.
@@ -155,7 +154,6 @@ export function removeFields(path = []) {
 
 export const hasField = (path) => markersByKey.has(keyOf(path));
 
-// Focus the first field with a fault.
 export function focusFault() {
   const entry = document.querySelector(".settings [aria-invalid=true]");
   if (!entry) return;
@@ -179,7 +177,6 @@ function explanation(field) {
     t("setting.routing.default") });
 }
 
-// Return the value of a setting as a text.
 export function valueText(value) {
   if (typeof value === "boolean") return t(value ? "settings.on" : "settings.off");
   return Array.isArray(value) ? value.join(", ") || "[]" : String(value);

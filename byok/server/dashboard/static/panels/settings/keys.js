@@ -145,7 +145,6 @@ export class Keys {
     if (isStored) await this.test(name);
   }
 
-  // Store a key for an address.
   async store(name, key, address, vault) {
     const answer = await call("key-set", { name, key, address, vault }, { signal: this.signal });
     announce(t("settings.key.stored", answer));
