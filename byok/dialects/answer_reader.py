@@ -87,9 +87,9 @@ _DATA_FIELD = "tags"
 class AnswerReader(ABC, Generic[Item]):
     """A Stage[Item, StreamEvent] for one answer, whose protocol a subclass decodes.
 
-    `dialect` is the name of the protocol's dialect. `_out` collects events, `_spoke` is
-    set when a part of an answer has come, and `_done` when its Finish was emitted.
-    `_think` reads the think blocks that some servers leave in the text.
+    `dialect` is the name of the protocol's dialect. `_events` collects events,
+    `_has_begun` is set when a part of an answer has come, and `_done` when its Finish
+    was emitted. `_think` reads the think blocks that some servers leave in the text.
     """
 
     dialect: ClassVar[str]
@@ -99,8 +99,8 @@ class AnswerReader(ABC, Generic[Item]):
     ) -> None:
         self._tool_names = tool_names
         self._origin = origin
-        self._out: list[StreamEvent] = []
-        self._spoke = False
+        self._events: list[StreamEvent] = []
+        self._has_begun = False
         self._done = False
         self._text = SurrogateBuffer()
         self._think: ThinkTags | None = ThinkTags(origin)  # None: none can follow
@@ -112,8 +112,8 @@ class AnswerReader(ABC, Generic[Item]):
         except UpstreamError as error:
             self._flush_parts()
             return then_raise(self._take_events(), error)
-        out, self._out = self._out, []
-        return out
+        events, self._events = self._events, []
+        return events
 
     def flush(self) -> Iterator[StreamEvent]:
         """End the answer; raise an error if it was cut off before its end."""
@@ -124,15 +124,15 @@ class AnswerReader(ABC, Generic[Item]):
             self._flush_parts()
         yield from self._take_events()
         if not self._done:
-            raise missing_end(spoke=self._spoke)
+            raise missing_end(has_begun=self._has_begun)
 
     @abstractmethod
     def _read(self, item: Item) -> None:
-        """Decode one item into `_out`."""
+        """Decode one item into `_events`."""
 
     def _read_json(self, document: Any) -> None:
         """Decode a JSON value: one document, or an array of several."""
-        if not self._spoke:
+        if not self._has_begun:
             check_protocol(document, self.dialect)
         for item in document if isinstance(document, list) else (document,):
             if not isinstance(item, dict):
@@ -141,7 +141,7 @@ class AnswerReader(ABC, Generic[Item]):
 
     @abstractmethod
     def _read_document(self, document: dict[str, Any]) -> None:
-        """Decode one object of the protocol into `_out`."""
+        """Decode one object of the protocol into `_events`."""
 
     @abstractmethod
     def _flush_parts(self) -> None:
@@ -158,34 +158,34 @@ class AnswerReader(ABC, Generic[Item]):
         self._done = True
         self._flush_parts()
         if usage:
-            self._out.append(usage)
-        self._out.append(Finish(reason, fills_window=fills_window))
+            self._events.append(usage)
+        self._events.append(Finish(reason, fills_window=fills_window))
 
     def _emit_text(self, text: str) -> None:
         """Emit a text, or the reasoning in it."""
         if self._think is None:
-            self._out.append(TextDelta(text))
+            self._events.append(TextDelta(text))
             return
-        self._out.extend(self._think.feed(TextDelta(text)))
+        self._events.extend(self._think.feed(TextDelta(text)))
         if self._think.over:
             self._think = None
 
     def _emit_partial_tag(self) -> None:
         """Emit text that was buffered because it could have become a tag."""
         if self._think is not None:
-            self._out.extend(self._think.flush())
+            self._events.extend(self._think.flush())
 
     def _take_events(self) -> list[StreamEvent]:
-        out, self._out = self._out, []
-        return out
+        events, self._events = self._events, []
+        return events
 
 
-def missing_end(*, spoke: bool) -> UpstreamError:
+def missing_end(*, has_begun: bool) -> UpstreamError:
     """Return the error for an answer that ended too early.
 
-    `spoke`: a part of it had come.
+    `has_begun`: a part of it had come.
     """
-    if not spoke:
+    if not has_begun:
         return UpstreamEmpty("its answer was empty.", retryable=True)
     return UpstreamGarbled(
         "its answer broke off before the end.", code="upstream_cut", retryable=True
@@ -205,7 +205,7 @@ class EventReader(AnswerReader[ServerSentEvent]):
             return
         if sse.event == "error":
             raise refusal_of(document)
-        if self._spoke and type(document) is dict:  # as nearly always
+        if self._has_begun and type(document) is dict:  # as nearly always
             self._read_document(document)
         else:
             self._read_json(document)

@@ -54,7 +54,7 @@ class FimAnswer(EventReader):
             self._read_done_mark()
 
     def _read_done_mark(self) -> None:
-        if self._spoke:
+        if self._has_begun:
             self._emit_end(self._finish or FinishReason.STOP, read_usage(self._usage))
 
     def _flush_parts(self) -> None:
@@ -63,7 +63,7 @@ class FimAnswer(EventReader):
     def _read_document(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error"):
             raise refusal_of(chunk)
-        self._spoke = True
+        self._has_begun = True
         self._usage = chunk.get("usage") or self._usage
         self._add_text(self._text.feed(self._text_of(chunk)))
         if chunk.get("stop") is True:
@@ -71,7 +71,7 @@ class FimAnswer(EventReader):
 
     def _add_text(self, text: str) -> None:
         if text:
-            self._out.append(TextDelta(text))
+            self._events.append(TextDelta(text))
 
     def _text_of(self, chunk: dict[str, Any]) -> str:
         if isinstance(chunk.get("choices"), list):

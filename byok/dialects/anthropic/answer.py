@@ -141,10 +141,10 @@ class AnthropicAnswer(EventReader):
             if index in self._calls:
                 self._calls[index] = None  # the arguments come in pieces
                 arguments = read_text(delta, "partial_json")
-                self._out.append(ToolCallDelta(index, "", "", arguments))
+                self._events.append(ToolCallDelta(index, "", "", arguments))
         elif kind == "thinking_delta":
             if text := self._thought(index).think(read_text(delta, "thinking")):
-                self._out.append(ThinkingDelta(text))
+                self._events.append(ThinkingDelta(text))
         elif kind == "signature_delta":
             self._thought(index).sign(read_text(delta, "signature"))
         elif kind == "citations_delta":
@@ -171,12 +171,12 @@ class AnthropicAnswer(EventReader):
             case "message_delta":
                 self._read_message_delta(event)
             case "message_start":
-                self._spoke = True
+                self._has_begun = True
                 self._read_message(event.get("message"))
             case "message_stop":
                 self._stop_message()
             case "message":  # a whole answer, also for a stream by LiteLLM
-                self._spoke = True
+                self._has_begun = True
                 self._read_message(event)
                 self._read_stop_reason(event)
                 self._finish = self._finish or FinishReason.STOP
@@ -206,7 +206,7 @@ class AnthropicAnswer(EventReader):
     def _stop_message(self) -> None:
         """End the answer; without a stop reason its calls may be incomplete."""
         if self._finish is None and self._calls:
-            raise missing_end(spoke=True)
+            raise missing_end(has_begun=True)
         self._end()
 
     def _read_stop_reason(self, message: dict[str, Any]) -> None:
@@ -219,10 +219,10 @@ class AnthropicAnswer(EventReader):
         details = read_object(message, "stop_details")
         if explanation := read_text(details, "explanation"):
             self._flush_parts()
-            self._out.append(Notice(f"The model gives as its reason: {explanation}"))
+            self._events.append(Notice(f"The model gives as its reason: {explanation}"))
         if reason == "pause_turn":
             self._flush_parts()
-            self._out.append(_PAUSED)
+            self._events.append(_PAUSED)
 
     def _start_block(self, index: int, block: Any) -> None:
         if not isinstance(block, dict):
@@ -237,11 +237,11 @@ class AnthropicAnswer(EventReader):
                 self._calls[index] = block.get("input")
                 name, call_id = read_text(block, "name"), read_text(block, "id")
                 name = self._tool_names.get(name, name)
-                self._out.append(ToolCallDelta(index, call_id, name))
+                self._events.append(ToolCallDelta(index, call_id, name))
             case "thinking":
                 self._thoughts[index] = thought = ThinkingBlock(dict(block))
                 if text := thought.think(read_text(block, "thinking")):
-                    self._out.append(ThinkingDelta(text))
+                    self._events.append(ThinkingDelta(text))
             case "redacted_thinking":
                 self._thoughts[index] = ThinkingBlock(dict(block))
             case _:  # a tool that the API runs itself, or its result
@@ -254,13 +254,13 @@ class AnthropicAnswer(EventReader):
         if call_input := self._calls.get(index):
             arguments = write_json(call_input).decode()
             self._calls[index] = None
-            self._out.append(ToolCallDelta(index, "", "", arguments))
+            self._events.append(ToolCallDelta(index, "", "", arguments))
 
     def _end_thought(self, thought: ThinkingBlock) -> None:
         text, block = thought.flush(), thought.block()
         data = ProviderData(self._origin, {"block": block}) if block else None
         if text or data:
-            self._out.append(ThinkingDelta(text, data))
+            self._events.append(ThinkingDelta(text, data))
 
     def _separate_text(self) -> None:
         """Emit a blank line if a tool of the API ran since the last text."""
@@ -276,13 +276,13 @@ class AnthropicAnswer(EventReader):
     def _cite(self, citation: Any) -> None:
         """Emit a source on the web; sources in the prompt have no URL."""
         if isinstance(citation, dict) and (url := read_text(citation, "url")):
-            self._out.append(Citation(url, read_text(citation, "title")))
+            self._events.append(Citation(url, read_text(citation, "title")))
 
     def _flush_parts(self) -> None:
         """Emit buffered text: half an emoji, half a tag."""
         for thought in self._thoughts.values():
             if text := thought.flush():
-                self._out.append(ThinkingDelta(text))
+                self._events.append(ThinkingDelta(text))
         self._add_text(self._text.flush())
         self._emit_partial_tag()
 

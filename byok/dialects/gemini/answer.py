@@ -308,20 +308,20 @@ class GeminiAnswer(EventReader):
         """Emit half an emoji that is buffered, and an unfinished call."""
         self._end_thought()
         if text := self._text.flush():
-            self._out.append(TextDelta(text))
+            self._events.append(TextDelta(text))
         self._close_call(is_whole=False)
 
     def _end(self) -> None:
         self._flush_parts()
-        self._out += (Citation(url, title) for url, title in self._sources.items())
-        self._out += self._notices
+        self._events += (Citation(url, title) for url, title in self._sources.items())
+        self._events += self._notices
         self._emit_end(self._finish or FinishReason.STOP, read_usage(self._usage))
 
     def _read_document(self, chunk: dict[str, Any]) -> None:
-        if self._spoke and not self._in_thought and (text := only_text(chunk)):
+        if self._has_begun and not self._in_thought and (text := only_text(chunk)):
             self._usage = chunk.get("usageMetadata") or self._usage
             if text := self._text.feed(text):  # nearly all chunks are just that
-                self._out.append(TextDelta(text))
+                self._events.append(TextDelta(text))
             return
         if chunk.get("error"):
             raise refusal_of(chunk)
@@ -347,14 +347,14 @@ class GeminiAnswer(EventReader):
             self._end_thought()
         if len(part) == 1 and isinstance(text, str):  # as nearly all are
             if text := self._text.feed(text):
-                self._spoke = True
-                self._out.append(TextDelta(text))
+                self._has_begun = True
+                self._events.append(TextDelta(text))
         elif isinstance(call := part.get("functionCall"), dict):
             self._read_call(call, part.get("thoughtSignature"))
         elif any(name in part for name in OPAQUE):
             self._emit_data({"part": part})
         elif any(name in part for name in _MEDIA):
-            self._spoke = True
+            self._has_begun = True
             if (notice := Notice(_NO_MEDIA)) not in self._notices:
                 self._notices.append(notice)
         else:
@@ -372,15 +372,15 @@ class GeminiAnswer(EventReader):
                     {**data, "thought": True}, text + self._thinking.flush()
                 )
             elif text:
-                self._spoke = self._in_thought = True
-                self._out.append(ThinkingDelta(text))
+                self._has_begun = self._in_thought = True
+                self._events.append(ThinkingDelta(text))
             return
         text = self._text.feed(text)
         if is_signed:
             self._emit_data({**data, "chars": len(text)})
         if text:
-            self._spoke = True
-            self._out.append(TextDelta(text))
+            self._has_begun = True
+            self._events.append(TextDelta(text))
 
     def _end_thought(self) -> None:
         """End an unsigned block of thoughts; its data only carries the origin."""
@@ -389,8 +389,8 @@ class GeminiAnswer(EventReader):
             self._emit_data({"thought": True}, text)
 
     def _emit_data(self, data: Json, text: str = "") -> None:
-        self._spoke, self._in_thought = True, False
-        self._out.append(ThinkingDelta(text, ProviderData(self._origin, data)))
+        self._has_begun, self._in_thought = True, False
+        self._events.append(ThinkingDelta(text, ProviderData(self._origin, data)))
 
     def _read_call(self, call: dict[str, Any], signature: Any) -> None:
         """Decode a whole call, the beginning of one, or its next pieces."""
@@ -401,7 +401,7 @@ class GeminiAnswer(EventReader):
                     self._close_call()
             return
         self._close_call(is_whole=False)
-        self._spoke = True
+        self._has_begun = True
         self._calls += 1
         call_id = read_text(call, "id")
         data = {"thoughtSignature": signature, "id": call_id}
@@ -413,7 +413,7 @@ class GeminiAnswer(EventReader):
             self._tool_names.get(name, name),
             provider_data=ProviderData(self._origin, data) if data else None,
         )
-        self._out.append(delta)
+        self._events.append(delta)
         if call.get("willContinue") is True or "partialArgs" in call:
             self._partial = PartialArguments()
             self._partial.feed(call.get("partialArgs"))
@@ -426,7 +426,7 @@ class GeminiAnswer(EventReader):
         partial, self._partial = self._partial, None
         if partial:
             arguments = partial.text(is_whole=is_whole)
-            self._out.append(ToolCallDelta(self._calls, arguments=arguments))
+            self._events.append(ToolCallDelta(self._calls, arguments=arguments))
 
     def _read_finish_reason(self, reason: str, message: str) -> None:
         """Record a finish reason; with Google's own tools, there may be several."""

@@ -65,14 +65,14 @@ class OllamaAnswer(AnswerReader[Any]):
         message = line.get("message")
         if not isinstance(message, dict):
             message = _prompt_answer(line)
-        self._spoke = True
+        self._has_begun = True
         if thought := self._thinking.feed(read_text(message, "thinking")):
             self._in_thought, self._plain = True, False
-            self._out.append(ThinkingDelta(thought))
+            self._events.append(ThinkingDelta(thought))
         self._add_text(self._text.feed(read_text(message, "content")))
         for call in read_objects(message, "tool_calls"):
             self._end_thinking()
-            self._out.append(self._call(call))
+            self._events.append(self._call(call))
         if line.get("done") is True:
             self._read_end(line)
 
@@ -89,7 +89,7 @@ class OllamaAnswer(AnswerReader[Any]):
             self._in_thought = False
             text = self._thinking.flush()
             data = ProviderData(self._origin, REASONING)
-            self._out.append(ThinkingDelta(text, data))
+            self._events.append(ThinkingDelta(text, data))
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
         """Decode a call, which is always whole; its own index may be missing or 0."""

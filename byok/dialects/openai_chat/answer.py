@@ -58,7 +58,7 @@ class OpenAIAnswer(EventReader):
             self._end()
 
     def _read(self, sse: ServerSentEvent) -> None:
-        is_usual = self._spoke and not (self._done or sse.event)
+        is_usual = self._has_begun and not (self._done or sse.event)
         if is_usual and (delta := usual_delta(sse.data)):
             self._read_usual_delta(delta)
         else:
@@ -78,16 +78,16 @@ class OpenAIAnswer(EventReader):
         if calls := delta.tool_calls:
             if self._may_need_end:
                 self._end_blocks()
-            self._out += [
+            self._events += [
                 ToolCallDelta(call.index, arguments=call.function.arguments)
                 for call in calls
             ]
 
     def _end(self) -> None:
-        if self._finish is None and not (self._spoke or self._usage):
-            raise missing_end(spoke=False)
+        if self._finish is None and not (self._has_begun or self._usage):
+            raise missing_end(has_begun=False)
         self._close(is_whole=self._finish is not FinishReason.LENGTH)
-        self._out.extend(self._sources.take())
+        self._events.extend(self._sources.pop_all())
         self._emit_end(
             self._finish or FinishReason.STOP,
             read_usage(self._usage),
@@ -124,7 +124,7 @@ class OpenAIAnswer(EventReader):
     def _read_choice(self, choice: dict[str, Any]) -> None:
         part, message = choice.get("delta"), choice.get("message")
         # Some servers repeat the whole message at the end of a stream.
-        is_whole = not self._spoke and is_whole_message(message, part)
+        is_whole = not self._has_begun and is_whole_message(message, part)
         if is_whole:
             part = message
         if isinstance(part, dict):
@@ -142,7 +142,7 @@ class OpenAIAnswer(EventReader):
             self._finish = FinishReason.STOP  # nothing can follow a whole answer
 
     def _read_part(self, part: dict[str, Any]) -> None:
-        self._spoke = True
+        self._has_begun = True
         calls = part.get("tool_calls")
         if len(part) > 1 or not calls:
             self._read_delta(part)
@@ -151,7 +151,7 @@ class OpenAIAnswer(EventReader):
                 self._end_blocks()
             for call in calls:
                 if isinstance(call, dict):
-                    self._out.append(self._decode_call(call))
+                    self._events.append(self._decode_call(call))
 
     def _read_delta(self, part: dict[str, Any]) -> None:
         """Decode a delta except its tool calls."""
@@ -176,7 +176,7 @@ class OpenAIAnswer(EventReader):
         if part.get("annotations"):
             self._sources.add(part)
         if isinstance(call := part.get("function_call"), dict):
-            self._out.append(self._decode_call({"index": 0, "function": call}))
+            self._events.append(self._decode_call({"index": 0, "function": call}))
 
     def _read_content_parts(self, parts: list[Any]) -> None:
         """Read list content, as Mistral's reasoning models send it."""
@@ -193,22 +193,22 @@ class OpenAIAnswer(EventReader):
             self._block.add_form(form)
         self._plain, self._may_need_end = False, True
         if thought := self._thinking.feed(text):
-            self._out.append(ThinkingDelta(thought))
+            self._events.append(ThinkingDelta(thought))
 
     def _end_blocks(self) -> None:
         """End the blocks of reasoning before a tool call."""
         self._end_block()
         if self._think is not None:
-            self._out.extend(self._think.end())
+            self._events.extend(self._think.end())
         self._may_need_end = False
 
     def _end_block(self, *, is_whole: bool = True) -> None:
         """End the block of reasoning before what follows it, with its data."""
         text = self._thinking.flush()
-        block = self._block.take() if self._block.is_open else {}
+        block = self._block.pop_data() if self._block.is_open else {}
         data = ProviderData(self._origin, block) if block and is_whole else None
         if text or data:
-            self._out.append(ThinkingDelta(text, data))
+            self._events.append(ThinkingDelta(text, data))
         self._plain = self._think is None
 
     def _add_text(self, text: str) -> None:
@@ -216,7 +216,7 @@ class OpenAIAnswer(EventReader):
             return
         self._may_need_end = True
         if self._plain:
-            self._out.append(TextDelta(text))
+            self._events.append(TextDelta(text))
             return
         self._end_block()
         self._emit_text(text)

@@ -237,7 +237,7 @@ class SourceList:
             for item in items if isinstance(items, list) else ():
                 self._add(item)
 
-    def take(self) -> Iterator[Citation]:
+    def pop_all(self) -> Iterator[Citation]:
         """Return all sources, and forget them."""
         titles, self._titles = self._titles, {}
         for url, title in titles.items():

@@ -153,7 +153,7 @@ class ReasoningBlock:
             self._form["extra_content"] = extra
             self.is_open = True
 
-    def take(self) -> dict[str, Any]:
+    def pop_data(self) -> dict[str, Any]:
         """Return the data of the block, and begin the next one."""
         data = self._form
         if self._details:

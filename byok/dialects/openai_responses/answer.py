@@ -255,13 +255,13 @@ class ResponsesAnswer(EventReader):
     def _add_text(self, event: Json) -> None:
         delta = event.get("delta")
         if isinstance(delta, str) and (text := self._text.feed(delta)):
-            self._spoke = True
+            self._has_begun = True
             if (index := event.get("output_index")) != self._text_index:
                 self._begin_text(_key(index, "message"))
                 self._text_index = index
             self._current_text.append(delta)
             if self._think is None:  # as in nearly all events
-                self._out.append(TextDelta(text))
+                self._events.append(TextDelta(text))
             else:
                 self._emit_text(text)
 
@@ -290,10 +290,10 @@ class ResponsesAnswer(EventReader):
         if not isinstance(delta, str) or not delta:
             return
         key = _key(event.get("output_index"), "reasoning")
-        self._spoke = True
+        self._has_begun = True
         self._with_deltas.add(key)
         if thought := self._reasoning.add(key, part, delta):
-            self._out.append(ThinkingDelta(thought))
+            self._events.append(ThinkingDelta(thought))
 
     def _begin_item(self, event: Json) -> None:
         item = event.get("item")
@@ -301,7 +301,7 @@ class ResponsesAnswer(EventReader):
             self._open_item(event.get("output_index"), item)
             if item.get("type") == "function_call":
                 self._before_call()
-                self._out.append(self._calls.begin(event.get("output_index"), item))
+                self._events.append(self._calls.begin(event.get("output_index"), item))
 
     def _end_item(self, event: Json) -> None:
         item = event.get("item")
@@ -333,11 +333,11 @@ class ResponsesAnswer(EventReader):
                 if not has_deltas:
                     event = {"delta": reasoning_text(item), "output_index": key}
                     self._add_thought(event, ("summary", None))
-                self._spoke = True
+                self._has_begun = True
                 self._reasoning.store(item)
             case "function_call":
                 self._before_call()
-                self._out.extend(self._calls.end(index, item))
+                self._events.extend(self._calls.end(index, item))
             case _:
                 self._finish_other(item)
         if not isinstance(key, int):  # another item of this kind may follow
@@ -346,40 +346,40 @@ class ResponsesAnswer(EventReader):
             self._texts.pop(key, None)
 
     def _before_call(self) -> None:
-        self._spoke = True
+        self._has_begun = True
         if self._think is not None:
-            self._out.extend(self._think.end())
+            self._events.extend(self._think.end())
 
     def _finish_other(self, item: dict[str, Any]) -> None:
         """Read a call of a tool that is not a function."""
-        self._spoke = True
+        self._has_begun = True
         if read_text(item, "name") in self._calls.tool_names:
             function = {**item, "arguments": read_text(item, "input")}
-            self._out.extend(self._calls.end(None, function))
+            self._events.extend(self._calls.end(None, function))
         elif name := foreign_tool(item):
             self._has_foreign = True
             notice = (
                 f"The model called `{name}`, a tool of its API that byok cannot run."
             )
-            self._out.append(Notice(notice))
+            self._events.append(Notice(notice))
 
     def _cite(self, item: Json) -> None:
         """Emit the sources of a message that its text does not name."""
         if sources := citations(item):
             text = message_text(item)
-            self._out += (Citation(*s) for s in sources if s[0] not in text)
+            self._events += (Citation(*s) for s in sources if s[0] not in text)
 
     def _add_arguments(self, event: Json) -> None:
-        self._spoke = True
-        self._out.extend(self._calls.add(event))
+        self._has_begun = True
+        self._events.extend(self._calls.add(event))
 
     def _end_arguments(self, event: Json) -> None:
-        self._out.extend(self._calls.complete(event))
+        self._events.extend(self._calls.complete(event))
 
     def _end_thinking(self, phase: str = "") -> None:
         if ended := self._reasoning.end(phase):
             self._flush_text()
-            self._out.extend(ended)
+            self._events.extend(ended)
 
     def _flush_text(self) -> None:
         if text := self._text.flush():
@@ -404,7 +404,7 @@ class ResponsesAnswer(EventReader):
         whole = [(n, item) for n, item in enumerate(items) if isinstance(item, dict)]
         known = self._with_deltas | self._begun
         has_indices = any(isinstance(key, int) for key in known)
-        if has_indices or not self._spoke:
+        if has_indices or not self._has_begun:
             for index, item in whole:
                 if index not in known or (
                     item.get("type") == "message" and index not in self._ended
@@ -416,13 +416,13 @@ class ResponsesAnswer(EventReader):
                 self._complete_text("message", texts[0])
         if self._calls.any:
             calls = [(n, i) for n, i in whole if i.get("type") == "function_call"]
-            self._out.extend(self._calls.end_all(calls))
+            self._events.extend(self._calls.end_all(calls))
 
     def _flush_parts(self) -> None:
         """Emit buffered arguments, the reasoning's data, half an emoji, half a tag."""
-        self._out.extend(self._calls.flush())
+        self._events.extend(self._calls.flush())
         self._end_thinking()
-        self._out += self._reasoning.flush()
+        self._events += self._reasoning.flush()
         self._flush_text()
         self._emit_partial_tag()
 

@@ -70,14 +70,14 @@ class Cursor:
         return self.head.rpartition("\n")[2]
 
     @property
-    def rest(self) -> str:
+    def line_tail(self) -> str:
         """The part of the cursor's line after the cursor."""
         return self.tail.partition("\n")[0]
 
     @property
     def one_line(self) -> bool:
         """Whether there is code on both sides, so that only the line is completed."""
-        return bool(self.line.strip() and self.rest.strip())
+        return bool(self.line.strip() and self.line_tail.strip())
 
     @property
     def next_line(self) -> str:
@@ -132,7 +132,7 @@ class OneLine:
         """Add a piece of the text."""
         self._text += text
 
-    def take(self, *, whole: bool) -> str:
+    def text(self, *, whole: bool) -> str:
         """Return the line; "" if it was cut, as a stream that is not `whole` may be."""
         line = self._text.partition("\n")[0]
         tail = self._text[len(line) :]
@@ -170,7 +170,7 @@ class IndentedBlock:
             if not self.enough and self._accepts(line):
                 self._lines.append(line)
 
-    def take(self, *, whole: bool) -> str:
+    def text(self, *, whole: bool) -> str:
         """Return the block; if it was cut, only its complete lines."""
         lines = self._lines
         if whole and not self.enough and self._accepts(self._open):
@@ -362,7 +362,7 @@ class Cutter:
         if whole and not self.enough:
             for piece in self._stage.flush():
                 self._add(piece)
-        cut = self._extent.take(whole=whole or self._length >= MAX_CHARS)
+        cut = self._extent.text(whole=whole or self._length >= MAX_CHARS)
         new = without_suffix(cut, self._cursor.tail)
         if not new.strip():
             return ""
@@ -378,7 +378,7 @@ class Cutter:
 def _extent(cursor: Cursor, *, one_line: bool) -> OneLine | IndentedBlock:
     if one_line or cursor.one_line:
         return OneLine()
-    if cursor.rest.strip():
+    if cursor.line_tail.strip():
         return OneLine(f"\n{cursor.line}")
     return IndentedBlock(cursor)
 

@@ -106,7 +106,7 @@ def block(before: str, after: str, said: str) -> tuple[str, bool]:
     """Return what is taken of a text after which more might have come."""
     extent = IndentedBlock(Cursor(before, after))
     extent.feed(said)
-    return extent.take(whole=True), extent.enough
+    return extent.text(whole=True), extent.enough
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_block_of_one_line_ends_with_its_line(
 ) -> None:
     extent = OneLine(again)
     extent.feed(said)
-    assert (extent.take(whole=True), extent.enough) == (taken, enough)
+    assert (extent.text(whole=True), extent.enough) == (taken, enough)
 
 
 # A cursor: its line, what stands around it, and brackets
