@@ -53,7 +53,7 @@ _BEFORE_ARGUMENTS = _words(
     "(json):|(json)|(json|json|code|commentary|=>|->|:|=|✿args✿:|action input:"
     "|arguments:|args:|parameters:|input:|tool input:|with args:|with arguments:"
 )
-_BEHIND_CALL = _words(",|;|observation:|✿return✿:|✿return✿|✿result✿:|✿result✿")
+_AFTER_CALL = _words(",|;|observation:|✿return✿:|✿return✿|✿result✿:|✿result✿")
 
 # Keys of JSON objects: for the name, the arguments, inner calls, and others.
 _NAME_KEYS = _words(
@@ -77,9 +77,9 @@ _OTHER_KEYS = {
 HOLDER_WORDS = "tool|func|call|action|invoke|plugin"
 _HOLDER = rf"[\w.-]*(?:{HOLDER_WORDS})[\w.-]*"
 _PARTS = r"name|arguments|parameters|args|params|input|kwargs"
-_PARAMETERS = _words("parameter|param|arg|argument")
-_IGNORED = _words("server_name|thought|call_id|tool_call_id")
-_NAMING = _words("name|tool|function|key")  # attributes
+_ARGUMENT_TAGS = _words("parameter|param|arg|argument")
+_IGNORED_TAGS = _words("server_name|thought|call_id|tool_call_id")
+_NAME_ATTRIBUTES = _words("name|tool|function|key")
 _NAMESPACE = r"(?:｜DSML｜|(?!\w+:opensource)[A-Za-z]\w*:)?"
 _SUFFIX = r"(?::opensource)?"  # of Hunyuan 3
 _M3 = r"\]<\]minimax\[>\["  # MiniMax M3 writes this token before each tag
@@ -120,7 +120,7 @@ _HALF_TAG = compile_late(
     r"|<\|(?:open|close)\|>[^<>]{0,400}(?:<\|?[sep]{0,3}\|?)?"
     r"|[<\[\]`~][^\s\"'{(]{0,80})\Z"
 )
-_HALF_FIRST = compile_late(
+_HALF_DELIMITER = compile_late(
     r"\s*(?:<[^>\n]{0,400}|\[[/\w]{0,30}|[`~]{1,3}[\w+-]{0,20}|[\]<>\[\w✿: =]{0,24})\Z"
 )
 
@@ -129,10 +129,9 @@ _NAME_END = compile_late(r"[.:/-]+\Z")
 _ID = compile_late(r"[\w.-]{1,60}(?=<[|｜]|\Z)")
 _CALL_ID = compile_late(r"\[CALL_ID\]([\w-]+)")  # Mistral
 _KIMI_ID = compile_late(r"functions\.[\w.-]+:\d+")
-_DEBRIS = compile_late(
-    r"[^{}<>\[\]]{0,80}(?=\{|\Z)"
-)  # GPT leaves some with a leaked call
-_DEBRIS_BEHIND = compile_late(
+# Meaningless letters that GPT writes around the arguments of a leaked call.
+_LEAKED_BEFORE = compile_late(r"[^{}<>\[\]]{0,80}(?=\{|\Z)")
+_LEAKED_AFTER = compile_late(
     r"(?<=\})[^\x00-\x7f\u2000-\u206f\u3000-\u303f]{1,20}\s*\Z"
 )
 _SPACE = compile_late(r"\s*")
@@ -149,7 +148,7 @@ _HALF_KEY = compile_late(r"[\s,]*(?:[\"'][^\"'\\]{0,60}(?:[\"']\s*)?)?\Z")
 _SCALAR = compile_late(
     r"\"((?:[^\"\\]++|\\.)*+)\"|'[^'\\]*'|[-+.\w]+(?=[\s,}\]])", re.DOTALL
 )
-_PIECE = compile_late(  # of an object with bare keys
+_OBJECT_TOKEN = compile_late(  # of an object with bare keys
     r"<\|\"\|>(?P<gemma>.*?)<\|\"\|>|<escape>(?P<escape>.*?)<escape>"
     r"|\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'"
     r"|(?P<key>[A-Za-z_][\w-]*)\s*:|[{}\[\]:,]|[\w.+-]+(?=[\s,}\]])|\s+",
@@ -247,7 +246,7 @@ def first_mark(text: str) -> str | None:
     """
     if mark := _DELIMITER.match(text):
         return mark[0].strip()
-    return None if _HALF_FIRST.match(text) else ""
+    return None if _HALF_DELIMITER.match(text) else ""
 
 
 class _Parser:
@@ -327,7 +326,7 @@ class _Parser:
         return half is not None and (
             not name
             or _HOLDER_TAG.fullmatch(name) is not None
-            or name in (*_PARAMETERS, *_IGNORED)
+            or name in (*_ARGUMENT_TAGS, *_IGNORED_TAGS)
             or self._is_offered(name)
         )
 
@@ -376,11 +375,11 @@ class _Parser:
         if self._closers and char == self._closers[-1]:
             self._closers.pop()
         elif not (self._may_have_surplus and char in "}]"):
-            debris = _DEBRIS_BEHIND.match(self._text, self._pos)
-            if debris and self._is_leaked:
-                self._pos = debris.end()
+            letters = _LEAKED_AFTER.match(self._text, self._pos)
+            if letters and self._is_leaked:
+                self._pos = letters.end()
                 return True
-            return self._skip_word(_BEHIND_CALL)
+            return self._skip_word(_AFTER_CALL)
         self._pos += 1
         return True
 
@@ -581,10 +580,10 @@ class _Parser:
 
     def _leaked_arguments(self, name: str, start: int) -> dict[str, Any]:
         """Read the arguments of a call that GPT leaked, after meaningless letters."""
-        debris = _DEBRIS.match(self._text, self._pos)
-        if debris is None or not self._is_leaked:
+        letters = _LEAKED_BEFORE.match(self._text, self._pos)
+        if letters is None or not self._is_leaked:
             return self._no_arguments(name, start)
-        self._pos = debris.end()
+        self._pos = letters.end()
         if self._is_at_end():
             raise Unfinished
         return self._object()
@@ -604,7 +603,7 @@ class _Parser:
         """Return an object with bare keys as JSON; Gemma has other quotation marks."""
         pieces: list[str] = []
         depth = 0
-        while piece := _PIECE.match(self._text, self._pos):
+        while piece := _OBJECT_TOKEN.match(self._text, self._pos):
             self._pos = piece.end()
             raw = piece["gemma"] if piece["gemma"] is not None else piece["escape"]
             if raw is not None:
@@ -668,7 +667,7 @@ class _Parser:
         if tag.is_closing:
             raise NotCalls(self._pos)
         self._pos = tag.end
-        if tag.name in _IGNORED:
+        if tag.name in _IGNORED_TAGS:
             self._value(tag.name)
             return []
         if tag.key is None or _HOLDER_TAG.fullmatch(tag.name):
@@ -692,7 +691,7 @@ class _Parser:
         if tag is None or tag.is_closing:
             return None
         is_known = tag.name in self._tools.properties(name)
-        is_named = tag.name in _PARAMETERS and tag.key is not None
+        is_named = tag.name in _ARGUMENT_TAGS and tag.key is not None
         return tag if is_known or is_named or tag.name.endswith("arg_key") else None
 
     def _tagged_arguments(self, name: str, closer: str) -> dict[str, Any]:
@@ -764,7 +763,7 @@ class _Tag:
     def __init__(self, match: re.Match[str]) -> None:
         raw = match["attributes"] or match["k3_attributes"] or ""
         attributes = dict(_ATTRIBUTE.findall(raw))
-        keys = (attributes[name] for name in _NAMING if name in attributes)
+        keys = (attributes[name] for name in _NAME_ATTRIBUTES if name in attributes)
         self.end = match.end()
         self.name = match["tag"] or match["k3_tag"]
         self.key = match["value"] or next(keys, None)
