@@ -129,7 +129,7 @@ class ConversationMemory(Feature):
 def _describe(conversations: int, since: str) -> StatusLine:
     if not conversations:
         return StatusLine("on: nothing is kept yet", "memory.empty")
-    number = f"{conversations:,} conversation{'s' * (conversations > 1)}"
-    text = f"on: {number} kept, since {since}"
+    one, many = "1 conversation", f"{conversations:,} conversations"
+    text = f"on: {one if conversations == 1 else many} kept, since {since}"
     values: dict[str, float | str] = {"count": conversations, "since": since}
     return StatusLine(text, "memory.on", values)
