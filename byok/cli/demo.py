@@ -184,7 +184,7 @@ def demo(
     ):
         _prepare(Path(folder), vendor)
         try:
-            tell("An hour of sample conversations passes through byok now.")
+            tell("An hour of sample conversations first passes through a daemon.")
             with show_progress("filling the demo", after=0) as progress:
                 asyncio.run(_fill(vendor, minutes_ago, progress))
             with _serving(folder) as (daemon, address):

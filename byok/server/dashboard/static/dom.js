@@ -8,7 +8,7 @@ import { t } from "./texts.js";
 const FORM_ID = "dialog-form"; // of the form in a dialog, for its button in the footer
 // Such a character has its space within its own width, so no other space follows.
 const FULL_WIDTH_PUNCTUATION = /[，。：；！？）]$/u;
-const TONE_ICONS = { good: "check", warn: "clock", bad: "cross" };
+const TONE_ICONS = { good: "check", warn: "problems", bad: "cross" };
 let statusTimer = 0; // removes an announcement
 
 // Return an element. `attributes` are HTML attributes, and `on` with listeners by event; one whose

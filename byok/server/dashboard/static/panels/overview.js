@@ -38,7 +38,7 @@ export async function open(root, parts, signal) {
   const health = new Health(signal);
   const tiles = h("div");
   const state = createBlock("settings.group.daemon",
-    (body) => stateBlock(body, signal, health), signal);
+    (...parts) => stateBlock(...parts, signal, health), signal);
   const upstreams = createBlock("overview.upstreams",
     (body, tools) => upstreamsBlock(body, tools, signal, health), signal);
   const keys = createBlock("overview.keys",
@@ -271,7 +271,8 @@ function createBlock(title, fill, signal) {
   return { element, load };
 }
 
-function stateBlock(body, signal, health) {
+function stateBlock(body, tools, signal, health) {
+  replace(tools, button(t("settings.restart.do"), "little", () => openRestart()));
   const pollSoon = createPoller(signal);
   const show = async (options) => {
     const state = await call("state", {}, { signal, ...options });

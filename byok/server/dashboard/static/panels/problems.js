@@ -154,7 +154,8 @@ function problemCard(group, isMixed) {
       group.parts.map((part) => h("p", { class: "quiet" }, joinWithDots(
         isMixed ? badge(WEIGHT_TONES[part.weight], t(`problems.${part.weight}`)) : null,
         part.upstream ? h("strong", {}, part.upstream) : null,
-        part.ending === "retried" && part.code ? withCode(part.what ?? part.code) : null,
+        part.ending === "retried" && part.code
+          ? withCode((part.what ?? part.code).replace(/[.。]$/u, "")) : null,
         group.parts.length > 1 ? countText(part) : null,
         outcomeText(part)))),
       tagRow("models.title", group.models),
@@ -197,14 +198,15 @@ function problemCure(group) {
   const links = cureLinks(group, parts);
   if (!message && !first && !links.length) return null;
   const linkSettings = (...texts) => withSettingLinks(joinSentences(...texts), parts[0].upstream);
-  const modelNote = isCuredByOtherModel(group.code) && !parts.some((one) => one.named_in)
-    ? h("p", { class: "small" }, t("problems.by-client")) : null;
+  // A model that no setting names is changed where it was chosen, and only there.
+  const [best, ...rest] = isCuredByOtherModel(group.code) && !parts.some((one) => one.named_in)
+    ? [t("problems.by-client"), first, ...others] : [first, ...others];
   return [h("div", { class: "cure" }, h("p", { class: "grow" }, message
     ? [t("problems.said"), " ", h("q", {}, shorten(message, MAX_QUOTE_LENGTH))]
-    : [h("strong", {}, t("error.cures")), " ", linkSettings(first)]), links), modelNote,
+    : [h("strong", {}, t("error.cures")), " ", linkSettings(best)]), links),
   messageHasCure(group) ? null
-    : message ? h("p", { class: "small quiet" }, t("error.cures"), " ", linkSettings(first, ...others))
-      : others.length ? h("p", { class: "small" }, linkSettings(...others)) : null];
+    : message ? h("p", { class: "small quiet" }, t("error.cures"), " ", linkSettings(best, ...rest))
+      : rest.length ? h("p", { class: "small" }, linkSettings(...rest)) : null];
 }
 
 // Return whether a message has byok's own advice in it, as those of its checks have.

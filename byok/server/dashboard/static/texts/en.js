@@ -178,8 +178,8 @@ export const TEXTS = {
   "steps.ask.how": "The answer appears here while it is written.",
   "health.needs": "{count} problem to fix. | {count} problems to fix.",
   "health.needs.next":
-    "From the last 7 days. It goes on until you do something. | "
-    + "From the last 7 days. They go on until you do something.",
+    "Seen in the last 7 days. It comes back until it is fixed. | "
+    + "Seen in the last 7 days. They come back until they are fixed.",
   "health.cap-near": "A cap is nearly used up.",
   "health.cap-reached": "A cap is reached.",
   "health.ready": "byok is ready. Connect an editor to send the first request.",
@@ -197,7 +197,7 @@ export const TEXTS = {
   "tile.errors.none": "Nothing to fix",
   "tile.errors.zero": "No request failed",
   "tile.errors.unit": "request | requests",
-  "tile.errors.needing": "{count} problem of 7 days to fix | {count} problems of 7 days to fix",
+  "tile.errors.needing": "{count} problem to fix, of the last 7 days | {count} problems to fix, of the last 7 days",
   "tile.speed": "Speed",
   "tile.speed.unit": "tokens/s",
   "tile.speed.none": "Measured with the first answer",
@@ -416,7 +416,7 @@ export const TEXTS = {
 
   // panels/live.js
   "live.title": "Live",
-  "live.question": "What do the models do right now?",
+  "live.question": "Which requests run now, and which have just ended?",
   "live.empty": "No requests since byok started. Ask something in your editor and watch it here.",
   "live.since":
     "At most the last {most} requests since byok started are listed. Earlier ones are under",
@@ -526,9 +526,9 @@ export const TEXTS = {
   "usage.cache.unknown": "No upstream told what came from its cache in {period}.",
   "usage.cache.untold": "Not included: {tokens} input tokens whose upstreams do not tell.",
   "usage.cache.how":
-    "Saved: tokens from the cache × (full price − cached price), less the surcharge for writing to "
-    + "it. Lost: after a pause, tokens that the turn before had in the cache were paid in full; "
-    + "shown is what that cost more. Both at the prices of now.",
+    "Saved: what the tokens from the cache would have cost more at the full price, less the surcharge "
+    + "for writing to the cache. Lost: what it cost that after a pause, tokens were paid in full again "
+    + "that the turn before still had in the cache. Both are counted at today's prices.",
   "usage.cache.series": "Share of the input",
   "usage.requests.title": "Requests",
   "usage.requests.sentence": "Requests in {period}: {requests}; failed: {failed} ({share}).",
@@ -609,7 +609,7 @@ export const TEXTS = {
 
   // panels/problems.js
   "problems.title": "Errors",
-  "problems.question": "What needs me, and how do I cure it?",
+  "problems.question": "What went wrong, and what can I do about it?",
   "problems.period": "Period",
   "problems.days": "{count} days",
   "problems.none": "No errors",
@@ -971,7 +971,7 @@ export const TEXTS = {
   "settings.saved.unused": "Saved, but byok cannot use it; see above.",
   "settings.kept": "Your unsaved changes are kept until you close this page.",
   "settings.restart": "restarts byok",
-  "settings.jobs-too": "No model is set for these, so theirs changes, too: {names}.",
+  "settings.jobs-too": "No model of their own is set for these jobs, so they change as well: {names}.",
   "settings.conflict": "The file has changed in the meantime",
   "settings.conflict.about":
     "An editor or another page saved it. Your changes are still here: discard those that you "

@@ -380,7 +380,7 @@ export const TEXTS = {
 
   // panels/live.js
   "live.title": "实时",
-  "live.question": "模型现在在做什么？",
+  "live.question": "哪些请求正在运行，哪些刚刚结束？",
   "live.empty": "byok 启动后还没有请求。在编辑器里提个问题，就会显示在这里。",
   "live.since": "这里最多列出 byok 启动后的最近 {most} 个请求。更早的请见：",
   "live.none-fits": "没有符合筛选条件的请求。",
