@@ -62,7 +62,6 @@ class CatalogEntry(Struct, eq=False):
     The catalog changes the fields from `listed` on.
 
     Attributes:
-        upstream: the upstream.
         models: the models of the settings.
         model: the default model of the settings, "" for none.
         address: distinguishes upstreams of the same name in the cache file.
@@ -75,7 +74,6 @@ class CatalogEntry(Struct, eq=False):
         fresh_for: how many seconds the list is used before it is fetched again.
         failure: why the last fetch failed, "" if it did not, and `code` of the error.
         failing: since when fetches fail.
-        fetching: the running fetch.
     """
 
     upstream: Upstream

@@ -93,11 +93,9 @@ class ConversationFitter:
         prefixes = await run(partial(digests, body, lengths))
         known = self._compactions.find(model, prefixes) or Compaction(0, ())
         compaction, messages = known, known.apply(body)
-        without_code = less_context(body, sys.maxsize)
-        if self.sum(known.apply(without_code)) > budget:
-            compaction = await self._compact(
-                chat, model, without_code, known, budget, run
-            )
+        bare = less_context(body, sys.maxsize)  # without any retrieved code
+        if self.sum(known.apply(bare)) > budget:
+            compaction = await self._compact(chat, model, bare, known, budget, run)
             messages = compaction.apply(body)
         if (excess := self.sum(messages) - budget) > 0:
             messages = less_context(messages, excess)

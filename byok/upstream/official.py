@@ -92,10 +92,8 @@ class OfficialService:
             except UpstreamError as error:
                 error.upstream = OFFICIAL
                 raise
-            body = _chain(first, reads)
-            yield ForwardedResponse(
-                describing_headers(response), body, response.status_code
-            )
+            body, status = _chain(first, reads), response.status_code
+            yield ForwardedResponse(describing_headers(response), body, status)
 
     def _head(self, client_headers: Mapping[str, str], key: str) -> httpx.Headers:
         """Return the headers, with those of the client that may be passed on."""

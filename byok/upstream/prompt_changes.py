@@ -29,8 +29,7 @@ class _Compressed(bytes):
 class PromptChanges(Recovery):
     """Stores the last request of each recent conversation, to compare the next one.
 
-    It recovers nothing: it enters into the record of a request where its prompt
-    changed.
+    It recovers nothing: it adds to the record of a request where its prompt changed.
     """
 
     def __init__(
@@ -55,9 +54,8 @@ class PromptChanges(Recovery):
     def compare(self, conversation: Hashable, content: bytes) -> str:
         """Store the body of a request; return where it differs from the last one.
 
-        The result is a field and an offset in it, such as `messages[0], byte 73`, or ""
-        if the body begins with the whole last prompt, or is the first of its
-        conversation.
+        The result is a field and an offset in it, such as `messages[0], byte 73`. It is
+        "" for a first request, and for a body that begins with the whole last prompt.
         """
         last = self._last.pop(conversation)
         if isinstance(last, _Compressed):

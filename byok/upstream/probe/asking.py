@@ -34,7 +34,6 @@ class ProbeAnswer(Struct):
         error: why there is no answer.
         reads: the number of network reads with text or reasoning.
         late: how late this process was shortly before the first of these reads.
-        requests: the number of requests.
         first: the time to the first of these reads.
         seconds: the time to its end.
     """
